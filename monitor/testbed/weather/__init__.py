@@ -1,0 +1,1 @@
+"""The weather of the local grid: a pure, seeded generator. Numbers in, numbers out."""

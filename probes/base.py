@@ -1,0 +1,303 @@
+"""What a probe is, and what it may do to sites.
+
+A probe is a class named ``Probe`` in a file of its own in this folder. It names its roles, parameters and
+stages; for every stage it has a method of the stage's name, called in order. A method returns the metrics
+that it measured, or raises. The runner (``reporters.run``) owns time, logging, limits and the outcome.
+
+Errors::
+
+    ProbeError
+    |-- UnknownProbe        no such file in probes/                                    for good
+    |-- InvalidParameters   a parameter or binding that the probe does not accept      for good
+    |-- NoData              the probe does not apply here: outcome ``no_data``         for good
+    `-- ProbeFailed         the grid did not do it: outcome ``failed``                 again
+        `-- OutOfTime       the run's limit was reached: outcome ``timed_out``         again
+
+Anything else that escapes a stage is our own bug: outcome ``broken``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Callable, ClassVar, Protocol, TypeVar, Union
+
+CATEGORIES = ("setup", "transfer", "queue", "compute", "cleanup")
+
+Value = Union[int, float, str, bool]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ProbeError(Exception):
+    """Root of what goes wrong around a probe."""
+
+
+class UnknownProbe(ProbeError, LookupError):
+    """No probe of that name."""
+
+
+class InvalidParameters(ProbeError, ValueError):
+    """A parameter or a binding that the probe does not accept."""
+
+
+class NoData(ProbeError):
+    """The probe does not apply here."""
+
+
+class ProbeFailed(ProbeError):
+    """The grid did not do what it was asked. Says what was tried, on what, what came back."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        resource: str | None = None,
+        exit_status: int | None = None,
+        stderr_tail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.resource = resource
+        self.exit_status = exit_status
+        self.stderr_tail = stderr_tail
+
+
+class OutOfTime(ProbeFailed):
+    """The run's limit was reached while this was going on."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One timed step; *category* is one of ``CATEGORIES``."""
+
+    name: str
+    category: str
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a run. *unit* is an SI base unit ("seconds", "bytes", "bytes_per_second", "count")."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a probe needs resources for: between *minimum* and *maximum* of them, in order."""
+
+    minimum: int
+    maximum: int
+    description: str
+
+    def check(self, name: str, resources: Sequence[str]) -> None:
+        """Raise InvalidParameters unless *resources* are as many as needed and all different."""
+        if not self.minimum <= len(resources) <= self.maximum:
+            raise InvalidParameters(
+                f"role {name!r} needs {self.minimum} to {self.maximum} resources, got {len(resources)}"
+            )
+        twice = sorted({resource for resource in resources if list(resources).count(resource) > 1})
+        if twice:
+            raise InvalidParameters(f"role {name!r} names {twice[0]!r} more than once")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One adjustable number or text of a probe; numbers must lie in [minimum, maximum]."""
+
+    default: Value
+    description: str
+    minimum: float = -math.inf
+    maximum: float = math.inf
+
+    def checked(self, name: str, value: Value) -> Value:
+        """Return *value*, or raise InvalidParameters saying what was expected."""
+        expected = type(self.default)
+        if expected is float and type(value) is int:
+            value = float(value)
+        if type(value) is not expected:
+            raise InvalidParameters(f"{name}: expected {expected.__name__}, got {value!r}")
+        if isinstance(value, (int, float)) and not self.minimum <= value <= self.maximum:
+            raise InvalidParameters(f"{name}: {value!r} is outside {self.minimum:g} to {self.maximum:g}")
+        return value
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A program that ended. *stdout* and *stderr* may be cut in the middle when they are huge."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Location:
+    """A file at a resource; *path* is absolute there."""
+
+    resource: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """A copy that arrived: how many bytes, in how many seconds."""
+
+    bytes: int
+    seconds: float
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.bytes / self.seconds if self.seconds > 0 else math.inf
+
+
+class Shell(Protocol):
+    """Runs programs at one resource."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_seconds: float,
+        input: str | None = None,  # noqa: A002
+    ) -> Completed:
+        """Run *argv* and return what came of it, whatever its exit status.
+
+        Raises:
+            ProbeFailed: the resource cannot be reached, or the program ran longer than the limit.
+            OutOfTime: the run as a whole is out of time.
+        """
+        ...
+
+    def check(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_seconds: float,
+        doing: str,
+        input: str | None = None,  # noqa: A002
+    ) -> str:
+        """Like ``run``, but a non-zero exit status raises ProbeFailed("cannot {doing} ..."); returns stdout."""
+        ...
+
+
+class Job(Protocol):
+    """A batch job. Waiting is bounded by the run's limit; a job that is left behind is cancelled in cleanup."""
+
+    def wait_started(self) -> float:
+        """Block until the job's first breath; return the seconds it was queued."""
+        ...
+
+    def wait_ended(self) -> float:
+        """Block until the job ended; return the seconds it ran. Raises ProbeFailed if it ended badly."""
+        ...
+
+
+class Grid(Protocol):
+    """What a probe may do to sites."""
+
+    def shell(self, resource: str) -> Shell: ...
+
+    def copy(self, source: Location, target: Location, *, streams: int = 1) -> Transferred:
+        """Copy one file from resource to resource directly (third party), over up to *streams* streams where
+        the transfer's tool can. Raises ProbeFailed."""
+        ...
+
+    def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> Job:
+        """Hand *argv* to the batch system of *resource*. Raises ProbeFailed."""
+        ...
+
+    def scratch(self, resource: str) -> str:
+        """The run's own fresh directory at *resource*, made at the first call. Raises ProbeFailed."""
+        ...
+
+    def check_credentials(self, resource: str) -> None:
+        """Raise ProbeFailed unless *resource* accepts our credentials (logs in, answers)."""
+        ...
+
+    def check_scratch(self, resource: str, needed_bytes: int) -> None:
+        """Raise ProbeFailed unless the scratch space of *resource* is writable and has *needed_bytes* free."""
+        ...
+
+    def check_tools(self, resource: str, tools: Sequence[str]) -> None:
+        """Raise ProbeFailed naming the programs of *tools* that are not on the PATH of *resource*."""
+        ...
+
+    def clean_up(self) -> None:
+        """Cancel jobs that still live and remove every scratch directory of this run. Raises ProbeFailed."""
+        ...
+
+    def log(self, text: str, level: str = "info") -> None:
+        """Add a line to the run's log."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a probe is to do: resources by role, in order, and its parameters, complete and checked."""
+
+    bindings: Mapping[str, Sequence[str]]
+    parameters: Mapping[str, Value]
+
+    def one(self, role: str) -> str:
+        return self.bindings[role][0]
+
+    def integer(self, name: str) -> int:
+        return int(self.parameters[name])
+
+    def every_resource(self) -> list[str]:
+        """Every resource once, in the order of first mention."""
+        return list(dict.fromkeys(name for names in self.bindings.values() for name in names))
+
+
+class Probe(Protocol):
+    """The contract of a probe. ``tests/contracts/test_probes.py`` runs it over every file in this folder."""
+
+    kind: ClassVar[str]  # "grid" or "application"
+    version: ClassVar[str]
+    summary: ClassVar[str]
+    roles: ClassVar[Mapping[str, Role]]
+    parameters: ClassVar[Mapping[str, Parameter]]
+    stages: ClassVar[Sequence[Stage]]  # each has a method of its name; "cleanup" is always run
+
+    def __init__(self, grid: Grid, plan: Plan) -> None: ...
+
+
+def checked_plan(
+    probe: type[Probe], bindings: Mapping[str, Sequence[str]], parameters: Mapping[str, Value]
+) -> Plan:
+    """Fill in defaults and check everything against what *probe* accepts.
+
+    Raises:
+        InvalidParameters: an unknown, missing or unfit role or parameter, named with what was expected.
+    """
+    _no_others("role", bindings, probe.roles)
+    _no_others("parameter", parameters, probe.parameters)
+    for name, role in probe.roles.items():
+        role.check(name, bindings.get(name, ()))
+    complete = {
+        name: parameter.checked(name, parameters.get(name, parameter.default))
+        for name, parameter in probe.parameters.items()
+    }
+    return Plan(bindings={name: tuple(names) for name, names in bindings.items()}, parameters=complete)
+
+
+def _no_others(what: str, given: Mapping[str, object], known: Mapping[str, object]) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise InvalidParameters(f"unknown {what} {unknown[0]!r}; known are {', '.join(sorted(known))}")
+
+
+def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Do *work* on all *items* at once; results in order. Waits for all, then raises the first failure."""
+    todo = list(items)
+    if not todo:
+        return []
+    with ThreadPoolExecutor(max_workers=len(todo)) as pool:
+        futures = [pool.submit(work, item) for item in todo]
+    return [future.result() for future in futures]

@@ -1,0 +1,104 @@
+"""Circle: one file goes round a ring of resources and must come back as it left.
+
+One of the two grid probes of the GrASP project (Grid Assessment Probes): every link of the ring is used in turn,
+so that a failure names one link.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from probes import steps
+from probes.base import Grid, Location, Metric, Parameter, Plan, ProbeFailed, Role, Stage
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One link of the ring; *number* counts from 1."""
+
+    number: int
+    source: str
+    target: str
+
+    @property
+    def name(self) -> str:
+        return f"hop.{self.number}.{self.source}-{self.target}"
+
+
+class Probe:
+    kind = "grid"
+    version = "1.0"
+    summary = "Sends a file round a ring of resources, its checksum verified at every hop."
+    roles = {"ring": Role(2, 64, "visited in this order; the last sends the file back to the first")}
+    parameters = {"file_bytes": Parameter(100_000_000, "size of the file, bytes", 1, 1e13)}
+    stages = (
+        Stage("init", "setup"),
+        Stage("stage_data", "setup"),
+        Stage("transfer_ring", "transfer"),
+        Stage("compare", "compute"),
+        Stage("cleanup", "cleanup"),
+    )
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.ring = list(plan.bindings["ring"])
+        self.file_bytes = plan.integer("file_bytes")
+
+    def init(self) -> None:
+        tools = ("sha256sum", "dd", "cmp")
+        first, *others = self.ring
+        needs = {first: steps.Needs(2 * self.file_bytes, tools)}  # the original and what comes back
+        needs.update((resource, steps.Needs(self.file_bytes, ("sha256sum",))) for resource in others)
+        steps.check_resources(self.grid, needs)
+
+    def stage_data(self) -> None:
+        steps.random_file(self.grid, self._original(), self.file_bytes)
+        self.checksum = steps.sha256(self.grid, self._original())
+
+    def transfer_ring(self) -> list[Metric]:
+        file, metrics = self._original(), []
+        for hop in self._hops():
+            file, measured = self._make(hop, file)
+            metrics += measured
+        self.returned = file
+        seconds = sum(metric.value for metric in metrics if metric.unit == "seconds")
+        round_trip = self.file_bytes * len(self.ring) / seconds
+        return [*metrics, Metric("ring.bytes_per_second", round_trip, "bytes_per_second")]
+
+    def compare(self) -> None:
+        self.grid.shell(self.ring[0]).check(
+            ["cmp", self._original().path, self.returned.path],
+            timeout_seconds=steps.CHECKSUM_TIMEOUT_SECONDS,
+            doing="match the returned file with the original byte by byte",
+        )
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()
+
+    def _original(self) -> Location:
+        return Location(self.ring[0], f"{self.grid.scratch(self.ring[0])}/original.dat")
+
+    def _hops(self) -> list[Hop]:
+        targets = self.ring[1:] + self.ring[:1]
+        return [Hop(number, *ends) for number, ends in enumerate(zip(self.ring, targets), start=1)]
+
+    def _make(self, hop: Hop, file: Location) -> tuple[Location, list[Metric]]:
+        target = Location(hop.target, f"{self.grid.scratch(hop.target)}/hop-{hop.number}.dat")
+        copy = self.grid.copy(file, target)
+        began = time.monotonic()
+        self._verify(hop, target)
+        return target, [
+            Metric(f"{hop.name}.seconds", copy.seconds, "seconds"),
+            Metric(f"{hop.name}.bytes_per_second", copy.bytes_per_second, "bytes_per_second"),
+            Metric(f"{hop.name}.checksum.seconds", time.monotonic() - began, "seconds"),
+        ]
+
+    def _verify(self, hop: Hop, arrived: Location) -> None:
+        checksum = steps.sha256(self.grid, arrived)
+        if checksum != self.checksum:
+            raise ProbeFailed(
+                f"the file was damaged in hop {hop.number} from {hop.source} to {hop.target}: "
+                f"SHA-256 {checksum}, made as {self.checksum}",
+                resource=hop.target,
+            )

@@ -1,0 +1,171 @@
+"""Gather: files from all sources to one compute resource at once, aggregated there, the result sent on.
+
+One of the two grid probes of the GrASP project (Grid Assessment Probes): the communication pattern of an
+application that collects distributed data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probes import steps
+from probes.base import (
+    Grid,
+    Location,
+    Metric,
+    Parameter,
+    Plan,
+    ProbeFailed,
+    Role,
+    Stage,
+    Transferred,
+    in_parallel,
+)
+
+JOB = """\
+set -e
+cd "$1"
+"$2" result.dat "$3" input-*.dat
+sha256sum input-*.dat result.dat > checksums
+"""
+
+
+class Probe:
+    kind = "grid"
+    version = "1.0"
+    summary = "Collects a file from every source in parallel, aggregates them, delivers the result."
+    roles = {
+        "sources": Role(1, 64, "each makes one input file"),
+        "compute": Role(1, 1, "collects the inputs and aggregates them in a batch job"),
+        "destination": Role(1, 1, "gets the result"),
+    }
+    parameters = {
+        "file_bytes": Parameter(100_000_000, "size of each input file, bytes", 1, 1e13),
+        "result_bytes": Parameter(500_000_000, "size of the result, bytes", 1, 1e13),
+        "parallel": Parameter(1, "streams that one transfer may use, where its tool can", 1, 64),
+        "wall_seconds": Parameter(
+            1800.0, "wall-clock limit asked of the batch system, seconds", 1.0, 864_000.0
+        ),
+    }
+    stages = (
+        Stage("init", "setup"),
+        Stage("stage_data", "setup"),
+        Stage("build_executable", "setup"),
+        Stage("transfer_data", "transfer"),
+        Stage("queue_wait", "queue"),
+        Stage("compute", "compute"),
+        Stage("transfer_results", "transfer"),
+        Stage("cleanup", "cleanup"),
+    )
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.sources = list(plan.bindings["sources"])
+        self.compute_resource = plan.one("compute")
+        self.destination = plan.one("destination")
+        self.file_bytes = plan.integer("file_bytes")
+        self.result_bytes = plan.integer("result_bytes")
+        self.streams = plan.integer("parallel")
+        self.wall_seconds = float(plan.parameters["wall_seconds"])
+        self.checksums: dict[str, str] = {}  # source -> SHA-256 of its file, as made
+
+    def init(self) -> None:
+        steps.check_resources(self.grid, self._needs())
+
+    def stage_data(self) -> None:
+        sums = in_parallel(self._make_input, self.sources)
+        self.checksums = dict(zip(self.sources, sums))
+
+    def build_executable(self) -> None:
+        self.executable = steps.build_kernel(self.grid, self.compute_resource, "aggregate")
+
+    def transfer_data(self) -> list[Metric]:
+        copies = in_parallel(self._send_input, self.sources)
+        slowest_seconds = max(copy.seconds for copy in copies)
+        everything = Transferred(sum(copy.bytes for copy in copies), slowest_seconds)
+        return _transfer_metrics("transfer", everything) + [
+            metric
+            for source, copy in zip(self.sources, copies)
+            for metric in _transfer_metrics(f"transfer.{source}", copy)
+        ]
+
+    def queue_wait(self) -> list[Metric]:
+        directory = self.grid.scratch(self.compute_resource)
+        argv = ["sh", "-c", JOB, "gather", directory, self.executable, str(self.result_bytes)]
+        self.job = self.grid.submit(self.compute_resource, argv, cpus=1, wall_seconds=self.wall_seconds)
+        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+
+    def compute(self) -> list[Metric]:
+        seconds = self.job.wait_ended()
+        self.result_sum = self._verified_result()
+        read = Transferred(self.file_bytes * len(self.sources), seconds)
+        return [Metric("compute.read.bytes_per_second", read.bytes_per_second, "bytes_per_second")]
+
+    def transfer_results(self) -> list[Metric]:
+        target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.dat")
+        copy = self.grid.copy(self._at_compute("result.dat"), target, streams=self.streams)
+        arrived = steps.sha256(self.grid, target)
+        if arrived != self.result_sum:
+            raise ProbeFailed(
+                f"the result arrived damaged at {self.destination}: SHA-256 {arrived}, "
+                f"sent by {self.compute_resource} as {self.result_sum}",
+                resource=self.destination,
+            )
+        return _transfer_metrics("transfer.results", copy)
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()
+
+    def _needs(self) -> dict[str, steps.Needs]:
+        needed: dict[str, tuple[int, set[str]]] = {}
+
+        def add(resource: str, size_bytes: int, *tools: str) -> None:
+            sofar_bytes, sofar_tools = needed.get(resource, (0, {"sha256sum"}))
+            needed[resource] = (sofar_bytes + size_bytes, sofar_tools | set(tools))
+
+        for source in self.sources:
+            add(source, self.file_bytes, "dd")
+        add(self.compute_resource, self.file_bytes * len(self.sources) + self.result_bytes, "cc")
+        add(self.destination, self.result_bytes)
+        return {name: steps.Needs(size, sorted(tools)) for name, (size, tools) in needed.items()}
+
+    def _input(self, source: str) -> Location:
+        return Location(source, f"{self.grid.scratch(source)}/source.dat")
+
+    def _at_compute(self, name: str) -> Location:
+        return Location(self.compute_resource, f"{self.grid.scratch(self.compute_resource)}/{name}")
+
+    def _make_input(self, source: str) -> str:
+        steps.random_file(self.grid, self._input(source), self.file_bytes)
+        return steps.sha256(self.grid, self._input(source))
+
+    def _send_input(self, source: str) -> Transferred:
+        target = self._at_compute(_input_name(source))
+        return self.grid.copy(self._input(source), target, streams=self.streams)
+
+    def _verified_result(self) -> str:
+        """Compare the inputs' checksums at the compute resource with the sources'; return the result's."""
+        directory = self.grid.scratch(self.compute_resource)
+        text = self.grid.shell(self.compute_resource).check(
+            ["cat", f"{directory}/checksums"], timeout_seconds=60.0, doing="read the job's checksums"
+        )
+        sums = steps.parse_sha256sum(text, self.compute_resource)
+        for source in self.sources:
+            if sums.get(_input_name(source)) != self.checksums[source]:
+                raise ProbeFailed(
+                    f"the input from {source} was damaged on its way to {self.compute_resource}: SHA-256 "
+                    f"{sums.get(_input_name(source))}, made as {self.checksums[source]}",
+                    resource=self.compute_resource,
+                )
+        return sums["result.dat"]
+
+
+def _input_name(source: str) -> str:
+    return f"input-{source}.dat"
+
+
+def _transfer_metrics(name: str, copy: Transferred) -> Sequence[Metric]:
+    return [
+        Metric(f"{name}.seconds", copy.seconds, "seconds"),
+        Metric(f"{name}.bytes_per_second", copy.bytes_per_second, "bytes_per_second"),
+    ]

@@ -1,0 +1,40 @@
+"""What a reporter is told: resources with how to reach them, and one run to do. Plain values, JSON both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One reachable host of a site.
+
+    *shell*, *transfer* and *batch* each hold a ``kind`` (a file in the folder of that name) and the keyword
+    arguments of that kind, e.g. ``{"kind": "ssh", "host": "login.example.org", "config_file": "..."}``.
+    *scratch* is an absolute directory at the resource in which runs may make their own directories.
+    """
+
+    name: str
+    site: str
+    scratch: str
+    shell: Mapping[str, Any] = field(default_factory=lambda: {"kind": "local"})
+    transfer: Mapping[str, Any] = field(default_factory=lambda: {"kind": "local"})
+    batch: Mapping[str, Any] = field(default_factory=lambda: {"kind": "fork"})
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One run to do. *limit_seconds* bounds everything but the cleanup, which has *cleanup_seconds* more."""
+
+    series: str
+    slot: datetime
+    reporter: str
+    probe: str
+    bindings: Mapping[str, Sequence[str]]  # role -> resource names, in order
+    resources: Mapping[str, Resource]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    limit_seconds: float = 1800.0
+    cleanup_seconds: float = 60.0
