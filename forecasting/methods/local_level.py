@@ -1,0 +1,40 @@
+"""A level that wanders, seen through noise: exponential smoothing with the gain that fitted best so far.
+
+Exponential smoothing is the optimal forecast of a random walk plus noise (Muth, "Optimal properties of
+exponentially weighted forecasts", JASA 55, 1960), and with normal noise the gain of maximum likelihood, given
+the first value as the level, is the one of the least squared one-step errors. A bank of smoothers, one for
+each gain of a grid, keeps that sum up to date, so no refit is ever needed.
+"""
+
+from __future__ import annotations
+
+from forecasting.base import Age, Forecast
+
+GAINS = tuple(step / 20 for step in range(1, 21))
+
+
+class Method:
+    """Forecasts the level of the smoother with the least squared error so far; the first wins a tie."""
+
+    def __init__(self) -> None:
+        self._age = Age()
+        self._levels = [0.0] * len(GAINS)
+        self._squared_errors = [0.0] * len(GAINS)
+
+    def update(self, time_seconds: float, value: float) -> None:
+        self._age.note(time_seconds, value)
+        if self._age.n == 1:
+            self._levels = [float(value)] * len(GAINS)
+            return
+        errors = [value - level for level in self._levels]
+        self._squared_errors = [
+            total + error * error for total, error in zip(self._squared_errors, errors, strict=True)
+        ]
+        self._levels = [
+            level + gain * error for level, gain, error in zip(self._levels, GAINS, errors, strict=True)
+        ]
+
+    def forecast(self, at_seconds: float) -> Forecast:
+        self._age.require(1)
+        best = self._squared_errors.index(min(self._squared_errors))
+        return self._age.forecast(self._levels[best], "local_level", at_seconds)

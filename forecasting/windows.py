@@ -1,0 +1,40 @@
+"""The last values of a series, sorted."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+
+
+class SortedWindow:
+    """The last *size* values: ``recent`` in order of arrival, ``ordered`` from the smallest to the largest.
+
+    Adding finds its places in O(log size). Values must be comparable numbers, so never NaN.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.recent: deque[float] = deque(maxlen=size)
+        self.ordered: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self.ordered)
+
+    def add(self, value: float) -> None:
+        """Take *value* in; when full, let the oldest go."""
+        if len(self.recent) == self.recent.maxlen:
+            del self.ordered[bisect_left(self.ordered, self.recent[0])]
+        self.recent.append(value)
+        insort(self.ordered, value)
+
+    def ordered_last(self, count: int) -> list[float]:
+        """The last *count* values (all, if there are fewer), sorted."""
+        skipped = len(self.recent) - count
+        return sorted(islice(self.recent, skipped, None)) if skipped > 0 else self.ordered
+
+
+def middle(ordered: Sequence[float], count: int) -> float:
+    """The median of the first *count* of *ordered*: for an even *count* the mean of the middle two."""
+    half = count // 2
+    return ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2.0
