@@ -1,4 +1,4 @@
-"""What a reporter is told: resources with how to reach them, and one run to do. Plain values, JSON both ways."""
+"""What a reporter is told: resources with how to reach them, and one run to do. Plain values."""
 
 from __future__ import annotations
 

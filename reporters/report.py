@@ -1,0 +1,327 @@
+"""The wire format, version 1: one JSON object per run. Shared with the server.
+
+A report is what a reporter says about one run. Its identity is (series, slot): ``run_id`` makes the UUID
+from them, so that delivering twice stores once. Unknown fields are kept in ``extra`` and written again; a
+newer version is refused with the versions that are read. At most ``MAX_BYTES``: ``to_json`` cuts the log from
+its middle, and says so.
+
+Errors::
+
+    ReportError           for good: sending the same bytes again gives the same answer
+    |-- MalformedReport   names the field, what was expected and what was there
+    `-- NewerVersion      names the versions that are read
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Callable, TypeVar
+
+from probes.base import CATEGORIES
+from reporters.cutting import Unwritable, fitted
+from reporters.fields import Fields, Unfit, parse_object, parse_time
+
+VERSION = 1
+READS = (1,)
+MAX_BYTES = 256 * 1024
+
+OUTCOMES = ("passed", "failed", "broken", "no_data", "timed_out", "skipped")  # what a reporter can say
+LEVELS = ("debug", "info", "warning", "error")
+_NAMESPACE = uuid.UUID("6d1c8f0e-5a0b-5d4e-9b51-0c9f0a6f5c11")
+_NAME_CHARACTERS = 200
+
+Item = TypeVar("Item")
+
+
+class ReportError(ValueError):
+    """Root of what can be wrong with a report."""
+
+
+class MalformedReport(ReportError):
+    """A field is missing, of the wrong type or outside its range."""
+
+
+class NewerVersion(ReportError):
+    """Written by a newer reporter than this reads."""
+
+
+def run_id(series: str, slot: datetime) -> uuid.UUID:
+    """The identity of the run of *series* at *slot*: a version 5 UUID, the same everywhere and for ever."""
+    return uuid.uuid5(_NAMESPACE, f"{series}@{rfc3339(slot)}")
+
+
+def rfc3339(time: datetime) -> str:
+    """UTC with microseconds and a Z. Raises ValueError for a naive *time*."""
+    if time.tzinfo is None:
+        raise ValueError(f"a time without a zone: {time!r}")
+    return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """The inverse of ``rfc3339``; any offset is read. Raises ValueError."""
+    return parse_time(text)
+
+
+@dataclass(frozen=True)
+class StageTiming:
+    name: str
+    category: str
+    seconds: float
+    started_after_seconds: float
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first thing that went wrong, verbatim."""
+
+    stage: str
+    resource: str | None
+    message: str
+    exit_status: int | None = None
+    stderr_tail: str = ""
+
+
+@dataclass(frozen=True)
+class LogLine:
+    level: str
+    seconds: float  # after the run began
+    text: str
+
+
+@dataclass(frozen=True)
+class ProbeIdentity:
+    name: str
+    version: str
+    sha256: str  # of the probe's source file; empty where the probe could not be loaded
+
+
+@dataclass(frozen=True)
+class Environment:
+    hostname: str
+    kernel: str
+    python: str
+    tools: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Clock:
+    sent_at: datetime
+    synchronised: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    run: uuid.UUID
+    series: str
+    slot: datetime
+    reporter: str
+    probe: ProbeIdentity
+    parameters: Mapping[str, Any]
+    started_at: datetime
+    seconds: float
+    outcome: str
+    reason: str
+    stages: Sequence[StageTiming]
+    metrics: Sequence[MetricValue]
+    failure: Failure | None
+    log: Sequence[LogLine]
+    environment: Environment
+    clock: Clock
+    version: int = VERSION
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields that this version does not know
+
+
+def totals(stages: Iterable[StageTiming]) -> dict[str, float]:
+    """Total (i) of everything, (ii) essential: without setup and cleanup, (iii) core: without queue as well.
+
+    Each is the sum of its stages' durations in seconds; stages that ran at the same time count each.
+    """
+    timed = list(stages)
+
+    def total_without(*categories: str) -> float:
+        return math.fsum(stage.seconds for stage in timed if stage.category not in categories)
+
+    return {
+        "total.seconds": total_without(),
+        "total_essential.seconds": total_without("setup", "cleanup"),
+        "total_core.seconds": total_without("setup", "cleanup", "queue"),
+    }
+
+
+def to_json(report: Report) -> bytes:
+    """Write *report*: compact, sorted by name, at most ``MAX_BYTES``.
+
+    What is too long is cut, and says so: lines from the middle of the log first, then the longest texts.
+
+    Raises:
+        MalformedReport: it holds what JSON cannot say, or is too large in what is never cut.
+    """
+    try:
+        return fitted(_document(report), MAX_BYTES)
+    except Unwritable as error:
+        raise MalformedReport(str(error)) from None
+
+
+def _document(report: Report) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "version": report.version,
+        "run": str(report.run),
+        "series": report.series,
+        "slot": rfc3339(report.slot),
+        "reporter": report.reporter,
+        "probe": dict(vars(report.probe)),
+        "parameters": dict(report.parameters),
+        "started_at": rfc3339(report.started_at),
+        "seconds": report.seconds,
+        "outcome": report.outcome,
+        "reason": report.reason,
+        "stages": [dict(vars(stage)) for stage in report.stages],
+        "metrics": [dict(vars(metric)) for metric in report.metrics],
+        "failure": None if report.failure is None else dict(vars(report.failure)),
+        "log": [dict(vars(line)) for line in report.log],
+        "environment": {**vars(report.environment), "tools": dict(report.environment.tools)},
+        "clock": {"sent_at": rfc3339(report.clock.sent_at), "synchronised": report.clock.synchronised},
+    }
+    _put_back(report.extra, document)
+    return document
+
+
+def _put_back(extra: Mapping[str, Any], document: dict[str, Any]) -> None:
+    """Merge what ``Fields.unread`` set aside into *document*; a known field is never overwritten."""
+    for name, value in extra.items():
+        known = document.get(name)
+        if name not in document:
+            document[name] = value
+        elif isinstance(known, dict):
+            _put_back(value, known)
+        elif isinstance(known, list):
+            for index, below in value.items():
+                _put_back(below, known[int(index)])
+
+
+def from_json(data: bytes | str) -> Report:
+    """Read a report, strictly.
+
+    Raises:
+        MalformedReport: any other bytes than a report's; the message names the field.
+        NewerVersion: a version that this does not read.
+    """
+    try:
+        fields = Fields(parse_object(data, max_bytes=MAX_BYTES))
+        version = fields.integer("version")
+        if version not in READS:
+            read = ", ".join(str(known) for known in READS)
+            raise NewerVersion(f"version {version} is not read here; read are: {read}")
+        return _report(fields, version)
+    except Unfit as error:
+        raise MalformedReport(str(error)) from None
+
+
+def _report(fields: Fields, version: int) -> Report:
+    series = fields.text("series", maximum=_NAME_CHARACTERS, empty=False)
+    slot = fields.time("slot")
+    run = run_id(series, slot)
+    if fields.text("run") != str(run):
+        raise fields.refuse("run", f"{run} for this series and slot")
+    return Report(
+        run=run,
+        series=series,
+        slot=slot,
+        reporter=fields.text("reporter", maximum=_NAME_CHARACTERS, empty=False),
+        probe=_probe(fields.fields("probe")),
+        parameters=fields.mapping("parameters"),
+        started_at=fields.time("started_at"),
+        seconds=fields.number("seconds", minimum=0),
+        outcome=fields.choice("outcome", OUTCOMES),
+        reason=fields.text("reason"),
+        stages=_distinct(fields.each("stages"), _stage),
+        metrics=_distinct(fields.each("metrics"), _metric),
+        failure=_failure(fields),
+        log=tuple(_log_line(line) for line in fields.each("log")),
+        environment=_environment(fields.fields("environment")),
+        clock=_clock(fields.fields("clock")),
+        version=version,
+        extra=fields.unread(),
+    )
+
+
+def _probe(fields: Fields) -> ProbeIdentity:
+    return ProbeIdentity(
+        name=fields.text("name", maximum=_NAME_CHARACTERS, empty=False),
+        version=fields.text("version", maximum=_NAME_CHARACTERS),
+        sha256=fields.text("sha256", pattern="([0-9a-f]{64})?"),
+    )
+
+
+def _distinct(each: Sequence[Fields], read: Callable[[Fields], Item]) -> tuple[Item, ...]:
+    """Read every item; a name that occurs twice is refused."""
+    seen: set[str] = set()
+    for fields in each:
+        name = fields.text("name", maximum=_NAME_CHARACTERS, empty=False)
+        if name in seen:
+            raise fields.refuse("name", "a name that no other has")
+        seen.add(name)
+    return tuple(read(fields) for fields in each)
+
+
+def _stage(fields: Fields) -> StageTiming:
+    return StageTiming(
+        name=fields.text("name"),
+        category=fields.choice("category", CATEGORIES),
+        seconds=fields.number("seconds", minimum=0),
+        started_after_seconds=fields.number("started_after_seconds", minimum=0),
+    )
+
+
+def _metric(fields: Fields) -> MetricValue:
+    return MetricValue(
+        name=fields.text("name"),
+        value=fields.number("value"),
+        unit=fields.text("unit", maximum=_NAME_CHARACTERS, empty=False),
+    )
+
+
+def _failure(report: Fields) -> Failure | None:
+    if report.value("failure", "an object or null") is None:
+        return None
+    fields = report.fields("failure")
+    return Failure(
+        stage=fields.text("stage", maximum=_NAME_CHARACTERS, empty=False),
+        resource=fields.optional("resource", fields.text),
+        message=fields.text("message"),
+        exit_status=fields.optional("exit_status", fields.integer),
+        stderr_tail=fields.text("stderr_tail"),
+    )
+
+
+def _log_line(fields: Fields) -> LogLine:
+    return LogLine(
+        level=fields.choice("level", LEVELS),
+        seconds=fields.number("seconds", minimum=0),
+        text=fields.text("text"),
+    )
+
+
+def _environment(fields: Fields) -> Environment:
+    tools = fields.fields("tools")
+    return Environment(
+        hostname=fields.text("hostname"),
+        kernel=fields.text("kernel"),
+        python=fields.text("python"),
+        tools={name: tools.text(name) for name in tools},
+    )
+
+
+def _clock(fields: Fields) -> Clock:
+    return Clock(sent_at=fields.time("sent_at"), synchronised=fields.boolean("synchronised"))
