@@ -1,0 +1,1 @@
+"""The service: a Django project and its one app."""

@@ -164,7 +164,7 @@ class Shell(Protocol):
         argv: Sequence[str],
         *,
         timeout_seconds: float,
-        input: str | None = None,  # noqa: A002
+        input: str | None = None,
     ) -> Completed:
         """Run *argv* and return what came of it, whatever its exit status.
 
@@ -180,14 +180,14 @@ class Shell(Protocol):
         *,
         timeout_seconds: float,
         doing: str,
-        input: str | None = None,  # noqa: A002
+        input: str | None = None,
     ) -> str:
-        """Like ``run``, but a non-zero exit status raises ProbeFailed("cannot {doing} ..."); returns stdout."""
+        """Like ``run``, but a non-zero exit status raises ProbeFailed("cannot {doing}"). Returns stdout."""
         ...
 
 
 class Job(Protocol):
-    """A batch job. Waiting is bounded by the run's limit; a job that is left behind is cancelled in cleanup."""
+    """A batch job. Waiting is bounded by the run's limit; one that is left behind is cancelled in cleanup."""
 
     def wait_started(self) -> float:
         """Block until the job's first breath; return the seconds it was queued."""
@@ -217,11 +217,11 @@ class Grid(Protocol):
         ...
 
     def check_credentials(self, resource: str) -> None:
-        """Raise ProbeFailed unless *resource* accepts our credentials (logs in, answers)."""
+        """Raise ProbeFailed unless *resource* logs us in and answers."""
         ...
 
     def check_scratch(self, resource: str, needed_bytes: int) -> None:
-        """Raise ProbeFailed unless the scratch space of *resource* is writable and has *needed_bytes* free."""
+        """Raise ProbeFailed unless the scratch at *resource* is writable and has *needed_bytes* free."""
         ...
 
     def check_tools(self, resource: str, tools: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Circle: one file goes round a ring of resources and must come back as it left.
 
-One of the two grid probes of the GrASP project (Grid Assessment Probes): every link of the ring is used in turn,
-so that a failure names one link.
+One of the two grid probes of the GrASP project (Grid Assessment Probes): every link of the ring is used in
+turn, so that a failure names one link.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ application that collects distributed data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from probes import steps
 from probes.base import (
     Grid,
@@ -164,7 +162,7 @@ def _input_name(source: str) -> str:
     return f"input-{source}.dat"
 
 
-def _transfer_metrics(name: str, copy: Transferred) -> Sequence[Metric]:
+def _transfer_metrics(name: str, copy: Transferred) -> list[Metric]:
     return [
         Metric(f"{name}.seconds", copy.seconds, "seconds"),
         Metric(f"{name}.bytes_per_second", copy.bytes_per_second, "bytes_per_second"),

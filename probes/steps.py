@@ -57,7 +57,7 @@ def sha256(grid: Grid, file: Location) -> str:
 
 
 def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
-    """Parse the output of ``sha256sum``: path -> digest. A leading backslash (an escaped name) is not ours."""
+    """Parse the output of ``sha256sum``: path -> digest. Names that it would escape are not ours."""
     sums = {}
     for line in text.splitlines():
         digest, separator, path = line.partition("  ")

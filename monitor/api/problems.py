@@ -1,0 +1,65 @@
+"""Errors as RFC 9457 problem details."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from django.db import OperationalError
+from django.http import Http404, JsonResponse
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+    from ninja import NinjaAPI
+
+
+class Refused(Exception):
+    """A request that is answered with a problem; *code* is stable, for programs."""
+
+    def __init__(self, status: int, code: str, detail: str, **extra: Any) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.detail, self.extra = status, code, detail, extra
+
+
+def problem(status: int, code: str, detail: str, **extra: Any) -> HttpResponse:
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
+    body |= {"detail": detail, **extra}
+    return JsonResponse(body, status=status, content_type="application/problem+json")
+
+
+def register(api: NinjaAPI) -> None:
+    """Answer every error of the API in this form."""
+    handlers: dict[type[Exception], Any] = {
+        Refused: lambda error: problem(error.status, error.code, error.detail, **error.extra),
+        Http404: lambda error: problem(404, "not_found", str(error) or "there is no such thing"),
+        AuthenticationError: lambda _: problem(
+            401, "not_authenticated", "send a token: Authorization: Bearer gcast_..., or log in"
+        ),
+        ValidationError: lambda error: problem(
+            422, "invalid", "; ".join(_where(e) for e in error.errors), errors=error.errors
+        ),
+        HttpError: lambda error: problem(error.status_code, "error", error.message),
+        OperationalError: lambda _: _with_retry(
+            problem(503, "depot_away", "the depot does not answer; try again in a few seconds")
+        ),
+    }
+    for kind, answer in handlers.items():
+        api.add_exception_handler(kind, _handler(answer))
+
+
+def _handler(answer: Any) -> Any:
+    def handle(_request: HttpRequest, error: Exception) -> HttpResponse:
+        response: HttpResponse = answer(error)
+        return response
+
+    return handle
+
+
+def _where(error: dict[str, Any]) -> str:
+    return f"{'.'.join(str(part) for part in error['loc'][1:])}: {error['msg']}"
+
+
+def _with_retry(response: HttpResponse) -> HttpResponse:
+    response["Retry-After"] = "5"
+    return response

@@ -1,0 +1,76 @@
+"""Series: what is watched, and the values that it gave."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router, Schema
+
+from monitor.api.auth import require_run_permission
+from monitor.api.problems import Refused
+from monitor.models import Metric, Series
+from monitor.services.history import history
+from monitor.services.run_now import run_now
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+router = Router()
+
+
+class SeriesOut(Schema):
+    name: str
+    suite: str
+    probe: str
+    parameters: dict[str, Any]
+    schedule: str
+    enabled: bool
+
+    @staticmethod
+    def resolve_suite(series: Series) -> str:
+        return series.suite.name
+
+
+class PointOut(Schema):
+    time: datetime
+    known_at: datetime
+    value: float
+
+
+class HistoryOut(Schema):
+    series: str
+    metric: str
+    unit: str
+    points: list[PointOut]
+
+
+class RunAccepted(Schema):
+    run: str
+    state: str
+
+
+@router.get("", response=list[SeriesOut], summary="The series that you may see")
+def every(request: HttpRequest) -> QuerySet[Series]:
+    return Series.objects.visible_to(request.user).select_related("suite")
+
+
+@router.get("/{name}/metrics/{metric}", response=HistoryOut, summary="The values of one metric, newest last")
+def metric_history(
+    request: HttpRequest, name: str, metric: str, newest: Annotated[int, Query(ge=1, le=10_000)] = 1000
+) -> HistoryOut:
+    found = Metric.objects.visible_to(request.user).filter(series__name=name, name=metric).first()
+    if found is None:
+        raise Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r} that you may see")
+    points = [PointOut(**vars(point)) for point in history(found, newest=newest)]
+    return HistoryOut(series=name, metric=metric, unit=found.unit, points=points)
+
+
+@router.post("/{name}/runs", response={202: RunAccepted}, summary="Run a series now")
+def ask_for_run(request: HttpRequest, name: str) -> tuple[int, RunAccepted]:
+    require_run_permission(request)
+    series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
+    run = run_now(series, who=request.user.get_username())
+    return 202, RunAccepted(run=str(run.pk), state=run.state)

@@ -1,0 +1,9 @@
+from django.apps import AppConfig
+
+
+class MonitorConfig(AppConfig):
+    name = "monitor"
+    verbose_name = "gridcast"
+
+    def ready(self) -> None:
+        from monitor import checks  # noqa: F401, PLC0415 - registers them

@@ -1,0 +1,1 @@
+"""How samples are written and read. Reached through services only."""

@@ -1,0 +1,62 @@
+"""Samples on plain PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from monitor.models import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+_UPSERT = """
+INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
+SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::float8[], %s::boolean[])
+ON CONFLICT (metric_id, time) DO NOTHING
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value to be stored; see ``monitor.models.Sample``."""
+
+    metric_id: int
+    time: datetime
+    known_at: datetime
+    value: float
+    passed: bool
+
+
+def write(rows: Sequence[Row]) -> None:
+    """Store *rows*; those that are there already stay as they are."""
+    columns = [[getattr(row, name) for row in rows] for name in Row.__dataclass_fields__]
+    with connection.cursor() as cursor:
+        cursor.execute(_UPSERT, columns)
+
+
+def read(
+    metric_ids: Iterable[int],
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    known_by: datetime | None = None,
+    passed_only: bool = True,
+    newest: int | None = None,
+) -> list[Sample]:
+    """Samples in order of time; with *newest*, only that many of the latest."""
+    samples = Sample.objects.filter(metric_id__in=list(metric_ids))
+    if start is not None:
+        samples = samples.filter(time__gte=start)
+    if end is not None:
+        samples = samples.filter(time__lte=end)
+    if known_by is not None:
+        samples = samples.filter(known_at__lte=known_by)
+    if passed_only:
+        samples = samples.filter(passed=True)
+    if newest is None:
+        return list(samples.order_by("time"))
+    return list(samples.order_by("-time")[:newest])[::-1]

@@ -1,0 +1,101 @@
+"""What the environment says, read in one place.
+
+``GRIDCAST_VAR``         where state lives (default: ``var`` beside ``manage.py``)
+``DATABASE_URL``         an existing PostgreSQL; without it the embedded one under GRIDCAST_VAR
+``REDIS_URL``            an existing Redis-protocol server; without it the embedded one
+``GRIDCAST_SECRET_KEY``  Django's secret; without it one is made once and kept under GRIDCAST_VAR
+``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
+``GRIDCAST_DEBUG``       "1" shows tracebacks in pages; never in production
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class EnvironmentError_(ValueError):
+    """A variable of the environment that cannot be used; says which, and what would do."""
+
+
+def var_directory() -> Path:
+    return Path(os.environ.get("GRIDCAST_VAR") or ROOT / "var").resolve()
+
+
+def database() -> dict[str, Any]:
+    """Django's settings of the depot's database."""
+    url = os.environ.get("DATABASE_URL") or _embedded_database_url()
+    return parse_database_url(url)
+
+
+def parse_database_url(url: str) -> dict[str, Any]:
+    """Turn ``postgresql://user:password@host:port/name?option=value`` into Django's settings."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise EnvironmentError_(
+            f"DATABASE_URL: expected postgresql://user:password@host:port/name, got the scheme {parts.scheme!r}"
+        )
+    options = dict(parse_qsl(parts.query))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or options.pop("user", "")),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or options.pop("host", ""),
+        "PORT": str(parts.port or options.pop("port", "")),
+        "OPTIONS": options,
+    }
+
+
+def redis_url() -> str:
+    return os.environ.get("REDIS_URL") or _embedded_redis_url()
+
+
+def secret_key() -> str:
+    given = os.environ.get("GRIDCAST_SECRET_KEY")
+    return given or kept_secret("secret-key")
+
+
+def kept_secret(name: str) -> str:
+    """A random secret of that name, made at the first call and kept in a file that only we can read."""
+    file = var_directory() / "secrets" / name
+    try:
+        return file.read_text(encoding="ascii")
+    except FileNotFoundError:
+        pass
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = file.with_name(f"{name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text(secrets.token_urlsafe(48), encoding="ascii")
+    try:
+        os.link(draft, file)  # the first of several processes wins, and all read the same
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    return file.read_text(encoding="ascii")
+
+
+def hosts() -> list[str]:
+    return [host for host in os.environ.get("GRIDCAST_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host]
+
+
+def debug() -> bool:
+    return os.environ.get("GRIDCAST_DEBUG") == "1"
+
+
+def _embedded_database_url() -> str:
+    from monitor.embedded import postgres  # noqa: PLC0415 - only where nothing else is named
+
+    return postgres.url(var_directory())
+
+
+def _embedded_redis_url() -> str:
+    from monitor.embedded import valkey  # noqa: PLC0415
+
+    return valkey.url(var_directory())

@@ -1,0 +1,27 @@
+"""One noun per file, its QuerySet beside it."""
+
+from monitor.models.component import Component
+from monitor.models.forecast import Forecast
+from monitor.models.metric import Metric, Sample
+from monitor.models.report import RawReport
+from monitor.models.reporter import Reporter
+from monitor.models.run import Run
+from monitor.models.series import Binding, Series, Suite
+from monitor.models.site import Resource, Site
+from monitor.models.token import ApiToken
+
+__all__ = [
+    "ApiToken",
+    "Binding",
+    "Component",
+    "Forecast",
+    "Metric",
+    "RawReport",
+    "Reporter",
+    "Resource",
+    "Run",
+    "Sample",
+    "Series",
+    "Site",
+    "Suite",
+]

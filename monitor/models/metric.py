@@ -1,0 +1,55 @@
+"""Metrics and their samples: the time series of the depot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from monitor.models.series import Series
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+
+class MetricQuerySet(models.QuerySet["Metric"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> MetricQuerySet:
+        return self.filter(series__in=Series.objects.visible_to(user))
+
+
+class Metric(models.Model):
+    """One number that every run of a series gives, with its unit."""
+
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="metrics")
+    name = models.CharField(max_length=200)
+    unit = models.CharField(max_length=50)
+
+    objects = MetricQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["series", "name"]
+        constraints = [models.UniqueConstraint(fields=["series", "name"], name="metric_name_once")]
+
+    def __str__(self) -> str:
+        return f"{self.series}: {self.name}"
+
+
+class Sample(models.Model):
+    """One value. The key contains the time, as partitions and hypertables ask.
+
+    *time* is the run's slot. A value is known at *known_at*, when its report had ended: no forecast made before
+    that may use it. *passed*: whether the whole run passed; others' values are kept, but not forecast from.
+    """
+
+    pk = models.CompositePrimaryKey("metric_id", "time")
+    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, db_index=False, related_name="samples")
+    time = models.DateTimeField()
+    known_at = models.DateTimeField()
+    value = models.FloatField()
+    passed = models.BooleanField()
+
+    class Meta:
+        ordering = ["time"]
+
+    def __str__(self) -> str:
+        return f"{self.metric_id} at {self.time}: {self.value}"

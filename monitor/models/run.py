@@ -1,0 +1,125 @@
+"""The expectation ledger: a run for every slot of every series, and what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+
+from monitor.models.series import Series
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+
+SCHEDULE = "schedule"  # the trigger of a run that nobody asked for
+
+
+class State(models.TextChoices):
+    EXPECTED = "expected"
+    CLAIMED = "claimed"
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    BROKEN = "broken"
+    NO_DATA = "no_data"
+    TIMED_OUT = "timed_out"
+    SKIPPED = "skipped"
+    MISSED = "missed"
+    LOST = "lost"
+
+
+PENDING = (State.EXPECTED, State.CLAIMED, State.RUNNING)
+IN_FLIGHT = (State.CLAIMED, State.RUNNING)
+REPORTED = (State.PASSED, State.FAILED, State.BROKEN, State.NO_DATA, State.TIMED_OUT, State.SKIPPED)
+ENDED = (*REPORTED, State.MISSED, State.LOST)
+
+# What may follow what. A late report corrects "missed" and "lost"; a report is never overwritten.
+FOLLOWS: dict[str, tuple[str, ...]] = {
+    State.EXPECTED: (State.CLAIMED, State.SKIPPED, State.MISSED, *REPORTED),
+    State.CLAIMED: (State.RUNNING, State.EXPECTED, State.LOST, *REPORTED),
+    State.RUNNING: (State.EXPECTED, State.LOST, *REPORTED),
+    State.MISSED: REPORTED,
+    State.LOST: REPORTED,
+}
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
+        return self.filter(series__in=Series.objects.visible_to(user))
+
+    def due(self, now: datetime) -> RunQuerySet:
+        return self.filter(state=State.EXPECTED, slot__lte=now)
+
+    def pending(self) -> RunQuerySet:
+        return self.filter(state__in=PENDING)
+
+    def in_flight(self) -> RunQuerySet:
+        return self.filter(state__in=IN_FLIGHT)
+
+    def ended(self) -> RunQuerySet:
+        return self.filter(state__in=ENDED)
+
+    def silent(self, now: datetime) -> RunQuerySet:
+        """Claimed or running, but not heard of within the lease."""
+        return self.in_flight().filter(lease_until__lt=now)
+
+    def move(self, ids: Iterable[uuid.UUID], to: State, **fields: Any) -> int:
+        """Move those runs that may go to *to* there, in one statement; return how many went.
+
+        The one place in which a run's state changes: whoever comes second moves nothing.
+        """
+        sources = [state for state, targets in FOLLOWS.items() if to in targets]
+        return self.filter(id__in=list(ids), state__in=sources).update(state=to, **fields)
+
+
+class Run(models.Model):
+    """What became of one slot of a series. Its identity is made from (series, slot)."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="runs")
+    slot = models.DateTimeField()
+    trigger = models.CharField(max_length=200, default=SCHEDULE, help_text="the schedule, or who asked")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.EXPECTED)
+    reason = models.TextField(blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    stage = models.CharField(max_length=100, blank=True, help_text="the stage that it is in, or failed in")
+    claimed_at = models.DateTimeField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    failed_resource = models.CharField(max_length=100, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-slot"]
+        constraints = [
+            models.UniqueConstraint(fields=["series", "slot"], name="run_series_slot_once"),
+            models.CheckConstraint(condition=models.Q(state__in=State.values), name="run_state_known"),
+        ]
+        indexes = [
+            models.Index(fields=["slot"], condition=models.Q(state="expected"), name="run_expected"),
+            models.Index(
+                fields=["lease_until"], condition=models.Q(state__in=["claimed", "running"]), name="run_in_flight"
+            ),
+            models.Index(fields=["-ended_at"], name="run_latest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.series} at {self.slot:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state in PENDING
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, from its first to its last breath."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return (self.ended_at - self.started_at).total_seconds()

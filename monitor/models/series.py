@@ -1,0 +1,113 @@
+"""Suites and series: what is run, where, when, by whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+import probes
+from monitor.models.reporter import Reporter
+from monitor.models.site import Resource
+from reporters.config import Assignment
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+
+def probe_choices() -> list[tuple[str, str]]:
+    """A callable, so that a new probe needs no migration."""
+    return [(name, name) for name in probes.names()]
+
+
+class Suite(models.Model):
+    """A named group of series. With *viewers*, only they (and superusers) see it."""
+
+    name = models.SlugField(unique=True)
+    title = models.CharField(max_length=200, blank=True)
+    viewers = models.ManyToManyField("auth.Group", blank=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SeriesQuerySet(models.QuerySet["Series"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:
+        """The series that *user* may see: those of open suites, and of suites whose viewers he is one of."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        if getattr(user, "is_superuser", False):
+            return self
+        mine = models.Q(suite__viewers__user=user.pk)
+        return self.filter(models.Q(suite__viewers__isnull=True) | mine).distinct()
+
+    def scheduled(self) -> SeriesQuerySet:
+        return self.filter(enabled=True).exclude(schedule="")
+
+
+class Series(models.Model):
+    """A probe with parameters, bound to resources, on a schedule, run by one reporter."""
+
+    suite = models.ForeignKey(Suite, on_delete=models.PROTECT, related_name="series")
+    name = models.SlugField(unique=True, max_length=100)
+    probe = models.CharField(max_length=100, choices=probe_choices)
+    parameters = models.JSONField(default=dict, blank=True)
+    reporter = models.ForeignKey(Reporter, on_delete=models.PROTECT, related_name="series")
+    schedule = models.CharField(max_length=200, blank=True, help_text="five-field cron, UTC; H is a hashed slot")
+    enabled = models.BooleanField(default=True)
+    limit_seconds = models.FloatField(default=1800.0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SeriesQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name_plural = "series"
+        permissions = [("run_series", "Can run a series now")]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(limit_seconds__gt=0), name="series_limit_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def assignment(self, slot: datetime) -> Assignment:
+        """What its reporter is told to do for *slot*."""
+        bound = list(self.bindings.select_related("resource__site"))
+        roles: dict[str, list[str]] = {}
+        for binding in bound:
+            roles.setdefault(binding.role, []).append(binding.resource.name)
+        return Assignment(
+            series=self.name,
+            slot=slot,
+            reporter=self.reporter.name,
+            probe=self.probe,
+            bindings=roles,
+            resources={binding.resource.name: binding.resource.as_config() for binding in bound},
+            parameters=self.parameters,
+            limit_seconds=self.limit_seconds,
+        )
+
+
+class Binding(models.Model):
+    """One resource in one role of a series; *position* keeps the order (of a ring, say)."""
+
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="bindings")
+    role = models.CharField(max_length=50)
+    position = models.PositiveSmallIntegerField()
+    resource = models.ForeignKey(Resource, on_delete=models.PROTECT, related_name="bindings")
+
+    class Meta:
+        ordering = ["series", "role", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["series", "role", "position"], name="binding_position_once"),
+            models.UniqueConstraint(fields=["series", "role", "resource"], name="binding_resource_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role}[{self.position}] = {self.resource}"

@@ -1,0 +1,48 @@
+"""Sites and their resources."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from reporters import config
+
+
+class Site(models.Model):
+    """An organisation's place on the grid."""
+
+    name = models.SlugField(unique=True)
+    title = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Resource(models.Model):
+    """One reachable host of a site, with how to reach it."""
+
+    site = models.ForeignKey(Site, on_delete=models.PROTECT, related_name="resources")
+    name = models.SlugField(unique=True)
+    scratch = models.CharField(max_length=500, help_text="absolute directory at the resource")
+    shell = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh", "host": "login.example.org"}')
+    transfer = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh"}')
+    batch = models.JSONField(default=dict, help_text='e.g. {"kind": "fork"}')
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def as_config(self) -> config.Resource:
+        """This resource as a reporter is told of it."""
+        return config.Resource(
+            name=self.name,
+            site=self.site.name,
+            scratch=self.scratch,
+            shell=self.shell,
+            transfer=self.transfer,
+            batch=self.batch,
+        )

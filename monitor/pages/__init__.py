@@ -1,0 +1,1 @@
+"""The pages: one per file, thin; ``templates/pages/<name>.html`` mirrors them."""

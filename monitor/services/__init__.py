@@ -1,0 +1,1 @@
+"""One verb per file: everything that writes, or is called from two places."""

@@ -1,0 +1,79 @@
+"""Claim due runs for their reporters. Due times live here, in PostgreSQL; the broker only carries run ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from monitor.models import Reporter, Run
+from monitor.models.run import SCHEDULE, State
+
+if TYPE_CHECKING:
+    import uuid
+
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run that its reporter is to start; *attempt* tells this claim from earlier ones."""
+
+    run_id: uuid.UUID
+    attempt: int
+    queue: str
+
+
+def claim_due(now: datetime) -> list[Claim]:
+    """Claim as many due runs as every reporter has room for, oldest slot first.
+
+    Two claimers at once do no harm: rows are locked, and those that another holds are passed over. A scheduled
+    slot whose series is still running ends as ``skipped``; a run that somebody asked for waits.
+    """
+    return [claim for reporter in Reporter.objects.all() for claim in _claim_for(reporter, now)]
+
+
+def release(claim: Claim) -> None:
+    """Take back a claim that could not be handed over; the attempt does not count."""
+    Run.objects.filter(attempt=claim.attempt, state=State.CLAIMED).move(
+        [claim.run_id], State.EXPECTED, attempt=F("attempt") - 1
+    )
+
+
+@transaction.atomic
+def _claim_for(reporter: Reporter, now: datetime) -> list[Claim]:
+    Reporter.objects.select_for_update().get(pk=reporter.pk)  # room is counted by one claimer at a time
+    mine = Run.objects.filter(series__reporter=reporter)
+    busy = set(mine.in_flight().values_list("series_id", flat=True))
+    room = reporter.capacity - mine.in_flight().count()
+    claimed: list[Run] = []
+    due = mine.due(now).order_by("slot").select_for_update(skip_locked=True, of=("self",))[:BATCH]
+    for run in due:
+        if run.series_id in busy:
+            _skip_overlap(run)
+        elif len(claimed) < room:
+            claimed.append(run)
+            busy.add(run.series_id)
+    _mark_claimed(claimed, now)
+    return [Claim(run.pk, run.attempt + 1, reporter.queue) for run in claimed]
+
+
+def _skip_overlap(run: Run) -> None:
+    if run.trigger == SCHEDULE and run.attempt == 0:
+        reason = "overlap: the run before it had not ended when its time came"
+        Run.objects.all().move([run.pk], State.SKIPPED, reason=reason)
+
+
+def _mark_claimed(runs: list[Run], now: datetime) -> None:
+    Run.objects.all().move(
+        [run.pk for run in runs],
+        State.CLAIMED,
+        claimed_at=now,
+        lease_until=now + timedelta(seconds=settings.GRIDCAST_LEASE_SECONDS),
+        attempt=F("attempt") + 1,
+        reason="",
+    )

@@ -1,0 +1,80 @@
+"""Is the service itself well? Says in words what is not, for pages and probes of the service."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import DatabaseError
+from kombu.exceptions import OperationalError
+
+from monitor.celery import app
+from monitor.models import Component, Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SILENT_AFTER = timedelta(seconds=20)
+PARTS = {
+    "beat": "The scheduler has not been heard of for {seconds:.0f} s: no new runs are started.",
+    "reporter.home": "The home reporter has not been heard of for {seconds:.0f} s: due runs wait for it.",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something of ours that does not work, in a sentence for whoever reads a page."""
+
+    part: str
+    text: str
+
+
+def seen(name: str, now: datetime) -> None:
+    """Note a sign of life of a part."""
+    Component.objects.update_or_create(name=name, defaults={"seen_at": now})
+
+
+def problems(now: datetime) -> list[Problem]:
+    """Everything that is wrong with the service at *now*; the depot's absence hides the rest."""
+    try:
+        silent = _silent_parts(now)
+    except DatabaseError:
+        return [Problem("depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools.")]
+    return [*silent, *_restarting(settings.VAR_DIR / "run" / "supervisor.json")]
+
+
+def broker_problem() -> Problem | None:
+    """Ask the broker; it must answer within a second."""
+    try:
+        with app.connection_for_write() as connection:
+            connection.ensure_connection(max_retries=1, timeout=1)
+    except (OperationalError, OSError):
+        return Problem("broker", "The broker (Redis protocol) does not answer. Due runs stay in the ledger.")
+    return None
+
+
+def _silent_parts(now: datetime) -> list[Problem]:
+    heard = dict(Component.objects.values_list("name", "seen_at"))
+    if not heard and not Run.objects.exists():
+        return []  # nothing has been started yet: that is not a fault
+    return [
+        Problem(part, text.format(seconds=(now - heard[part]).total_seconds()))
+        for part, text in PARTS.items()
+        if part in heard and now - heard[part] > SILENT_AFTER
+    ]
+
+
+def _restarting(status_file: Path) -> list[Problem]:
+    """What the supervisor is restarting, where one is in charge."""
+    try:
+        services = json.loads(status_file.read_text(encoding="utf-8"))["services"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return [
+        Problem(name, f"{name} is being restarted (attempt {state['restarts']}).")
+        for name, state in services.items()
+        if state["state"] == "restarting"
+    ]

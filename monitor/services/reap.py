@@ -1,0 +1,30 @@
+"""End what will not end by itself: runs whose executor died, slots that nobody took."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from monitor.models import Run
+from monitor.models.run import SCHEDULE, RunQuerySet, State
+
+
+def reap(now: datetime) -> None:
+    """Give runs of dead executors back to be claimed again, or up; end slots past their grace as missed."""
+    silent = Run.objects.silent(now)
+    most = settings.GRIDCAST_MAX_ATTEMPTS
+    _move(silent.filter(attempt__lt=most), State.EXPECTED, "its executor fell silent; it is run again")
+    _move(
+        silent.filter(attempt__gte=most),
+        State.LOST,
+        f"its executor fell silent {most} times; it is not known whether it ran",
+    )
+    grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
+    late = Run.objects.due(now - grace).filter(trigger=SCHEDULE, attempt=0)
+    _move(late, State.MISSED, f"no reporter took it within {grace.total_seconds():.0f} s of its time")
+
+
+def _move(runs: RunQuerySet, to: State, reason: str) -> None:
+    # The conditions stay in the statement: a run that gave a sign of life meanwhile is not touched.
+    runs.move(runs.values_list("pk", flat=True), to, reason=reason)

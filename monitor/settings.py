@@ -1,0 +1,123 @@
+"""Django's settings. Everything that differs between places comes from the environment (``monitor.env``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import plotly
+
+from monitor import env
+
+BASE_DIR = env.ROOT
+VAR_DIR = env.var_directory()
+
+SECRET_KEY = env.secret_key()
+DEBUG = env.debug()
+ALLOWED_HOSTS = env.hosts()
+
+INSTALLED_APPS = [
+    "monitor.apps.MonitorConfig",
+    "django_htmx",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "monitor.pages.outage.OutageMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "monitor.urls"
+WSGI_APPLICATION = "monitor.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "monitor.pages.health.banner",
+            ],
+        },
+    },
+]
+
+DATABASES = {
+    "default": {
+        **env.database(),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,  # after a restart of the server the next request connects anew
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "overview"
+LOGOUT_REDIRECT_URL = "login"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [("plotly", Path(plotly.__file__).parent / "package_data")]
+WHITENOISE_USE_FINDERS = True  # served from where they lie: nothing to collect before the first start
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_SAMESITE = "Lax"
+
+CELERY_BROKER_URL = env.redis_url()
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_DEFAULT_QUEUE = "control"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a run goes on while the broker is away
+# The ledger redelivers, not the broker: leases are in the database.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 24 * 3600, "socket_timeout": 5}
+CELERY_BEAT_SCHEDULE = {
+    "tick": {"task": "monitor.tasks.tick", "schedule": 2.0, "options": {"expires": 10}},
+    "pulse": {"task": "monitor.tasks.pulse", "schedule": 5.0, "options": {"expires": 5, "queue": "reporter.home"}},
+}
+
+# How long a claimed run may be silent before it is taken for dead, and how often it breathes.
+GRIDCAST_LEASE_SECONDS = 30
+GRIDCAST_HEARTBEAT_SECONDS = 5
+GRIDCAST_MAX_ATTEMPTS = 3
+# A scheduled slot that no reporter took within this time of its own is missed.
+GRIDCAST_GRACE_SECONDS = 120
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+}

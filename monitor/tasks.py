@@ -1,0 +1,27 @@
+"""Celery's wrappers. Every task may run twice, or never: the ledger decides."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.utils import timezone
+
+from monitor.celery import app
+from monitor.services import execute, tick as ticking
+from monitor.services.health import seen
+
+
+@app.task(name="monitor.tasks.tick")
+def tick() -> None:
+    seen("beat", timezone.now())
+    ticking.tick(timezone.now())
+
+
+@app.task(name="monitor.tasks.pulse")
+def pulse() -> None:
+    seen("reporter.home", timezone.now())
+
+
+@app.task(name="monitor.tasks.run")
+def run(run_id: str, attempt: int) -> None:
+    execute.execute(uuid.UUID(run_id), attempt)

@@ -1,0 +1,25 @@
+"""Where everything is."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth import views as auth
+from django.urls import path
+
+from monitor.api import api
+from monitor.pages import health, overview, run, series
+
+urlpatterns = [
+    path("", overview.page, name="overview"),
+    path("series/<slug:name>/", series.page, name="series"),
+    path("series/<slug:name>/run-now/", series.run_now, name="run-now"),
+    path("series/<slug:name>/samples.csv", series.samples_csv, name="samples-csv"),
+    path("runs/<uuid:pk>/", run.page, name="run"),
+    path("runs/<uuid:pk>/report.json", run.raw_report, name="raw-report"),
+    path("login/", auth.LoginView.as_view(template_name="pages/login.html"), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("admin/", admin.site.urls),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("api/v1/", api.urls),
+]
