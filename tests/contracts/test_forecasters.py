@@ -1,0 +1,239 @@
+"""What every forecasting method owes, whatever it is told."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecasting import methods
+from forecasting.base import LARGEST, Abstained, Forecast, InvalidNumber, Method
+from forecasting.series import Forecaster, Observation, forecast_history
+
+HOUR_SECONDS = 3600.0
+
+every_method = pytest.mark.parametrize("name", methods.names())
+
+
+def a_noisy_series(length: int, *, seed: int = 7) -> list[float]:
+    draw = random.Random(seed)
+    return [draw.lognormvariate(3.0, 0.4) for _ in range(length)]
+
+
+def hourly(values: Sequence[float]) -> list[Observation]:
+    """Runs of a quarter of an hour, each known when it has ended."""
+    starts = [index * HOUR_SECONDS for index in range(len(values))]
+    return [Observation(at, at + 900.0, value) for at, value in zip(starts, values, strict=True)]
+
+
+def told(name: str, values: Sequence[float]) -> Method:
+    method = methods.load(name)()
+    for index, value in enumerate(values):
+        method.update(index * HOUR_SECONDS, value)
+    return method
+
+
+def assert_is_sound(forecast: Forecast) -> None:
+    lower, upper = (forecast.quantiles[probability] for probability in (0.1, 0.9))
+    assert math.isfinite(forecast.mean)
+    assert math.isfinite(lower)
+    assert math.isfinite(upper)
+    assert lower <= upper
+    assert forecast.age_seconds >= 0.0
+
+
+@every_method
+def test_a_method_that_knows_nothing_abstains(name: str) -> None:
+    with pytest.raises(Abstained) as abstained:
+        methods.load(name)().forecast(0.0)
+    assert abstained.value.reason == "too_few"
+
+
+@every_method
+def test_a_single_point_is_its_own_forecast(name: str) -> None:
+    forecast = told(name, [42.0]).forecast(10.0)
+    assert (forecast.mean, forecast.n, forecast.age_seconds) == (42.0, 1, 10.0)
+
+
+@every_method
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_fewer_than_three_values_give_no_interval(name: str, known: int) -> None:
+    with pytest.raises(Abstained) as abstained:
+        forecast_history(hourly([5.0, 6.0][:known]), 9 * HOUR_SECONDS, method=name)
+    assert abstained.value.reason == "too_few"
+
+
+@every_method
+def test_three_values_give_an_interval(name: str) -> None:
+    forecast = forecast_history(hourly([5.0, 6.0, 5.5]), 9 * HOUR_SECONDS, method=name)
+    assert_is_sound(forecast)
+    assert forecast.quantiles[0.1] < forecast.quantiles[0.9]
+
+
+@every_method
+def test_a_constant_series_goes_on_for_certain(name: str) -> None:
+    forecast = forecast_history(hourly([7.25] * 130), 200 * HOUR_SECONDS, method=name)
+    assert forecast.mean == pytest.approx(7.25, rel=1e-12)
+    assert forecast.quantiles == pytest.approx({0.1: 7.25, 0.9: 7.25}, rel=1e-12)
+
+
+@every_method
+def test_a_forecast_is_signed_with_the_name_of_the_file(name: str) -> None:
+    assert told(name, [1.0, 2.0]).forecast(HOUR_SECONDS).method == name
+
+
+@every_method
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0 * LARGEST])
+def test_what_is_no_usable_number_is_refused_and_teaches_nothing(name: str, value: float) -> None:
+    series = a_noisy_series(40)
+    method = told(name, series)
+    with pytest.raises(InvalidNumber, match="finite value"):
+        method.update(1.0, value)
+    assert method.forecast(1e6) == told(name, series).forecast(1e6)
+
+
+@every_method
+@pytest.mark.parametrize("time_seconds", [math.nan, math.inf, -math.inf])
+def test_a_time_that_is_no_number_is_refused(name: str, time_seconds: float) -> None:
+    with pytest.raises(InvalidNumber, match="finite time"):
+        methods.load(name)().update(time_seconds, 1.0)
+
+
+@every_method
+def test_unusable_numbers_in_a_history_are_left_out(name: str) -> None:
+    clean = hourly(a_noisy_series(40))
+    dirty = [
+        Observation(seen.time_seconds, seen.known_at_seconds, bad)
+        for seen in clean
+        for bad in (math.nan, math.inf)
+    ]
+    late = 99 * HOUR_SECONDS
+    assert forecast_history([*clean, *dirty], late, method=name) == forecast_history(clean, late, method=name)
+
+
+HARD_SERIES: dict[str, Callable[[], list[float]]] = {
+    "zeros": lambda: [0.0] * 60,
+    "negatives": lambda: [-value for value in a_noisy_series(150)],
+    "signs that change": lambda: [(-1.0) ** index * value for index, value in enumerate(a_noisy_series(150))],
+    "the largest number once": lambda: [*a_noisy_series(70), 1e300, *a_noisy_series(150)],
+    "nothing but the largest numbers": lambda: [1e300, -1e300] * 80,
+    "the smallest numbers": lambda: [5e-324, 1e-310] * 80,
+    "a level shift up and back": lambda: [
+        *a_noisy_series(60),
+        *(1e6 + value for value in a_noisy_series(60)),
+        *a_noisy_series(60),
+    ],
+    "ties": lambda: [float(index % 3) for index in range(150)],
+    "a straight line": lambda: [float(index) for index in range(150)],
+}
+
+
+@every_method
+@pytest.mark.parametrize("series", HARD_SERIES)
+def test_a_hard_series_gets_a_sound_answer_at_every_step(name: str, series: str) -> None:
+    forecaster = Forecaster(methods.load(name)())
+    answered = 0
+    for index, observation in enumerate(hourly(HARD_SERIES[series]())):
+        if index >= 3:
+            assert_is_sound(forecaster.forecast(observation.time_seconds))
+            answered += 1
+        forecaster.observe(observation)
+    assert answered >= 50
+
+
+@every_method
+def test_after_a_level_shift_the_forecast_comes_over_to_the_new_level(name: str) -> None:
+    draw = random.Random(3)
+    series = [level + draw.gauss(0.0, 1.0) for level in [100.0] * 60 + [300.0] * 60]
+    forecast = forecast_history(hourly(series), 999 * HOUR_SECONDS, method=name)
+    assert forecast.mean == pytest.approx(300.0, abs=5.0)
+
+
+@every_method
+def test_times_that_repeat_or_go_backwards_do_not_change_what_is_expected(name: str) -> None:
+    values = a_noisy_series(80)
+    jumping = methods.load(name)()
+    for index, value in enumerate(values):
+        jumping.update(HOUR_SECONDS * (index // 7 % 5), value)
+    forecast = jumping.forecast(-HOUR_SECONDS)
+    assert forecast.mean == told(name, values).forecast(1e6).mean
+    assert forecast.age_seconds == 0.0
+
+
+@every_method
+def test_no_number_is_below_the_floor(name: str) -> None:
+    series = [0.0, 9.0] * 40
+    free = forecast_history(hourly(series), 999 * HOUR_SECONDS, method=name, floor=None)
+    floored = forecast_history(hourly(series), 999 * HOUR_SECONDS, method=name, floor=20.0)
+    assert free.quantiles[0.1] < 20.0
+    assert min(floored.mean, *floored.quantiles.values()) == 20.0
+
+
+@every_method
+def test_a_forecast_teaches_nothing(name: str) -> None:
+    asked, left_alone = told(name, a_noisy_series(60)), told(name, a_noisy_series(60))
+    for at_seconds in (1e9, 0.0, 5e5):
+        asked.forecast(at_seconds)
+    assert asked.forecast(1e6) == left_alone.forecast(1e6)
+
+
+@every_method
+def test_the_same_history_gives_the_same_forecast_in_whatever_order_it_arrives(name: str) -> None:
+    history = hourly(a_noisy_series(120)) + hourly(a_noisy_series(120, seed=8))  # every time is there twice
+    shuffled = random.Random(1).sample(history, len(history))
+    late = 999 * HOUR_SECONDS
+    assert forecast_history(history, late, method=name) == forecast_history(shuffled, late, method=name)
+
+
+@every_method
+def test_shuffling_the_future_never_moves_a_past_forecast(name: str) -> None:
+    history = hourly(a_noisy_series(150))
+    now = history[100].known_at_seconds
+    future = [seen.value for seen in history if seen.known_at_seconds > now]
+    random.Random(2).shuffle(future)
+    other = hourly([seen.value for seen in history if seen.known_at_seconds <= now] + future)
+    moments = [at * HOUR_SECONDS for at in range(4, 150)]
+    before, after = (
+        forecasts_with_all_at_hand(name, history, moments),
+        forecasts_with_all_at_hand(name, other, moments),
+    )
+    past = [index for index, at in enumerate(moments) if at <= now]
+    assert [before[index] for index in past] == [after[index] for index in past]
+    assert before != after  # the shuffle does move what comes later
+
+
+def forecasts_with_all_at_hand(name: str, history: list[Observation], moments: list[float]) -> list[Forecast]:
+    """Forecasts for *moments* by a forecaster that was handed the future too."""
+    forecaster = Forecaster(methods.load(name)())
+    for observation in history:
+        forecaster.observe(observation)
+    return [forecaster.forecast(at) for at in moments]
+
+
+any_number = st.one_of(st.floats(), st.floats(0.0, 1e4), st.sampled_from([0.0, 1.0, 1e300, -1e300]))
+any_observation = st.builds(Observation, any_number, any_number, any_number)
+
+
+@every_method
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(
+    history=st.lists(any_observation, max_size=60),
+    at_seconds=st.floats(allow_nan=False, allow_infinity=False),
+    level=st.floats(0.01, 0.999),
+    floor=st.none() | st.just(0.0),
+)
+def test_any_history_gets_a_sound_answer_or_an_abstention(
+    name: str, history: list[Observation], at_seconds: float, level: float, floor: float | None
+) -> None:
+    try:
+        forecast = forecast_history(history, at_seconds, method=name, level=level, floor=floor)
+    except Abstained:
+        assert sum(seen.usable and seen.known_at_seconds <= at_seconds for seen in history) < 3
+        return
+    lower, upper = forecast.quantiles.values()
+    assert math.isfinite(forecast.mean)
+    assert (floor if floor is not None else -math.inf) <= lower <= upper < math.inf

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from forecasting.base import Abstained, InvalidNumber
+from forecasting.intervals import Residuals, around, lower_tail
+
+
+def residuals(*numbers: float, window: int = 100) -> Residuals:
+    tracked = Residuals(window)
+    for number in numbers:
+        tracked.add(number)
+    return tracked
+
+
+@pytest.mark.parametrize("numbers", [(), (1.0,)])
+def test_one_residual_says_nothing_about_spread(numbers: tuple[float, ...]) -> None:
+    with pytest.raises(Abstained) as abstained:
+        residuals(*numbers).interval(0.8)
+    assert abstained.value.reason == "too_few"
+
+
+def test_two_residuals_reach_as_far_as_student_says() -> None:
+    lower, upper = residuals(3.0, -4.0).interval(0.8)
+    # t(0.9, 2 degrees of freedom) = 1.885618 from the tables; root mean square of 3 and 4: sqrt(12.5)
+    assert upper == pytest.approx(1.885618 * math.sqrt(12.5), rel=1e-6)
+    assert lower == -upper
+
+
+def test_two_equal_misses_are_not_certainty() -> None:
+    lower, upper = residuals(2.0, 2.0).interval(0.8)
+    assert lower < 0.0
+    assert upper > 2.0
+
+
+@pytest.mark.parametrize(
+    ("level", "count", "expected"),
+    [
+        (0.8, 9, (1.0, 9.0)),  # the 1st of 9 from each side: 1 / (9 + 1) is left out on each
+        (0.8, 99, (10.0, 90.0)),
+        (0.9, 19, (1.0, 19.0)),
+        (0.9, 99, (5.0, 95.0)),
+        (0.5, 3, (1.0, 3.0)),
+    ],
+)
+def test_enough_residuals_speak_for_themselves(
+    level: float, count: int, expected: tuple[float, float]
+) -> None:
+    numbers = [float(number) for number in range(1, count + 1)]
+    random.Random(0).shuffle(numbers)
+    assert residuals(*numbers).interval(level) == expected
+
+
+def test_one_residual_less_than_enough_falls_back_to_student() -> None:
+    lower, upper = residuals(*map(float, range(1, 9))).interval(0.8)
+    assert lower == -upper
+
+
+def test_skewed_residuals_give_a_skewed_interval() -> None:
+    lower, upper = residuals(*[-1.0] * 50, *[10.0] * 49).interval(0.8)
+    assert (lower, upper) == (-1.0, 10.0)
+
+
+def test_old_residuals_are_forgotten() -> None:
+    assert residuals(*[1000.0] * 100, *[1.0] * 100).interval(0.8) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("count", [3, 9, 25, 60, 100])
+def test_the_next_residual_is_covered_as_promised(count: int) -> None:
+    draw = random.Random(count)
+    trials, hits = 3000, 0
+    for _ in range(trials):
+        *known, coming = (draw.gauss(0.0, 2.0) for _ in range(count + 1))
+        lower, upper = residuals(*known).interval(0.8)
+        hits += lower <= coming <= upper
+    assert 0.78 <= hits / trials <= 0.87
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 80.0, math.nan])
+def test_a_level_that_is_no_probability_is_refused(level: float) -> None:
+    with pytest.raises(InvalidNumber, match="level"):
+        residuals(1.0, 2.0).interval(level)
+
+
+def test_the_tails_of_a_level_are_the_numbers_people_write() -> None:
+    assert [lower_tail(level) for level in (0.8, 0.9, 0.95)] == [0.1, 0.05, 0.025]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_residual_that_is_no_number_is_refused(number: float) -> None:
+    with pytest.raises(InvalidNumber, match="residual"):
+        residuals(number)
+
+
+@pytest.mark.parametrize(
+    ("mean", "floor", "expected"),
+    [
+        (10.0, None, (7.0, 15.0)),
+        (2.0, None, (-1.0, 7.0)),
+        (2.0, 0.0, (0.0, 7.0)),
+        (-9.0, 0.0, (0.0, 0.0)),
+    ],
+)
+def test_an_interval_lies_around_the_mean_and_above_the_floor(
+    mean: float, floor: float | None, expected: tuple[float, float]
+) -> None:
+    assert around(mean, (-3.0, 5.0), floor) == expected
+
+
+def test_an_interval_is_finite_even_at_the_edge_of_numbers() -> None:
+    reach = residuals(1e300, -1e300).interval(0.999)
+    assert all(map(math.isfinite, around(1.7e308, (-math.inf, math.inf))))
+    assert all(map(math.isfinite, around(0.0, reach)))
