@@ -1,0 +1,75 @@
+"""Removes a directory of state and everything that belongs to it elsewhere: ``python -m monitor.embedded.clean``.
+
+Stops the supervisor that is at work there first. Only a directory that we made is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+from monitor.testbed.supervisor import lock
+
+from . import EmbeddedError, NotOurs, places
+
+STOP_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+class StillRunning(EmbeddedError):
+    """The supervisor does not end."""
+
+
+def clean(var: Path) -> None:
+    """Stop what runs, then remove *var*, its sockets and what was relocated.
+
+    Raises:
+        NotOurs: *var* is not a directory that we made, by its mark.
+        StillRunning: the supervisor was asked to stop and did not.
+    """
+    if var.exists() and not places.is_marked(var):
+        raise NotOurs(
+            f"{var} was not made by us (it has no {places.MARK}); remove it by hand if that is meant"
+        )
+    _stop_supervisor(var / "run")
+    shutil.rmtree(places.socket_directory(var), ignore_errors=True)
+    link = var / "postgres"
+    if link.is_symlink() and link.resolve().is_relative_to(places.RELOCATED):
+        shutil.rmtree(link.resolve().parent, ignore_errors=True)
+    shutil.rmtree(places.relocated(var), ignore_errors=True)
+    with contextlib.suppress(OSError):
+        places.RELOCATED.rmdir()  # the last one turns off the light
+    if var.exists():
+        shutil.rmtree(var)
+
+
+def _stop_supervisor(run: Path) -> None:
+    pid = lock.holder(run)
+    if pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while not lock.is_free(run):
+        if time.monotonic() > deadline:
+            raise StillRunning(f"the supervisor {pid} of {run} does not end")
+        time.sleep(_POLL_SECONDS)
+
+
+def main() -> int:
+    from monitor import env  # noqa: PLC0415 - not needed where ``clean`` is called with a directory
+
+    try:
+        clean(env.var_directory())
+    except EmbeddedError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

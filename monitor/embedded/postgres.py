@@ -1,0 +1,143 @@
+"""Our own PostgreSQL: on a Unix socket, durable, restartable after anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from monitor.testbed.supervisor import Service
+
+from . import cluster, places
+from .binaries import PostgresPrograms, postgres_programs
+from .identity import Identity, for_data
+
+NAME = "gridcast"  # of the database and of the role that owns it
+PORT = 5432  # only part of the socket's name
+
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "shared_buffers": "128MB",
+    "max_connections": "100",
+    "max_wal_size": "1GB",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+# For data that nobody will miss: nothing waits for the disk.
+THROWAWAY_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "shared_buffers": "64MB",
+}
+
+
+def url(var: Path) -> str:
+    """DATABASE_URL of the server whose state is under *var*, running or not."""
+    return f"postgresql://{NAME}@/{NAME}?host={quote(str(_sockets(var)))}"
+
+
+def _sockets(var: Path) -> Path:
+    return places.socket_directory(var) / "postgres"
+
+
+class PostgreSQL:
+    """The server of one directory of state. With ``durable=False`` a crash of the machine may cost its data.
+
+    Raises:
+        NoProgram: there is no PostgreSQL for this platform.
+        PreparationFailed: the data are somebody else's, cannot be reached, or nobody could run the server.
+    """
+
+    name = "postgres"
+
+    def __init__(self, var: Path, *, durable: bool = True) -> None:
+        self.var = places.made(var)
+        self.url = url(var)
+        self._durable = durable
+        self._identity = for_data(var / "postgres")
+        self._data = cluster.location(var, self._identity)
+        self._original_programs = postgres_programs()
+        self._programs = self._reachable_programs()
+
+    def service(self) -> Service:
+        """For the supervisor. SIGINT is PostgreSQL's fast shutdown: sessions are ended, data are written."""
+        settings = SETTINGS | ({} if self._durable else THROWAWAY_SETTINGS)
+        settings["unix_socket_directories"] = str(_sockets(self.var))
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return Service(
+            name=self.name,
+            argv=[str(self._programs.postgres), "-D", str(self._data), *options],
+            env=_environment(),
+            directory=Path("/"),  # one that the server's user can surely enter
+            user=None if self._identity is None else (self._identity.uid, self._identity.gid),
+            before=self.prepare,
+            ready=self.ready,
+            stop_signal=signal.SIGINT,
+            grace_seconds=20.0,
+        )
+
+    def prepare(self) -> None:
+        """Make everything that a start needs; repairs what was left half made. Not while the server runs.
+
+        Raises:
+            EmbeddedError: it cannot be made.
+        """
+        self._make_sockets()
+        if self._programs != self._original_programs:
+            self._original_programs.copy_to(places.relocated_made(self.var))
+        cluster.make(
+            self.var,
+            self._data,
+            self._programs,
+            self._identity,
+            name=NAME,
+            environment=_environment(),
+            sync=self._durable,
+        )
+        cluster.forget_dead_server(self._data, _sockets(self.var))
+
+    def ready(self) -> bool:
+        """Whether a session can be had."""
+        try:
+            with psycopg.connect(self.url, connect_timeout=2) as connection:
+                connection.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _make_sockets(self) -> None:
+        places.sockets_made(self.var)
+        sockets = _sockets(self.var)
+        sockets.mkdir(mode=0o700, exist_ok=True)
+        if self._identity is not None:
+            os.chown(sockets, self._identity.uid, self._identity.gid)
+
+    def _reachable_programs(self) -> PostgresPrograms:
+        """The programs, or their copy where the user that runs them cannot get at them."""
+        programs = self._original_programs
+        if self._identity is None or _runs(programs, self._identity):
+            return programs
+        return programs.copy_in(places.relocated(self.var))
+
+
+def _runs(programs: PostgresPrograms, identity: Identity) -> bool:
+    try:
+        tried = subprocess.run(
+            [programs.initdb, "--version"], cwd="/", capture_output=True, check=False, **identity.drop()
+        )
+    except PermissionError:
+        return False
+    return tried.returncode == 0
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of ours: the server's user may not even be able to enter our HOME."""
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}

@@ -1,0 +1,227 @@
+"""The supervisor's loop: one thread that waits for guards, deadlines and orders, and moves the services on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .lock import only_supervisor
+from .service import Service, start_order
+from .status import ServiceStatus, SupervisorStatus, write_status
+from .watched import Watched
+
+Listener = Callable[[str, ServiceStatus], None]
+
+
+class NotUp(RuntimeError):
+    """Not every service came up in time; says which, and what its log ends with."""
+
+
+class Supervisor:
+    """Keeps *services* running from ``run`` until ``request_stop``.
+
+    Args:
+        services: in any order; see ``Service.depends_on``.
+        status_file: ``supervisor.json``, rewritten whenever anything changes; its directory holds the locks.
+        log_dir: the output of each service is appended to ``<name>.log`` there.
+        on_change: called in the loop's thread with each new status of each service; must not block.
+
+    Raises:
+        ValueError: the services cannot be ordered.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        *,
+        status_file: Path,
+        log_dir: Path,
+        on_change: Listener | None = None,
+    ) -> None:
+        self._status_file = status_file
+        self._log_dir = log_dir
+        self._on_change = on_change
+        self._watched = {
+            service.name: Watched(service, log_dir / f"{service.name}.log", self._note_change)
+            for service in start_order(services)
+        }
+        self._stops_requested = 0
+        self._wake_reading, self._wake_writing = os.pipe()
+        os.set_blocking(self._wake_writing, False)
+        # Not closed by ``run``: a late ``request_stop`` must not write into somebody else's file.
+        weakref.finalize(self, _close, self._wake_reading, self._wake_writing)
+        self._all_up = threading.Event()
+        self._ended = threading.Event()
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Start everything, keep it up, stop everything; returns when nothing is left.
+
+        Raises:
+            AlreadySupervised: another supervisor has this directory.
+        """
+        self._status_file.parent.mkdir(parents=True, exist_ok=True)
+        self._log_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            with only_supervisor(self._status_file.parent) as hold:
+                self._write_status()
+                try:
+                    self._loop(hold)
+                finally:
+                    self._bury_all()
+        finally:
+            self._ended.set()
+            self._all_up.set()  # whoever waits for that looks at ``_ended`` as well
+
+    def request_stop(self) -> None:
+        """Stop everything in reverse order; asked again, kill everything. From any thread or signal handler."""
+        self._stops_requested += 1
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_writing, b"!")
+
+    def wait_until_up(self, timeout_seconds: float) -> None:
+        """Block until every service has come up.
+
+        Raises:
+            NotUp: not within *timeout_seconds*, or the supervisor has ended before.
+        """
+        in_time = self._all_up.wait(timeout_seconds)
+        if not in_time or self._ended.is_set():
+            raise self._failure or NotUp(self._what_is_not_up())
+
+    @contextlib.contextmanager
+    def running(self, *, up_within_seconds: float) -> Iterator[Supervisor]:
+        """Everything is up inside this block (the loop has a thread of its own) and gone after it.
+
+        Raises:
+            NotUp: something did not come up.
+            AlreadySupervised: another supervisor has this directory.
+        """
+        thread = threading.Thread(target=self._run_and_keep_failure, name="supervisor")
+        thread.start()
+        try:
+            self.wait_until_up(up_within_seconds)
+            yield self
+        finally:
+            self.request_stop()
+            self._join(thread)
+
+    def in_foreground(self) -> None:
+        """``run`` until SIGINT, SIGTERM or SIGHUP; a second one kills. Main thread only. Raises as ``run`` does."""
+        handlers = {
+            number: signal.signal(number, lambda *_: self.request_stop())
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
+        try:
+            self.run()
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _join(self, thread: threading.Thread) -> None:
+        while thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt:
+                self.request_stop()
+
+    def _run_and_keep_failure(self) -> None:
+        try:
+            self.run()
+        except BaseException as failure:  # noqa: BLE001 - belongs to whoever waits, in another thread
+            self._failure = failure
+            self._all_up.set()
+
+    def _loop(self, hold: int) -> None:
+        killed = False
+        while not self._is_over():
+            if self._stops_requested:
+                self._stop_those_whose_turn_it_is()
+                if self._stops_requested > 1 and not killed:
+                    killed = True
+                    self._kill_all()
+            else:
+                for watched in self._those_that_may_run():
+                    watched.advance(hold)
+            self._wait()
+
+    def _is_over(self) -> bool:
+        return bool(self._stops_requested) and all(
+            watched.status.state == "stopped" for watched in self._watched.values()
+        )
+
+    def _those_that_may_run(self) -> list[Watched]:
+        """Those that have run before, and those whose dependencies are up."""
+        return [
+            watched
+            for watched in self._watched.values()
+            if watched.has_started
+            or all(self._watched[name].status.state == "up" for name in watched.service.depends_on)
+        ]
+
+    def _stop_those_whose_turn_it_is(self) -> None:
+        for watched in reversed(self._watched.values()):
+            dependents = (
+                other for other in self._watched.values() if watched.service.name in other.service.depends_on
+            )
+            if watched.status.state != "stopped" and all(
+                other.status.state == "stopped" for other in dependents
+            ):
+                watched.stop()
+
+    def _kill_all(self) -> None:
+        for watched in self._watched.values():
+            watched.kill()
+
+    def _bury_all(self) -> None:
+        """Nobody is left to bury after a proper stop; after an error of ours everybody is."""
+        self._kill_all()
+        for watched in self._watched.values():
+            while watched.guarded is not None:
+                select.select([watched.guarded], [], [])
+                watched.hear()
+
+    def _wait(self) -> None:
+        """Sleep until a guard speaks, somebody orders something or something is due."""
+        talking = {
+            watched.guarded: watched for watched in self._watched.values() if watched.guarded is not None
+        }
+        if self._stops_requested:
+            timeout = 0.0 if self._is_over() else None
+        else:
+            due = [watched.seconds_to_next() for watched in self._those_that_may_run()]
+            timeout = min((seconds for seconds in due if seconds is not None), default=None)
+        ready, _, _ = select.select([*talking, self._wake_reading], [], [], timeout)
+        for source in ready:
+            if source == self._wake_reading:
+                os.read(self._wake_reading, 4096)
+            else:
+                talking[source].hear()
+
+    def _note_change(self, watched: Watched) -> None:
+        self._write_status()
+        if self._on_change is not None:
+            self._on_change(watched.service.name, watched.status)
+        if all(each.status.state == "up" for each in self._watched.values()):
+            self._all_up.set()
+
+    def _write_status(self) -> None:
+        services = {name: watched.status for name, watched in self._watched.items()}
+        with contextlib.suppress(OSError):  # a full disk is no reason to leave the services alone
+            write_status(self._status_file, SupervisorStatus(os.getpid(), datetime.now(UTC), services))
+
+    def _what_is_not_up(self) -> str:
+        late = [watched for watched in self._watched.values() if watched.status.state != "up"]
+        return "; ".join(watched.describe() for watched in late) or "stopped before everything was up"
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -1,0 +1,165 @@
+"""The life of one service under the supervisor: a state machine that the supervisor's loop moves on."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from .guarded import Guarded
+from .service import Service, backoff_seconds
+from .status import ServiceStatus
+
+READY_POLL_SECONDS = 0.05
+HEALTHY_SECONDS = 30.0  # up for so long: what went wrong before is forgotten
+LOG_MAX_BYTES = 10_000_000
+
+
+class Watched:
+    """One service. ``advance`` does what is due; ``status`` says how it stands."""
+
+    def __init__(self, service: Service, log_file: Path, changed: Callable[[Watched], None]) -> None:
+        self.service = service
+        self.log_file = log_file
+        self.guarded: Guarded | None = None
+        self.status = ServiceStatus("starting", datetime.now(UTC))
+        self._changed = changed
+        self._failures = 0
+        self._due: float | None = 0.0  # on the monotonic clock; None: nothing but its own end will move it on
+        self._started = 0.0
+        self._up_since: float | None = None
+        self._reason: str | None = None  # why we killed it, where that says more than how it ended
+
+    @property
+    def has_started(self) -> bool:
+        """Whether it was ever started: from then on its dependencies do not matter."""
+        return self.guarded is not None or self.status.state != "starting"
+
+    def seconds_to_next(self) -> float | None:
+        """When ``advance`` wants to be called next, unless the guard has something to say before."""
+        return None if self._due is None else max(0.0, self._due - time.monotonic())
+
+    def advance(self, hold: int) -> None:
+        """Start it, or ask whether it is ready, when that is due. Only while nobody wants it to stop."""
+        if self._due is None or time.monotonic() < self._due:
+            return
+        if self.guarded is None:
+            self._start(hold)
+        elif self.status.state == "starting":
+            self._see_whether_ready()
+
+    def hear(self) -> None:
+        """Take in what its guard has said."""
+        if self.guarded is None:
+            return
+        self.guarded.hear()
+        if self.guarded.gone:
+            self._ended(self.guarded.exit_status)
+        elif self.guarded.pid != self.status.pid:
+            self._runs()
+
+    def stop(self) -> None:
+        if self.guarded is None:
+            self._become("stopped")
+        elif self.status.state != "stopping":
+            self._become("stopping")
+            self.guarded.stop()
+        self._due = None
+
+    def describe(self) -> str:
+        """One line for people: how it stands and what it last wrote."""
+        tail = b""
+        with contextlib.suppress(FileNotFoundError):
+            tail = self.log_file.read_bytes()[-300:]
+        last_lines = " | ".join(tail.decode(errors="replace").splitlines()[-3:])
+        how = f", {self.status.last_exit}" if self.status.last_exit else ""
+        return f"{self.service.name} is {self.status.state}{how}; {self.log_file} ends with: {last_lines}"
+
+    def kill(self) -> None:
+        if self.guarded is not None:
+            self.guarded.kill()
+
+    def _start(self, hold: int) -> None:
+        self._reason = None
+        try:
+            if self.service.before is not None:
+                self.service.before()
+            with self._log() as log:
+                self.guarded = Guarded(self.service, log, hold=[hold])
+        except Exception as error:  # noqa: BLE001 - a service's own preparation may fail in any way; it is tried again
+            self._fail(f"cannot start: {error}")
+            return
+        self._started = time.monotonic()
+        self._become("starting")
+        self._due = self._started if self.service.ready else None
+
+    def _runs(self) -> None:
+        """The guard has said its pid."""
+        if self.status.state == "starting" and self.service.ready is None and not self.service.once:
+            self._become_up()
+        else:
+            self._become(self.status.state)
+
+    def _log(self) -> IO[bytes]:
+        """The log to append to; the one before it is kept, once, where it has grown large."""
+        if self.log_file.exists() and self.log_file.stat().st_size > LOG_MAX_BYTES:
+            self.log_file.replace(self.log_file.with_suffix(".log.1"))
+        return self.log_file.open("ab", buffering=0)
+
+    def _see_whether_ready(self) -> None:
+        assert self.service.ready is not None and self.guarded is not None  # noqa: S101 - what _due means
+        if self.service.ready():
+            self._become_up()
+        elif time.monotonic() - self._started > self.service.ready_seconds:
+            self._reason = f"not ready after {self.service.ready_seconds:g} s"
+            self._due = None
+            self.guarded.kill()
+        else:
+            self._due = time.monotonic() + READY_POLL_SECONDS
+
+    def _become_up(self) -> None:
+        self._up_since = time.monotonic()
+        self._due = None
+        self._become("up")
+
+    def _ended(self, exit_status: int | None) -> None:
+        self.guarded = None
+        how = self._reason or describe_exit(exit_status)
+        if self.status.state == "stopping":
+            self._become("stopped", last_exit=how)
+        elif self.service.once and exit_status == 0:
+            self._become_up()
+        else:
+            self._fail(how)
+
+    def _fail(self, how: str) -> None:
+        if self._up_since is not None and time.monotonic() - self._up_since >= HEALTHY_SECONDS:
+            self._failures = 0
+        self._up_since = None
+        self._failures += 1
+        self._due = time.monotonic() + backoff_seconds(self._failures)
+        self._become("restarting", restarts=self.status.restarts + 1, last_exit=how)
+
+    def _become(self, state: str, *, restarts: int | None = None, last_exit: str | None = None) -> None:
+        before = self.status
+        self.status = ServiceStatus(
+            state=state,
+            since=before.since if state == before.state else datetime.now(UTC),
+            pid=self.guarded.pid if self.guarded else None,
+            restarts=before.restarts if restarts is None else restarts,
+            last_exit=last_exit or before.last_exit,
+        )
+        self._changed(self)
+
+
+def describe_exit(exit_status: int | None) -> str:
+    """In words how a program ended. *exit_status* as subprocess counts; None: it was killed with its guard."""
+    if exit_status is None:
+        return "its guard was killed"
+    if exit_status < 0:
+        return f"killed by {signal.Signals(-exit_status).name}"
+    return f"ended with status {exit_status}"

@@ -1,0 +1,22 @@
+"""The servers of the test run itself."""
+
+from __future__ import annotations
+
+import os
+
+import psycopg
+import redis
+from django.conf import settings
+
+
+def test_the_settings_name_the_servers_of_this_test_run() -> None:
+    assert settings.CELERY_BROKER_URL == os.environ["REDIS_URL"]
+    assert str(settings.VAR_DIR) == os.environ["GRIDCAST_VAR"]
+
+
+def test_the_servers_of_this_test_run_answer() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    client = redis.Redis.from_url(os.environ["REDIS_URL"].replace("redis+socket://", "unix://"))
+    assert client.ping()
+    client.close()

@@ -1,0 +1,55 @@
+"""One throwaway PostgreSQL and Valkey for the whole test run, unless the environment names some.
+
+Loaded with ``-p`` (pyproject.toml), because pytest-django reads the settings before any conftest.py is imported.
+Workers of pytest-xdist inherit the environment of the controller, and with it the servers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
+    if not _asks_for_text_only(early_config) and "PYTEST_XDIST_WORKER" not in os.environ:
+        stack = contextlib.ExitStack()
+        early_config.add_cleanup(stack.close)
+        _start(stack)
+    return (yield)
+
+
+def _asks_for_text_only(config: pytest.Config) -> bool:
+    options = config.known_args_namespace
+    return bool(options.help or options.version)
+
+
+def _start(stack: contextlib.ExitStack) -> None:
+    """Export GRIDCAST_VAR, DATABASE_URL and REDIS_URL until *stack* is closed."""
+    from monitor.embedded.throwaway import throwaway
+
+    directory = Path(tempfile.mkdtemp(prefix="gridcast-tests-"))
+    stack.callback(shutil.rmtree, directory, ignore_errors=True)
+    directory.chmod(0o755)  # as root PostgreSQL runs as somebody else, who must get at its data
+    stack.enter_context(_exported({"GRIDCAST_VAR": str(directory / "var")}))
+    stack.enter_context(_exported(stack.enter_context(throwaway(directory / "servers"))))
+
+
+@contextlib.contextmanager
+def _exported(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
