@@ -44,6 +44,7 @@ def test_two_equal_misses_are_not_certainty() -> None:
         (0.9, 19, (1.0, 19.0)),
         (0.9, 99, (5.0, 95.0)),
         (0.5, 3, (1.0, 3.0)),
+        (0.42, 99, (29.0, 71.0)),  # 100 * 0.29 is a little less than 29 in binary
     ],
 )
 def test_enough_residuals_speak_for_themselves(

@@ -116,6 +116,23 @@ def test_the_primaries_of_ten_values_and_an_outlier() -> None:
     assert primary(method, "adaptive median of 5 to 21") == 5.5
 
 
+def test_long_exact_runs_answer_what_they_answered_when_all_golden_answers_were_met() -> None:
+    method, state, answers = Method(exact=True), 1, {}
+    for step in range(1, 301):
+        state = (state * 1103515245 + 12345) % 2**31
+        shift = 40.0 * ((step - 1) // 80 % 2)
+        method.update(step, (state >> 20) / 64 + shift + (state >> 16) % 7)
+        answers[step] = method.pick("mae"), method.pick("mse")
+    for step, forecast, mae_error, mse_error, chosen in [
+        (100, 70.890625, 8.810921364319137, 140.47669106820356, 11),
+        (150, 58.640625, 8.979115516567688, 133.23747033907404, 17),
+        (200, 12.522544745056218, 9.102866485520668, 144.4483154242908, 7),
+        (250, 52.09375, 9.04569921764822, 142.08813170102556, 0),
+        (300, 46.9143322336425, 9.059201275705686, 137.22608345267707, 9),
+    ]:
+        assert answers[step] == (Pick(forecast, mae_error, chosen), Pick(forecast, mse_error, chosen))
+
+
 def test_windows_forget() -> None:
     method = told([*[1000.0] * 60, *[1.0] * 20, *[2.0] * 31])
     assert primary(method, "mean of 31") == 2.0
@@ -129,6 +146,11 @@ def test_a_clean_adaptive_median_tries_its_neighbours_and_the_original_its_step(
     # The window is 10: median 16.5. Of 9: 17, nearer to 21. The original tries 1, finds the smallest, stays.
     assert primary(told(rising), "adaptive median of 5 to 21") == 17.0
     assert primary(told(rising, exact=True), "adaptive median of 5 to 21") == 16.5
+
+
+def test_an_adaptive_median_that_sees_no_difference_keeps_its_window() -> None:
+    # The median of the last 10 or 9 is 9 as soon as half of them are; that of 21 would still be 1.
+    assert primary(told([*[1.0] * 40, *[9.0] * 5]), "adaptive median of 5 to 21") == 9.0
 
 
 def test_a_clean_adaptive_median_stays_within_its_limits() -> None:
