@@ -1,0 +1,32 @@
+"""Breaking a connection as networks do: cut, or silent."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from contextlib import suppress
+
+import asyncssh
+
+LONGEST_STALL_SECONDS = 3600.0
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # l_onoff, l_linger: closing sends RST and drops what is unsent
+
+
+def reset(connection: asyncssh.SSHServerConnection) -> None:
+    """Cut the TCP connection: the peer gets a RST."""
+    connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    connection.abort()
+
+
+async def stall(connection: asyncssh.SSHServerConnection) -> None:
+    """Read nothing more of the TCP connection, which stays open: keep-alives remain unanswered too.
+
+    A peer that leaves is not noticed either, so the connection is cut after a long while.
+    """
+    transport = connection._transport  # noqa: SLF001 - asyncssh has no public way to stop reading
+    if isinstance(transport, asyncio.Transport):
+        transport.pause_reading()
+    with suppress(TimeoutError):
+        await asyncio.wait_for(connection.wait_closed(), LONGEST_STALL_SECONDS)
+    reset(connection)

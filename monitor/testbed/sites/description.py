@@ -1,0 +1,81 @@
+"""What a running local grid says about itself: ``grid.json``. It appears when all sites listen."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from monitor.testbed.sites.errors import DamagedState
+from reporters.config import Resource
+from reporters.report import parse_rfc3339, rfc3339
+
+FILE_NAME = "grid.json"
+
+
+@dataclass(frozen=True)
+class GridDescription:
+    """The sites in order, how to reach them, and how their weather is made.
+
+    Every site has one resource of the same name. *scale* is how many grid seconds pass in one real second.
+    The reference sizes are those of the file and the result whose transfer takes the drawn seconds.
+    """
+
+    directory: Path
+    sites: tuple[str, ...]
+    resources: dict[str, Resource]
+    compute: str
+    destination: str
+    profile: str
+    seed: int
+    scale: float
+    epoch: datetime
+    reference_file_bytes: int
+    reference_result_bytes: int
+    pid: int
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sites that are neither the compute site nor the destination."""
+        return tuple(name for name in self.sites if name not in (self.compute, self.destination))
+
+    @property
+    def ssh_config(self) -> Path:
+        """What ``ssh -F`` needs to log in to every resource by its name."""
+        return self.directory / "ssh_config"
+
+    def to_json(self) -> str:
+        document = dataclasses.asdict(self)
+        document.update(directory=str(self.directory), epoch=rfc3339(self.epoch))
+        return json.dumps(document, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> GridDescription:
+        """The inverse of ``to_json``. Raises DamagedState."""
+        try:
+            return cls._from_document(json.loads(text))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DamagedState(f"cannot read the description of the local grid: {error!r}") from error
+
+    @classmethod
+    def _from_document(cls, document: dict[str, Any]) -> GridDescription:
+        resources = {name: Resource(**fields) for name, fields in document["resources"].items()}
+        changed = {
+            "directory": Path(document["directory"]),
+            "sites": tuple(document["sites"]),
+            "resources": resources,
+            "epoch": parse_rfc3339(document["epoch"]),
+        }
+        return cls(**{**document, **changed})
+
+
+def load_description(directory: Path) -> GridDescription | None:
+    """The grid that is up in *directory*; None while it is not up. Raises DamagedState."""
+    try:
+        text = (directory / FILE_NAME).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    return GridDescription.from_json(text)

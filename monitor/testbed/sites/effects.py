@@ -1,0 +1,86 @@
+"""What drawn conditions do to one site: pure functions from Conditions to seconds, rates and environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from monitor.testbed.sites.pacing import bytes_per_second
+from monitor.testbed.weather.conditions import Conditions
+
+# Mechanisms that a program at the site realises, told by its environment.
+PROGRAM_MECHANISMS = ("disk", "compile", "unlink", "queue", "compute")
+
+# Only the site that computes shows these, so it does not matter which site was drawn for the fault.
+_COMPUTING = ("compile", "queue", "compute", "outbound")
+
+
+@dataclass(frozen=True)
+class Terrain:
+    """What turns weather into effects: the time scale, the reference sizes, and which sites are sources."""
+
+    scale: float
+    reference_file_bytes: int
+    reference_result_bytes: int
+    sources: tuple[int, ...]
+
+    def seconds(self, conditions: Conditions, mechanism: str, site: int) -> float:
+        """Real seconds that *mechanism* takes at *site*: the drawn ones at the slowest site, else less."""
+        drawn = conditions.seconds.get(mechanism, 0.0) / self.scale
+        slowest = self._slowest(conditions, mechanism)
+        return drawn if slowest is None or slowest == site else drawn * conditions.others_fraction
+
+    def _slowest(self, conditions: Conditions, mechanism: str) -> int | None:
+        """The site that sets the pace; one of the sources where only these take part."""
+        slowest = conditions.slowest_site.get(mechanism)
+        if slowest is None or mechanism not in ("disk", "inbound") or slowest in self.sources:
+            return slowest
+        return self.sources[slowest % len(self.sources)] if self.sources else slowest
+
+
+@dataclass(frozen=True)
+class Link:
+    """One incoming connection: its rate (None: no limit) and how it breaks (None: it does not)."""
+
+    bytes_per_second: float | None
+    fault: str | None
+
+
+OPEN_LINK = Link(bytes_per_second=None, fault=None)
+
+
+def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
+    """The kind of fault that *mechanism* has at *site*, if any."""
+    fault = conditions.fault
+    if fault is None or fault.mechanism != mechanism:
+        return None
+    return fault.kind if mechanism in _COMPUTING or fault.site == site else None
+
+
+def session_environment(conditions: Conditions, site: int, terrain: Terrain) -> dict[str, str]:
+    """What the site's programs are told: ``SITE_<MECHANISM>_SECONDS`` and ``SITE_<MECHANISM>_FAULT``."""
+    environment = {}
+    for mechanism in PROGRAM_MECHANISMS:
+        seconds = terrain.seconds(conditions, mechanism, site)
+        environment[f"SITE_{mechanism.upper()}_SECONDS"] = f"{seconds:.3f}"
+        fault = fault_of(conditions, mechanism, site)
+        if fault:
+            environment[f"SITE_{mechanism.upper()}_FAULT"] = fault
+    return environment
+
+
+def incoming_link(
+    conditions: Conditions, terrain: Terrain, *, sender: int | None, receiver: int, computed_at: int | None
+) -> Link:
+    """What a connection from *sender* (None: from outside the grid) to *receiver* is like.
+
+    What leaves the site at which the run has computed is its result and travels ``outbound``; everything else
+    is ``inbound``, with a fault when either end is the site that is cut off.
+    """
+    if sender is not None and sender == computed_at:
+        seconds = terrain.seconds(conditions, "outbound", sender)
+        rate = bytes_per_second(terrain.reference_result_bytes, seconds)
+        return Link(rate, fault_of(conditions, "outbound", sender))
+    seconds = terrain.seconds(conditions, "inbound", receiver if sender is None else sender)
+    faults = [fault_of(conditions, "inbound", end) for end in (sender, receiver) if end is not None]
+    rate = bytes_per_second(terrain.reference_file_bytes, seconds)
+    return Link(rate, next(filter(None, faults), None))

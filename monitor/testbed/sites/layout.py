@@ -1,0 +1,113 @@
+"""Where everything of the local grid lies, and its names.
+
+::
+
+    grid.json  state.json  fault.json         what is up; what a restart keeps; a fault put there by hand
+    ssh_config  known_hosts  reporter_key     for the ordinary OpenSSH client
+    tools/                                    every program of the machine but the compilers
+    sites/<name>/home  scratch                what a session sees
+    sites/<name>/bin  bin-cc                  the programs through which a site is slow or broken
+    sites/<name>/host_key  key  authorized_keys  ssh_config
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+USER = "grid"
+
+NAMES = ("anl", "iu", "ornl", "tacc", "purdue", "ncsa", "sdsc", "utep", "asu", "rice", "vt", "umn", "psu")
+FIRST_ADDRESS = 11  # 127.0.0.11
+MAXIMUM_SITES = 200
+
+
+def site_names(count: int) -> tuple[str, ...]:
+    """The names of the first *count* sites; after the known ones come ``site14``, ``site15``, ..."""
+    if not 1 <= count <= MAXIMUM_SITES:
+        raise ValueError(f"a local grid has 1 to {MAXIMUM_SITES} sites, not {count}")
+    return NAMES[:count] + tuple(f"site{number}" for number in range(len(NAMES) + 1, count + 1))
+
+
+@dataclass(frozen=True)
+class SiteLayout:
+    """The paths and the address of one site; *index* is its place in the grid, from 0."""
+
+    name: str
+    index: int
+    root: Path
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.{FIRST_ADDRESS + self.index}"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def scratch(self) -> Path:
+        return self.root / "scratch"
+
+    @property
+    def bin(self) -> Path:
+        return self.root / "bin"
+
+    @property
+    def compiler_bin(self) -> Path:
+        return self.root / "bin-cc"
+
+    @property
+    def host_key(self) -> Path:
+        return self.root / "host_key"
+
+    @property
+    def key(self) -> Path:
+        return self.root / "key"
+
+    @property
+    def authorized_keys(self) -> Path:
+        return self.root / "authorized_keys"
+
+    @property
+    def ssh_config(self) -> Path:
+        return self.root / "ssh_config"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of a whole grid."""
+
+    directory: Path
+    sites: tuple[SiteLayout, ...]
+
+    @classmethod
+    def of(cls, directory: Path, count: int) -> Layout:
+        directory = directory.resolve()
+        names = site_names(count)
+        sites = (SiteLayout(name, index, directory / "sites" / name) for index, name in enumerate(names))
+        return cls(directory, tuple(sites))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(site.name for site in self.sites)
+
+    @property
+    def reporter_key(self) -> Path:
+        return self.directory / "reporter_key"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.directory / "known_hosts"
+
+    @property
+    def ssh_config(self) -> Path:
+        return self.directory / "ssh_config"
+
+    @property
+    def tools(self) -> Path:
+        return self.directory / "tools"
+
+    def by_address(self, address: str) -> SiteLayout | None:
+        """The site that calls from *address*; None for whoever is outside the grid."""
+        return next((site for site in self.sites if site.address == address), None)

@@ -1,0 +1,159 @@
+"""The programs through which a site is slow or broken: small shell scripts before the real ones on its PATH.
+
+Each reads what the weather of its session is from its environment (``effects.session_environment``) and runs
+the real program by its absolute path. ``pace`` makes a program last at least as long as the weather says:
+the real work and a sleep begin together, and the script ends with the later of the two.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+from monitor.testbed.sites.errors import MissingProgram
+from monitor.testbed.sites.files import write_atomically
+from monitor.testbed.sites.layout import Layout, SiteLayout
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+COMPILERS = frozenset({"cc", "c89", "c99", "gcc", "clang", "tcc"})
+BATCH_LAUNCHER = "batch-start"
+
+_PACE = """\
+#!/bin/sh
+pace() { # SECONDS PROGRAM [ARGUMENT...]
+    pace_seconds=$1; shift
+    sleep "${pace_seconds:-0}" </dev/null >/dev/null 2>&1 &
+    "$@"
+    pace_status=$?
+    wait
+    return $pace_status
+}
+"""
+
+_DD = """\
+of=
+for word; do case $word in of=*) of=${word#of=} ;; esac; done
+case $SITE_DISK_FAULT in
+full)
+    [ -z "$of" ] || {real} if=/dev/zero "of=$of" bs=4096 count=16 status=none || exit 1
+    echo "dd: error writing '${of:-standard output}': No space left on device" >&2
+    exit 1 ;;
+unwritable)
+    echo "dd: failed to open '${of:-standard output}': Permission denied" >&2
+    exit 1 ;;
+esac
+pace "$SITE_DISK_SECONDS" {real} "$@"
+"""
+
+# A directory that is in use as a mount point is emptied by rm and stays: this is what is left of it here.
+_RM = """\
+last=
+for word; do last=$word; done
+if [ "$SITE_UNLINK_FAULT" = busy ] && [ -e "$last" ]; then
+    if [ -d "$last" ]; then find "$last" -mindepth 1 -delete; fi
+    echo "rm: cannot remove '$last': Device or resource busy" >&2
+    exit 1
+fi
+if [ -e "$last" ]; then pace "$SITE_UNLINK_SECONDS" {real} "$@"; else exec {real} "$@"; fi
+"""
+
+_CC = """\
+if [ "$SITE_COMPILE_FAULT" = crash ]; then
+    echo "cc: internal compiler error: Segmentation fault signal terminated program cc1" >&2
+    echo "Please submit a full bug report, with preprocessed source (by using -freport-bug)." >&2
+    exit 4
+fi
+pace "$SITE_COMPILE_SECONDS" {real} "$@"
+"""
+
+_BATCH = """\
+case $SITE_QUEUE_FAULT in
+rejected)
+    echo "batch-start: error: Batch job submission failed: Requested partition is not accepting jobs" >&2
+    exit 1 ;;
+stuck)
+    exec sleep 2147483647 ;;
+esac
+sleep "${SITE_QUEUE_SECONDS:-0}"
+case $SITE_COMPUTE_FAULT in
+killed)
+    "$@" &
+    job=$!
+    kill -KILL "$job"
+    wait "$job" 2>/dev/null
+    kill -KILL $$ ;;
+exit)
+    echo "batch-start: error: *** JOB TERMINATED: node failed its health check ***" >&2
+    exit 3 ;;
+esac
+pace "$SITE_COMPUTE_SECONDS" "$@"
+"""
+
+_CLIENT = """\
+exec {real} -F {config} "$@"
+"""
+
+
+def prepare_programs(layout: Layout) -> None:
+    """Write every site's programs. Raises MissingProgram where the machine has no OpenSSH client."""
+    for site in layout.sites:
+        site.bin.mkdir(exist_ok=True)
+        site.compiler_bin.mkdir(exist_ok=True)
+        for client in ("ssh", "scp"):
+            _write(
+                site.bin / client,
+                _CLIENT.format(real=_real(client), config=shlex.quote(str(site.ssh_config))),
+            )
+        for name, script in (("dd", _DD), ("rm", _RM)):
+            _write(site.bin / name, _PACE + script.replace("{real}", _real(name)))
+        _write(site.bin / BATCH_LAUNCHER, _PACE + _BATCH)
+        _prepare_compiler(site)
+
+
+def _prepare_compiler(site: SiteLayout) -> None:
+    wrapper = site.compiler_bin / "cc"
+    real = shutil.which("cc", path=SYSTEM_PATH)
+    if real is None:  # a wrapper without a compiler would pass the probes' check for tools
+        wrapper.unlink(missing_ok=True)
+    else:
+        _write(wrapper, _PACE + _CC.replace("{real}", real))
+
+
+def _real(program: str) -> str:
+    path = shutil.which(program, path=SYSTEM_PATH)
+    if path is None:
+        raise MissingProgram(f"the local grid needs the program {program!r}, which is not on {SYSTEM_PATH}")
+    return path
+
+
+def _write(path: Path, script: str) -> None:
+    if not script.startswith("#!"):
+        script = "#!/bin/sh\n" + script
+    write_atomically(path, script, mode=0o755)
+
+
+def search_path(layout: Layout, site: SiteLayout, *, with_compiler: bool) -> str:
+    """The PATH of a session. Without a compiler: only programs that are none."""
+    if with_compiler:
+        return f"{site.bin}:{site.compiler_bin}:{SYSTEM_PATH}"
+    return f"{site.bin}:{_tools_without_compilers(layout.tools)}"
+
+
+def _tools_without_compilers(tools: Path) -> Path:
+    """A directory of links to the machine's programs but the compilers; made when it is first needed."""
+    if not tools.exists():
+        building = tools.with_name(".tools")
+        shutil.rmtree(building, ignore_errors=True)
+        building.mkdir()
+        for directory in map(Path, SYSTEM_PATH.split(":")):
+            _link_programs(directory, building)
+        building.rename(tools)
+    return tools
+
+
+def _link_programs(directory: Path, target: Path) -> None:
+    for program in directory.iterdir() if directory.is_dir() else ():
+        link = target / program.name
+        if program.name not in COMPILERS and not link.is_symlink():
+            link.symlink_to(program)

@@ -1,0 +1,250 @@
+"""The local grid as a whole: preparing its directory, opening its sites, running them behind a test."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from monitor.testbed.sites.climate import Climate
+from monitor.testbed.sites.credentials import prepare_credentials
+from monitor.testbed.sites.description import FILE_NAME, GridDescription
+from monitor.testbed.sites.effects import Terrain
+from monitor.testbed.sites.errors import AlreadyRunning, NoAddress
+from monitor.testbed.sites.files import write_atomically
+from monitor.testbed.sites.layout import Layout, site_names
+from monitor.testbed.sites.programs import BATCH_LAUNCHER, prepare_programs
+from monitor.testbed.sites.site import Site, kill_everything
+from monitor.testbed.sites.sources import FAULT_FILE, Drifting, NoWeather, Sabotaged, WeatherSource
+from monitor.testbed.sites.state import State, load_state, random_port, save_state, with_passwords
+from monitor.testbed.weather.generator import Weather
+from reporters.config import Resource
+
+NO_WEATHER = "none"
+_PORTS_TRIED = 100
+_LOOK_SECONDS = 0.1  # how often the sites look whether the weather shuts their doors
+_STOP_SECONDS = 10.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What kind of grid. *compute* and *destination* are names of sites; None chooses.
+
+    The reference sizes are those of the file and the result whose transfer takes as long as was drawn.
+    """
+
+    sites: int = 7
+    profile: str = NO_WEATHER
+    seed: int = 1
+    scale: float = 20.0
+    compute: str | None = None
+    destination: str | None = None
+    reference_file_bytes: int = 1_000_000
+    reference_result_bytes: int = 5_000_000
+
+    def roles(self) -> tuple[str, str]:
+        """The compute site and the destination: NCSA and SDSC where they are there, else the last two.
+
+        Raises:
+            ValueError: a site was asked for that the grid does not have.
+        """
+        names = site_names(self.sites)
+        preferred = ("ncsa", "sdsc") if "sdsc" in names else (names[max(0, len(names) - 2)], names[-1])
+        roles = (self.compute or preferred[0], self.destination or preferred[1])
+        for name in roles:
+            if name not in names:
+                raise ValueError(f"there is no site {name!r}; the grid has {', '.join(names)}")
+        return roles
+
+
+@asynccontextmanager
+async def open_sites(
+    directory: Path, options: Options, weather: WeatherSource | None = None
+) -> AsyncIterator[GridDescription]:
+    """Serve a grid from *directory* while the context is open; *weather* replaces that of the options.
+
+    Raises:
+        AlreadyRunning, NoAddress, MissingProgram, DamagedState: see there.
+        ValueError: the options name what there is not.
+    """
+    layout = Layout.of(directory, options.sites)
+    compute, destination = options.roles()
+    layout.directory.mkdir(parents=True, exist_ok=True)
+    with _only_one(layout.directory):
+        kill_everything(layout)
+        (layout.directory / FILE_NAME).unlink(missing_ok=True)
+        state = _prepared(layout)
+        description = _describe(layout, state, options, compute, destination)
+        source = Sabotaged(
+            weather or _chosen_weather(options, state), layout.directory / FAULT_FILE, layout.names
+        )
+        async with _listening(layout, state, Climate(source, _terrain(description))) as port:
+            if port != state.port:
+                state = State(port, state.epoch, state.passwords)
+            save_state(layout.directory, state)
+            prepare_credentials(layout, port)
+            write_atomically(layout.directory / FILE_NAME, description.to_json())
+            try:
+                yield description
+            finally:
+                (layout.directory / FILE_NAME).unlink(missing_ok=True)
+
+
+@contextmanager
+def running_sites(
+    directory: Path, count: int = 7, *, weather: WeatherSource | None = None, options: Options | None = None
+) -> Iterator[GridDescription]:
+    """Serve *count* sites from a thread of this process while the context is open; see ``open_sites``.
+
+    Without *weather* and *options* nothing is shaped. Several grids can run at once, in one process or many.
+    """
+    chosen = options or Options(sites=count)
+    ready: Future[tuple[GridDescription, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    thread = threading.Thread(target=_serve_in_thread, args=(directory, chosen, weather, ready))
+    thread.start()
+    try:
+        description, loop, stop = ready.result()
+        try:
+            yield description
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+    finally:
+        thread.join()
+
+
+def _serve_in_thread(
+    directory: Path,
+    options: Options,
+    weather: WeatherSource | None,
+    ready: Future[tuple[GridDescription, asyncio.AbstractEventLoop, asyncio.Event]],
+) -> None:
+    async def serve() -> None:
+        stop = asyncio.Event()
+        async with open_sites(directory, options, weather) as description:
+            ready.set_result((description, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    try:
+        asyncio.run(serve())
+    except BaseException as error:
+        if ready.done():
+            raise
+        ready.set_exception(error)
+
+
+@contextmanager
+def _only_one(directory: Path) -> Iterator[None]:
+    """Hold the lock of *directory*; the kernel gives it back however the process ends."""
+    with (directory / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRunning(f"the sites in {directory} are up already") from error
+        yield
+
+
+def _prepared(layout: Layout) -> State:
+    """Make what is missing of the directory; return what the last start has left."""
+    for site in layout.sites:
+        for path in (site.root, site.home, site.scratch):
+            path.mkdir(parents=True, exist_ok=True)
+    prepare_programs(layout)
+    return with_passwords(load_state(layout.directory), layout.names)
+
+
+def _chosen_weather(options: Options, state: State) -> WeatherSource:
+    if options.profile == NO_WEATHER:
+        return NoWeather()
+    weather = Weather(options.profile, options.seed, options.sites)
+    return Drifting(lru_cache(maxsize=256)(weather.at), state.epoch, options.scale)
+
+
+def _describe(
+    layout: Layout, state: State, options: Options, compute: str, destination: str
+) -> GridDescription:
+    resources = {
+        site.name: Resource(  # noqa: S604 - a way to reach a site, no program is run
+            name=site.name,
+            site=site.name,
+            scratch=str(site.scratch),
+            shell={"kind": "ssh", "host": site.name, "config_file": str(layout.ssh_config)},
+            transfer={"kind": "ssh", "host": site.name},
+            batch={"kind": "fork", "launcher": [BATCH_LAUNCHER]},
+        )
+        for site in layout.sites
+    }
+    return GridDescription(
+        directory=layout.directory,
+        sites=layout.names,
+        resources=resources,
+        compute=compute,
+        destination=destination,
+        profile=options.profile,
+        seed=options.seed,
+        scale=options.scale,
+        epoch=state.epoch,
+        reference_file_bytes=options.reference_file_bytes,
+        reference_result_bytes=options.reference_result_bytes,
+        pid=os.getpid(),
+    )
+
+
+def _terrain(description: GridDescription) -> Terrain:
+    return Terrain(
+        scale=description.scale,
+        reference_file_bytes=description.reference_file_bytes,
+        reference_result_bytes=description.reference_result_bytes,
+        sources=tuple(description.sites.index(name) for name in description.sources),
+    )
+
+
+@asynccontextmanager
+async def _listening(layout: Layout, state: State, climate: Climate) -> AsyncIterator[int]:
+    """Let all sites listen, on the port of the last time if it can be had; yields the port."""
+    # The keys are needed before the first connection, the port is known after the last bind.
+    prepare_credentials(layout, state.port)
+    sites = await _on_one_port(layout, state, climate)
+    watching = asyncio.create_task(_watch_weather(sites))
+    try:
+        yield sites[0].port
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await asyncio.wait_for(asyncio.gather(*(site.close() for site in sites)), _STOP_SECONDS)
+        kill_everything(layout)
+
+
+async def _on_one_port(layout: Layout, state: State, climate: Climate) -> list[Site]:
+    port = state.port
+    for _ in range(_PORTS_TRIED):
+        sites = [
+            Site(layout, place, climate, port=port, password=state.passwords[place.name])
+            for place in layout.sites
+        ]
+        try:
+            for site in sites:
+                site.listen()
+        except OSError as error:
+            log.warning("the sites cannot listen on port %d: %s", port, error)
+            await asyncio.gather(*(site.close() for site in sites))
+            failure, port = error, random_port()
+        else:
+            return sites
+    raise NoAddress(f"cannot listen on {layout.sites[0].address} and up: {failure}")
+
+
+async def _watch_weather(sites: list[Site]) -> None:
+    while True:
+        for site in sites:
+            await site.follow_weather()
+        await asyncio.sleep(_LOOK_SECONDS)

@@ -1,0 +1,116 @@
+"""Where the sites get their weather from."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from monitor.testbed.weather.climate import STEP_SECONDS
+from monitor.testbed.weather.conditions import FAULT_KINDS, Conditions, Fault
+from reporters.report import parse_rfc3339
+
+FAULT_FILE = "fault.json"
+
+log = logging.getLogger(__name__)
+
+
+class WeatherSource(Protocol):
+    """Tells the conditions that a run, or the grid as a whole, meets."""
+
+    def at(self, label: str | None, now: datetime) -> Conditions | None:
+        """The conditions for the run *label* (``series@slot``), or at *now* for None; None is no weather."""
+        ...
+
+
+class NoWeather:
+    """Nothing is slow and nothing fails."""
+
+    def at(self, label: str | None, now: datetime) -> None:  # noqa: ARG002 - the contract
+        return None
+
+
+class Drifting:
+    """Draws by step of time: a run has the conditions of its slot, so that all its stages see the same."""
+
+    def __init__(self, draw: Callable[[int], Conditions], epoch: datetime, scale: float) -> None:
+        self.draw = draw
+        self.epoch = epoch
+        self.scale = scale
+        self._last: Conditions | None = None
+
+    def at(self, label: str | None, now: datetime) -> Conditions:
+        index = step_index(slot_of(label) or now, self.epoch, self.scale)
+        if self._last is None or self._last.index != index:
+            self._last = self.draw(index)
+        return self._last
+
+
+def step_index(time: datetime, epoch: datetime, scale: float) -> int:
+    """The number of the step of weather that *time* falls into; the one that begins at *epoch* is 0.
+
+    Times before the epoch (a slot that was claimed late) meet the first step.
+    """
+    return max(0, int((time - epoch).total_seconds() * scale // STEP_SECONDS))
+
+
+def slot_of(label: str | None) -> datetime | None:
+    """The slot in a run's label ``series@slot``; None where there is none that can be read."""
+    if label is None or "@" not in label:
+        return None
+    try:
+        return parse_rfc3339(label.rpartition("@")[2])
+    except ValueError:
+        return None
+
+
+class Sabotaged:
+    """Another source, with the fault of a file instead of its own while that file exists.
+
+    The file holds ``{"site": "ncsa", "mechanism": "compile", "kind": "missing"}``.
+    """
+
+    def __init__(self, source: WeatherSource, path: Path, names: tuple[str, ...]) -> None:
+        self.source = source
+        self.path = path
+        self.names = names
+
+    def at(self, label: str | None, now: datetime) -> Conditions | None:
+        conditions = self.source.at(label, now)
+        fault = self._fault()
+        if fault is None:
+            return conditions
+        if conditions is None:
+            return Conditions(index=0, seconds={}, slowest_site={}, others_fraction=1.0, fault=fault)
+        return Conditions(**{**vars(conditions), "fault": fault})
+
+    def _fault(self) -> Fault | None:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        try:
+            return parse_fault(text, self.names)
+        except ValueError as error:
+            log.warning("%s is ignored: %s", self.path, error)
+            return None
+
+
+def parse_fault(text: str, names: tuple[str, ...]) -> Fault:
+    """Read the JSON of a fault. Raises ValueError naming what is unknown and what is known."""
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError(f"expected an object, got {text!r}")
+    site, mechanism, kind = (str(document.get(key)) for key in ("site", "mechanism", "kind"))
+    _known("site", site, names)
+    _known("mechanism", mechanism, tuple(FAULT_KINDS))
+    _known("kind", kind, FAULT_KINDS[mechanism])
+    return Fault(names.index(site), mechanism, kind)
+
+
+def _known(what: str, name: str, names: tuple[str, ...]) -> None:
+    if name not in names:
+        raise ValueError(f"unknown {what} {name!r}; known are {', '.join(names)}")

@@ -1,0 +1,74 @@
+"""What a restart of the local grid keeps: the port, the epoch of the weather, the passwords."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from monitor.testbed.sites.files import write_atomically
+from reporters.report import parse_rfc3339, rfc3339
+
+FILE_NAME = "state.json"
+
+# Below the range from which systems take the ports of outgoing connections.
+PORTS = range(20_000, 30_000)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class State:
+    """*port* is the same at every site; each has an address of its own. *passwords* are by site."""
+
+    port: int
+    epoch: datetime
+    passwords: dict[str, str]
+
+
+def new_state(now: datetime) -> State:
+    return State(port=random_port(), epoch=now, passwords={})
+
+
+def random_port() -> int:
+    """A port to try. From the system's entropy: processes that share a seed must not meet on one port."""
+    return secrets.choice(PORTS)
+
+
+def load_state(directory: Path) -> State:
+    """What the last start left, or a new state where it left nothing that can be read."""
+    path = directory / FILE_NAME
+    now = datetime.now(UTC)
+    try:
+        return parse_state(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return new_state(now)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        log.warning(
+            "%s cannot be read (%r): the sites get a new port, new weather and passwords", path, error
+        )
+        return new_state(now)
+
+
+def parse_state(text: str) -> State:
+    """Read the text of a state file. Raises ValueError, TypeError, KeyError or AttributeError."""
+    document = json.loads(text)
+    port = int(document["port"])
+    if not 0 < port < 65_536:
+        raise ValueError(f"not a port: {port}")
+    passwords = {str(name): str(password) for name, password in document["passwords"].items()}
+    return State(port, parse_rfc3339(document["epoch"]), passwords)
+
+
+def save_state(directory: Path, state: State) -> None:
+    document = {"port": state.port, "epoch": rfc3339(state.epoch), "passwords": state.passwords}
+    write_atomically(directory / FILE_NAME, json.dumps(document, indent=2) + "\n", mode=0o600)
+
+
+def with_passwords(state: State, names: tuple[str, ...]) -> State:
+    """The same state, with a password for each of *names*."""
+    passwords = {name: state.passwords.get(name) or secrets.token_urlsafe(12) for name in names}
+    return State(state.port, state.epoch, {**state.passwords, **passwords})
