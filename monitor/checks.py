@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
+from django.core.checks import CheckMessage, Error, Warning, register
 
 
 @register()

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class EnvironmentError_(ValueError):
+class InvalidVariable(ValueError):
     """A variable of the environment that cannot be used; says which, and what would do."""
 
 
@@ -37,8 +37,9 @@ def parse_database_url(url: str) -> dict[str, Any]:
     """Turn ``postgresql://user:password@host:port/name?option=value`` into Django's settings."""
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
-        raise EnvironmentError_(
-            f"DATABASE_URL: expected postgresql://user:password@host:port/name, got the scheme {parts.scheme!r}"
+        raise InvalidVariable(
+            f"DATABASE_URL: expected postgresql://user:password@host:port/name, "
+            f"got the scheme {parts.scheme!r}"
         )
     options = dict(parse_qsl(parts.query))
     return {
@@ -79,6 +80,11 @@ def kept_secret(name: str) -> str:
     finally:
         draft.unlink()
     return file.read_text(encoding="ascii")
+
+
+def demo_password(user: str) -> str:
+    """The password of one of the demo's users: random, kept, short enough to type."""
+    return kept_secret(f"demo-password-{user}")[:12]
 
 
 def hosts() -> list[str]:

@@ -7,7 +7,8 @@ import uuid
 from django.utils import timezone
 
 from monitor.celery import app
-from monitor.services import execute, tick as ticking
+from monitor.services import execute
+from monitor.services import tick as ticking
 from monitor.services.health import seen
 
 

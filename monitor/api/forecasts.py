@@ -28,9 +28,12 @@ class Interval(Schema):
 
 class TrackRecord(Schema):
     n: int
+    level: float
     mean_absolute_error: float | None
-    mean_relative_error: float | None
+    relative_error: float | None
+    mean_absolute_scaled_error: float | None
     coverage: float | None
+    winkler_score: float | None
 
 
 class Forecast(Schema):
@@ -55,8 +58,9 @@ def forecast(
     method: str = service.METHOD,
     level: Annotated[float, Query(ge=0.5, le=0.99)] = service.LEVEL,
 ) -> Forecast:
-    """What the next run of *series* will show in *metric*, with the interval in which it lies with probability
-    *level*, and the track record of these forecasts. Abstains (409) with a reason while too little is known."""
+    """What the next run of *series* will show in *metric*, with the interval in which it lies with
+    probability *level*, and the track record of these forecasts. Abstains (409) with a reason while too
+    little is known."""
     wanted = _metric(request, series, metric)
     now = timezone.now()
     try:

@@ -37,8 +37,9 @@ class Metric(models.Model):
 class Sample(models.Model):
     """One value. The key contains the time, as partitions and hypertables ask.
 
-    *time* is the run's slot. A value is known at *known_at*, when its report had ended: no forecast made before
-    that may use it. *passed*: whether the whole run passed; others' values are kept, but not forecast from.
+    *time* is the run's slot. The value became known at *known_at*, when its report had ended: no forecast
+    made before that may use it. *passed* says whether the whole run passed; values of others are kept, but
+    not forecast from.
     """
 
     pk = models.CompositePrimaryKey("metric_id", "time")

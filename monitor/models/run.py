@@ -105,7 +105,9 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["slot"], condition=models.Q(state="expected"), name="run_expected"),
             models.Index(
-                fields=["lease_until"], condition=models.Q(state__in=["claimed", "running"]), name="run_in_flight"
+                fields=["lease_until"],
+                condition=models.Q(state__in=["claimed", "running"]),
+                name="run_in_flight",
             ),
             models.Index(fields=["-ended_at"], name="run_latest"),
         ]

@@ -58,7 +58,9 @@ class Series(models.Model):
     probe = models.CharField(max_length=100, choices=probe_choices)
     parameters = models.JSONField(default=dict, blank=True)
     reporter = models.ForeignKey(Reporter, on_delete=models.PROTECT, related_name="series")
-    schedule = models.CharField(max_length=200, blank=True, help_text="five-field cron, UTC; H is a hashed slot")
+    schedule = models.CharField(
+        max_length=200, blank=True, help_text="five-field cron, UTC; H is a hashed slot"
+    )
     enabled = models.BooleanField(default=True)
     limit_seconds = models.FloatField(default=1800.0)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -28,6 +28,17 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             .first()
         )
 
+    def issue(self, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:
+        """Make a token for *user*; return its text, which nobody can find out later."""
+        text = f"{PREFIX}_{secrets.token_urlsafe(32)}"
+        self.keep(user, name, scopes, text)
+        return text
+
+    def keep(self, user: AbstractBaseUser, name: str, scopes: list[str], text: str) -> None:
+        """Accept *text* as a token of *user* from now on."""
+        given = {"user_id": user.pk, "name": name, "scopes": scopes, "prefix": text[: len(PREFIX) + 5]}
+        self.update_or_create(sha256=digest(text), defaults=given)
+
 
 class ApiToken(models.Model):
     """What a program shows instead of a password. Only its hash is kept: the text is seen once, when issued.
@@ -50,15 +61,6 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}...)"
-
-    @classmethod
-    def issue(cls, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:
-        """Make a token for *user*; return its text, which nobody can find out later."""
-        text = f"{PREFIX}_{secrets.token_urlsafe(32)}"
-        cls.objects.create(
-            user_id=user.pk, name=name, prefix=text[: len(PREFIX) + 5], sha256=digest(text), scopes=scopes
-        )
-        return text
 
 
 def digest(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from monitor.models import Reporter, Run
 from monitor.models.run import SCHEDULE, State
@@ -31,10 +31,19 @@ class Claim:
 def claim_due(now: datetime) -> list[Claim]:
     """Claim as many due runs as every reporter has room for, oldest slot first.
 
-    Two claimers at once do no harm: rows are locked, and those that another holds are passed over. A scheduled
-    slot whose series is still running ends as ``skipped``; a run that somebody asked for waits.
+    Two claimers at once do no harm: rows are locked, and those that another holds are passed over. A
+    scheduled slot whose series is still running ends as ``skipped``; a run that somebody asked for waits.
     """
     return [claim for reporter in Reporter.objects.all() for claim in _claim_for(reporter, now)]
+
+
+@transaction.atomic
+def claim_one(run: Run, now: datetime) -> Claim | None:
+    """Claim this very run, room or not; None if somebody else has it, or its series is busy."""
+    reporter = Reporter.objects.select_for_update().get(series=run.series_id)
+    if Run.objects.filter(series=run.series_id).in_flight().exists():
+        return None
+    return Claim(run.pk, run.attempt + 1, reporter.queue) if _mark_claimed([run], now) else None
 
 
 def release(claim: Claim) -> None:
@@ -51,7 +60,13 @@ def _claim_for(reporter: Reporter, now: datetime) -> list[Claim]:
     busy = set(mine.in_flight().values_list("series_id", flat=True))
     room = reporter.capacity - mine.in_flight().count()
     claimed: list[Run] = []
-    due = mine.due(now).order_by("slot").select_for_update(skip_locked=True, of=("self",))[:BATCH]
+    wanted = ~Q(trigger=SCHEDULE) | Q(series__enabled=True)
+    due = (
+        mine.due(now)
+        .filter(wanted)
+        .order_by("slot")
+        .select_for_update(skip_locked=True, of=("self",))[:BATCH]
+    )
     for run in due:
         if run.series_id in busy:
             _skip_overlap(run)
@@ -68,8 +83,8 @@ def _skip_overlap(run: Run) -> None:
         Run.objects.all().move([run.pk], State.SKIPPED, reason=reason)
 
 
-def _mark_claimed(runs: list[Run], now: datetime) -> None:
-    Run.objects.all().move(
+def _mark_claimed(runs: list[Run], now: datetime) -> int:
+    return Run.objects.all().move(
         [run.pk for run in runs],
         State.CLAIMED,
         claimed_at=now,

@@ -9,7 +9,7 @@ from cronsim import CronSim, CronSimError
 from django.db.models import Max, Q
 
 from monitor.models import Run, Series
-from monitor.models.run import SCHEDULE
+from monitor.models.run import SCHEDULE, State
 from reporters.report import run_id
 from reporters.schedule import InvalidSchedule, resolve
 
@@ -22,9 +22,16 @@ CATCH_UP = timedelta(days=1)  # after an outage, slots older than this are not e
 
 def expand(now: datetime) -> int:
     """Add the slots that are not yet in the ledger, from where each series stopped until AHEAD; how many."""
+    _withdraw(now)
     by_schedule = Q(runs__trigger=SCHEDULE)
     scheduled = Series.objects.scheduled().annotate(last_slot=Max("runs__slot", filter=by_schedule))
     return sum(_expand_series(series, now) for series in scheduled)
+
+
+def _withdraw(now: datetime) -> None:
+    """Take future slots of series that are no longer enabled out of the ledger."""
+    off = Run.objects.filter(series__enabled=False, trigger=SCHEDULE, state=State.EXPECTED, slot__gt=now)
+    off.delete()
 
 
 def slots(schedule: str, name: str, after: datetime, until: datetime) -> Iterator[datetime]:

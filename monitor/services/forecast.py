@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
@@ -17,11 +15,6 @@ from forecasting.series import Observation, forecast_history
 from monitor.models import Forecast, Metric, Sample
 from monitor.services.history import history
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from forecasting.base import Forecast as Answer
-
 METHOD = "nws"
 LEVEL = 0.8
 NEWEST = 1000  # values that a forecast is made from, at most
@@ -29,18 +22,10 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 FORECAST_BY_ITSELF = ("total.seconds", "total_essential.seconds", "total_core.seconds")
 
 
-@dataclass(frozen=True)
-class TrackRecord:
-    """How the forecasts of a metric fared, over the last *n* that were scored."""
-
-    n: int
-    mean_absolute_error: float | None = None
-    mean_relative_error: float | None = None
-    coverage: float | None = None
-
-
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, level: float = LEVEL) -> Forecast:
-    """Forecast the next value of *metric* from what is known at *now*; from the same knowledge, the same answer.
+    """Forecast the next value of *metric* from what is known at *now*.
+
+    From the same knowledge comes the same answer: it is issued, and kept, once.
 
     Raises:
         forecasting.base.Abstained: too few values.
@@ -51,7 +36,7 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, level: float =
     floor = 0.0 if metric.unit == "seconds" else None
     answer = forecast_history(known, now.timestamp(), method=method, level=level, floor=floor)
     newest = points[-1]
-    lower, upper = interval(answer, level)
+    lower, upper = (answer.quantiles[key] for key in sorted(answer.quantiles))
     forecast, _ = Forecast.objects.get_or_create(
         metric=metric,
         method=method,
@@ -79,18 +64,12 @@ def refresh(now: datetime) -> None:
 
 
 def _with_news(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
-    """Those of *metrics* that have values of passed runs newer than what their last forecast was made from."""
+    """Those of *metrics* with values of passed runs newer than what their last forecast was made from."""
     newest = Forecast.objects.filter(metric=OuterRef("pk")).order_by("-last_time").values("last_time")[:1]
     news = Sample.objects.filter(metric=OuterRef("pk"), passed=True).filter(
         time__gt=Coalesce(OuterRef("forecast_until"), LONG_AGO)
     )
     return metrics.distinct().annotate(forecast_until=Subquery(newest)).filter(Exists(news))
-
-
-def interval(answer: Answer, level: float) -> tuple[float, float]:
-    """The bounds between which the truth lies with probability *level*."""
-    ordered = [answer.quantiles[key] for key in sorted(answer.quantiles)]
-    return ordered[0], ordered[-1]
 
 
 def score(metric: Metric) -> int:
@@ -113,17 +92,9 @@ def _truth(forecast: Forecast) -> Sample | None:
     return later.filter(time__gt=forecast.last_time).order_by("time").first()
 
 
-def track_record(metric: Metric, *, method: str, level: float, last: int = 100) -> TrackRecord:
-    """The record of the last *last* scored forecasts of *metric* by *method*."""
+def track_record(metric: Metric, *, method: str, level: float, last: int = 100) -> scores.TrackRecord:
+    """The record of the last *last* scored forecasts of *metric* by *method*, oldest first."""
     scored = Forecast.objects.scored().filter(metric=metric, method=method, level=level)
-    forecasts: Sequence[Forecast] = scored.order_by("-last_time")[:last]
-    if not forecasts:
-        return TrackRecord(n=0)
-    truth = np.array([forecast.truth for forecast in forecasts])
-    mean = np.array([forecast.mean for forecast in forecasts])
-    return TrackRecord(
-        n=len(forecasts),
-        mean_absolute_error=scores.mean_absolute_error(truth, mean),
-        mean_relative_error=scores.mean_relative_error(truth, mean),
-        coverage=float(np.mean([forecast.covered for forecast in forecasts])),
-    )
+    rows = list(scored.order_by("-last_time").values_list("truth", "mean", "lower", "upper")[:last])[::-1]
+    truth, mean, lower, upper = np.array(rows, dtype=float).reshape(-1, 4).T
+    return scores.track_record(truth, mean, lower, upper, level=level)

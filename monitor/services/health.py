@@ -42,7 +42,9 @@ def problems(now: datetime) -> list[Problem]:
     try:
         silent = _silent_parts(now)
     except DatabaseError:
-        return [Problem("depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools.")]
+        return [
+            Problem("depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools.")
+        ]
     return [*silent, *_restarting(settings.VAR_DIR / "run" / "supervisor.json")]
 
 

@@ -79,7 +79,9 @@ def ended_at(report: wire.Report) -> datetime:
 
 def values(report: wire.Report) -> list[wire.MetricValue]:
     """Every number of a report: its stages, its own metrics and, of a passed run, its totals."""
-    stages = [wire.MetricValue(f"stage.{stage.name}.seconds", stage.seconds, "seconds") for stage in report.stages]
+    stages = [
+        wire.MetricValue(f"stage.{stage.name}.seconds", stage.seconds, "seconds") for stage in report.stages
+    ]
     passed = report.outcome == "passed"  # the totals of half a run are no runtimes
     totals = wire.totals(report.stages) if passed else {}
     sums = [wire.MetricValue(name, seconds, "seconds") for name, seconds in totals.items()]
@@ -107,7 +109,8 @@ def _metric_ids(series: Series, found: list[wire.MetricValue]) -> dict[str, int]
     if len(ids) < len(names):
         missing = [value for value in found if value.name not in ids]
         Metric.objects.bulk_create(
-            [Metric(series=series, name=value.name, unit=value.unit) for value in missing], ignore_conflicts=True
+            [Metric(series=series, name=value.name, unit=value.unit) for value in missing],
+            ignore_conflicts=True,
         )
         ids = known()
     return ids

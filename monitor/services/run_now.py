@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def run_now(series: Series, *, who: str, now: datetime | None = None) -> Run:
     """Put a run of *series* into the ledger, due at once; the next tick claims it.
 
-    Works for a series that is not enabled, too: somebody asked. If it is running, the new run waits for its end.
+    Works for a series that is not enabled, too: somebody asked. If it is running, the
+    new run waits for its end.
     """
     slot = now or timezone.now()
     run, _ = Run.objects.get_or_create(

@@ -1,0 +1,86 @@
+"""``manage.py demo``: the whole of gridcast over the local grid, in the foreground."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from monitor.testbed.demo.services import Options, free_port, services
+from monitor.testbed.demo.session import Session
+from monitor.testbed.supervisor import AlreadySupervised, NotUp, Supervisor
+from monitor.testbed.weather import profiles
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+UP_WITHIN_SECONDS = 120.0
+NEEDED = {"ssh": "openssh-client", "scp": "openssh-client", "cc": "gcc and libc6-dev"}
+
+
+class Command(BaseCommand):
+    help = "Watch a grid of seven sites on this machine: everything starts, and stops with Ctrl-C."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--rounds", type=int, default=0, help="run every series this often, back to back")
+        parser.add_argument("--exit", action="store_true", help="stop when the rounds are done")
+        parser.add_argument("--json", type=Path, metavar="FILE", help="write a summary of the rounds")
+        parser.add_argument("--port", type=int, help="of the web pages (default: the first free from 8000)")
+        parser.add_argument("--weather", default="teragrid", choices=[*profiles.names(), "none"])
+        parser.add_argument("--seed", type=int, default=1, help="of the weather")
+
+    def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:
+        _check(rounds, more["exit"], more["json"])
+        options = Options(settings.VAR_DIR, port or free_port(), weather, seed, scheduled=not rounds)
+        session = Session(options, self._say)
+        supervisor = Supervisor(
+            services(options),
+            status_file=options.var / "run" / "supervisor.json",
+            log_dir=options.var / "log",
+            on_change=session.changed,
+        )
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill stops it like Ctrl-C
+        try:
+            with supervisor.running(up_within_seconds=UP_WITHIN_SECONDS):
+                session.say_where()
+                complete = _complete(session, rounds, more["json"])
+                if not more["exit"]:
+                    session.follow()
+        except (AlreadySupervised, NotUp) as error:
+            raise CommandError(str(error)) from error
+        except KeyboardInterrupt:
+            self._say("\nStopped. The next `make demo` continues where this one ended.")
+            return
+        if not complete:
+            raise CommandError("not every expected run is accounted for; see the summary")
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+def _check(rounds: int, leave: bool, summary: Path | None) -> None:
+    if rounds < 0:
+        raise CommandError(f"--rounds: expected a positive number, got {rounds}")
+    if (leave or summary) and not rounds:
+        raise CommandError("--exit and --json say what follows the rounds: give --rounds N too")
+    if summary is not None and not summary.absolute().parent.is_dir():
+        raise CommandError(f"--json: there is no directory {summary.absolute().parent}")
+    missing = {package for program, package in NEEDED.items() if shutil.which(program) is None}
+    if missing:
+        raise CommandError(f"the local grid needs programs of the packages {', '.join(sorted(missing))}")
+
+
+def _complete(session: Session, rounds: int, file: Path | None) -> bool:
+    """Do the rounds, if any were asked for; whether nothing is unaccounted for."""
+    if not rounds:
+        return True
+    summary = session.run_rounds(rounds)
+    if file is not None:
+        file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return bool(summary["complete"])

@@ -1,0 +1,46 @@
+"""``manage.py prepare_demo``: tables, users and series of the demo; run by the demo's supervisor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from monitor import env
+from monitor.models import ApiToken
+from monitor.models.token import READ
+from monitor.services.define import define
+from monitor.testbed.demo import definition
+from monitor.testbed.sites.description import load_description
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Prepare the depot for the demo; doing it again changes nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--unscheduled", action="store_true", help="run series only when asked")
+
+    def handle(self, *, unscheduled: bool, **_: Any) -> None:
+        call_command("migrate", verbosity=0)
+        viewer = _user("viewer")
+        _user("operator").user_permissions.add(Permission.objects.get(codename="run_series"))
+        ApiToken.objects.keep(viewer, "demo", [READ], env.kept_secret("demo-token"))
+        grid = load_description(settings.VAR_DIR / "testbed")
+        if grid is None:
+            raise CommandError("the local grid is not up: manage.py testbed up")
+        define(list(grid.resources.values()), definition.series(scheduled=not unscheduled))
+
+
+def _user(name: str) -> User:
+    user, _ = User.objects.get_or_create(username=name)
+    password = env.demo_password(name)
+    if not user.check_password(password):
+        user.set_password(password)
+        user.save()
+    return user

@@ -1,0 +1,63 @@
+"""Summarise what the depot holds: per series its outcomes, stages, totals and the latest forecast."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from monitor.models import Forecast, Metric, Run, Series
+from monitor.services.history import history
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+TOTALS = ("total.seconds", "total_essential.seconds", "total_core.seconds")
+
+
+def summarise(series: Collection[Series], start: datetime) -> dict[str, Any]:
+    """For each of *series*, by name: everything since *start*, in plain JSON values."""
+    return {one.name: _summary(one, start) for one in series}
+
+
+def _summary(series: Series, start: datetime) -> dict[str, Any]:
+    runs = Run.objects.filter(series=series, slot__gte=start)
+    metrics = Metric.objects.filter(series=series).order_by("pk")
+    stages = [metric for metric in metrics if metric.name.startswith("stage.")]
+    totals = [metric for metric in metrics if metric.name in TOTALS]
+    return {
+        "runs": dict(Counter(runs.values_list("state", flat=True))),
+        "stages": {metric.name.split(".")[1]: _figures(metric, start) for metric in stages},
+        "totals": {metric.name.split(".")[0]: _figures(metric, start) for metric in totals},
+        "forecast": _forecast(series),
+    }
+
+
+def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | None]:
+    values = [point.value for point in history(metric, start=start)]
+    if not values:
+        return {"n": 0, "unit": metric.unit, "mean": None, "min": None, "max": None, "stdev": None}
+    return {
+        "n": len(values),
+        "unit": metric.unit,
+        "mean": statistics.fmean(values),
+        "min": min(values),
+        "max": max(values),
+        "stdev": statistics.stdev(values) if len(values) > 1 else None,
+    }
+
+
+def _forecast(series: Series) -> dict[str, Any] | None:
+    latest = Forecast.objects.filter(metric__series=series, metric__name="total.seconds").first()
+    if latest is None:
+        return None
+    return {
+        "metric": "total.seconds",
+        "unit": "seconds",
+        "method": latest.method,
+        "mean": latest.mean,
+        "interval": {"level": latest.level, "lower": latest.lower, "upper": latest.upper},
+        "n": latest.n,
+        "issued_at": latest.issued_at.isoformat(),
+    }

@@ -1,0 +1,118 @@
+"""The demo's process tree: what runs, in which order, and how each is known to be up."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from monitor import env
+from monitor.embedded.servers import needed
+from monitor.testbed.demo import definition
+from monitor.testbed.supervisor import Service
+
+CELERY = [sys.executable, "-m", "celery", "--app=monitor.celery"]
+WORKER = ["worker", "--without-gossip", "--without-mingle", "--loglevel=INFO"]
+# One thread for linear algebra a process: its libraries would take every core in every worker.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be chosen about a demo."""
+
+    var: Path
+    port: int
+    weather: str = "teragrid"
+    seed: int = 1
+    scheduled: bool = True
+    capacity: int = 4
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def grid_file(self) -> Path:
+        return self.var / "testbed" / "grid.json"
+
+
+def services(options: Options) -> list[Service]:
+    """Everything that the demo runs. Servers that the environment names are not started."""
+    servers = needed(options.var, os.environ)
+    own = [server.service() for server in servers.values()]
+    names = [service.name for service in own]
+    return [*own, _testbed(options), _prepare(options, names), *_gridcast(options, names)]
+
+
+def free_port(preferred: int = 8000) -> int:
+    """The first port from *preferred* on that nobody listens to on loopback."""
+    for port in range(preferred, preferred + 100):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"every port from {preferred} to {preferred + 99} on 127.0.0.1 is taken")
+
+
+def _testbed(options: Options) -> Service:
+    directory = options.grid_file.parent
+    argv = ["testbed", "up", f"--sites={len(definition.SITES)}", f"--directory={directory}"]
+    argv += [f"--weather={options.weather}", f"--seed={options.seed}"]
+
+    def forget_the_last_one() -> None:
+        options.grid_file.unlink(missing_ok=True)
+
+    return _service(
+        options, "testbed", _manage(*argv), before=forget_the_last_one, ready=options.grid_file.exists
+    )
+
+
+def _prepare(options: Options, servers: list[str]) -> Service:
+    argv = _manage("prepare_demo", *([] if options.scheduled else ["--unscheduled"]))
+    return _service(options, "prepare", argv, once=True, depends_on=[*servers, "testbed"])
+
+
+def _gridcast(options: Options, servers: list[str]) -> list[Service]:
+    after = [*servers, "prepare", "testbed"]
+    web = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "monitor.wsgi",
+        "--workers=2",
+        f"--bind=127.0.0.1:{options.port}",
+    ]
+    beat = [*CELERY, "beat", f"--schedule={options.var / 'run' / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
+    control = [*CELERY, *WORKER, "--queues=control", "--concurrency=1", "--hostname=control@%h"]
+    reporter = [*CELERY, *WORKER, "--queues=reporter.home", f"--concurrency={options.capacity + 1}"]
+    return [
+        _service(options, "web", web, depends_on=after, ready=lambda: _answers(f"{options.url}healthz")),
+        _service(options, "control", control, depends_on=after),
+        _service(options, "reporter", [*reporter, "--hostname=reporter@%h"], depends_on=after),
+        _service(options, "beat", beat, depends_on=["control", "reporter"]),
+    ]
+
+
+def _manage(*argv: str) -> list[str]:
+    return [sys.executable, str(env.ROOT / "manage.py"), *argv]
+
+
+def _service(options: Options, name: str, argv: list[str], **more: object) -> Service:
+    environment = {**os.environ, **ONE_THREAD, "GRIDCAST_VAR": str(options.var)}
+    return Service(name=name, argv=argv, env=environment, directory=env.ROOT, **more)  # type: ignore[arg-type]
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as response:  # noqa: S310 - our own loopback address
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
