@@ -1,0 +1,31 @@
+"""``manage.py token USER``: issue an API token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+
+from monitor.models import ApiToken
+from monitor.models.token import READ, SCOPES
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Issue an API token for a user. Its text is shown once, and kept nowhere."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("user", help="whose permissions the token has")
+        parser.add_argument("--name", default="", help="what it is for")
+        parser.add_argument("--scope", action="append", choices=SCOPES, help="may be repeated; default: read")
+
+    def handle(self, *, user: str, name: str, scope: list[str] | None, **_: Any) -> None:
+        owner = User.objects.filter(username=user).first()
+        if owner is None:
+            raise CommandError(
+                f"there is no user {user!r}; make one with manage.py createsuperuser or in /admin/"
+            )
+        self.stdout.write(ApiToken.objects.issue(owner, name or f"token of {user}", scope or [READ]))
