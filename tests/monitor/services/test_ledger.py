@@ -1,0 +1,211 @@
+"""The expectation ledger: expanded, claimed, reaped; every slot has exactly one outcome."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from kombu.exceptions import OperationalError
+
+from monitor.models import Reporter, Run, Series
+from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, State
+from monitor.services import tick
+from monitor.services.claim import Claim, claim_due, claim_one, release
+from monitor.services.expand import AHEAD, CATCH_UP, expand
+from monitor.services.reap import reap
+from monitor.services.run_now import run_now
+from reporters.report import run_id
+
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=31)
+
+
+def states() -> Counter[str]:
+    return Counter(Run.objects.values_list("state", flat=True))
+
+
+def test_a_schedule_is_expanded_an_hour_ahead_and_only_once(circle: Series, noon: datetime) -> None:
+    assert expand(noon) == 60
+    assert expand(noon) == 0
+    assert Run.objects.order_by("slot").first().slot == noon + MINUTE  # type: ignore[union-attr]
+    assert Run.objects.count() == AHEAD / MINUTE
+
+
+def test_a_runs_identity_is_that_of_its_series_and_slot(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    assert {run.pk for run in Run.objects.all()} == {
+        run_id("circle", noon + MINUTE * number) for number in range(1, 61)
+    }
+
+
+def test_after_an_outage_the_slots_in_between_are_expected_too(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    expand(noon + timedelta(hours=3))
+    assert Run.objects.count() == 4 * 60
+    assert expand(noon + timedelta(days=30)) == (CATCH_UP + AHEAD) / MINUTE
+
+
+def test_future_slots_of_a_disabled_series_leave_the_ledger(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    Series.objects.update(enabled=False)
+    expand(noon + MINUTE * 10)
+    assert Run.objects.count() == 10
+    assert claim_due(noon + MINUTE * 10) == []
+
+
+def test_what_is_due_is_claimed_once(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    assert claim_due(noon) == []
+    first = claim_due(noon + MINUTE)
+    assert first == [Claim(run_id("circle", noon + MINUTE), 1, "reporter.home")]
+    assert claim_due(noon + MINUTE) == []
+
+
+def test_a_slot_whose_series_still_runs_is_skipped_with_its_reason(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    claim_due(noon + MINUTE)
+    assert claim_due(noon + 2 * MINUTE) == []
+    skipped = Run.objects.get(slot=noon + 2 * MINUTE)
+    assert (skipped.state, skipped.reason[:8]) == (State.SKIPPED, "overlap:")
+
+
+def test_a_run_that_was_asked_for_waits_until_its_series_is_free(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    (scheduled,) = claim_due(noon + MINUTE)
+    asked = run_now(circle, who="ada", now=noon + MINUTE + timedelta(seconds=1))
+    assert claim_due(noon + MINUTE + timedelta(seconds=2)) == []
+    Run.objects.all().move([scheduled.run_id], State.PASSED)
+    assert [claim.run_id for claim in claim_due(noon + MINUTE + timedelta(seconds=3))] == [asked.pk]
+
+
+def test_a_reporter_gets_no_more_than_it_has_room_for(circle: Series, noon: datetime) -> None:
+    Reporter.objects.update(capacity=2)
+    for number in range(5):
+        circle.pk, circle.name = None, f"circle-{number}"
+        circle.save()
+        run_now(circle, who="ada", now=noon)
+    assert len(claim_due(noon)) == 2
+    assert claim_due(noon) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_claimers_at_once_never_claim_the_same_run(circle: Series, noon: datetime) -> None:
+    Reporter.objects.update(capacity=100)
+    for number in range(40):
+        circle.pk, circle.name = None, f"circle-{number}"
+        circle.save()
+        run_now(circle, who="ada", now=noon)
+
+    def claim(_: int) -> list[Claim]:
+        try:
+            return claim_due(noon)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        claims = [claim for batch in pool.map(claim, range(4)) for claim in batch]
+    assert len(claims) == len({claim.run_id for claim in claims}) == 40
+
+
+def test_a_run_whose_executor_died_is_claimed_again_and_at_last_given_up(
+    circle: Series, noon: datetime
+) -> None:
+    run_now(circle, who="ada", now=noon)
+    now = noon
+    for attempt in (1, 2, 3):
+        (claim,) = claim_due(now)
+        assert claim.attempt == attempt
+        reap(now + timedelta(seconds=1))
+        assert Run.objects.get().state == State.CLAIMED
+        now += LEASE
+        reap(now)
+    assert Run.objects.get().state == State.LOST
+    assert claim_due(now) == []
+
+
+def test_a_slot_that_nobody_took_in_time_is_missed(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    reap(noon + 3.5 * MINUTE)
+    assert states() == {State.MISSED: 1, State.EXPECTED: 59}
+    assert "within 120 s" in Run.objects.get(state=State.MISSED).reason
+
+
+def test_a_claim_that_the_broker_did_not_take_is_put_back_and_not_counted(
+    circle: Series, noon: datetime
+) -> None:
+    run_now(circle, who="ada", now=noon)
+
+    def refuse(_: Claim) -> None:
+        raise OperationalError("connection refused")
+
+    tick.send(claim_due(noon), publish=refuse)
+    run = Run.objects.get()
+    assert (run.state, run.attempt) == (State.EXPECTED, 0)
+
+
+def test_only_the_latest_claim_can_be_released(circle: Series, noon: datetime) -> None:
+    run_now(circle, who="ada", now=noon)
+    (stale,) = claim_due(noon)
+    reap(noon + LEASE)
+    claim_due(noon + LEASE)
+    release(stale)
+    assert Run.objects.get().state == State.CLAIMED
+
+
+def test_a_run_can_be_claimed_by_name_unless_its_series_is_busy(circle: Series, noon: datetime) -> None:
+    first, second = (run_now(circle, who="ada", now=noon + MINUTE * number) for number in (0, 1))
+    assert claim_one(first, noon) == Claim(first.pk, 1, "reporter.home")
+    assert claim_one(second, noon) is None
+
+
+def test_two_ticks_at_once_are_one(circle: Series, noon: datetime) -> None:
+    # A second connection holds the lock as another beat's tick would.
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [tick.LOCK])
+        tick.tick(noon)
+        assert Run.objects.count() == 0
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [tick.LOCK])
+    other.close()
+    tick.tick(noon)
+    assert Run.objects.count() == 60
+
+
+@pytest.mark.parametrize("ended", sorted(ENDED))
+def test_an_ended_run_never_becomes_pending_again(ended: str) -> None:
+    assert not set(FOLLOWS.get(ended, ())) & set(PENDING)
+
+
+@pytest.mark.parametrize("reported", sorted(REPORTED))
+def test_what_was_reported_stays(reported: str) -> None:
+    assert reported not in FOLLOWS
+
+
+def test_the_database_refuses_a_state_that_it_does_not_know(circle: Series, noon: datetime) -> None:
+    run = run_now(circle, who="ada", now=noon)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(state="vanished")
+
+
+def test_one_slot_of_a_series_has_one_run(circle: Series, noon: datetime) -> None:
+    assert run_now(circle, who="ada", now=noon) == run_now(circle, who="bob", now=noon)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Run.objects.create(id=run_id("other", noon), series=circle, slot=noon)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "first"),
+    [
+        ("0 * * * *", datetime(2026, 3, 1, 13, tzinfo=UTC)),
+        ("30 12 * * *", datetime(2026, 3, 1, 12, 30, tzinfo=UTC)),
+    ],
+)
+def test_slots_follow_the_cron_expression(
+    circle: Series, noon: datetime, schedule: str, first: datetime
+) -> None:
+    Series.objects.update(schedule=schedule)
+    expand(noon)
+    assert Run.objects.order_by("slot").values_list("slot", flat=True)[0] == first
