@@ -7,19 +7,19 @@ import socket
 import struct
 from contextlib import suppress
 
-import asyncssh
+from asyncssh.connection import SSHConnection
 
 LONGEST_STALL_SECONDS = 3600.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # l_onoff, l_linger: closing sends RST and drops what is unsent
 
 
-def reset(connection: asyncssh.SSHServerConnection) -> None:
+def reset(connection: SSHConnection) -> None:
     """Cut the TCP connection: the peer gets a RST."""
     connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
     connection.abort()
 
 
-async def stall(connection: asyncssh.SSHServerConnection) -> None:
+async def stall(connection: SSHConnection) -> None:
     """Read nothing more of the TCP connection, which stays open: keep-alives remain unanswered too.
 
     A peer that leaves is not noticed either, so the connection is cut after a long while.

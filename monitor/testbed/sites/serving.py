@@ -216,7 +216,7 @@ async def _listening(layout: Layout, state: State, climate: Climate) -> AsyncIte
     sites = await _on_one_port(layout, state, climate)
     watching = asyncio.create_task(_watch_weather(sites))
     try:
-        yield sites[0].port
+        yield sites[0].listener.port
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -233,7 +233,7 @@ async def _on_one_port(layout: Layout, state: State, climate: Climate) -> list[S
         ]
         try:
             for site in sites:
-                site.listen()
+                site.listener.open()
         except OSError as error:
             log.warning("the sites cannot listen on port %d: %s", port, error)
             await asyncio.gather(*(site.close() for site in sites))

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import asyncssh
 
+from monitor.testbed.sites.inflow import Inflow
 from monitor.testbed.sites.processes import kill_marked
 
 SESSION_MARK = "SITE_SESSION"
@@ -20,9 +21,14 @@ _GONE = (ConnectionError, asyncssh.Error)  # what reading from or writing to a c
 
 
 async def run_command(
-    client: asyncssh.SSHServerProcess[bytes], command: str, *, cwd: str, environment: dict[str, str]
+    client: asyncssh.SSHServerProcess[bytes],
+    command: str,
+    *,
+    cwd: str,
+    environment: dict[str, str],
+    inflow: Inflow | None,
 ) -> None:
-    """Run *command* as ``/bin/sh -c`` and tell *client* how it ended.
+    """Run *command* as ``/bin/sh -c`` and tell *client* how it ended. *inflow*, if any, paces its input.
 
     A program that the command leaves behind lives on after an orderly end, as at any SSH server, until the
     site stops. When the client or its connection goes away first, nothing of the session survives.
@@ -41,7 +47,7 @@ async def run_command(
     )
     ended = False
     try:
-        ended = await _first_is_done(_streamed(client, program), client.wait_closed())
+        ended = await _first_is_done(_streamed(client, program, inflow), client.wait_closed())
     finally:
         if not ended:
             kill_marked(f"{SESSION_MARK}={mark}")
@@ -71,11 +77,13 @@ async def _first_is_done(work: Awaitable[None], interruption: Awaitable[None]) -
         await asyncio.gather(working, interrupting, return_exceptions=True)
 
 
-async def _streamed(client: asyncssh.SSHServerProcess[bytes], program: Process) -> None:
+async def _streamed(
+    client: asyncssh.SSHServerProcess[bytes], program: Process, inflow: Inflow | None
+) -> None:
     """Pass bytes and signals both ways until the program has ended and all its output has been passed on."""
     if program.stdin is None or program.stdout is None or program.stderr is None:
         raise RuntimeError("a program without pipes")  # cannot be: it was started with them
-    feeding = asyncio.create_task(_feed(client, program, program.stdin))
+    feeding = asyncio.create_task(_feed(client, program, program.stdin, inflow))
     try:
         await asyncio.gather(_drain(program.stdout, client.stdout), _drain(program.stderr, client.stderr))
         await program.wait()
@@ -91,11 +99,16 @@ async def _drain(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]
 
 
 async def _feed(
-    client: asyncssh.SSHServerProcess[bytes], program: Process, target: asyncio.StreamWriter
+    client: asyncssh.SSHServerProcess[bytes],
+    program: Process,
+    target: asyncio.StreamWriter,
+    inflow: Inflow | None,
 ) -> None:
     """Pass the client's input on until its end; signals that it sends go to the program's group."""
     with suppress(*_GONE):  # the program need not read all
         while data := await _next_input(client, program):
+            if inflow is not None:
+                await inflow.admit(len(data))
             target.write(data)
             await target.drain()
     target.close()

@@ -1,0 +1,48 @@
+"""What others send to a site over one connection: as fast as the link, broken as the weather says."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+
+from asyncssh.connection import SSHConnection
+
+from monitor.testbed.sites.breaking import reset, stall
+from monitor.testbed.sites.effects import Link
+from monitor.testbed.sites.pacing import Pace
+
+_SHORTEST_WAIT_SECONDS = 0.001
+
+
+class Inflow:
+    """Admits the bytes of one connection that was opened at *opened_at* (clock of the event loop).
+
+    A link that breaks does so in the middle of a file of *reference_bytes*, or at the end of a shorter one.
+    """
+
+    def __init__(self, connection: SSHConnection, link: Link, opened_at: float, reference_bytes: int) -> None:
+        self.connection = connection
+        self.fault = link.fault
+        self.pace = Pace(opened_at, link.bytes_per_second)
+        self.breaks_after_bytes = reference_bytes // 2
+        self.received_bytes = 0
+
+    async def admit(self, size_bytes: int) -> None:
+        """Return when *size_bytes* more have arrived. Raises ConnectionResetError when the link is cut."""
+        self.received_bytes += size_bytes
+        now = asyncio.get_running_loop().time()
+        delay = self.pace.delay_seconds(self.received_bytes, now)
+        if delay > _SHORTEST_WAIT_SECONDS:
+            await asyncio.sleep(delay)
+        if self.received_bytes > self.breaks_after_bytes:
+            await self.end()
+
+    async def end(self) -> None:
+        """The sender has sent all: the last chance to break."""
+        if self.received_bytes and self.fault in ("reset", "stall"):
+            if self.fault == "reset":
+                reset(self.connection)
+            else:
+                await stall(self.connection)
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
