@@ -1,7 +1,7 @@
 """One throwaway PostgreSQL and Valkey for the whole test run, unless the environment names some.
 
-Loaded with ``-p`` (pyproject.toml), because pytest-django reads the settings before any conftest.py is imported.
-Workers of pytest-xdist inherit the environment of the controller, and with it the servers.
+Loaded with ``-p`` (pyproject.toml), because pytest-django reads the settings before any conftest.py is
+imported. Workers of pytest-xdist inherit the environment of the controller, and with it the servers.
 """
 
 from __future__ import annotations

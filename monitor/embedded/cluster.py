@@ -7,12 +7,15 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import PreparationFailed, places
 from .binaries import PostgresPrograms
-from .identity import Identity
+from .identity import DropArguments, Identity
+
+# Nothing of ours: the server's user may not even be able to enter our HOME.
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 def location(var: Path, identity: Identity | None) -> Path:
@@ -25,123 +28,114 @@ def location(var: Path, identity: Identity | None) -> Path:
     if link.is_symlink() and link.resolve().parent.is_dir():
         return link.resolve()
     if identity is None or identity.can("-x", var):
-        return link.resolve()
+        return var.resolve() / link.name
     if link.is_dir() and not link.is_symlink():
         raise PreparationFailed(
             f"PostgreSQL runs as the user {identity.uid} here and cannot reach its data in {link}. "
             "Let others pass through the directories above it (chmod o+x), or move GRIDCAST_VAR"
         )
-    return places.relocated(var) / "postgres"
+    return places.relocated(var) / link.name
 
 
-def make(
-    var: Path,
-    data: Path,
-    programs: PostgresPrograms,
-    identity: Identity | None,
-    *,
-    name: str,
-    environment: Mapping[str, str],
-    sync: bool,
-) -> None:
-    """Make *data* with a role and a database *name*, unless it is there; a half-made one is made anew.
-
-    Raises:
-        PreparationFailed: it cannot be made, or was made by another major version.
-    """
-    if not (data / "PG_VERSION").exists():
-        if identity is not None and data.parent != var.resolve():
-            places.relocated_made(var)
-        draft = _empty_draft(data, identity)
-        run = _Runner(programs, identity, environment)
-        # Trust: whoever gets through the socket's directory is root or the very user that owns these files, and
-        # neither gains anything by a session. There is no other way in: no port is listened on.
-        options = ["-U", name, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
-        run([str(programs.initdb), "-D", str(draft), *options, *([] if sync else ["--no-sync"])])
-        run(
-            [str(programs.postgres), "--single", "-D", str(draft), "postgres"],
-            f"CREATE DATABASE {name} OWNER {name}\n",
-        )
-        _rename(draft, data)
-    link = var / "postgres"
-    if link.resolve() != data:
-        link.unlink(missing_ok=True)
-        link.symlink_to(data)
-    _check_version(data, programs)
-
-
-def forget_dead_server(data: Path, sockets: Path) -> None:
-    """Remove the pid files of a server that is no more.
-
-    PostgreSQL does so itself unless the pid has gone to another process of its user, which it takes for a server.
-    """
-    for file in (data / "postmaster.pid", *sockets.glob(".s.PGSQL.*.lock")):
-        with contextlib.suppress(FileNotFoundError):
-            pid = file.read_text(encoding="ascii", errors="replace").partition("\n")[0].strip()
-            if Path("/proc/self").exists() and not (pid.isdigit() and _works_in(int(pid), data)):
-                file.unlink()
-
-
-def _works_in(pid: int, data: Path) -> bool:
-    """Whether *pid* is a server of *data*: they work in their data directory."""
-    try:
-        return Path(f"/proc/{pid}/cwd").readlink() == data
-    except OSError:  # gone, or somebody else's
-        return False
-
-
-class _Runner:
-    """Runs a program of PostgreSQL as the user that it must be."""
+class Cluster:
+    """The data directory *data* of *var*, with one role and one database, both called *name*."""
 
     def __init__(
-        self, programs: PostgresPrograms, identity: Identity | None, environment: Mapping[str, str]
+        self, var: Path, data: Path, programs: PostgresPrograms, identity: Identity | None, name: str
     ) -> None:
-        self._drop = identity.drop() if identity is not None else {}
-        self._environment = environment
+        self._var = var
+        self._data = data
+        self._programs = programs
+        self._identity = identity
+        self._name = name
 
-    def __call__(self, argv: Sequence[str], text: str | None = None) -> None:
+    def make(self, *, sync: bool) -> None:
+        """Make it unless it is there; what was left half made is made anew. *sync*: it survives a power cut.
+
+        Raises:
+            PreparationFailed: it cannot be made, or was made by another major version.
+        """
+        if not (self._data / "PG_VERSION").exists():
+            self._make_anew(sync=sync)
+        link = self._var / "postgres"
+        if link.resolve() != self._data:
+            link.unlink(missing_ok=True)
+            link.symlink_to(self._data)
+        self._check_version()
+
+    def forget_dead_server(self, sockets: Path) -> None:
+        """Remove the pid files of a server that is no more.
+
+        PostgreSQL does so itself, unless another process of its user has got the pid, which it then takes for
+        a server.
+        """
+        if not Path("/proc/self").exists():
+            return
+        for file in (self._data / "postmaster.pid", *sockets.glob(".s.PGSQL.*.lock")):
+            with contextlib.suppress(FileNotFoundError):
+                pid = file.read_text(encoding="ascii", errors="replace").partition("\n")[0].strip()
+                if not (pid.isdigit() and self._is_server(int(pid))):
+                    file.unlink()
+
+    def _is_server(self, pid: int) -> bool:
+        """Whether *pid* serves these data: a server works in its data directory."""
+        try:
+            return Path(f"/proc/{pid}/cwd").readlink() == self._data
+        except OSError:  # gone, or somebody else's
+            return False
+
+    def _make_anew(self, *, sync: bool) -> None:
+        draft = self._empty_draft()
+        # Trust: whoever gets through the socket's directory is root or the very user that owns these files,
+        # and neither gains anything by a session. There is no other way in: no port is listened on.
+        options = ["-U", self._name, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
+        self._run([self._programs.initdb, "-D", draft, *options, *([] if sync else ["--no-sync"])])
+        self._run(
+            [self._programs.postgres, "--single", "-D", draft, "postgres"],
+            statement=f"CREATE DATABASE {self._name} OWNER {self._name}\n",
+        )
+        try:
+            draft.rename(self._data)
+        except OSError as error:
+            raise PreparationFailed(f"{self._data} is there, but is no database; move it away") from error
+
+    def _empty_draft(self) -> Path:
+        draft = self._data.with_name(f"{self._data.name}.draft")
+        if draft.exists():
+            shutil.rmtree(draft)
+        draft.mkdir(mode=0o700)
+        if self._identity is not None:
+            os.chown(draft, self._identity.uid, self._identity.gid)
+        return draft
+
+    def _run(self, argv: Sequence[str | Path], *, statement: str = "") -> None:
+        drop: DropArguments = self._identity.drop() if self._identity is not None else {}
         completed = subprocess.run(
             argv,
-            input=text,
-            stdin=subprocess.DEVNULL if text is None else None,
+            input=statement,
             capture_output=True,
             text=True,
             cwd="/",
-            env=self._environment,
+            env=ENVIRONMENT,
             check=False,
-            **self._drop,
+            **drop,
         )
+        # A server for a single user ends with status 0 even if its statement failed.
         if completed.returncode != 0 or "ERROR:" in completed.stderr:
             raise PreparationFailed(
-                f"{Path(argv[0]).name} failed with status {completed.returncode}: {completed.stderr.strip()[-500:]}"
+                f"{Path(argv[0]).name} failed with status {completed.returncode}: "
+                f"{completed.stderr.strip()[-500:]}"
             )
 
-
-def _empty_draft(data: Path, identity: Identity | None) -> Path:
-    draft = data.with_name(f"{data.name}.draft")
-    if draft.exists():
-        shutil.rmtree(draft)
-    draft.mkdir(mode=0o700)
-    if identity is not None:
-        os.chown(draft, identity.uid, identity.gid)
-    return draft
-
-
-def _rename(draft: Path, data: Path) -> None:
-    try:
-        draft.rename(data)
-    except OSError as error:
-        raise PreparationFailed(
-            f"{data} is there, but no database: it has no PG_VERSION; move it away ({error})"
-        ) from error
-
-
-def _check_version(data: Path, programs: PostgresPrograms) -> None:
-    made_by = (data / "PG_VERSION").read_text(encoding="ascii").strip()
-    said = subprocess.run([programs.postgres, "--version"], capture_output=True, text=True, check=True).stdout
-    ours = re.search(r"(\d+)", said)
-    if ours is None or ours[1] != made_by:
-        raise PreparationFailed(
-            f"{data} was made by PostgreSQL {made_by}, and here is {said.strip()}: "
-            "dump with the old one and restore, or remove it"
-        )
+    def _check_version(self) -> None:
+        made_by = (self._data / "PG_VERSION").read_text(encoding="ascii").strip()
+        program = str(self._programs.postgres)
+        said = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        ours = re.search(r"\d+", said)
+        if ours is None or ours[0] != made_by:
+            raise PreparationFailed(
+                f"{self._data} was made by PostgreSQL {made_by}, and here is {said}: "
+                "dump with the old one and restore, or remove it"
+            )

@@ -33,7 +33,7 @@ class Identity:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def can(self, flag: str, path: Path) -> bool:
-        """Whether ``test FLAG PATH`` is true for this user: asked of the kernel, which knows of ACLs and mounts."""
+        """Whether ``test FLAG PATH`` is true for this user: the kernel knows of ACLs and mounts."""
         return subprocess.run(["test", flag, path], cwd="/", check=False, **self.drop()).returncode == 0
 
 

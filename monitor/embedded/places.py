@@ -1,7 +1,8 @@
-"""Directories: where state lives, where sockets are, and where root puts what others must be able to reach."""
+"""Where state lives, where sockets are, and where root puts what others must be able to reach."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -26,25 +27,23 @@ def is_marked(var: Path) -> bool:
 
 
 def socket_directory(var: Path) -> Path:
-    """Where the sockets of the servers of *var* are: the same for everybody of one user, however long *var* is."""
+    """Where the sockets of *var* are: the same for every process of one user, short however long *var* is."""
     return SOCKETS / f"gridcast-{os.geteuid()}-{_hash(var)}"
 
 
 def sockets_made(var: Path) -> Path:
     """``socket_directory``, made where it was not there.
 
-    Only we may write into it. Root lets others pass, not look, since PostgreSQL runs as somebody else there and has
-    a directory of its own inside, which only it (and root) can enter.
+    Only we may write into it. Root lets others pass, not look, since PostgreSQL runs as somebody else there
+    and has a directory of its own inside, which only it (and root) can enter.
 
     Raises:
         NotOurs: something of that name was there, by somebody else or open to others.
     """
     directory = socket_directory(var)
     mode = 0o711 if os.geteuid() == 0 else 0o700
-    try:
+    with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
     found = directory.lstat()  # not followed: a link planted here would be somebody else's choice of place
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise NotOurs(

@@ -12,8 +12,9 @@ import psycopg
 
 from monitor.testbed.supervisor import Service
 
-from . import cluster, places
+from . import places
 from .binaries import PostgresPrograms, postgres_programs
+from .cluster import ENVIRONMENT, Cluster, location
 from .identity import Identity, for_data
 
 NAME = "gridcast"  # of the database and of the role that owns it
@@ -63,9 +64,10 @@ class PostgreSQL:
         self.url = url(var)
         self._durable = durable
         self._identity = for_data(var / "postgres")
-        self._data = cluster.location(var, self._identity)
+        self._data = location(var, self._identity)
         self._original_programs = postgres_programs()
         self._programs = self._reachable_programs()
+        self._cluster = Cluster(self.var, self._data, self._programs, self._identity, NAME)
 
     def service(self) -> Service:
         """For the supervisor. SIGINT is PostgreSQL's fast shutdown: sessions are ended, data are written."""
@@ -75,7 +77,7 @@ class PostgreSQL:
         return Service(
             name=self.name,
             argv=[str(self._programs.postgres), "-D", str(self._data), *options],
-            env=_environment(),
+            env=ENVIRONMENT,
             directory=Path("/"),  # one that the server's user can surely enter
             user=None if self._identity is None else (self._identity.uid, self._identity.gid),
             before=self.prepare,
@@ -91,18 +93,12 @@ class PostgreSQL:
             EmbeddedError: it cannot be made.
         """
         self._make_sockets()
+        if self._data.parent == places.relocated(self.var):
+            places.relocated_made(self.var)
         if self._programs != self._original_programs:
             self._original_programs.copy_to(places.relocated_made(self.var))
-        cluster.make(
-            self.var,
-            self._data,
-            self._programs,
-            self._identity,
-            name=NAME,
-            environment=_environment(),
-            sync=self._durable,
-        )
-        cluster.forget_dead_server(self._data, _sockets(self.var))
+        self._cluster.make(sync=self._durable)
+        self._cluster.forget_dead_server(_sockets(self.var))
 
     def ready(self) -> bool:
         """Whether a session can be had."""
@@ -136,8 +132,3 @@ def _runs(programs: PostgresPrograms, identity: Identity) -> bool:
     except PermissionError:
         return False
     return tried.returncode == 0
-
-
-def _environment() -> dict[str, str]:
-    """Nothing of ours: the server's user may not even be able to enter our HOME."""
-    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -10,8 +10,6 @@ from monitor.testbed.supervisor import Service
 
 from .postgres import PostgreSQL
 from .valkey import Valkey
-
-VARIABLES = {"DATABASE_URL": PostgreSQL, "REDIS_URL": Valkey}
 
 
 class Server(Protocol):
@@ -27,6 +25,9 @@ class Server(Protocol):
     def ready(self) -> bool: ...
 
 
+KINDS: dict[str, Callable[..., Server]] = {"DATABASE_URL": PostgreSQL, "REDIS_URL": Valkey}
+
+
 def needed(var: Path, environment: Mapping[str, str], *, durable: bool = True) -> dict[str, Server]:
     """The servers to run, by the variable that names their address; empty where *environment* names both.
 
@@ -35,6 +36,6 @@ def needed(var: Path, environment: Mapping[str, str], *, durable: bool = True) -
     """
     return {
         variable: kind(var, durable=durable)
-        for variable, kind in VARIABLES.items()
+        for variable, kind in KINDS.items()
         if not environment.get(variable)
     }

@@ -1,4 +1,5 @@
-"""Keeps services running: starts them in order, restarts with back-off, stops in reverse, leaves nothing behind.
+"""Keeps services running: starts them in order, restarts with back-off, stops in reverse, leaves nothing
+behind.
 
 Generic: it knows nothing of what the services are. One process tree::
 
@@ -8,8 +9,8 @@ Generic: it knows nothing of what the services are. One process tree::
     |       `-- ...       whatever it starts; orphans fall to the guard
     `-- guard ...
 
-``Supervisor.run`` is the loop; ``running`` has it in a thread for as long as a block lasts; ``in_foreground`` runs
-it until SIGINT or SIGTERM.
+``Supervisor.run`` is the loop; ``running`` has it in a thread for as long as a block lasts;
+``in_foreground`` runs it until SIGINT or SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Runs one service and lets nothing of it survive. Started by ``guarded.py`` as a program of its own.
 
-``python -I -S guard.py PLAN`` with PLAN in JSON: ``argv``, ``stop_signal``, ``grace_seconds``, ``user`` (uid and gid,
-or null) and ``hold`` (descriptors that stay open here, and only here, for as long as the service lives).
+``python -I -S guard.py PLAN`` with PLAN in JSON: ``argv``, ``stop_signal``, ``grace_seconds``, ``user``
+(uid and gid, or null) and ``hold`` (descriptors that stay open here, and only here, while the service lives).
 
 Standard input is the lifeline, a socket to the supervisor. The guard says ``pid N`` when the service runs and
-``exit N`` (as subprocess counts: negative for a signal) when nothing of it is left. The supervisor says ``s`` (stop:
-the stop signal, then SIGKILL after the grace) or ``k`` (kill now); when its end closes it is gone, and so are we.
+``exit N`` (as subprocess counts: negative for a signal) when nothing of it is left. The supervisor says
+``s`` (stop: the stop signal, then SIGKILL after the grace) or ``k`` (kill now); when its end closes it is
+gone, and so are we.
 
-The guard adopts orphans (subreaper), so that a process that double-forks and calls setsid is found. Should the guard
-itself be killed, the kernel kills the service (PDEATHSIG) and the supervisor its process group.
+The guard adopts orphans (subreaper), so that a process that double-forks and calls setsid is found. Should
+the guard itself be killed, the kernel kills the service (PDEATHSIG) and the supervisor its process group.
 """
 
 from __future__ import annotations
@@ -37,10 +38,7 @@ def main() -> None:
         os.set_inheritable(descriptor, False)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     wake = _wake_on_signals()
-    ourselves = os.getpid()
-    child = os.fork()
-    if child == 0:
-        _become_service(plan, ourselves)
+    child = _start_service(plan)
     _say(lifeline, f"pid {child}\n")
     status = Guard(child, lifeline, wake, plan["stop_signal"], plan["grace_seconds"]).watch()
     _say(lifeline, f"exit {status}\n")
@@ -57,6 +55,19 @@ def _wake_on_signals() -> int:
     return reading
 
 
+def _start_service(plan: dict[str, Any]) -> int:
+    """Returns its pid when it is itself: a signal sent before would meet our handlers and be lost."""
+    ourselves = os.getpid()
+    reading, closed_by_exec = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _become_service(plan, ourselves)
+    os.close(closed_by_exec)
+    os.read(reading, 1)
+    os.close(reading)
+    return child
+
+
 def _become_service(plan: dict[str, Any], guard: int) -> NoReturn:
     try:
         signal.set_wakeup_fd(-1)
@@ -69,10 +80,10 @@ def _become_service(plan: dict[str, Any], guard: int) -> NoReturn:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # last: the kernel forgets it when the user changes
         if os.getppid() != guard:
             os._exit(1)
-        for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(ignored_by_python, signal.SIG_DFL)
+        for changed_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(changed_by_python, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.execvp(plan["argv"][0], plan["argv"])
+        os.execvp(plan["argv"][0], plan["argv"])  # noqa: S606 - a list of words, no shell on purpose
     except OSError as error:
         os.write(2, f"cannot start {plan['argv'][0]}: {error}\n".encode())
     finally:
@@ -145,7 +156,8 @@ class Guard:
         """Kill whatever is left, until nothing is; return the status of the child."""
         while True:
             left = descendants(os.getpid())
-            if left and not any([_send(pid, signal.SIGKILL) for pid in left]):
+            killed = [pid for pid in left if _send(pid, signal.SIGKILL)]
+            if left and not killed:
                 break  # somebody else's, by a setuid program: not ours to kill
             if self.status is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):

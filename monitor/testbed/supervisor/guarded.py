@@ -42,8 +42,8 @@ class Guarded:
         self._lifeline, theirs = socket.socketpair()
         with theirs:
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", GUARD, json.dumps(plan)],
-                stdin=theirs,
+                [sys.executable, "-I", "-S", str(GUARD), json.dumps(plan)],
+                stdin=theirs.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=service.env,

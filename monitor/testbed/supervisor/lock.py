@@ -1,8 +1,8 @@
 """At most one supervisor per directory of state.
 
-Two flocks, which no death can leave behind. ``supervisor.lock`` is the supervisor's own and names its process.
-``services.lock`` is kept open by every guard as well: it is free only when the last service of the last supervisor
-is gone, so that a new one does not meet the old one's servers.
+Two flocks, which no death can leave behind. ``supervisor.lock`` is the supervisor's own and names its
+process. ``services.lock`` is kept open by every guard as well: it is free only when the last service of the
+last supervisor is gone, so that a new one does not meet the old one's servers.
 """
 
 from __future__ import annotations

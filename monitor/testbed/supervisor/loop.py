@@ -1,4 +1,4 @@
-"""The supervisor's loop: one thread that waits for guards, deadlines and orders, and moves the services on."""
+"""The supervisor's loop: one thread that waits for guards, deadlines and orders, and moves services on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from .guarded import Guarded
 from .lock import only_supervisor
 from .service import Service, start_order
 from .status import ServiceStatus, SupervisorStatus, write_status
@@ -81,7 +82,7 @@ class Supervisor:
             self._all_up.set()  # whoever waits for that looks at ``_ended`` as well
 
     def request_stop(self) -> None:
-        """Stop everything in reverse order; asked again, kill everything. From any thread or signal handler."""
+        """Stop everything in reverse order; asked again: kill. From any thread or signal handler."""
         self._stops_requested += 1
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_writing, b"!")
@@ -114,7 +115,7 @@ class Supervisor:
             self._join(thread)
 
     def in_foreground(self) -> None:
-        """``run`` until SIGINT, SIGTERM or SIGHUP; a second one kills. Main thread only. Raises as ``run`` does."""
+        """``run`` until SIGINT, SIGTERM or SIGHUP; a second one kills. Only in the main thread."""
         handlers = {
             number: signal.signal(number, lambda *_: self.request_stop())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -190,20 +191,20 @@ class Supervisor:
 
     def _wait(self) -> None:
         """Sleep until a guard speaks, somebody orders something or something is due."""
-        talking = {
-            watched.guarded: watched for watched in self._watched.values() if watched.guarded is not None
-        }
+        talking = [watched for watched in self._watched.values() if watched.guarded is not None]
         if self._stops_requested:
             timeout = 0.0 if self._is_over() else None
         else:
             due = [watched.seconds_to_next() for watched in self._those_that_may_run()]
             timeout = min((seconds for seconds in due if seconds is not None), default=None)
-        ready, _, _ = select.select([*talking, self._wake_reading], [], [], timeout)
-        for source in ready:
-            if source == self._wake_reading:
-                os.read(self._wake_reading, 4096)
-            else:
-                talking[source].hear()
+        sources: list[int | Guarded] = [self._wake_reading]
+        sources += [watched.guarded for watched in talking if watched.guarded is not None]
+        ready = select.select(sources, [], [], timeout)[0]
+        if self._wake_reading in ready:
+            os.read(self._wake_reading, 4096)
+        for watched in talking:
+            if watched.guarded in ready:
+                watched.hear()
 
     def _note_change(self, watched: Watched) -> None:
         self._write_status()

@@ -12,10 +12,11 @@ from pathlib import Path
 class Service:
     """One program that is to run until it is told to stop.
 
-    A service is *up* when ``ready`` returns True (asked every few hundredths of a second; it should not take longer
-    than a second or two), or, without it, as soon as it runs. One that is not up ``ready_seconds`` after its start
-    is killed and started again. ``before`` runs in the supervisor before each start; what it raises counts as a
-    failed start. ``depends_on`` names services that must be up before the first start, and that stop after it.
+    A service is *up* when ``ready`` returns True (asked every few hundredths of a second; it should not
+    take longer than a second or two), or, without it, as soon as it runs. One that is not up
+    ``ready_seconds`` after its start is killed and started again. ``before`` runs in the supervisor before
+    each start; what it raises counts as a failed start. ``depends_on`` names services that must be up
+    before the first start, and that stop after it.
 
     A ``once`` service is up when it has ended with status 0, and is started again until it has.
     """

@@ -41,7 +41,7 @@ def write_status(file: Path, status: SupervisorStatus) -> None:
 
 
 def read_status(file: Path) -> SupervisorStatus | None:
-    """What the supervisor last wrote, or None: none ever ran here. It may be dead since: see ``lock.holder``."""
+    """What the supervisor last wrote, or None: none ever ran. It may be dead: see ``lock.holder``."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

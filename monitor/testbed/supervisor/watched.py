@@ -90,7 +90,7 @@ class Watched:
                 self.service.before()
             with self._log() as log:
                 self.guarded = Guarded(self.service, log, hold=[hold])
-        except Exception as error:  # noqa: BLE001 - a service's own preparation may fail in any way; it is tried again
+        except Exception as error:  # noqa: BLE001 - ``before`` may fail in any way; it is tried again
             self._fail(f"cannot start: {error}")
             return
         self._started = time.monotonic()
@@ -111,7 +111,8 @@ class Watched:
         return self.log_file.open("ab", buffering=0)
 
     def _see_whether_ready(self) -> None:
-        assert self.service.ready is not None and self.guarded is not None  # noqa: S101 - what _due means
+        if self.service.ready is None or self.guarded is None:
+            return
         if self.service.ready():
             self._become_up()
         elif time.monotonic() - self._started > self.service.ready_seconds:
@@ -157,7 +158,7 @@ class Watched:
 
 
 def describe_exit(exit_status: int | None) -> str:
-    """In words how a program ended. *exit_status* as subprocess counts; None: it was killed with its guard."""
+    """In words how a program ended. *exit_status*: as subprocess counts; None: killed with its guard."""
     if exit_status is None:
         return "its guard was killed"
     if exit_status < 0:

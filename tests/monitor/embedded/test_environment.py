@@ -10,8 +10,8 @@ from django.conf import settings
 
 
 def test_the_settings_name_the_servers_of_this_test_run() -> None:
-    assert settings.CELERY_BROKER_URL == os.environ["REDIS_URL"]
-    assert str(settings.VAR_DIR) == os.environ["GRIDCAST_VAR"]
+    assert os.environ["REDIS_URL"] == settings.CELERY_BROKER_URL
+    assert os.environ["GRIDCAST_VAR"] == str(settings.VAR_DIR)
 
 
 def test_the_servers_of_this_test_run_answer() -> None:
