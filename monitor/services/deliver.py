@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import InterfaceError, OperationalError, connection
 
 from monitor.services.ingest import ingest
 from reporters.spool import Spool
@@ -24,7 +24,7 @@ def deliver() -> int:
     for entry in waiting.pending():
         try:
             receipt = ingest(entry.body)
-        except DatabaseError as error:
+        except (OperationalError, InterfaceError) as error:
             logger.warning("the depot is away, %s stays in the spool: %s", entry.run, error)
             connection.close()
             return delivered

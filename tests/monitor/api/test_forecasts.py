@@ -1,0 +1,174 @@
+"""The API answers schedulers: how long, how sure, how good were the answers before."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from monitor.models import ApiToken, Forecast, Run, Series, Suite
+from monitor.models.token import READ, RUN
+from monitor.services.ingest import ingest
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+if TYPE_CHECKING:
+    from django.http import HttpResponse
+
+URL = "/api/v1/forecasts"
+
+
+@pytest.fixture
+def viewer(db: None) -> User:
+    return User.objects.create_user("viewer", password="a long password")
+
+
+@pytest.fixture
+def client(viewer: User) -> Client:
+    """A program with a token that may read."""
+    token = ApiToken.objects.issue(viewer, "scheduler", [READ])
+    return Client(headers={"authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def history(circle: Series) -> Series:
+    """Five passed runs, the last a minute ago."""
+    for number in range(5, 0, -1):
+        slot = timezone.now() - timedelta(minutes=number)
+        ingest(wire.to_json(circle_report(slot, ring_seconds=4.0 + number % 2)))
+    return circle
+
+
+def problem(response: HttpResponse) -> dict[str, Any]:
+    assert response["content-type"] == "application/problem+json"
+    found: dict[str, Any] = response.json()  # type: ignore[attr-defined]
+    assert found["status"] == response.status_code
+    return found
+
+
+def test_a_forecast_says_how_long_how_sure_and_how_it_knows(history: Series, client: Client) -> None:
+    answer = client.get(URL, {"series": "circle", "metric": "total.seconds"})
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["unit"] == "seconds"
+    assert body["method"] == "nws"
+    assert body["n"] == 5
+    assert 0 <= body["interval"]["lower"] <= body["mean"] <= body["interval"]["upper"]
+    assert body["interval"]["level"] == 0.8
+    assert 0 <= body["data_age_seconds"] < 120
+    assert body["track_record"]["n"] == 0
+
+
+def test_an_issued_forecast_is_kept(history: Series, client: Client) -> None:
+    client.get(URL, {"series": "circle"})
+    client.get(URL, {"series": "circle"})
+    assert Forecast.objects.count() == 1
+
+
+def test_any_metric_can_be_asked_for(history: Series, client: Client) -> None:
+    answer = client.get(URL, {"series": "circle", "metric": "ring.bytes_per_second"})
+    assert answer.json()["unit"] == "bytes_per_second"
+
+
+def test_too_few_values_give_an_abstention_with_its_reason(circle: Series, client: Client) -> None:
+    ingest(wire.to_json(circle_report(timezone.now() - timedelta(minutes=1))))
+    answer = client.get(URL, {"series": "circle"})
+    assert answer.status_code == 409
+    assert problem(answer)["code"] == "too_few"
+
+
+def test_an_unknown_metric_is_answered_with_those_that_are_known(history: Series, client: Client) -> None:
+    answer = client.get(URL, {"series": "circle", "metric": "total.minutes"})
+    assert answer.status_code == 404
+    assert "total.seconds" in problem(answer)["known"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"),
+    [
+        ({}, 422, "series"),
+        ({"series": "nobody-knows"}, 404, "nobody-knows"),
+        ({"series": "circle", "level": "1.5"}, 422, "level"),
+        ({"series": "circle", "level": "nan"}, 422, "level"),
+        ({"series": "circle", "method": "../nws"}, 422, "../nws"),
+        ({"series": "circle\x00"}, 404, "circle"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_why(
+    history: Series, client: Client, query: dict[str, str], status: int, said: str
+) -> None:
+    answer = client.get(URL, query)
+    assert answer.status_code == status
+    assert said in problem(answer)["detail"]
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer gcast_wrong", "Basic dmlld2VyOng=", "Bearer \x00"])
+def test_without_a_token_there_is_no_answer(history: Series, header: str) -> None:
+    answer = Client(headers={"authorization": header}).get(URL, {"series": "circle"})
+    assert answer.status_code == 401
+    assert problem(answer)["code"] == "not_authenticated"
+
+
+def test_an_expired_token_and_one_of_a_locked_user_are_worth_nothing(
+    history: Series, client: Client, viewer: User
+) -> None:
+    ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert client.get(URL, {"series": "circle"}).status_code == 401
+    ApiToken.objects.update(expires_at=None)
+    User.objects.update(is_active=False)
+    assert client.get(URL, {"series": "circle"}).status_code == 401
+
+
+def test_a_person_who_is_logged_in_may_ask_too(history: Series, viewer: User) -> None:
+    client = Client()
+    client.force_login(viewer)
+    assert client.get(URL, {"series": "circle"}).status_code == 200
+
+
+def test_a_suite_with_viewers_is_not_there_for_others(history: Series, client: Client, viewer: User) -> None:
+    staff = Group.objects.create(name="staff")
+    Suite.objects.get().viewers.add(staff)
+    assert client.get(URL, {"series": "circle"}).status_code == 404
+    viewer.groups.add(staff)
+    assert client.get(URL, {"series": "circle"}).status_code == 200
+
+
+def test_a_run_is_asked_for_only_by_who_may(circle: Series, client: Client, viewer: User) -> None:
+    url = "/api/v1/series/circle/runs"
+    assert client.post(url).status_code == 403
+    viewer.user_permissions.add(Permission.objects.get(codename="run_series"))
+    assert client.post(url).status_code == 403  # the token's scope is to read
+    ApiToken.objects.update(scopes=[READ, RUN])
+    answer = client.post(url)
+    assert answer.status_code == 202
+    assert str(Run.objects.get().pk) == answer.json()["run"]
+    assert Run.objects.get().trigger == "asked for by viewer"
+
+
+def test_a_session_cannot_be_made_to_start_runs_from_another_site(circle: Series, viewer: User) -> None:
+    viewer.user_permissions.add(Permission.objects.get(codename="run_series"))
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(viewer)
+    assert client.post("/api/v1/series/circle/runs").status_code == 403
+    assert not Run.objects.exists()
+
+
+def test_the_values_of_a_metric_come_in_order(history: Series, client: Client) -> None:
+    answer = client.get("/api/v1/series/circle/metrics/total.seconds", {"newest": 3})
+    times = [point["time"] for point in answer.json()["points"]]
+    assert len(times) == 3
+    assert times == sorted(times)
+
+
+def test_the_latest_runs_come_first(history: Series, client: Client) -> None:
+    runs = client.get("/api/v1/runs", {"series": "circle"}).json()
+    assert [run["state"] for run in runs] == ["passed"] * 5
+    assert client.get(f"/api/v1/runs/{runs[0]['id']}").json() == runs[0]
+
+
+def test_the_api_describes_itself(client: Client) -> None:
+    assert client.get("/api/v1/openapi.json").json()["openapi"].startswith("3.1")

@@ -1,0 +1,57 @@
+"""Builds what tests need in the depot: grids, and reports of runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from reporters import report as wire
+
+STAGES = {"init": "setup", "transfer_ring": "transfer", "compare": "compute", "cleanup": "cleanup"}
+
+
+def circle_report(
+    slot: datetime, *, series: str = "circle", ring_seconds: float = 4.0, **changes: Any
+) -> wire.Report:
+    """The report of a passed Circle: 1 s each for init, compare and cleanup, *ring_seconds* for the ring."""
+    seconds = {"init": 1.0, "transfer_ring": ring_seconds, "compare": 1.0, "cleanup": 1.0}
+    started, stages = 0.0, []
+    for name, category in STAGES.items():
+        stages.append(wire.StageTiming(name, category, seconds[name], started))
+        started += seconds[name]
+    passed = wire.Report(
+        run=wire.run_id(series, slot),
+        series=series,
+        slot=slot,
+        reporter="home",
+        probe=wire.ProbeIdentity("circle", "1.0", "0" * 64),
+        parameters={"file_bytes": 1000},
+        started_at=slot,
+        seconds=started,
+        outcome="passed",
+        reason="",
+        stages=stages,
+        metrics=[wire.MetricValue("ring.bytes_per_second", 2000 / ring_seconds, "bytes_per_second")],
+        failure=None,
+        log=[wire.LogLine("info", 0.0, "began")],
+        environment=wire.Environment("reporter.example.org", "Linux 6.1", "3.11"),
+        clock=wire.Clock(slot + timedelta(seconds=started), synchronised=True),
+    )
+    return replace(passed, **changes)
+
+
+def failed_circle_report(slot: datetime, *, message: str = "No space left on device") -> wire.Report:
+    """The report of a Circle that failed in its ring, at the resource "there"."""
+    passed = circle_report(slot)
+    said = f"scp: {message}\n"
+    return replace(
+        passed,
+        outcome="failed",
+        reason=f"transfer_ring at there failed: {message}",
+        stages=passed.stages[:2],
+        metrics=[],
+        failure=wire.Failure(
+            "transfer_ring", "there", message, exit_status=1, stderr_tail=f"scp: {message}\n"
+        ),
+    )

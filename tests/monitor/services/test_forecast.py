@@ -1,0 +1,106 @@
+"""Forecasts are issued from what was known, kept, and scored when the truth arrives."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from forecasting.base import Abstained
+from monitor.models import Forecast, Metric, Series
+from monitor.services.forecast import issue, refresh, score, track_record
+from monitor.services.ingest import ingest
+from reporters import report as wire
+from tests.monitor.builders import circle_report, failed_circle_report
+
+MINUTE = timedelta(minutes=1)
+
+
+def feed(noon: datetime, *ring_seconds: float, first: int = 0) -> None:
+    for number, seconds in enumerate(ring_seconds, start=first):
+        ingest(wire.to_json(circle_report(noon + number * MINUTE, ring_seconds=seconds)))
+
+
+@pytest.fixture
+def total(circle: Series, noon: datetime) -> Metric:
+    feed(noon, 4.0, 5.0, 3.0, 4.0, 6.0)
+    return Metric.objects.get(name="total.seconds")
+
+
+def test_a_forecast_has_an_interval_around_what_was_seen(total: Metric, noon: datetime) -> None:
+    forecast = issue(total, noon + 5 * MINUTE)
+    assert forecast.n == 5
+    assert 0 <= forecast.lower < forecast.mean < forecast.upper
+    assert 6.0 <= forecast.mean <= 9.0
+
+
+def test_from_the_same_knowledge_the_same_forecast_is_issued_once(total: Metric, noon: datetime) -> None:
+    assert issue(total, noon + 5 * MINUTE) == issue(total, noon + 6 * MINUTE)
+    assert Forecast.objects.count() == 1
+
+
+def test_a_forecast_uses_nothing_that_was_not_yet_known(total: Metric, noon: datetime) -> None:
+    early = issue(total, noon + 3 * MINUTE + timedelta(seconds=1))
+    assert early.n == 3
+    assert early.last_time == noon + 2 * MINUTE
+
+
+def test_too_few_values_are_no_forecast(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0)
+    with pytest.raises(Abstained, match="2 values"):
+        issue(Metric.objects.get(name="total.seconds"), noon + 5 * MINUTE)
+
+
+def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> None:
+    ingest(wire.to_json(failed_circle_report(noon + 5 * MINUTE)))
+    assert issue(total, noon + 6 * MINUTE).n == 5
+
+
+def test_the_truth_is_the_first_run_that_became_known_later(total: Metric, noon: datetime) -> None:
+    forecast = issue(total, noon + 5 * MINUTE)
+    assert score(total) == 0
+    feed(noon, 4.5, 9.0, first=6)
+    assert score(total) == 1
+    forecast.refresh_from_db()
+    assert (forecast.truth, forecast.truth_time) == (7.5, noon + 6 * MINUTE)
+    assert forecast.covered is (forecast.lower <= 7.5 <= forecast.upper)
+
+
+def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0)
+    feed(noon, 4.0, first=5)
+    total = Metric.objects.get(name="total.seconds")
+    issue(total, noon + 6 * MINUTE)
+    feed(noon, 40.0, first=4)
+    assert score(total) == 0
+
+
+def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon: datetime) -> None:
+    for number in range(5, 15):
+        issue(total, noon + number * MINUTE)
+        feed(noon, 4.0 + number % 3, first=number)
+        score(total)
+    record = track_record(total, method="nws", level=0.8)
+    assert record.n == 10
+    assert record.mean_absolute_error is not None
+    assert 0 < record.mean_absolute_error < 2.5
+    assert 0 <= (record.coverage or 0.0) <= 1
+
+
+def test_a_metric_without_scored_forecasts_has_an_empty_record(total: Metric) -> None:
+    assert track_record(total, method="nws", level=0.8).n == 0
+
+
+def test_refreshing_scores_and_forecasts_every_total_that_has_news(total: Metric, noon: datetime) -> None:
+    refresh(noon + 5 * MINUTE)
+    assert {forecast.metric.name for forecast in Forecast.objects.all()} == {
+        "total.seconds",
+        "total_essential.seconds",
+        "total_core.seconds",
+    }
+    refresh(noon + 6 * MINUTE)
+    assert Forecast.objects.count() == 3
+    feed(noon, 5.0, first=6)
+    refresh(noon + 8 * MINUTE)
+    assert Forecast.objects.count() == 6
+    assert Forecast.objects.scored().count() == 3
