@@ -16,8 +16,8 @@ MECHANISMS = {
     "unlink": "cleanup",
 }
 
-# Every way in which a mechanism can fail. "login", "disk", "inbound" and "unlink" hit every probe (Circle too);
-# "compile", "queue", "compute" and "outbound" only those that compute (Gather, PreCo).
+# Every way in which a mechanism can fail. "login", "disk", "inbound" and "unlink" hit every probe (Circle
+# too); "compile", "queue", "compute" and "outbound" only those that compute (Gather, PreCo).
 FAULT_KINDS = {
     "login": ("refused", "hang", "denied"),  # connection refused; accepts and says nothing; permission denied
     "disk": ("full", "unwritable"),

@@ -1,0 +1,31 @@
+"""Print the published figures of a weather profile against what is drawn, as a table."""
+
+from __future__ import annotations
+
+import argparse
+
+from monitor.testbed.weather import profiles
+from monitor.testbed.weather.climate import STEPS_PER_HOUR
+from monitor.testbed.weather.comparison import EXTREMES_RUNS, compare
+from monitor.testbed.weather.generator import Weather
+
+
+def main() -> int:
+    """Return 0 if every figure is within its tolerance, 1 if not."""
+    parser = argparse.ArgumentParser(prog="python -m monitor.testbed.weather", description=__doc__)
+    parser.add_argument("--profile", choices=profiles.names(), default="teragrid")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=10_000, help=f"at least {EXTREMES_RUNS}")
+    parser.add_argument("--every", type=int, default=STEPS_PER_HOUR, help="steps of 200 s from run to run")
+    given = parser.parse_args()
+    if given.runs < EXTREMES_RUNS or given.seed < 0 or given.every < 1:
+        parser.error(f"at least {EXTREMES_RUNS} runs, a seed of at least 0, at least every step")
+    weather = Weather(given.profile, given.seed)
+    rows = compare(weather.profile, weather.draws(given.runs, given.every))
+    print("| of | figure | published | drawn | difference | allowed | holds |")
+    print("|---|---|---:|---:|---:|---:|---|")
+    print(*rows, sep="\n")
+    return 0 if all(row.holds for row in rows) else 1
+
+
+raise SystemExit(main())

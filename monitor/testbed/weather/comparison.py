@@ -1,0 +1,87 @@
+"""The published figures of a grid against what is drawn for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.testbed.weather.figures import Figures, Floats
+from monitor.testbed.weather.generator import Draws
+from monitor.testbed.weather.profile import Profile
+
+EXTREMES_RUNS = 4000  # minima and maxima are published for about so many runs
+SIX_WEEKS_RUNS = 1008  # hourly ones
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure, *published* and *drawn*. A *relative* tolerance is a share of the published figure."""
+
+    subject: str
+    figure: str
+    published: float
+    drawn: float
+    tolerance: float
+    relative: bool = True
+
+    @property
+    def difference(self) -> float:
+        """Drawn minus published, as a share of the published figure where the tolerance is one."""
+        difference = self.drawn - self.published
+        return difference / self.published if self.relative else difference
+
+    @property
+    def holds(self) -> bool:
+        """Whether the drawn figure is within the tolerance."""
+        return abs(self.difference) <= self.tolerance
+
+    def __str__(self) -> str:
+        """Return the row as a row of a Markdown table."""
+        unit, scale = ("%", 100) if self.relative else ("", 1)
+        return (
+            f"| {self.subject} | {self.figure} | {self.published:.2f} | {self.drawn:.2f} "
+            f"| {scale * self.difference:+.{1 if self.relative else 3}f}{' ' * bool(unit)}{unit} "
+            f"| {scale * self.tolerance:g}{' ' * bool(unit)}{unit} | {'yes' if self.holds else 'NO'} |"
+        )
+
+
+def compare(profile: Profile, draws: Draws) -> list[Row]:
+    """Return a row for each figure of *profile* that *draws*, 4,000 hourly runs or more, should have."""
+    rows: list[Row] = []
+    for stage, figures in profile.gather.items():
+        rows += _runtimes(f"Gather {stage}", figures, draws.gather[stage])
+    for total, figures in profile.published.totals.items():
+        rows += _runtimes(f"Gather {total}", figures, draws.gather_total(total))
+    for stage, figures in profile.preco.items():
+        rows += _runtimes(f"PreCo {stage} (ours)", figures, draws.preco[stage])
+    return [*rows, *_correlations(profile, draws), *_success(profile, draws)]
+
+
+def _runtimes(subject: str, figures: Figures, seconds: Floats) -> list[Row]:
+    """Mean and deviation of all runs; minimum and maximum of the 4,000 runs where they are furthest off."""
+    whole = len(seconds) - len(seconds) % EXTREMES_RUNS
+    windows = seconds[:whole].reshape(-1, EXTREMES_RUNS)
+    low, high = (
+        max(extremes, key=lambda extreme: abs(extreme - published))
+        for extremes, published in ((windows.min(axis=1), figures.low), (windows.max(axis=1), figures.high))
+    )
+    return [
+        Row(subject, "mean", figures.mean, float(seconds.mean()), 0.1),
+        Row(subject, "stdev", figures.stdev, float(seconds.std()), 0.1),
+        Row(subject, "min", figures.low, float(low), 0.3),
+        Row(subject, "max", figures.high, float(high), 0.3),
+    ]
+
+
+def _correlations(profile: Profile, draws: Draws) -> Iterator[Row]:
+    for total, published in profile.published.correlations.items():
+        drawn = np.corrcoef(draws.gather_total(total), draws.preco_total(total))[0, 1]
+        yield Row("Gather and PreCo", f"correlation of {total}", published, float(drawn), 0.1, relative=False)
+
+
+def _success(profile: Profile, draws: Draws) -> Iterator[Row]:
+    for probe, published in profile.published.passed.items():
+        drawn = draws.passed[probe][:SIX_WEEKS_RUNS].mean()
+        yield Row(probe, "success over six weeks", published, float(drawn), 0.03, relative=False)

@@ -1,0 +1,114 @@
+"""When something is broken: episodes, each one mechanism of one site in one way, most of them days long.
+
+How much of a cycle is broken is fixed by the profile; chance decides what breaks, where, when, for how long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.testbed.weather.climate import CYCLE_STEPS, STEPS_PER_HOUR
+from monitor.testbed.weather.conditions import FAULT_KINDS, Fault
+from monitor.testbed.weather.figures import Floats
+from monitor.testbed.weather.profile import Profile
+
+SHARED = ("login", "disk", "inbound", "unlink")
+COMPUTE_ONLY = ("compile", "queue", "compute", "outbound")
+
+BLOCK_STEPS = 36 * STEPS_PER_HOUR  # 1.5 days, the mean length of a block
+BLIP_STEPS = (6, 30)  # 20 minutes to 100
+BLIPS_SHARE = 1 / 8  # of the broken time, at most
+RESPITE_STEPS = 2 * STEPS_PER_HOUR  # good weather between two episodes, at least
+# What a newcomer sees: passes, one blip to show what a failure looks like, passes again.
+OPENING_STEPS = (24, 32)
+OPENING_BLIPS = 3
+
+Random = np.random.Generator
+Broken = tuple[int, tuple[str, ...]]  # for how many steps, and the mechanisms of which one is broken
+
+
+@dataclass(frozen=True)
+class Episode:
+    """*fault* from the step *start* of its cycle for *steps* steps."""
+
+    start: int
+    steps: int
+    fault: Fault
+
+    @property
+    def hits_all(self) -> bool:
+        """Whether Circle fails too, and not only what computes."""
+        return self.fault.mechanism in SHARED
+
+
+def episodes(profile: Profile, seed: int, cycle: int, sites: int) -> list[Episode]:
+    """Return what breaks in *cycle*, in order and without overlap."""
+    random = np.random.default_rng([seed, cycle + 1, 9])
+    broken: list[Broken] = [
+        (steps, mechanisms)
+        for share, mechanisms in (
+            (1 - profile.passed_circle, SHARED),
+            (profile.passed_circle - profile.passed_gather, COMPUTE_ONLY),
+        )
+        for steps in _lengths(random, round(share * CYCLE_STEPS))
+    ]
+    random.shuffle(broken)
+    gaps = _gaps(random, CYCLE_STEPS - sum(steps for steps, _ in broken), len(broken) + 1)
+    if cycle == 0 and broken:
+        broken, gaps = _opening(random, broken, gaps)
+    found, step = [], 0
+    for gap, (steps, mechanisms) in zip(gaps, broken, strict=False):
+        found.append(Episode(step + gap, steps, _fault(random, mechanisms, sites)))
+        step += gap + steps
+    return found
+
+
+def _opening(random: Random, broken: list[Broken], gaps: list[int]) -> tuple[list[Broken], list[int]]:
+    """Return the same with the shortest pieces first, and the very first of them soon."""
+    by_length = sorted(range(len(broken)), key=lambda which: broken[which][0])
+    first = by_length[:OPENING_BLIPS]
+    rest = [one for which, one in enumerate(broken) if which not in first]
+    soon = int(random.integers(*OPENING_STEPS))
+    return [broken[which] for which in first] + rest, [soon, *gaps[1:-1], gaps[-1] + gaps[0] - soon]
+
+
+def _lengths(random: Random, total: int) -> list[int]:
+    """Return the lengths of blips and blocks that make up *total* steps."""
+    blips = random.integers(*BLIP_STEPS, size=CYCLE_STEPS // BLIP_STEPS[1])
+    blips = blips[blips.cumsum() <= BLIPS_SHARE * total]
+    rest = total - int(blips.sum())
+    blocks = _split(rest, random.dirichlet(np.full(max(1, round(rest / BLOCK_STEPS)), 6.0)))
+    return [int(steps) for steps in blips] + [steps for steps in blocks if steps]
+
+
+def _gaps(random: Random, total: int, number: int) -> list[int]:
+    """Return *number* spells of good weather that make up *total* steps."""
+    least = min(RESPITE_STEPS, total // number)
+    return [least + more for more in _split(total - number * least, random.dirichlet(np.ones(number)))]
+
+
+def _split(total: int, shares: Floats) -> list[int]:
+    """Return whole numbers in the proportions of *shares* that add up to *total*."""
+    ends = np.rint(total * shares.cumsum()).astype(int)
+    return [int(part) for part in np.diff(ends, prepend=0)]
+
+
+def _fault(random: Random, mechanisms: tuple[str, ...], sites: int) -> Fault:
+    """Break one of *mechanisms* at a site where it is at work."""
+    mechanism = str(random.choice(mechanisms))
+    site = int(random.choice(at_work(mechanism, sites)))
+    return Fault(site, mechanism, str(random.choice(FAULT_KINDS[mechanism])))
+
+
+def at_work(mechanism: str, sites: int) -> range:
+    """Return the sites at which a run of Gather shows *mechanism*.
+
+    The sites of a grid are, in order, the sources, the one that computes, and the destination.
+    """
+    if mechanism in ("login", "unlink"):
+        return range(sites)
+    if mechanism in ("disk", "inbound"):
+        return range(max(sites - 2, 1))
+    return range(max(sites - 2, 0), max(sites - 1, 1))

@@ -1,0 +1,65 @@
+"""What a weather profile says: the figures of each stage, how they hang together, how much is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from monitor.testbed.weather.conditions import MECHANISMS
+from monitor.testbed.weather.figures import Figures, WeatherError
+
+STAGES = tuple(MECHANISMS.values())
+SETUP_AND_CLEANUP = frozenset({"init", "stage_data", "build_executable", "cleanup"})
+
+# The three totals and the stages of which each is the sum.
+TOTALS = {
+    "total": STAGES,
+    "total_essential": tuple(s for s in STAGES if s not in SETUP_AND_CLEANUP),
+    "total_core": tuple(s for s in STAGES if s not in SETUP_AND_CLEANUP | {"queue_wait"}),
+}
+
+
+class BadProfile(WeatherError):
+    """A profile contradicts itself or lacks a stage."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """Figures that are not drawn but come out: what a comparison holds the drawn runs against."""
+
+    totals: Mapping[str, Figures] = field(default_factory=dict)
+    correlations: Mapping[str, float] = field(default_factory=dict)  # of Gather and PreCo, by total
+    passed: Mapping[str, float] = field(default_factory=dict)  # shares of runs, by "gather", "circle", ...
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The climate of one grid. ``gather`` and ``preco`` hold figures by stage name.
+
+    A stage's runtime follows a latent state of mean 0 and variance 1, of which the share *memory* drifts over
+    hours and days and the rest is luck of the moment. The states of Gather and PreCo at one moment have the
+    correlation ``coupling[stage]``; of what they have in common, two stages of one probe have the correlation
+    *load* (a busy grid is slow everywhere), the two transfers *link* (the same cables).
+    """
+
+    gather: Mapping[str, Figures]
+    preco: Mapping[str, Figures]
+    coupling: Mapping[str, float]
+    memory: float
+    load: float
+    link: float
+    passed_gather: float = 1.0  # PreCo meets the same faults
+    passed_circle: float = 1.0
+    published: Published = Published()
+
+    def __post_init__(self) -> None:
+        """Refuse a profile that lacks a stage, or in which Gather passes where Circle does not."""
+        for name in ("gather", "preco", "coupling"):
+            missing = set(STAGES) ^ set(getattr(self, name))
+            if missing:
+                raise BadProfile(f"{name} has to have each stage once; look at {', '.join(sorted(missing))}")
+        if not 0.2 <= self.passed_gather <= self.passed_circle <= 1.0:
+            raise BadProfile(
+                "success rates have to be 0.2 <= gather <= circle <= 1, "
+                f"not {self.passed_gather} and {self.passed_circle}"
+            )

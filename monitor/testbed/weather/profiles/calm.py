@@ -1,0 +1,23 @@
+"""Calm: a third of TeraGrid's mean times, little variance, nothing ever breaks. For tests and demos."""
+
+from collections.abc import Mapping
+
+from monitor.testbed.weather.figures import Figures
+from monitor.testbed.weather.profile import STAGES, Profile
+from monitor.testbed.weather.profiles.teragrid import PROFILE as TERAGRID
+
+
+def _a_third(stages: Mapping[str, Figures]) -> dict[str, Figures]:
+    """A third of each mean, give or take 4 %, within 0.9 and 1.3 of it."""
+    thirds = {stage: figures.mean / 3 for stage, figures in stages.items()}
+    return {stage: Figures(mean, 0.9 * mean, 1.3 * mean, 0.04 * mean) for stage, mean in thirds.items()}
+
+
+PROFILE = Profile(
+    gather=_a_third(TERAGRID.gather),
+    preco=_a_third(TERAGRID.preco),
+    coupling=dict.fromkeys(STAGES, 0.5),
+    memory=0.6,
+    load=0.05,
+    link=0.5,
+)

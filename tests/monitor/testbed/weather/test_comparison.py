@@ -1,0 +1,52 @@
+"""What is drawn against what is published."""
+
+import subprocess
+import sys
+
+import pytest
+
+from monitor.testbed.weather import profiles
+from monitor.testbed.weather.comparison import Row, compare
+from monitor.testbed.weather.generator import Weather
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7, 2024])
+@pytest.mark.parametrize("profile", profiles.names())
+def test_ten_thousand_hourly_runs_have_every_published_figure(profile: str, seed: int) -> None:
+    weather = Weather(profile, seed)
+    rows = compare(weather.profile, weather.draws(10_000))
+    assert [str(row) for row in rows if not row.holds] == []
+
+
+@pytest.mark.parametrize("profile", ["teragrid", "geon"])
+def test_the_comparison_covers_stages_totals_correlations_and_success(profile: str) -> None:
+    weather = Weather(profile, 0)
+    rows = compare(weather.profile, weather.draws(4000))
+    published = weather.profile.published
+    runtimes = 2 * 8 + len(published.totals)
+    assert len(rows) == 4 * runtimes + len(published.correlations) + len(published.passed)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "relative", "holds"),
+    [(10.9, True, True), (11.1, True, False), (8.9, True, False), (10.09, False, True), (9.8, False, False)],
+)
+def test_a_tolerance_is_a_share_or_a_number_in_both_directions(
+    drawn: float, relative: bool, holds: bool
+) -> None:
+    assert Row("x", "mean", 10.0, drawn, 0.1, relative).holds is holds
+
+
+def test_the_command_prints_a_table_and_says_by_its_exit_status_whether_all_holds() -> None:
+    command = [sys.executable, "-m", "monitor.testbed.weather", "--profile", "geon", "--runs", "4000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "| Gather init | mean | 96.66 | 96." in done.stdout
+    assert "NO" not in done.stdout
+
+
+def test_the_command_refuses_too_few_runs_to_compare_extremes() -> None:
+    command = [sys.executable, "-m", "monitor.testbed.weather", "--runs", "100"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "at least 4000 runs" in done.stderr

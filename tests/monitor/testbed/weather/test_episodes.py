@@ -1,0 +1,78 @@
+"""When something is broken: in blocks of days, as much as the profile says, and not at first."""
+
+from dataclasses import replace
+
+import pytest
+
+from monitor.testbed.weather import profiles
+from monitor.testbed.weather.climate import CYCLE_STEPS, STEPS_PER_HOUR
+from monitor.testbed.weather.conditions import FAULT_KINDS
+from monitor.testbed.weather.episodes import BLIP_STEPS, Episode, at_work, episodes
+
+DAY = 24 * STEPS_PER_HOUR
+SEEDS = range(20)
+TERAGRID = profiles.load("teragrid")
+
+
+def several_cycles(seed: int) -> list[Episode]:
+    return [one for cycle in range(4) for one in episodes(TERAGRID, seed, cycle, sites=7)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_cycle_is_broken_for_exactly_as_long_as_the_profile_says(seed: int) -> None:
+    for cycle in range(3):
+        found = episodes(TERAGRID, seed, cycle, sites=7)
+        for_all = sum(one.steps for one in found if one.hits_all)
+        assert for_all == round(0.22 * CYCLE_STEPS)
+        assert sum(one.steps for one in found) - for_all == round(0.20 * CYCLE_STEPS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_episodes_come_in_order_with_good_weather_in_between(seed: int) -> None:
+    found = episodes(TERAGRID, seed, 1, sites=7)
+    ends = [0, *(one.start + one.steps for one in found)]
+    starts = [*(one.start for one in found), CYCLE_STEPS]
+    assert min(start - end for start, end in zip(starts, ends, strict=True)) >= 2 * STEPS_PER_HOUR
+
+
+def test_errors_come_in_blocks_of_about_one_and_a_half_days() -> None:
+    blocks = [one.steps for seed in SEEDS for one in several_cycles(seed) if one.steps > BLIP_STEPS[1]]
+    assert 1.2 * DAY < sum(blocks) / len(blocks) < 1.8 * DAY
+
+
+def test_most_failed_runs_fall_into_blocks_longer_than_a_day_and_there_are_blips_too() -> None:
+    found = [one for seed in SEEDS for one in several_cycles(seed)]
+    broken = sum(one.steps for one in found)
+    assert sum(one.steps for one in found if one.steps > DAY) > 0.6 * broken
+    assert 0.05 * broken < sum(one.steps for one in found if one.steps <= BLIP_STEPS[1]) < 0.15 * broken
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_newcomer_sees_passes_then_one_short_blip_then_passes(seed: int) -> None:
+    first, second = episodes(TERAGRID, seed, 0, sites=7)[:2]
+    assert first.start >= 24
+    assert first.start + first.steps <= 46
+    assert second.start >= first.start + first.steps + 2 * STEPS_PER_HOUR
+
+
+@pytest.mark.parametrize("sites", [1, 2, 3, 7])
+def test_a_fault_is_at_a_site_that_is_there_and_of_a_kind_that_its_mechanism_has(sites: int) -> None:
+    for one in episodes(TERAGRID, 0, 1, sites):
+        assert one.fault.kind in FAULT_KINDS[one.fault.mechanism]
+        assert one.fault.site in at_work(one.fault.mechanism, sites)
+        assert 0 <= one.fault.site < sites
+
+
+def test_of_seven_sites_five_are_sources_the_sixth_computes() -> None:
+    assert set(at_work("login", 7)) == set(range(7))
+    assert set(at_work("inbound", 7)) == set(range(5))
+    assert set(at_work("compile", 7)) == {5}
+
+
+def test_a_profile_that_never_fails_has_no_episodes() -> None:
+    assert episodes(profiles.load("calm"), 0, 0, sites=7) == []
+
+
+def test_a_profile_that_fails_rarely_gets_its_share_all_the_same() -> None:
+    rarely = replace(TERAGRID, passed_gather=0.995, passed_circle=0.995)
+    assert sum(one.steps for one in episodes(rarely, 0, 0, sites=7)) == round(0.005 * CYCLE_STEPS)
