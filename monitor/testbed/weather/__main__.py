@@ -28,4 +28,5 @@ def main() -> int:
     return 0 if all(row.holds for row in rows) else 1
 
 
-raise SystemExit(main())
+if __name__ == "__main__":
+    raise SystemExit(main())
