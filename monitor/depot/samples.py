@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.db import connection
+from django.db.models import Max
 
 from monitor.models import Sample
 
@@ -60,3 +61,10 @@ def read(
     if newest is None:
         return list(samples.order_by("time"))
     return list(samples.order_by("-time")[:newest])[::-1]
+
+
+def last_known_at(metric_id: int, *, known_by: datetime, newest: int) -> datetime | None:
+    """When the latest news among the *newest* values of passed runs became known; None without any."""
+    latest = Sample.objects.filter(metric_id=metric_id, passed=True, known_at__lte=known_by).order_by("-time")
+    known: datetime | None = latest[:newest].aggregate(at=Max("known_at"))["at"]
+    return known

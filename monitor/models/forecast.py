@@ -27,7 +27,7 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
 class Forecast(models.Model):
     """What was said of the next value of a metric, from all that was known when it was said.
 
-    Two forecasts from the same knowledge are one: (metric, method, level, last_time).
+    Two forecasts from the same knowledge are one: (metric, method, level, last_known_at).
     """
 
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="forecasts")
@@ -35,7 +35,7 @@ class Forecast(models.Model):
     method = models.CharField(max_length=50)
     level = models.FloatField(help_text="the coverage that the interval promises, 0 to 1")
     last_time = models.DateTimeField(help_text="slot of the newest value it was made from")
-    last_known_at = models.DateTimeField(help_text="when that value became known")
+    last_known_at = models.DateTimeField(help_text="when the latest news it was made from became known")
     n = models.PositiveIntegerField(help_text="values it was made from")
     mean = models.FloatField()
     lower = models.FloatField()
@@ -46,10 +46,10 @@ class Forecast(models.Model):
     objects = ForecastQuerySet.as_manager()
 
     class Meta:
-        ordering = ["-last_time"]
+        ordering = ["-last_known_at"]
         constraints = [
             models.UniqueConstraint(
-                fields=["metric", "method", "level", "last_time"], name="forecast_knowledge_once"
+                fields=["metric", "method", "level", "last_known_at"], name="forecast_knowledge_once"
             ),
         ]
 

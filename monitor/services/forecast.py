@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
@@ -12,6 +13,7 @@ from django.db.models.functions import Coalesce
 from forecasting import metrics as scores
 from forecasting.base import Abstained
 from forecasting.series import Observation, forecast_history
+from monitor.depot import samples
 from monitor.models import Forecast, Metric, Sample
 from monitor.services.history import history
 
@@ -31,20 +33,24 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, level: float =
         forecasting.base.Abstained: too few values.
         forecasting.base.UnknownMethod: no such method.
     """
+    newest_news = samples.last_known_at(metric.pk, known_by=now, newest=NEWEST)
+    knowledge = {"metric": metric, "method": method, "level": level, "last_known_at": newest_news}
+    issued = Forecast.objects.filter(**knowledge).first()
+    return issued or _make(knowledge, now)
+
+
+def _make(knowledge: dict[str, Any], now: datetime) -> Forecast:
+    metric, level = knowledge["metric"], knowledge["level"]
     points = history(metric, known_by=now, newest=NEWEST)
     known = [Observation(p.time.timestamp(), p.known_at.timestamp(), p.value) for p in points]
     floor = 0.0 if metric.unit == "seconds" else None
-    answer = forecast_history(known, now.timestamp(), method=method, level=level, floor=floor)
-    newest = points[-1]
+    answer = forecast_history(known, now.timestamp(), method=knowledge["method"], level=level, floor=floor)
     lower, upper = (answer.quantiles[key] for key in sorted(answer.quantiles))
     forecast, _ = Forecast.objects.get_or_create(
-        metric=metric,
-        method=method,
-        level=level,
-        last_time=newest.time,
+        **knowledge,
         defaults={
             "issued_at": now,
-            "last_known_at": newest.known_at,
+            "last_time": points[-1].time,
             "n": answer.n,
             "mean": answer.mean,
             "lower": lower,
@@ -64,12 +70,12 @@ def refresh(now: datetime) -> None:
 
 
 def _with_news(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
-    """Those of *metrics* with values of passed runs newer than what their last forecast was made from."""
-    newest = Forecast.objects.filter(metric=OuterRef("pk")).order_by("-last_time").values("last_time")[:1]
-    news = Sample.objects.filter(metric=OuterRef("pk"), passed=True).filter(
-        time__gt=Coalesce(OuterRef("forecast_until"), LONG_AGO)
+    """Those of *metrics* with values of passed runs that their last forecast was not made from."""
+    last = Forecast.objects.filter(metric=OuterRef("pk")).order_by("-last_known_at").values("last_known_at")
+    news = Sample.objects.filter(
+        metric=OuterRef("pk"), passed=True, known_at__gt=Coalesce(OuterRef("forecast_until"), LONG_AGO)
     )
-    return metrics.distinct().annotate(forecast_until=Subquery(newest)).filter(Exists(news))
+    return metrics.distinct().annotate(forecast_until=Subquery(last[:1])).filter(Exists(news))
 
 
 def score(metric: Metric) -> int:
@@ -95,6 +101,6 @@ def _truth(forecast: Forecast) -> Sample | None:
 def track_record(metric: Metric, *, method: str, level: float, last: int = 100) -> scores.TrackRecord:
     """The record of the last *last* scored forecasts of *metric* by *method*, oldest first."""
     scored = Forecast.objects.scored().filter(metric=metric, method=method, level=level)
-    rows = list(scored.order_by("-last_time").values_list("truth", "mean", "lower", "upper")[:last])[::-1]
+    rows = list(scored.order_by("-last_known_at").values_list("truth", "mean", "lower", "upper")[:last])[::-1]
     truth, mean, lower, upper = np.array(rows, dtype=float).reshape(-1, 4).T
     return scores.track_record(truth, mean, lower, upper, level=level)
