@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,9 +56,9 @@ class PostgresPrograms:
         draft.rename(copy.package.parent)
 
 
-def postgres_programs() -> PostgresPrograms:
-    """Raises NoProgram."""
-    for programs in _postgres_candidates():
+def postgres_programs(candidates: Iterable[PostgresPrograms] | None = None) -> PostgresPrograms:
+    """The first of *candidates* that is there. Raises NoProgram."""
+    for programs in _postgres_candidates() if candidates is None else candidates:
         if programs.postgres.is_file() and programs.initdb.is_file():
             return programs
     raise NoProgram(
@@ -69,9 +69,9 @@ def postgres_programs() -> PostgresPrograms:
     )
 
 
-def valkey_program() -> Path:
-    """Raises NoProgram."""
-    for program in _valkey_candidates():
+def valkey_program(candidates: Iterable[Path] | None = None) -> Path:
+    """The first of *candidates* that is there. Raises NoProgram."""
+    for program in _valkey_candidates() if candidates is None else candidates:
         if program.is_file():
             return program
     raise NoProgram(

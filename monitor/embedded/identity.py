@@ -44,7 +44,8 @@ def for_data(data: Path) -> Identity | None:
     ``CANDIDATES`` that exists.
 
     Raises:
-        PreparationFailed: we are not root and the data are somebody else's, or root has nobody to become.
+        PreparationFailed: we are not root and the data are somebody else's or we have no name; or we are root
+            and there is nobody to become.
     """
     owner = data.stat().st_uid if data.exists() else None
     if os.geteuid() != 0:
@@ -53,6 +54,7 @@ def for_data(data: Path) -> Identity | None:
                 f"{data} belongs to the user {owner}, not to us: it was made by root or somebody else. "
                 "Run as that user again, remove it, or set GRIDCAST_VAR to another directory"
             )
+        _check_that_we_have_a_name()
         return None
     if owner:
         return Identity(owner, data.stat().st_gid)
@@ -65,3 +67,13 @@ def for_data(data: Path) -> Identity | None:
     raise PreparationFailed(
         f"PostgreSQL refuses to run as root, and there is no user {' or '.join(CANDIDATES)} to run it"
     )
+
+
+def _check_that_we_have_a_name() -> None:
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        raise PreparationFailed(
+            f"the user id {os.geteuid()} has no name here (no line in /etc/passwd), and PostgreSQL's initdb wants "
+            "one. Run as a user with a name, or set DATABASE_URL to a server that exists"
+        ) from None

@@ -59,13 +59,13 @@ class PostgreSQL:
 
     name = "postgres"
 
-    def __init__(self, var: Path, *, durable: bool = True) -> None:
+    def __init__(self, var: Path, *, durable: bool = True, programs: PostgresPrograms | None = None) -> None:
         self.var = places.made(var)
         self.url = url(var)
         self._durable = durable
         self._identity = for_data(var / "postgres")
         self._data = location(var, self._identity)
-        self._original_programs = postgres_programs()
+        self._original_programs = programs or postgres_programs()
         self._programs = self._reachable_programs()
         self._cluster = Cluster(self.var, self._data, self._programs, self._identity, NAME)
 

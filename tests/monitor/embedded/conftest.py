@@ -1,0 +1,34 @@
+"""A directory of state that is cleaned away with everything that belongs to it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from monitor.embedded.clean import clean
+from monitor.testbed.supervisor import Service, Supervisor
+
+UP_WITHIN_SECONDS = 60.0
+
+
+@pytest.fixture
+def var(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "var"
+    yield directory
+    clean(directory)
+
+
+def supervised(var: Path, *services: Service) -> AbstractContextManager[Supervisor]:
+    supervisor = Supervisor(services, status_file=var / "run" / "supervisor.json", log_dir=var / "log")
+    return supervisor.running(up_within_seconds=UP_WITHIN_SECONDS)
+
+
+def ask(url: str, statement: str) -> list[tuple[object, ...]]:
+    """The rows of a query; none for any other statement."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []

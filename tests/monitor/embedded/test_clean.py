@@ -1,0 +1,81 @@
+"""Cleaning away: everything that is ours, nothing that is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from monitor.embedded import NotOurs, places
+from monitor.embedded.clean import clean
+from monitor.embedded.servers import needed
+from monitor.embedded.throwaway import throwaway
+from monitor.testbed.supervisor import read_status
+
+ROOT = Path(__file__).resolve().parents[3]
+
+SUPERVISE = """
+    import sys
+    from pathlib import Path
+    from monitor.embedded import places
+    from monitor.testbed.supervisor import Service, Supervisor
+    var = places.made(Path(sys.argv[1]))
+    services = [Service("sleeper", ["sleep", "600"])]
+    Supervisor(services, status_file=var / "run" / "supervisor.json", log_dir=var / "log").in_foreground()
+"""
+
+
+def test_a_running_supervisor_is_stopped_first(tmp_path: Path) -> None:
+    var = tmp_path / "var"
+    status_file = var / "run" / "supervisor.json"
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(SUPERVISE), str(var)], cwd=ROOT) as process:
+        deadline = time.monotonic() + 20
+        while (status := read_status(status_file)) is None or status.services["sleeper"].state != "up":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        clean(var)
+        assert process.wait(20) == 0
+    assert not var.exists()
+
+
+def test_a_directory_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
+    somebodys = tmp_path / "home"
+    somebodys.mkdir()
+    (somebodys / "thesis.tex").touch()
+    with pytest.raises(NotOurs, match="was not made by us"):
+        clean(somebodys)
+    assert (somebodys / "thesis.tex").exists()
+
+
+def test_cleaning_where_there_is_nothing_is_fine(tmp_path: Path) -> None:
+    clean(tmp_path / "var")
+
+
+def test_the_command_cleans_the_directory_that_the_environment_names(tmp_path: Path) -> None:
+    var = places.made(tmp_path / "var")
+    environment = {**os.environ, "GRIDCAST_VAR": str(var)}
+    subprocess.run([sys.executable, "-m", "monitor.embedded.clean"], cwd=ROOT, env=environment, check=True)
+    assert not var.exists()
+
+
+def test_throwaway_servers_leave_nothing(tmp_path: Path) -> None:
+    var = tmp_path / "var"
+    with throwaway(var, {}) as variables:
+        assert sorted(variables) == ["DATABASE_URL", "REDIS_URL"]
+        status = read_status(var / "run" / "supervisor.json")
+        assert status is not None
+        pids = [service.pid for service in status.services.values()]
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert list(tmp_path.iterdir()) == []
+    assert not places.socket_directory(var).exists()
+
+
+def test_only_servers_that_the_environment_does_not_name_are_needed(tmp_path: Path) -> None:
+    named = {"DATABASE_URL": "postgresql://elsewhere/depot", "REDIS_URL": "redis://elsewhere"}
+    assert needed(tmp_path / "var", named) == {}
+    assert list(needed(tmp_path / "var", {"REDIS_URL": "redis://elsewhere"})) == ["DATABASE_URL"]

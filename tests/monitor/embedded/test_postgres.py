@@ -1,0 +1,236 @@
+"""Our own PostgreSQL: started, stopped, killed, in deep and in closed places, as root and as another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from monitor.embedded import NoProgram, NotOurs, PreparationFailed, places
+from monitor.embedded.binaries import PostgresPrograms, postgres_programs, valkey_program
+from monitor.embedded.clean import clean
+from monitor.embedded.postgres import PostgreSQL
+from monitor.testbed.supervisor import read_status
+
+from .conftest import ask, supervised
+
+ROOT = Path(__file__).resolve().parents[3]
+NOBODY = 65534
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+
+
+def test_a_second_start_continues_with_the_data_of_the_first(var: Path) -> None:
+    server = PostgreSQL(var)
+    with supervised(var, server.service()):
+        ask(server.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    again = PostgreSQL(var)
+    with supervised(var, again.service()):
+        assert ask(again.url, "SELECT answer FROM kept") == [(42,)]
+
+
+def test_killed_with_sessions_open_it_comes_back_with_what_was_committed(var: Path) -> None:
+    server = PostgreSQL(var)
+    with (
+        supervised(var, server.service()) as supervisor,
+        contextlib.closing(psycopg.connect(server.url)) as session,
+    ):
+        ask(server.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+        session.execute("SELECT 1")
+        status = read_status(var / "run" / "supervisor.json")
+        assert status is not None
+        os.kill(status.services["postgres"].pid or 0, signal.SIGKILL)
+        assert _answer_after_restart(server) == [(42,)]
+        supervisor.wait_until_up(0)
+    assert "database system was not properly shut down" in (var / "log" / "postgres.log").read_text()
+
+
+def _answer_after_restart(server: PostgreSQL) -> list[tuple[object, ...]]:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return ask(server.url, "SELECT answer FROM kept")
+        except psycopg.OperationalError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_data_that_were_left_half_made_are_made_anew(var: Path) -> None:
+    first = PostgreSQL(var)
+    first.prepare()
+    data = (var / "postgres").resolve()
+    draft = data.with_name("postgres.draft")
+    data.rename(draft)
+    (draft / "PG_VERSION").unlink()
+    server = PostgreSQL(var)
+    with supervised(var, server.service()):
+        assert ask(server.url, "SELECT current_database()") == [("gridcast",)]
+    assert not draft.exists()
+
+
+def test_a_pid_file_that_names_another_living_process_does_not_keep_it_from_starting(var: Path) -> None:
+    server = PostgreSQL(var)
+    server.prepare()
+    (var / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{var}\n0\n5432\n")
+    with supervised(var, server.service()):
+        assert ask(server.url, "SELECT 1") == [(1,)]
+
+
+def test_a_checkout_deeper_than_a_socket_path_can_be_long(tmp_path: Path) -> None:
+    var = tmp_path / ("deep" * 20) / ("er" * 30) / "var"
+    server = PostgreSQL(var, durable=False)
+    try:
+        with supervised(var, server.service()):
+            assert ask(server.url, "SELECT 1") == [(1,)]
+    finally:
+        clean(var)
+
+
+def test_only_a_socket_in_a_private_directory_leads_in(var: Path) -> None:
+    server = PostgreSQL(var, durable=False)
+    with supervised(var, server.service()):
+        assert ask(server.url, "SHOW listen_addresses") == [("",)]
+        sockets = places.socket_directory(var) / "postgres"
+        assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+        assert ask(server.url, "SHOW unix_socket_directories") == [(str(sockets),)]
+        assert ask(server.url, "SHOW fsync") == [("off",)]
+
+
+@only_root
+def test_where_others_cannot_pass_root_keeps_the_data_elsewhere_and_clean_removes_them(
+    tmp_path: Path,
+) -> None:
+    tmp_path.chmod(0o700)
+    var = tmp_path / "var"
+    server = PostgreSQL(var, durable=False)
+    with supervised(var, server.service()):
+        data = (var / "postgres").resolve()
+        assert data.is_relative_to(places.RELOCATED)
+        assert data.stat().st_uid != 0
+        assert ask(server.url, "SELECT 1") == [(1,)]
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700  # nobody's door was opened for this
+    clean(var)
+    assert not data.parent.exists()
+    assert not places.socket_directory(var).exists()
+    assert not var.exists()
+
+
+@only_root
+def test_programs_that_others_cannot_reach_are_copied_for_them(tmp_path: Path, var: Path) -> None:
+    installed = postgres_programs()
+    if installed.package is None:
+        pytest.skip("the distribution's programs are always reachable")
+    closed = tmp_path / "closed"
+    for tree in (installed.package, installed.package.with_name(f"{installed.package.name}.libs")):
+        shutil.copytree(tree, closed / tree.name)
+    closed.chmod(0o700)
+    package = closed / installed.package.name
+    programs = PostgresPrograms(package / installed.directory.relative_to(installed.package), package)
+    server = PostgreSQL(var, durable=False, programs=programs)
+    with supervised(var, server.service()):
+        assert ask(server.url, "SELECT 1") == [(1,)]
+    assert server.service().argv[0].startswith(str(places.RELOCATED))
+
+
+AS_SOMEBODY = """
+    import os, shutil, sys
+    from pathlib import Path
+    from monitor.embedded import places
+    from monitor.embedded.postgres import PostgreSQL
+    from monitor.testbed.supervisor import Supervisor, read_status
+    var = Path(sys.argv[1])
+    server = PostgreSQL(var, durable=False)
+    status_file = var / "run" / "supervisor.json"
+    with Supervisor([server.service()], status_file=status_file, log_dir=var).running(up_within_seconds=30):
+        assert server.ready()
+        pid = read_status(status_file).services["postgres"].pid
+        print(os.stat(f"/proc/{pid}").st_uid, (var / "postgres").is_symlink())
+    shutil.rmtree(places.socket_directory(var))
+"""
+
+
+@only_root
+def test_an_ordinary_user_runs_it_as_himself() -> None:
+    with tempfile.TemporaryDirectory(prefix="gridcast-test-", dir=places.SOCKETS) as home:
+        os.chown(home, NOBODY, NOBODY)
+        done = subprocess.run(
+            [python_for_everybody(), "-c", textwrap.dedent(AS_SOMEBODY), str(Path(home) / "var")],
+            cwd=ROOT,
+            env={"HOME": "/nonexistent", "PATH": os.defpath, "PYTHONPATH": sysconfig.get_path("purelib")},
+            capture_output=True,
+            text=True,
+            check=False,
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+        )
+    assert done.stdout.split() == [str(NOBODY), "False"], done.stderr
+
+
+def python_for_everybody() -> str:
+    """An interpreter of our version that NOBODY can run (ours may be in a closed home), or skip."""
+    for candidate in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        argv = [candidate, "-c", "import json"]
+        with contextlib.suppress(OSError):
+            if subprocess.run(argv, user=NOBODY, cwd="/", capture_output=True, check=False).returncode == 0:
+                return candidate
+    pytest.skip("no Python that an ordinary user can run")
+
+
+def test_data_of_another_major_version_are_refused_with_both_versions(var: Path) -> None:
+    server = PostgreSQL(var, durable=False)
+    server.prepare()
+    (var / "postgres" / "PG_VERSION").write_text("9\n")
+    with pytest.raises(
+        PreparationFailed, match=r"made by PostgreSQL 9, and here is postgres \(PostgreSQL\) \d+"
+    ):
+        server.prepare()
+
+
+def test_a_directory_that_is_no_database_is_not_overwritten(var: Path) -> None:
+    server = PostgreSQL(var, durable=False)
+    server.prepare()
+    data = (var / "postgres").resolve()
+    (data / "PG_VERSION").unlink()
+    with pytest.raises(PreparationFailed, match="is no database; move it away"):
+        server.prepare()
+    assert (data / "base").is_dir()
+
+
+def test_a_link_planted_where_the_sockets_go_is_refused(var: Path, tmp_path: Path) -> None:
+    server = PostgreSQL(var, durable=False)
+    planted = places.socket_directory(var)
+    planted.symlink_to(tmp_path)
+    try:
+        with pytest.raises(NotOurs, match="not a directory that only we can write to"):
+            server.prepare()
+    finally:
+        planted.unlink()
+
+
+def test_a_sockets_directory_open_to_others_is_refused(var: Path) -> None:
+    server = PostgreSQL(var, durable=False)
+    opened = places.socket_directory(var)
+    opened.mkdir()
+    opened.chmod(0o777)
+    with pytest.raises(NotOurs, match="drwxrwxrwx"):
+        server.prepare()
+
+
+def test_without_programs_the_message_says_what_to_do() -> None:
+    missing = PostgresPrograms(Path("/nonexistent"))
+    with pytest.raises(NoProgram, match=r"package postgresql .* DATABASE_URL="):
+        postgres_programs([missing])
+    with pytest.raises(NoProgram, match=r"package valkey-server .* REDIS_URL="):
+        valkey_program([Path("/nonexistent")])

@@ -1,0 +1,67 @@
+"""Our own Valkey: keeps what it holds, answers only through its socket."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+
+import redis
+
+from monitor.embedded import places
+from monitor.embedded.valkey import Valkey
+from monitor.testbed.supervisor import read_status
+
+from .conftest import supervised
+
+
+def client(server: Valkey) -> redis.Redis:
+    return redis.Redis.from_url(server.url.replace("redis+socket://", "unix://"))
+
+
+def test_a_second_start_continues_with_the_data_of_the_first(var: Path) -> None:
+    server = Valkey(var)
+    with supervised(var, server.service()), client(server) as session:
+        session.set("answer", "42")
+    with supervised(var, Valkey(var).service()), client(server) as session:
+        assert session.get("answer") == b"42"
+
+
+def test_killed_it_comes_back_with_what_it_had_saved(var: Path) -> None:
+    server = Valkey(var)
+    with supervised(var, server.service()), client(server) as session:
+        session.set("answer", "42")
+        session.save()
+        status = read_status(var / "run" / "supervisor.json")
+        assert status is not None
+        os.kill(status.services["valkey"].pid or 0, signal.SIGKILL)
+        assert _answer(session) == b"42"
+
+
+def _answer(session: redis.Redis) -> object:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return session.get("answer")
+        except redis.ConnectionError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_only_its_owner_can_open_its_socket_and_there_is_no_port(var: Path) -> None:
+    server = Valkey(var, durable=False)
+    with supervised(var, server.service()), client(server) as session:
+        socket = places.socket_directory(var) / "valkey.sock"
+        assert stat.S_IMODE(socket.stat().st_mode) == 0o700
+        assert session.config_get("port") == {"port": "0"}
+
+
+def test_what_a_killed_server_was_about_to_write_is_removed(var: Path) -> None:
+    server = Valkey(var)
+    half_written = var / "valkey" / "temp-4711.rdb"
+    half_written.parent.mkdir()
+    half_written.touch()
+    server.prepare()
+    assert not half_written.exists()
