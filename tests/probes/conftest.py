@@ -1,0 +1,99 @@
+"""Seven real SSH sites on loopback whose weather the tests dictate, one set for each worker process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitor.testbed.sites import GridDescription, Options, running_sites
+from monitor.testbed.weather.conditions import Conditions, Fault
+from reporters import run as reporter
+from reporters.config import Assignment, Resource
+from reporters.report import Report
+
+FILE_BYTES = 200_000
+SOURCES = ("anl", "iu", "ornl", "tacc", "purdue")
+RING = ("iu", "ornl", "purdue", "tacc", "sdsc", "ncsa", "anl")
+
+
+@dataclass
+class Weather:
+    """Fine for everybody, but for the fault that is set."""
+
+    fault: Fault | None = None
+
+    def at(self, label: str | None, now: datetime) -> Conditions | None:
+        if self.fault is None:
+            return None
+        return Conditions(index=0, seconds={}, slowest_site={}, others_fraction=1.0, fault=self.fault)
+
+
+@dataclass
+class Grid:
+    """The sites, and how to run a probe over them."""
+
+    description: GridDescription
+    weather: Weather
+    _slots: Iterator[int] = field(default_factory=itertools.count)
+
+    def break_(self, site: str, mechanism: str, kind: str) -> None:
+        self.weather.fault = Fault(self.description.sites.index(site), mechanism, kind)
+
+    def mend(self) -> None:
+        self.weather.fault = None
+
+    def gather(self, **changes: Any) -> Report:
+        bindings = {"sources": list(SOURCES), "compute": ["ncsa"], "destination": ["sdsc"]}
+        sizes = {"file_bytes": FILE_BYTES, "result_bytes": 5 * FILE_BYTES}
+        return self._run("gather", bindings, sizes, **changes)
+
+    def circle(self, **changes: Any) -> Report:
+        return self._run("circle", {"ring": list(RING)}, {"file_bytes": FILE_BYTES}, **changes)
+
+    def _run(
+        self,
+        probe: str,
+        bindings: dict[str, list[str]],
+        parameters: dict[str, Any],
+        *,
+        resources: dict[str, Resource] | None = None,
+        limit_seconds: float = 60.0,
+    ) -> Report:
+        return reporter.run(
+            Assignment(
+                series=f"{probe}-test",
+                slot=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=next(self._slots)),
+                reporter="home",
+                probe=probe,
+                bindings=bindings,
+                resources={**self.description.resources, **(resources or {})},
+                parameters=parameters,
+                limit_seconds=limit_seconds,
+            )
+        )
+
+    def scratch_files(self) -> list[Path]:
+        """What runs have left at the sites."""
+        scratches = [Path(resource.scratch) for resource in self.description.resources.values()]
+        return [file for scratch in scratches for file in scratch.rglob("*") if not file.is_dir()]
+
+
+@pytest.fixture(scope="session")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    weather = Weather()
+    options = Options(sites=7)
+    with running_sites(tmp_path_factory.mktemp("grid"), weather=weather, options=options) as description:
+        yield Grid(description, weather)
+
+
+@pytest.fixture
+def grid(sites: Grid) -> Iterator[Grid]:
+    """The sites in fine weather; whatever a test breaks is mended after it."""
+    yield sites
+    sites.mend()
