@@ -1,0 +1,221 @@
+"""No batch system: the job is a process group at the resource, behind whatever launcher the site demands.
+
+A supervisor at the site starts the job in a session of its own and says over its stdout, which is a session
+of the resource's shell, when it was handed in, began and ended; times are seconds of the site's uptime. The
+job dies with that session: when it is cancelled, or when the reporter is gone.
+
+Files in the job's directory: ``pid`` (its process group), ``events`` (a pipe), ``started`` and ``ended``
+(time and exit status), ``stdout``, ``stderr``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probes.base import Completed, ProbeFailed
+from reporters.base import (
+    BatchJob,
+    BatchSystem,
+    ConnectionLost,
+    JobFailed,
+    ResourceShell,
+    TookTooLong,
+    ended_as,
+)
+from reporters.complaints import decisive_line, tail
+from reporters.process import ProcessError, Running
+from reporters.scratch import KILL_GROUP
+
+_ANSWER_SECONDS = 30.0  # for a small command at the site
+_CANCEL_SECONDS = 10.0
+
+_NOW = "now() { { read -r up _ < /proc/uptime && echo $up; } 2> /dev/null || date +%s; }\n"
+# The job's first breath. The pipe has a name, so that it can be reached from behind any launcher.
+_JOB = f"""{_NOW}
+job=$1; shift
+now > "$job/started"
+echo "started $(now)" > "$job/events"
+exec "$@"
+"""
+_SUPERVISOR = f"""{_NOW}
+umask 077
+cd "$1" && mkdir "$2" && mkfifo "$2/events" || exit 1
+job=$2; shift 2
+exec 3<&0 4<>"$job/events" < /dev/null
+echo "submitted $(now)"
+{{ read -r _ <&3; echo hangup >&4; }} > /dev/null 2>&1 &
+listener=$!
+{{
+  setsid "$@" > "$job/stdout" 2> "$job/stderr" 3<&- 4<&- &
+  echo $! > "$job/pid"
+  wait $!
+  echo "ended $(now) $?" >&4
+}} > /dev/null 2>&1 3<&- &
+trap '' PIPE
+while read -r event at status <&4; do
+  case $event in
+    hangup)
+      if read -r pid < "$job/pid"; then
+        kill -TERM -- "-$pid"
+        {{ sleep 1; kill -KILL -- "-$pid"; }} > /dev/null 2>&1 3<&- 4<&- &
+      else
+        sleep 0.1; echo hangup >&4
+      fi 2> /dev/null
+      ;;
+    ended)
+      echo "$at $status" > "$job/ended"
+      echo "$event $at $status"
+      break
+      ;;
+    *) echo "$event $at" ;;
+  esac
+done
+read -r pid < "$job/pid" && kill -KILL -- "-$pid" 2> /dev/null
+kill "$listener" 2> /dev/null
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class Events:
+    """What the supervisor has said so far; times in seconds of one clock at the site."""
+
+    submitted: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    status: int | None = None
+
+
+def parse_events(text: str) -> Events:
+    """Parse the supervisor's output as far as it has come; a half line is no event yet."""
+    said: dict[str, list[str]] = {}
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n"):
+            event, *words = line.split()
+            said.setdefault(event, words)
+    times = {name: float(said[name][0]) for name in ("submitted", "started", "ended") if name in said}
+    return Events(**times, status=int(said["ended"][1]) if "ended" in said else None)
+
+
+class Batch(BatchSystem):
+    """Options: *launcher*, the beginning of every job's command line, such as ``["nice", "-n", "19"]``.
+
+    All processors of the resource are there for all jobs: *cpus* makes no difference.
+    """
+
+    def __init__(self, shell: ResourceShell, *, launcher: Sequence[str] = ()) -> None:
+        super().__init__(shell)
+        self._launcher = list(launcher)
+        self._numbers = itertools.count(1)
+
+    def submit(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        cpus: int,  # noqa: ARG002  # the contract's
+        wall_seconds: float,
+    ) -> BatchJob:
+        job = f"{directory}/job-{next(self._numbers)}"
+        limited = ["timeout", "-k", "2", f"{wall_seconds:g}", *argv]
+        command = [*self._launcher, "sh", "-c", _JOB, "sh", job, *limited]
+        session = self.shell.start(["sh", "-c", _SUPERVISOR, "sh", directory, job, *command])
+        submitted = Job(self.shell, session, job, wall_seconds)
+        submitted.wait_submitted()
+        return submitted
+
+
+class Job(BatchJob):
+    def __init__(self, shell: ResourceShell, session: Running, directory: str, wall_seconds: float) -> None:
+        self._shell = shell
+        self._session = session
+        self._directory = directory
+        self._wall_seconds = wall_seconds
+
+    def wait_submitted(self) -> None:
+        """Until the supervisor is there. Raises JobFailed."""
+        self._wait("submitted", _ANSWER_SECONDS)
+
+    def wait_started(self, *, timeout_seconds: float) -> float:
+        events = self._wait("started", timeout_seconds)
+        return (events.started or 0.0) - (events.submitted or 0.0)
+
+    def wait_ended(self, *, timeout_seconds: float) -> float:
+        events = self._wait("ended", timeout_seconds)
+        if events.started is None:
+            raise self._failed("was refused", events)
+        seconds = (events.ended or 0.0) - events.started
+        if events.status in (124, 137) and seconds >= self._wall_seconds:
+            raise self._failed(f"exceeded its wall limit of {self._wall_seconds:g} s", events)
+        if events.status:
+            raise self._failed(f"failed ({ended_as(events.status)})", events)
+        return seconds
+
+    def cancel(self) -> None:
+        if self._events().ended is None:
+            self._session.close_input()
+            self._session.wait_for_output(lambda text: parse_events(text).ended is not None, _CANCEL_SECONDS)
+        self._session.stop()
+        if self._events().ended is None:  # the session was lost, the job may live
+            self._shell.check(
+                ["sh", "-c", KILL_GROUP, "sh", f"{self._directory}/pid"],
+                timeout_seconds=_ANSWER_SECONDS,
+                doing=f"kill the job {self._directory}",
+            )
+
+    def _events(self) -> Events:
+        return parse_events(self._session.output)
+
+    def _wait(self, event: str, timeout_seconds: float) -> Events:
+        """Until *event*; raises JobFailed where it cannot come any more, TookTooLong where it did not."""
+
+        def decided(text: str) -> bool:
+            events = parse_events(text)
+            return getattr(events, event) is not None or events.ended is not None
+
+        self._session.wait_for_output(decided, timeout_seconds)
+        events = self._events()
+        if getattr(events, event) is not None:
+            return events
+        if events.ended is not None:
+            raise self._failed("was refused", events)
+        raise self._silent(event, timeout_seconds)
+
+    def _silent(self, event: str, timeout_seconds: float) -> ProbeFailed:
+        """Why *event* did not come: nothing came in time, or the session is gone."""
+        resource = self._shell.resource
+        try:
+            done = self._session.poll()
+        except ProcessError as error:
+            return ConnectionLost(
+                f"the session of the job at {resource} was lost: {error}", resource=resource
+            )
+        if done is None:
+            waited = f"waited {timeout_seconds:g} s for it"
+            return TookTooLong(f"the job at {resource} was not {event}: {waited}", resource=resource)
+        said = decisive_line(done.stderr) or ended_as(done.returncode)
+        failed = JobFailed if event == "submitted" else ConnectionLost
+        what = "cannot submit a job" if event == "submitted" else "the session of the job was lost"
+        return failed(f"{what} at {resource}: {said}", resource=resource, stderr_tail=tail(done.stderr))
+
+    def _failed(self, how: str, events: Events) -> JobFailed:
+        stderr = self._stderr()
+        said = decisive_line(stderr)
+        return JobFailed(
+            f"the job at {self._shell.resource} {how}{f': {said}' if said else ''}",
+            resource=self._shell.resource,
+            exit_status=events.status,
+            stderr_tail=tail(stderr),
+        )
+
+    def _stderr(self) -> str:
+        """The end of what the job wrote to stderr; nothing where that cannot be had."""
+        done = Completed(1, "", "", 0.0)
+        with contextlib.suppress(ProbeFailed):
+            done = self._shell.run(
+                ["tail", "-c", "4000", f"{self._directory}/stderr"], timeout_seconds=_ANSWER_SECONDS
+            )
+        return done.stdout

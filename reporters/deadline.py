@@ -1,0 +1,75 @@
+"""The run's limit, applied to everything that a probe waits for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from probes.base import Completed, OutOfTime
+from reporters.base import CannotConnect, ResourceShell, TookTooLong
+from reporters.process import Running
+
+
+class Deadline:
+    """*seconds* from now on the monotonic *clock*; *what* they are the limit of, for messages."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float], what: str = "run") -> None:
+        self._clock = clock
+        self.restart(seconds, what)
+
+    def restart(self, seconds: float, what: str) -> None:
+        self._seconds = seconds
+        self._what = what
+        self._until = self._clock() + seconds
+
+    @property
+    def remaining_seconds(self) -> float:
+        return self._until - self._clock()
+
+    def check(self, doing: str, resource: str | None = None) -> None:
+        """Raise OutOfTime if the limit is reached."""
+        if self.remaining_seconds <= 0:
+            raise self._out_of_time(doing, resource, "")
+
+    @contextlib.contextmanager
+    def bounding(self, limit_seconds: float, doing: str, resource: str) -> Iterator[float]:
+        """Yield what of *limit_seconds* is left; a limit that this made shorter raises OutOfTime."""
+        self.check(doing, resource)
+        try:
+            yield min(limit_seconds, self.remaining_seconds)
+        except (TookTooLong, CannotConnect, OutOfTime) as error:
+            if self.remaining_seconds > 0:
+                raise
+            raise self._out_of_time(doing, resource, error.stderr_tail) from error
+
+    def _out_of_time(self, doing: str, resource: str | None, stderr_tail: str) -> OutOfTime:
+        message = f"the {self._what}'s limit of {self._seconds:g} s was reached while {doing}"
+        return OutOfTime(message, resource=resource, stderr_tail=stderr_tail)
+
+
+class BoundedShell(ResourceShell):
+    """A shell whose every command ends with the run."""
+
+    def __init__(self, shell: ResourceShell, deadline: Deadline) -> None:
+        super().__init__(shell.resource, shell.label)
+        self._shell = shell
+        self._deadline = deadline
+
+    def connect(self, *, timeout_seconds: float) -> None:
+        with self._deadline.bounding(
+            timeout_seconds, f"connecting to {self.resource}", self.resource
+        ) as limit_seconds:
+            self._shell.connect(timeout_seconds=limit_seconds)
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
+        with self._deadline.bounding(
+            timeout_seconds, f"running {argv[0]} at {self.resource}", self.resource
+        ) as limit_seconds:
+            return self._shell.run(argv, timeout_seconds=limit_seconds, input=input)
+
+    def start(self, argv: Sequence[str]) -> Running:
+        self._deadline.check(f"starting {argv[0]} at {self.resource}", self.resource)
+        return self._shell.start(argv)
+
+    def close(self) -> None:
+        self._shell.close()

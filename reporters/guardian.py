@@ -1,0 +1,196 @@
+"""Runs one program and lets nothing of it survive. Runs alone: the reporter passes this text to Python.
+
+    python -I -S -c TEXT CONTROL STATUS PARENT GRACE program [argument ...]
+
+CONTROL and STATUS are numbers of inherited pipe ends, PARENT is the reporter's process id, GRACE the seconds
+between SIGTERM and SIGKILL. Everything that the program starts is stopped when it ends, when a byte or the
+end of file comes over CONTROL, when PARENT is gone, or on SIGTERM. Orphans are adopted
+(PR_SET_CHILD_SUBREAPER), so a process that forks twice, calls setsid or scrubs its environment stays in this
+tree. Over STATUS goes one line:
+
+    exit STATUS SECONDS | signal NUMBER SECONDS | missing ERRNO | broken TEXT
+
+Linux only; elsewhere the program's process group is killed instead of its tree, and the pipe alone tells of
+the reporter's death. A process that nobody may kill (another user's, or stuck in the kernel) is given up
+after ten seconds.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+GIVE_UP_SECONDS = 10.0
+
+
+def prctl(option: int, value: int) -> None:
+    try:
+        import ctypes  # noqa: PLC0415  # missing in some Pythons; the tree is then held less firmly
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (ImportError, AttributeError, OSError):
+        return
+
+
+def descendants() -> "list[int]":
+    """Every process below this one."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc") if os.path.exists("/proc/self/stat") else ():  # noqa: PTH110, PTH208
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(name))
+    found = children.get(os.getpid(), [])
+    for pid in found:
+        found.extend(children.get(pid, ()))  # a list that grows while it is walked: breadth first
+    return found
+
+
+class Guardian:
+    def __init__(self, control: int, status: int, parent: int, grace: float) -> None:
+        self.control, self.status, self.parent, self.grace = control, status, parent, grace
+        self.told_to_stop = False
+        self.program = self.group = 0
+        self.began = 0.0
+        self.signalled, wake = os.pipe()
+        for end in (self.signalled, wake):
+            os.set_blocking(end, False)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, self.note)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+    def note(self, number: int, _frame: object) -> None:
+        # SIGHUP is what the kernel sends when the thread that started us ends; the reporter may live on.
+        self.told_to_stop = self.told_to_stop or number == signal.SIGTERM
+
+    def run(self, argv: "list[str]") -> None:
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        prctl(PR_SET_PDEATHSIG, signal.SIGHUP)
+        failed = self.start(argv)
+        if failed:
+            os.waitpid(self.program, 0)
+            self.say(f"missing {failed}")
+            return
+        while self.reap() and self.program and not self.must_stop():
+            self.wait(None)
+        self.end_everything()
+
+    def start(self, argv: "list[str]") -> str:
+        """Start the program; the errno of what prevented it, or nothing."""
+        readable, writable = os.pipe()
+        self.began = time.monotonic()
+        self.program = os.fork()
+        if self.program == 0:
+            become(argv, writable)
+        self.group = self.program
+        os.close(writable)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        with open(readable, "rb") as answer:  # noqa: PTH123
+            return answer.read().decode()
+
+    def must_stop(self) -> bool:
+        if self.told_to_stop or os.getppid() != self.parent:
+            return True
+        return bool(select_poll(self.control, 0))
+
+    def wait(self, seconds: "float | None") -> None:
+        """Until a signal, word from the reporter (unless *seconds* bounds it) or the time is over."""
+        poller = select.poll()
+        poller.register(self.signalled, select.POLLIN)
+        if seconds is None:
+            poller.register(self.control, select.POLLIN)
+        poller.poll(None if seconds is None else seconds * 1000)
+        try:
+            os.read(self.signalled, 4096)
+        except BlockingIOError:
+            return
+
+    def reap(self) -> bool:
+        """Collect what ended; whether anything is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.program:
+                self.program = 0
+                self.say_ended(status, time.monotonic() - self.began)
+
+    def end_everything(self) -> None:
+        """SIGTERM to all, SIGKILL to what is left after the grace, again and again until nothing is left."""
+        began = time.monotonic()
+        number = signal.SIGTERM
+        if self.reap():
+            self.send(number)
+        while self.reap() and time.monotonic() - began < self.grace + GIVE_UP_SECONDS:
+            if time.monotonic() - began >= self.grace:
+                self.send(signal.SIGKILL)
+                self.wait(0.005)
+            else:
+                self.wait(min(0.05, self.grace))
+
+    def send(self, number: int) -> None:
+        for pid in descendants() or [-self.group]:
+            try:
+                os.kill(pid, number)
+            except OSError:  # noqa: PERF203  # it is gone, or another user's
+                continue
+
+    def say_ended(self, status: int, seconds: float) -> None:
+        if os.WIFSIGNALED(status):
+            self.say(f"signal {os.WTERMSIG(status)} {seconds:.6f}")
+        else:
+            self.say(f"exit {os.WEXITSTATUS(status)} {seconds:.6f}")
+
+    def say(self, text: str) -> None:
+        try:
+            os.write(self.status, text.encode() + b"\n")
+        except OSError:
+            return  # the reporter is gone
+
+
+def select_poll(descriptor: int, milliseconds: int) -> "list[tuple[int, int]]":
+    poller = select.poll()  # select() cannot watch a descriptor above 1023
+    poller.register(descriptor, select.POLLIN)
+    return poller.poll(milliseconds)
+
+
+def become(argv: "list[str]", failure: int) -> None:
+    """In the child: turn into the program, or write the errno to *failure*. Does not return."""
+    guardian = os.getppid()
+    try:
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)  # Python ignores these, and a program would inherit that
+        if os.getppid() == guardian:
+            os.execvp(argv[0], argv)  # noqa: S606  # there is no shell, on purpose
+    except OSError as error:
+        os.write(failure, str(error.errno).encode())
+    finally:
+        os._exit(127)
+
+
+def main(arguments: "list[str]") -> None:
+    control, status, parent = (int(text) for text in arguments[:3])
+    for descriptor in (control, status):
+        os.set_inheritable(descriptor, False)
+    guardian = Guardian(control, status, parent, float(arguments[3]))
+    try:
+        guardian.run(arguments[4:])
+    except Exception as error:  # noqa: BLE001  # stderr is the program's: this pipe is the only way to say so
+        guardian.say(f"broken {error!r}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,42 @@
+"""What a report says about the host on which the reporter runs."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+
+from reporters import process
+from reporters.report import Environment
+
+_TIMEX_BYTES = 1024  # struct timex has 208 on 64-bit Linux; all zero means: change nothing
+_TIME_ERROR = 5
+_TOOL_SECONDS = 10.0
+
+
+def environment() -> Environment:
+    """Host name, kernel, Python and the versions of the tools that the reporter itself uses."""
+    return Environment(
+        hostname=platform.node(),
+        kernel=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        tools=dict(_tools()),
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _tools() -> tuple[tuple[str, str], ...]:
+    try:
+        said = process.run(["ssh", "-V"], timeout_seconds=_TOOL_SECONDS)
+    except process.ProcessError:
+        return ()
+    return (("ssh", (said.stderr or said.stdout).strip()),)
+
+
+def clock_is_synchronised() -> bool:
+    """Whether the kernel knows its clock to be synchronised (adjtimex on Linux, elsewhere always False)."""
+    try:
+        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (AttributeError, OSError):
+        return False
+    return 0 <= state < _TIME_ERROR

@@ -1,0 +1,275 @@
+"""Programs with a time limit, whole process tree killed.
+
+Every program runs under a guardian (``guardian.py``), a small process of its own that ends the program and
+everything the program ever started: at the limit, when the program itself has ended, and when the reporter
+dies, be it by SIGKILL. What the program prints is kept in bounded memory, cut in the middle where it is huge.
+
+Errors::
+
+    ProcessError
+    |-- ProgramMissing    no such program, or it cannot be executed             for good
+    |-- TimedOut          it ran longer than its limit and was stopped          again
+    `-- GuardianLost      the guardian was killed, and the program with it      again
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from types import TracebackType
+from typing import IO
+
+from probes.base import Completed
+from reporters.capture import Capture
+
+GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
+CAPTURE_BYTES = 1024 * 1024  # of stdout and of stderr
+_STOP_SECONDS = GRACE_SECONDS + 15.0  # the guardian itself gives up before
+_DRAIN_SECONDS = 0.5  # for output after the guardian's end; only what nobody can kill holds pipes so long
+_CHUNK_BYTES = 65536
+
+
+class ProcessError(Exception):
+    """Root of what goes wrong with a program of ours, whatever its exit status."""
+
+
+class ProgramMissing(ProcessError):
+    """No such program, or it cannot be executed."""
+
+
+class TimedOut(ProcessError):
+    """It ran longer than its limit. *partial* is what it had printed."""
+
+    def __init__(self, program: str, limit_seconds: float, partial: Completed) -> None:
+        super().__init__(f"{program} ran longer than {limit_seconds:g} s and was stopped")
+        self.limit_seconds = limit_seconds
+        self.partial = partial
+
+
+class GuardianLost(ProcessError):
+    """The guardian was killed, and the program with it."""
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_seconds: float,
+    input: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+) -> Completed:
+    """Run *argv* to its end; the returncode is -n where signal n killed it. Seconds are the program's own.
+
+    Raises:
+        ProgramMissing, TimedOut, GuardianLost: nothing of the program is left in any case.
+    """
+    with start(argv, input=input or "", env=env, cwd=cwd) as running:
+        return running.wait(timeout_seconds)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    input: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+) -> Running:
+    """Start *argv* and return at once. Without *input*, its stdin is open and empty until ``close_input``."""
+    return Running(argv, input=input, env=env, cwd=cwd)
+
+
+class Running:
+    """A program that runs, with all that it starts. As a context, it is stopped at the end."""
+
+    def __init__(
+        self, argv: Sequence[str], *, input: str | None, env: Mapping[str, str] | None, cwd: str | None
+    ) -> None:
+        self.program = argv[0]
+        self._changed = threading.Condition()
+        self._stdout, self._stderr = Capture(CAPTURE_BYTES), Capture(CAPTURE_BYTES)
+        self._status = b""
+        self._ended = False
+        self._unsent = None if input is None else memoryview(input.encode("utf-8", "replace"))
+        self._began = time.monotonic()
+        self._guardian, self._control, self._status_end = _spawn(argv, env, cwd)
+        self._stdin, self._outputs = _pipes(self._guardian)
+        self._pump = threading.Thread(target=self._follow, name=f"follow {self.program}", daemon=True)
+        self._pump.start()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def output(self) -> str:
+        """What it has printed to stdout so far."""
+        with self._changed:
+            return self._stdout.text()
+
+    def poll(self) -> Completed | None:
+        """What came of it, or None while it runs. Raises ProgramMissing, GuardianLost."""
+        with self._changed:
+            return self._completed() if self._ended else None
+
+    def wait(self, timeout_seconds: float) -> Completed:
+        """Wait for its end; stop it when it does not come in time. Raises as ``run`` does."""
+        with self._changed:
+            in_time = self._changed.wait_for(lambda: self._ended, timeout_seconds)
+        self.stop()
+        with self._changed:
+            if not in_time:
+                raise TimedOut(self.program, timeout_seconds, self._partial())
+            return self._completed()
+
+    def wait_for_output(self, wanted: Callable[[str], bool], timeout_seconds: float) -> bool:
+        """Wait until stdout is as *wanted*, it has ended, or the time is over; whether it is as wanted."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or wanted(self._stdout.text()), timeout_seconds)
+            return wanted(self._stdout.text())
+
+    def close_input(self) -> None:
+        """Let the program see the end of its input."""
+        if self._unsent is None:
+            self._stdin.close()
+
+    def stop(self) -> None:
+        """Stop it, if it still runs, and all that it started; returns when nothing is left."""
+        with self._changed:
+            if not self._ended:
+                with contextlib.suppress(OSError):
+                    os.write(self._control, b"s")
+                if not self._changed.wait_for(lambda: self._ended, _STOP_SECONDS):
+                    self._guardian.kill()
+        self._pump.join(_STOP_SECONDS)
+
+    def _partial(self) -> Completed:
+        seconds = time.monotonic() - self._began
+        return Completed(-1, self._stdout.text(), self._stderr.text(), seconds)
+
+    def _completed(self) -> Completed:
+        """What the guardian said came of it."""
+        what, _, rest = self._status.decode().strip().partition(" ")
+        if what in ("exit", "signal"):
+            number, _, seconds = rest.partition(" ")
+            returncode = int(number) if what == "exit" else -int(number)
+            return Completed(returncode, self._stdout.text(), self._stderr.text(), float(seconds))
+        if what == "missing":
+            raise ProgramMissing(f"cannot run {self.program}: {os.strerror(int(rest))}")
+        raise GuardianLost(f"the guardian of {self.program} is gone: {rest or 'it was killed'}")
+
+    def _follow(self) -> None:
+        """In a thread of its own: feed and drain the program until it has ended."""
+        guardian = self._guardian
+        with selectors.DefaultSelector() as selector, guardian:
+            selector.register(self._status_end, selectors.EVENT_READ, self._take_status)
+            for pipe, capture in zip(self._outputs, (self._stdout, self._stderr)):
+                selector.register(pipe.fileno(), selectors.EVENT_READ, capture.add)
+            if self._unsent is not None:
+                os.set_blocking(self._stdin.fileno(), False)
+                selector.register(self._stdin.fileno(), selectors.EVENT_WRITE)
+            self._drain(selector)
+        with self._changed:
+            os.close(self._control)
+            os.close(self._status_end)
+            self._ended = True
+            self._changed.notify_all()
+
+    def _take_status(self, data: bytes) -> None:
+        self._status += data
+
+    def _drain(self, selector: selectors.BaseSelector) -> None:
+        """Until everything is read to its end, or the guardian has been gone for a while."""
+        until: float | None = None
+        while selector.get_map():
+            wait = None if until is None else until - time.monotonic()
+            if wait is not None and wait <= 0:
+                return
+            for key, _ in selector.select(wait):
+                if key.data is None:
+                    self._feed(selector, key.fd)
+                elif not self._take(selector, key) and key.fd == self._status_end:
+                    until = time.monotonic() + _DRAIN_SECONDS
+                    self._forget_input(selector)
+
+    def _take(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> bool:
+        """Read what is there; False at the end of file."""
+        data = os.read(key.fd, _CHUNK_BYTES)
+        if not data:
+            selector.unregister(key.fd)
+            return False
+        with self._changed:
+            key.data(data)
+            self._changed.notify_all()
+        return True
+
+    def _feed(self, selector: selectors.BaseSelector, stdin: int) -> None:
+        rest = self._unsent or memoryview(b"")
+        try:
+            rest = rest[os.write(stdin, rest[:_CHUNK_BYTES]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the program does not want it: its own affair
+            rest = rest[:0]
+        self._unsent = rest
+        if not rest:
+            self._forget_input(selector)
+
+    def _forget_input(self, selector: selectors.BaseSelector) -> None:
+        if self._unsent is not None and not self._stdin.closed:
+            selector.unregister(self._stdin.fileno())
+            self._stdin.close()
+
+
+def _spawn(
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
+) -> tuple[subprocess.Popen[bytes], int, int]:
+    """Start a guardian for *argv*; it, the end to tell it to stop, the end to read its status from."""
+    told, control = os.pipe()
+    status_end, status = os.pipe()
+    try:
+        guardian = subprocess.Popen(
+            _guardian_argv(told, status, argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=env,
+            cwd=cwd,
+            pass_fds=(told, status),
+            start_new_session=True,
+        )
+    except BaseException as error:
+        os.close(control)
+        os.close(status_end)
+        if isinstance(error, (OSError, ValueError)):  # no such directory, an argument with a NUL, too long
+            raise ProgramMissing(f"cannot run {argv[0]}: {error}") from error
+        raise
+    finally:
+        os.close(told)
+        os.close(status)
+    return guardian, control, status_end
+
+
+def _pipes(guardian: subprocess.Popen[bytes]) -> tuple[IO[bytes], tuple[IO[bytes], IO[bytes]]]:
+    """Its stdin, and its stdout and stderr."""
+    if guardian.stdin is None or guardian.stdout is None or guardian.stderr is None:
+        raise AssertionError("they were asked for")
+    return guardian.stdin, (guardian.stdout, guardian.stderr)
+
+
+def _guardian_argv(told: int, status: int, argv: Sequence[str]) -> list[str]:
+    # Its text, not its path: this file may lie inside a zip archive.
+    text = resources.files("reporters").joinpath("guardian.py").read_text(encoding="utf-8")
+    numbers = (str(told), str(status), str(os.getpid()), str(GRACE_SECONDS))
+    return [sys.executable, "-I", "-S", "-c", text, *numbers, *argv]

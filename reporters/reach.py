@@ -1,0 +1,63 @@
+"""From what a resource says of itself to its shell, transfer and batch system."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from probes.base import InvalidParameters
+from reporters import batch, shells, transfers
+from reporters.base import BatchSystem, CannotCopy, End, FileTransfer, ResourceShell
+from reporters.config import Resource
+from reporters.registry import UnknownKind
+
+Loaded = TypeVar("Loaded")
+
+
+def shell_of(resource: Resource, label: str) -> ResourceShell:
+    """The shell of *resource*, not connected yet. Raises InvalidParameters."""
+    return _made(resource, "shell", resource.shell, shells.load, resource.name, label)
+
+
+def batch_of(resource: Resource, shell: ResourceShell) -> BatchSystem:
+    """The batch system of *resource*. Raises InvalidParameters."""
+    return _made(resource, "batch", resource.batch, batch.load, shell)
+
+
+def transfer_between(source: End, target: End) -> FileTransfer:
+    """What copies from *source* to *target*. Raises CannotCopy, InvalidParameters."""
+    kinds = [end.resource.transfer.get("kind") for end in (source, target)]
+    if kinds[0] != kinds[1]:
+        raise CannotCopy(
+            f"cannot copy from {source.resource.name} to {target.resource.name}: "
+            f"one has transfer {kinds[0]!r}, the other {kinds[1]!r}",
+            resource=target.resource.name,
+        )
+    transfer = _loaded(target.resource, "transfer", kinds[0], transfers.load)
+    return transfer(source, target)
+
+
+def _loaded(resource: Resource, what: str, kind: Any, load: Callable[[str], Loaded]) -> Loaded:
+    try:
+        return load(kind)
+    except UnknownKind as error:
+        raise InvalidParameters(f"resource {resource.name}: {what}: {error}") from None
+
+
+def _made(
+    resource: Resource,
+    what: str,
+    options: Mapping[str, Any],
+    load: Callable[[str], type[Loaded]],
+    *arguments: Any,
+) -> Loaded:
+    """An instance of the kind that *options* name, with the others as its keyword arguments."""
+    kind = options.get("kind")
+    made = _loaded(resource, what, kind, load)
+    others = {name: value for name, value in options.items() if name != "kind"}
+    try:
+        inspect.signature(made).bind(*arguments, **others)
+    except TypeError as error:
+        raise InvalidParameters(f"resource {resource.name}: {what} {kind!r}: {error}") from None
+    return made(*arguments, **others)

@@ -1,0 +1,123 @@
+"""Scratch directories of runs: ``<scratch>/gridcast/<series>/<run>/<resource>``, and checks of a resource.
+
+Each is one command at the site. Two runs of one series never overlap, so that whatever else lies below the
+series' directory was left behind by a reporter that was killed: its jobs are killed, its files removed. Two
+resources may share a file system: a run's own directories are left alone.
+
+The last component is the resource's name, so that two resources with one file system do not collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probes.base import ProbeFailed
+from reporters.base import ResourceShell, ResourceUnfit
+from reporters.complaints import decisive_line, tail
+
+_CHECK_SECONDS = 60.0
+_REMOVE_SECONDS = 600.0
+
+# Kills the process group whose number is in the file $1, unless the number has another owner by now: a living
+# leader works in the directory above the job's. Part of the scripts below, hence a function's body.
+_KILL_GROUP = """\
+  read -r pid < "$1" || return 0
+  case $pid in '' | 0 | 1 | *[!0-9]*) return 0 ;; esac
+  home=$(cd -P "${1%/*}/.." && pwd -P) || return 0
+  [ ! -e "/proc/$pid" ] || [ "$(readlink "/proc/$pid/cwd")" = "$home" ] || return 0
+  kill -KILL -- "-$pid" 2> /dev/null
+  return 0
+"""
+KILL_GROUP = f'kill_group() {{\n{_KILL_GROUP}}}\nkill_group "$1"\n'
+
+_MAKE = f"""kill_group() {{
+{_KILL_GROUP}}}
+umask 077
+cd "$1" || exit 1
+for file in "gridcast/$2"/*/*/job-*/pid; do
+  [ -f "$file" ] && kill_group "$file"
+done
+for old in "gridcast/$2"/*; do
+  [ "$old" = "gridcast/$2/$3" ] || rm -rf -- "$old" || {{ sleep 0.2; rm -rf -- "$old"; }} || exit 1
+done
+# Another series' cleanup may remove a parent that is still empty: then once more.
+mkdir -p "gridcast/$2/$3/$4" 2> /dev/null || mkdir -p "gridcast/$2/$3/$4" || exit 1
+"""
+_REMOVE = """\
+cd "$1" || exit 1
+own="gridcast/$2/$3/$4"
+rm -rf -- "$own" 2> /dev/null || { sleep 0.2; rm -rf -- "$own"; } || exit 1
+rmdir "gridcast/$2/$3" "gridcast/$2" gridcast 2> /dev/null
+exit 0
+"""
+_PROBE = """\
+[ -d "$1" ] || { echo "no such directory" >&2; exit 1; }
+trial=$(mktemp -d "$1/.gridcast-XXXXXX") && rmdir "$trial" || exit 1
+df -Pk "$1"
+"""
+_MISSING = 'for tool; do command -v "$tool" > /dev/null || echo "$tool"; done'
+
+
+def make(shell: ResourceShell, root: str, series: str, run: str) -> str:
+    """Make the directory of *run* below *root*, rid of what an earlier run of *series* left; its path."""
+    shell.check(
+        ["sh", "-c", _MAKE, "sh", root, series, run, shell.resource],
+        timeout_seconds=_REMOVE_SECONDS,
+        doing=f"make a directory in scratch {root}",
+    )
+    return f"{root.rstrip('/')}/gridcast/{series}/{run}/{shell.resource}"
+
+
+def remove(shell: ResourceShell, root: str, series: str, run: str) -> None:
+    """Remove what ``make`` made, and the directories above it up to *root* that are empty now."""
+    shell.check(
+        ["sh", "-c", _REMOVE, "sh", root, series, run, shell.resource],
+        timeout_seconds=_REMOVE_SECONDS,
+        doing=f"remove the run's directory from scratch {root}",
+    )
+
+
+def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
+    """Raise ResourceUnfit unless *root* is a directory that can be written and has *needed_bytes* free."""
+    done = shell.run(["sh", "-c", _PROBE, "sh", root], timeout_seconds=_CHECK_SECONDS)
+    if done.returncode != 0:
+        why = decisive_line(done.stderr).rpartition(": ")[2]
+        raise ResourceUnfit(
+            f"scratch {root} at {shell.resource} is not writable: {why}",
+            resource=shell.resource,
+            exit_status=done.returncode,
+            stderr_tail=tail(done.stderr),
+        )
+    free_bytes = parse_free_bytes(done.stdout, shell.resource)
+    if free_bytes < needed_bytes:
+        amounts = f"{_amount(free_bytes)} free, needs {_amount(needed_bytes)}"
+        raise ResourceUnfit(f"scratch {root} at {shell.resource} has {amounts}", resource=shell.resource)
+
+
+def check_tools(shell: ResourceShell, tools: Sequence[str]) -> None:
+    """Raise ResourceUnfit naming the *tools* that are not on the PATH."""
+    listed = shell.check(
+        ["sh", "-c", _MISSING, "sh", *tools], timeout_seconds=_CHECK_SECONDS, doing="look for tools"
+    )
+    missing = listed.split()
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise ResourceUnfit(
+            f"{', '.join(missing)} {are} not installed at {shell.resource}", resource=shell.resource
+        )
+
+
+def parse_free_bytes(text: str, resource: str) -> int:
+    """The bytes that ``df -Pk`` says are available. Raises ProbeFailed for anything else."""
+    words = text.strip().splitlines()[-1].split() if text.strip() else []
+    numbers = [index for index, word in enumerate(words) if word.endswith("%") and index >= 1]
+    if not numbers or not words[numbers[0] - 1].lstrip("-").isdigit():
+        raise ProbeFailed(f"unreadable output of df at {resource}: {text[-200:]!r}", resource=resource)
+    return int(words[numbers[0] - 1]) * 1024
+
+
+def _amount(size_bytes: int) -> str:
+    """SI, as in "1.2 MB"."""
+    power = min(max(len(str(abs(size_bytes))) - 1, 0) // 3, 5)
+    unit = ("bytes", "kB", "MB", "GB", "TB", "PB")[power]
+    return f"{size_bytes} bytes" if power == 0 else f"{size_bytes / 1000**power:.1f} {unit}"

@@ -1,0 +1,64 @@
+"""This host is the site: programs run here, in a directory, with an environment of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from probes.base import Completed
+from reporters import process
+from reporters.base import ConnectionLost, ResourceShell, TookTooLong
+from reporters.complaints import tail
+
+# The reporter's other variables (tokens, database URLs ...) are none of a probe's business.
+_PASSED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+
+
+class Shell(ResourceShell):
+    """Options: *directory* in which programs run (the home directory), *path* to find them on (as here)."""
+
+    def __init__(
+        self, resource: str, label: str, *, directory: str | None = None, path: str | None = None
+    ) -> None:
+        super().__init__(resource, label)
+        self._directory = directory or os.path.expanduser("~")  # noqa: PTH111  # it is handed on as text
+        self._environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        self._environment["LC_GRIDCAST_RUN"] = label
+        if path is not None:
+            self._environment["PATH"] = path
+        self._started: list[process.Running] = []
+
+    def connect(self, *, timeout_seconds: float) -> None:
+        """There is no connection to make."""
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
+        try:
+            done = process.run(
+                argv,
+                timeout_seconds=timeout_seconds,
+                input=input,
+                env=self._environment,
+                cwd=self._directory,
+            )
+        except process.ProgramMissing as error:
+            return Completed(127, "", f"{error}\n", 0.0)  # as a shell answers
+        except process.TimedOut as error:
+            raise TookTooLong(
+                f"{argv[0]} at {self.resource} ran longer than {timeout_seconds:g} s and was stopped",
+                resource=self.resource,
+                stderr_tail=tail(error.partial.stderr),
+            ) from None
+        except process.GuardianLost as error:
+            raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
+        if done.returncode < 0:
+            return Completed(128 - done.returncode, done.stdout, done.stderr, done.seconds)
+        return done
+
+    def start(self, argv: Sequence[str]) -> process.Running:
+        running = process.start(argv, env=self._environment, cwd=self._directory)
+        self._started.append(running)
+        return running
+
+    def close(self) -> None:
+        while self._started:
+            self._started.pop().stop()

@@ -1,0 +1,219 @@
+"""The OpenSSH client: what ~/.ssh/config says (ProxyJump, certificates, hardware keys ...) just works.
+
+One connection a resource: a master process logs in and keeps it, every program is a session through its
+control socket, so that a command costs no login. Nothing is ever asked (BatchMode), and a host whose key is
+not known is never trusted (StrictHostKeyChecking).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from probes.base import Completed
+from reporters import process
+from reporters.base import CannotConnect, ConnectionLost, ResourceShell, TookTooLong
+from reporters.complaints import decisive_line, tail
+
+# A stalled link is noticed after the product of these.
+SERVER_ALIVE_SECONDS = 5
+SERVER_ALIVE_COUNT = 3
+
+_SSH_FAILED = 255
+_SOCKET_CHARACTERS = 60  # a socket's path has 107 bytes, and ssh appends a suffix of its own
+_LOST_WITHIN_SECONDS = 0.5
+# Keeps the exit status of the master, and removes its directory even if the reporter is killed.
+_MASTER = 'trap : TERM; directory=$1; shift; "$@"; status=$?; rm -rf "$directory"; exit "$status"'
+# A shell between sshd and the program: one that a signal killed then has an exit status (128 + n), where ssh
+# would say 255. The program has the same limit at the site: stopping ssh here does not stop it there.
+_SESSION = 'timeout -k 2 "$@"; exit "$?"'
+_OWN_WORDS = re.compile(
+    r"^(mux_client|muxclient|Control socket|ssh:|kex_|Session open refused|Connection )", re.MULTILINE
+)
+_PREFIX = re.compile(r"^ssh: (connect to host \S+ port \d+: )?")
+
+
+class Shell(ResourceShell):
+    """Options: as for ssh; *host* may be an alias in *config_file*. *connect_timeout_seconds* is for the
+    server's first words, *login_timeout_seconds* for the whole login. *forward_agent* lets programs at the
+    site use the reporter's agent. *sessions* is how many programs may run at once over the connection:
+    servers allow ten (MaxSessions), and a job that runs in the background has one too."""
+
+    def __init__(
+        self,
+        resource: str,
+        label: str,
+        *,
+        host: str,
+        config_file: str | None = None,
+        user: str | None = None,
+        port: int | None = None,
+        identity_file: str | None = None,
+        connect_timeout_seconds: float = 10.0,
+        login_timeout_seconds: float = 60.0,
+        forward_agent: bool = False,
+        sessions: int = 8,
+    ) -> None:
+        super().__init__(resource, label)
+        self._host = host
+        self._connect_timeout_seconds = connect_timeout_seconds
+        self._login_timeout_seconds = login_timeout_seconds
+        self._target = [
+            *(["-F", config_file] if config_file else []),
+            *(["-l", user] if user else []),
+            *(["-p", str(port)] if port else []),
+            *(["-i", identity_file] if identity_file else []),
+        ]
+        self._options = as_options(
+            BatchMode="yes",
+            SetEnv=f"LC_GRIDCAST_RUN={label}",
+            ForwardAgent="yes" if forward_agent else "no",
+            LogLevel="INFO",
+        )
+        self._lock = threading.Lock()
+        self._free_sessions = threading.BoundedSemaphore(sessions)
+        self._socket = Path()
+        self._master: process.Running | None = None
+        self._started: list[process.Running] = []
+
+    def connect(self, *, timeout_seconds: float) -> None:
+        with self._lock:
+            if self._master is not None and self._master.poll() is None:
+                return
+            self._master = self._start_master()
+            self._await_login(self._master, min(timeout_seconds, self._login_timeout_seconds))
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
+        self._raise_if_lost()
+        limit = math.ceil(timeout_seconds) + 2  # the limit here comes first, and says so
+        command = ["sh", "-c", _SESSION, "sh", str(limit), *argv]
+        try:
+            with self._free_sessions:
+                done = process.run(self._session(command), timeout_seconds=timeout_seconds, input=input)
+        except process.TimedOut as error:
+            self._raise_if_lost()
+            raise TookTooLong(
+                f"{argv[0]} at {self.resource} ran longer than {timeout_seconds:g} s and was stopped",
+                resource=self.resource,
+                stderr_tail=tail(error.partial.stderr),
+            ) from None
+        except process.ProcessError as error:
+            raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
+        if done.returncode == _SSH_FAILED:
+            self._raise_if_not_the_program(done)
+        return done
+
+    def start(self, argv: Sequence[str]) -> process.Running:
+        self._raise_if_lost()
+        running = process.start(self._session(argv))
+        self._started.append(running)
+        return running
+
+    def close(self) -> None:
+        while self._started:
+            self._started.pop().stop()
+        with self._lock:
+            if self._master is not None:
+                self._master.stop()
+
+    def _start_master(self) -> process.Running:
+        directory = tempfile.mkdtemp(prefix="gridcast-", dir=_short_directory())
+        self._socket = Path(directory, "master")
+        options = as_options(
+            StrictHostKeyChecking="yes",
+            ConnectTimeout=str(math.ceil(self._connect_timeout_seconds)),
+            ConnectionAttempts="1",
+            ServerAliveInterval=str(SERVER_ALIVE_SECONDS),
+            ServerAliveCountMax=str(SERVER_ALIVE_COUNT),
+            ControlPersist="no",
+            ClearAllForwardings="yes",
+            RemoteCommand="none",
+        )
+        ssh = ["ssh", "-M", "-N", "-T", "-S", str(self._socket), *self._target, *options, *self._options]
+        return process.start(["sh", "-c", _MASTER, "sh", directory, *ssh, "--", self._host])
+
+    def _await_login(self, master: process.Running, limit_seconds: float) -> None:
+        """Until the control socket is there: ssh makes it when it is logged in."""
+        began = time.monotonic()
+        while not self._socket.exists():
+            waited_seconds = time.monotonic() - began
+            done = master.poll()
+            if done is not None:
+                raise self._cannot_connect(_reason(done, waited_seconds), done.stderr)
+            if waited_seconds > limit_seconds:
+                master.stop()
+                raise self._cannot_connect(f"timed out after {limit_seconds:g} s", "")
+            master.wait_for_output(lambda _: self._socket.exists(), 0.02)
+
+    def _cannot_connect(self, reason: str, stderr: str) -> CannotConnect:
+        return CannotConnect(
+            f"cannot connect to {self._where()}: {reason}", resource=self.resource, stderr_tail=tail(stderr)
+        )
+
+    def _where(self) -> str:
+        """host:port as ssh understands its configuration."""
+        try:
+            known = process.run(["ssh", "-G", *self._target, "--", self._host], timeout_seconds=10.0)
+        except process.ProcessError:
+            return self._host
+        return parse_address(known.stdout) or self._host
+
+    def _session(self, argv: Sequence[str]) -> list[str]:
+        # No configuration file: the master has read it. Without the master there must be no second login.
+        options = as_options(ControlMaster="no", ProxyCommand="false")
+        ssh = ["ssh", "-F", "none", "-T", "-S", str(self._socket), *options, *self._options]
+        return [*ssh, "--", self._host, shlex.join(argv)]
+
+    def _raise_if_lost(self) -> None:
+        done = None if self._master is None else self._master.poll()
+        if self._master is None:
+            raise ConnectionLost(f"{self.resource} is not connected", resource=self.resource)
+        if done is not None:
+            raise ConnectionLost(
+                f"the connection to {self._where()} was lost: {decisive_line(done.stderr) or 'ssh ended'}",
+                resource=self.resource,
+                stderr_tail=tail(done.stderr),
+            )
+
+    def _raise_if_not_the_program(self, done: Completed) -> None:
+        """Tell ssh's own exit status 255 from a program's."""
+        if self._master is not None:
+            self._master.wait_for_output(lambda _: False, _LOST_WITHIN_SECONDS)  # it may be about to end
+        self._raise_if_lost()
+        if _OWN_WORDS.search(done.stderr):
+            raise ConnectionLost(
+                f"{self._where()} refused a session: {decisive_line(done.stderr)}",
+                resource=self.resource,
+                exit_status=done.returncode,
+                stderr_tail=tail(done.stderr),
+            )
+
+
+def parse_address(text: str) -> str:
+    """host:port from the output of ``ssh -G``; empty where it has none."""
+    values = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+    return f"{values['hostname']}:{values['port']}" if {"hostname", "port"} <= values.keys() else ""
+
+
+def _reason(done: Completed, waited_seconds: float) -> str:
+    """Why ssh did not log in, without what the message says anyway."""
+    line = decisive_line(done.stderr)
+    if re.search("timed out|timeout", line, re.IGNORECASE):
+        return f"timed out after {waited_seconds:.0f} s"
+    return _PREFIX.sub("", line) or f"ssh ended with exit status {done.returncode}"
+
+
+def as_options(**values: str) -> list[str]:
+    """Options of ssh and scp, each as ``-o NAME=VALUE``."""
+    return [word for name, value in values.items() for word in ("-o", f"{name}={value}")]
+
+
+def _short_directory() -> str:
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= _SOCKET_CHARACTERS else "/tmp"  # noqa: S108  # mkdtemp makes it private

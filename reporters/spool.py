@@ -1,0 +1,145 @@
+"""A directory of reports that wait to be delivered. A report leaves it only with a receipt, or to ``bad/``.
+
+Several processes may use one spool: files appear and vanish whole. Names begin with the time at which the
+report was put, so that sorting by name is oldest first.
+
+Errors::
+
+    SpoolError      the directory cannot be written or read; says why        again
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reporters.report import MAX_BYTES
+
+_STALE_SECONDS = 3600.0
+_counter = itertools.count()
+
+
+class SpoolError(Exception):
+    """The spool's directory cannot be written or read."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One report that waits."""
+
+    run: uuid.UUID
+    body: bytes
+
+
+class Spool:
+    """The reports in *directory*, which is made when it is missing (readable by its owner only)."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._bad = directory / "bad"
+        with _said(f"cannot make the spool {directory}"):
+            self._bad.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._remove_half_written()
+
+    def put(self, run: uuid.UUID, body: bytes) -> None:
+        """Store *body* as the report of *run*, on disk when this returns. It replaces an earlier one.
+
+        Raises:
+            SpoolError: it could not be stored (disk full ...); nothing half written is left.
+        """
+        earlier = self._files(run)
+        with _said(f"cannot spool the report of {run} in {self._directory}"):
+            _write_whole(self._directory / f"{time.time_ns():020d}-{run}.json", body)
+        for path in earlier:
+            path.unlink(missing_ok=True)
+
+    def pending(self) -> Iterator[Entry]:
+        """What waits, oldest first. A file that cannot be a report is set aside on the way."""
+        with _said(f"cannot read the spool {self._directory}"):
+            paths = sorted(self._directory.glob("*.json"))
+        for path in paths:
+            entry = self._read(path)
+            if entry is not None:
+                yield entry
+
+    def remove(self, run: uuid.UUID) -> None:
+        """Forget the report of *run*: its receipt is there."""
+        with _said(f"cannot remove the report of {run} from {self._directory}"):
+            for path in self._files(run):
+                path.unlink(missing_ok=True)
+
+    def set_aside(self, run: uuid.UUID, reason: str) -> None:
+        """Move the report of *run* to ``bad/``, where somebody can look at it, the *reason* beside it."""
+        for path in self._files(run):
+            self._set_aside(path, reason)
+
+    def _files(self, run: uuid.UUID) -> list[Path]:
+        return sorted(self._directory.glob(f"*-{run}.json"))
+
+    def _read(self, path: Path) -> Entry | None:
+        try:
+            run = uuid.UUID(path.stem.partition("-")[2])
+        except ValueError:
+            self._set_aside(path, "its name does not say which run it is the report of")
+            return None
+        with _said(f"cannot read {path}"):
+            try:
+                size = path.stat().st_size
+                if 0 < size <= MAX_BYTES:
+                    return Entry(run, path.read_bytes())
+            except FileNotFoundError:  # delivered by somebody else meanwhile
+                return None
+        self._set_aside(path, f"expected a report of 1 to {MAX_BYTES} bytes, got {size}")
+        return None
+
+    def _set_aside(self, path: Path, reason: str) -> None:
+        with _said(f"cannot set {path} aside"):
+            _write_whole(self._bad / f"{path.name}.reason", f"{reason}\n".encode())
+            with contextlib.suppress(FileNotFoundError):
+                path.replace(self._bad / path.name)
+
+    def _remove_half_written(self) -> None:
+        """Remove what a killed process was writing. A young file may be somebody's who still writes."""
+        for path in self._directory.glob(".*.part"):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+
+
+@contextlib.contextmanager
+def _said(what: str) -> Iterator[None]:
+    """Turn an OSError into a SpoolError that says *what* could not be done."""
+    try:
+        yield
+    except OSError as error:
+        raise SpoolError(f"{what}: {error.strerror or error}") from error
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write *data* so that *path* either has all of it, on disk, or does not exist. Raises OSError."""
+    half = path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.part")
+    try:
+        with half.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
+    except OSError:
+        half.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename in *directory* survive a power failure."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
