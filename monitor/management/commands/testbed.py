@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import signal
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -51,7 +50,6 @@ class Command(BaseCommand):
         asyncio.run(self._serve(directory, Options(**known)))
 
     async def _serve(self, directory: Path, options: Options) -> None:
-        logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it reports every session
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

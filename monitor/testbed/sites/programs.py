@@ -80,11 +80,12 @@ case $SITE_COMPUTE_FAULT in
 killed)
     "$@" &
     job=$!
-    kill -KILL "$job"
-    wait "$job" 2>/dev/null
+    sleep "${SITE_COMPUTE_SECONDS:-0}"
+    kill -KILL "$job" 2>/dev/null
     kill -KILL $$ ;;
 exit)
-    echo "batch-start: error: *** JOB TERMINATED: node failed its health check ***" >&2
+    pace "$SITE_COMPUTE_SECONDS" "$@"
+    echo "batch-start: error: job step aborted: the node failed its health check" >&2
     exit 3 ;;
 esac
 pace "$SITE_COMPUTE_SECONDS" "$@"

@@ -77,6 +77,7 @@ async def open_sites(
         AlreadyRunning, NoAddress, MissingProgram, DamagedState: see there.
         ValueError: the options name what there is not.
     """
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it reports every session
     layout = Layout.of(directory, options.sites)
     compute, destination = options.roles()
     layout.directory.mkdir(parents=True, exist_ok=True)

@@ -40,10 +40,11 @@ class SiteStorage(asyncssh.SFTPServer):
         return file
 
     async def write(self, file_obj: IO[bytes], offset: int, data: bytes) -> int:  # type: ignore[override] # asyncssh takes coroutines too
-        if self.disk_fault == "full" and offset + len(data) > _FULL_AFTER_BYTES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         await self.inflow.admit(len(data))
         file_obj.seek(offset)
+        if self.disk_fault == "full" and offset + len(data) > _FULL_AFTER_BYTES:
+            file_obj.write(data[: max(0, _FULL_AFTER_BYTES - offset)])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return file_obj.write(data)
 
     async def close(self, file_obj: IO[bytes]) -> None:  # type: ignore[override] # asyncssh takes coroutines too

@@ -1,0 +1,115 @@
+"""A grid whose weather the tests dictate, and the ordinary OpenSSH client to use it with."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from monitor.testbed.sites import GridDescription, Options, running_sites
+from monitor.testbed.weather.conditions import Conditions, Fault
+
+REFERENCE_BYTES = 200_000
+LIMIT_SECONDS = 30.0
+_numbers = itertools.count(1)
+
+
+@dataclass
+class DictatedWeather:
+    """What a test says, by run; *now* is for whoever has no label."""
+
+    by_label: dict[str, Conditions] = field(default_factory=dict)
+    now: Conditions | None = None
+
+    def at(self, label: str | None, now: datetime) -> Conditions | None:
+        return self.now if label is None else self.by_label.get(label, self.now)
+
+
+def conditions(
+    *, seconds: Mapping[str, float] | None = None, fault: Fault | None = None, others: float = 1.0
+) -> Conditions:
+    """Conditions in which every named mechanism takes its *seconds*, longest at site 0."""
+    taken = dict(seconds or {})
+    return Conditions(
+        index=0, seconds=taken, slowest_site=dict.fromkeys(taken, 0), others_fraction=others, fault=fault
+    )
+
+
+@dataclass
+class Client:
+    """The OpenSSH client, used on one grid."""
+
+    grid: GridDescription
+    weather: DictatedWeather
+
+    def new_label(self, weather: Conditions | None = None) -> str:
+        """The label of a new run, which meets *weather*."""
+        label = f"test-{next(_numbers)}@2026-01-01T00:00:00.000000Z"
+        if weather is not None:
+            self.weather.by_label[label] = weather
+        return label
+
+    def argv(
+        self, site: str, command: str, *, label: str | None = None, options: tuple[str, ...] = ()
+    ) -> list[str]:
+        labelled = ["-o", f"SetEnv=LC_GRIDCAST_RUN={label}"] if label else []
+        return [
+            "ssh",
+            "-F",
+            str(self.grid.ssh_config),
+            "-o",
+            "BatchMode=yes",
+            *labelled,
+            *options,
+            site,
+            command,
+        ]
+
+    def run(
+        self,
+        site: str,
+        command: str,
+        *,
+        label: str | None = None,
+        options: tuple[str, ...] = (),
+        stdin: str = "",
+    ) -> subprocess.CompletedProcess[str]:
+        argv = self.argv(site, command, label=label, options=options)
+        return subprocess.run(
+            argv, input=stdin, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+        )
+
+    def scratch(self, site: str) -> Path:
+        return Path(self.grid.resources[site].scratch)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A grid of seven sites at their real speed."""
+    weather = DictatedWeather()
+    options = Options(scale=1.0, reference_file_bytes=REFERENCE_BYTES, reference_result_bytes=REFERENCE_BYTES)
+    with running_sites(tmp_path_factory.mktemp("grid"), weather=weather, options=options) as grid:
+        yield Client(grid, weather)
+
+
+@pytest.fixture(autouse=True)
+def fair_weather_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "client" in request.fixturenames:
+        request.getfixturevalue("client").weather.now = None
+
+
+def eventually(holds: Callable[[], bool], limit_seconds: float = 10.0) -> bool:
+    """Whether *holds* comes true within the limit."""
+    until = time.monotonic() + limit_seconds
+    while time.monotonic() < until:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return holds()

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import hashlib
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from monitor.testbed.weather.conditions import Conditions, Fault
+from tests.monitor.testbed.sites.conftest import REFERENCE_BYTES, Client, conditions, eventually
+
+CONTENT = random.Random(1).randbytes(REFERENCE_BYTES)
+
+
+def copy(
+    client: Client, weather: Conditions | None, *, scp: str = "scp", source: str = "anl", target: str = "ncsa"
+) -> tuple[subprocess.CompletedProcess[str], Path, float]:
+    """Copy a file of the reference size from site to site: what scp said, the copy, the seconds it took."""
+    label = client.new_label(weather)
+    name = f"{label.partition('@')[0]}.dat"
+    (client.scratch(source) / name).write_bytes(CONTENT)
+    arrived = client.scratch(target) / name
+    began = time.monotonic()
+    done = client.run(source, f"{scp} {client.scratch(source)}/{name} {target}:{arrived}", label=label)
+    return done, arrived, time.monotonic() - began
+
+
+@pytest.mark.parametrize("scp", ["scp", "scp -O"])
+def test_sites_copy_to_each_other_with_their_own_keys(client: Client, scp: str) -> None:
+    done, arrived, _ = copy(client, None, scp=scp)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert arrived.read_bytes() == CONTENT
+
+
+def test_a_site_reaches_every_other_site(client: Client) -> None:
+    names = " ".join(client.grid.sites)
+    done = client.run("sdsc", f"for site in {names}; do ssh $site 'echo \"$SITE_NAME\"'; done")
+    assert done.stdout.split() == list(client.grid.sites)
+
+
+@pytest.mark.parametrize("scp", ["scp", "scp -O"])
+def test_a_copy_takes_as_long_as_the_link_was_drawn(client: Client, scp: str) -> None:
+    done, arrived, seconds = copy(client, conditions(seconds={"inbound": 1.0}), scp=scp)
+    assert done.returncode == 0
+    assert arrived.read_bytes() == CONTENT
+    assert 1.0 <= seconds < 1.6
+
+
+def test_links_of_other_sites_take_their_fraction(client: Client) -> None:
+    _, _, seconds = copy(client, conditions(seconds={"inbound": 1.5}, others=0.4), source="iu")
+    assert 0.6 <= seconds < 1.2
+
+
+def test_a_result_leaves_the_site_that_computed_as_fast_as_drawn(client: Client) -> None:
+    weather = conditions(seconds={"outbound": 0.8, "inbound": 20.0})
+    label = client.new_label(weather)
+    assert client.run("ncsa", "batch-start true", label=label).returncode == 0
+    result = client.scratch("ncsa") / "result.dat"
+    result.write_bytes(CONTENT)
+    began = time.monotonic()
+    assert client.run("ncsa", f"scp -q {result} sdsc:{client.scratch('sdsc')}", label=label).returncode == 0
+    assert 0.8 <= time.monotonic() - began < 1.6
+
+
+@pytest.mark.parametrize("scp", ["scp", "scp -O"])
+def test_a_link_that_is_cut_breaks_the_copy_in_its_middle(client: Client, scp: str) -> None:
+    done, arrived, _ = copy(client, conditions(fault=Fault(0, "inbound", "reset")), scp=scp)
+    assert done.returncode != 0
+    assert "onnection reset by" in done.stderr or "Broken pipe" in done.stderr
+    assert arrived.stat().st_size < REFERENCE_BYTES
+
+
+def test_a_link_that_stalls_delivers_no_more_and_answers_nothing(client: Client) -> None:
+    scp = "timeout 20 scp -o ServerAliveInterval=1 -o ServerAliveCountMax=2"
+    done, arrived, _ = copy(client, conditions(fault=Fault(0, "inbound", "stall")), scp=scp)
+    assert done.returncode not in (0, 124)
+    assert "Timeout, server" in done.stderr
+    assert arrived.stat().st_size < REFERENCE_BYTES
+
+
+def test_a_bad_link_flips_one_bit(client: Client) -> None:
+    done, arrived, _ = copy(client, conditions(fault=Fault(0, "inbound", "corrupt")))
+    different = [sent ^ got for sent, got in zip(CONTENT, arrived.read_bytes(), strict=True) if sent != got]
+    assert done.returncode == 0
+    assert different == [1]
+    assert hashlib.sha256(arrived.read_bytes()).digest() != hashlib.sha256(CONTENT).digest()
+
+
+def test_a_full_disk_keeps_a_part_of_what_arrives(client: Client) -> None:
+    done, arrived, _ = copy(client, conditions(fault=Fault(5, "disk", "full")))
+    assert done.returncode != 0
+    assert "Failure" in done.stderr  # the protocol has no better word
+    assert arrived.read_bytes().startswith(CONTENT[:1000])
+    assert arrived.read_bytes() != CONTENT
+
+
+def test_an_unwritable_disk_takes_nothing(client: Client) -> None:
+    done, arrived, _ = copy(client, conditions(fault=Fault(5, "disk", "unwritable")))
+    assert done.returncode != 0
+    assert "Permission denied" in done.stderr
+    assert not arrived.exists()
+
+
+def test_the_next_copy_is_clean(client: Client) -> None:
+    copy(client, conditions(fault=Fault(0, "inbound", "reset")))
+    done, arrived, _ = copy(client, conditions())
+    assert eventually(lambda: arrived.read_bytes() == CONTENT)
+    assert done.returncode == 0

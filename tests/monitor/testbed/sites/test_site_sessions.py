@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.monitor.testbed.sites.conftest import Client, eventually
+
+DAEMON = "nohup env -i setsid sh -c 'echo $$ > {file}; exec sleep 600' </dev/null >/dev/null 2>&1 &"
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def pid_in(file: Path) -> int:
+    assert eventually(lambda: file.exists() and file.read_text().endswith("\n"))
+    return int(file.read_text())
+
+
+def test_a_command_runs_at_the_site_and_everything_comes_back(client: Client) -> None:
+    done = client.run("tacc", 'cat; echo "$SITE_NAME in $PWD" >&2; exit 7', stdin="to the site")
+    assert (done.returncode, done.stdout) == (7, "to the site")
+    assert done.stderr == f"tacc in {client.grid.directory}/sites/tacc/home\n"
+
+
+def test_much_output_on_both_streams_arrives_whole(client: Client) -> None:
+    done = client.run("anl", "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2")
+    assert (len(done.stdout), len(done.stderr)) == (3_000_000, 3_000_000)
+
+
+def test_a_program_need_not_read_its_input(client: Client) -> None:
+    assert client.run("anl", "exit 4", stdin="x" * 1_000_000).returncode == 4
+
+
+def test_a_program_that_a_signal_ends_is_told_as_such(client: Client) -> None:
+    done = client.run("anl", "kill -TERM $$", options=("-v",))
+    assert done.returncode == 255
+    assert "client_input_channel_req: channel 0 rtype exit-signal" in done.stderr
+
+
+def test_a_session_has_a_small_clean_environment_and_the_label_of_its_run(client: Client) -> None:
+    label = client.new_label()
+    lines = client.run("iu", "env", label=label).stdout.splitlines()
+    variables = dict(line.split("=", 1) for line in lines)
+    assert variables["LC_GRIDCAST_RUN"] == label
+    assert variables["HOME"] == f"{client.grid.directory}/sites/iu/home"
+    of_the_site = {"HOME", "LOGNAME", "PATH", "SHELL", "SITE_GRID", "SITE_NAME", "SITE_SESSION", "USER"}
+    of_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
+    assert set(variables) - of_the_shell == of_the_site | {"LC_GRIDCAST_RUN"}
+
+
+def test_nobody_gets_an_interactive_shell(client: Client) -> None:
+    argv = [*client.argv("purdue", "")[:-1]]
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 1
+    assert "purdue: this site runs commands and serves files, but has no interactive shell." in done.stderr
+
+
+def test_a_client_that_leaves_takes_everything_of_its_session_with_it(client: Client, tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    session = subprocess.Popen(client.argv("ncsa", f"{DAEMON.format(file=file)} sleep 600"))
+    pid = pid_in(file)
+    assert is_alive(pid)
+    session.kill()
+    session.wait()
+    assert eventually(lambda: not is_alive(pid))
+
+
+def test_a_client_that_signals_reaches_the_program(client: Client, tmp_path: Path) -> None:
+    """Of the OpenSSH clients only those with a terminal send signals, so the library's does it here."""
+    import asyncio
+
+    import asyncssh
+
+    async def interrupted() -> int | None:
+        connection = await asyncssh.connect("anl", config=str(client.grid.ssh_config), known_hosts=None)
+        try:
+            process = await connection.create_process(
+                "trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done"
+            )
+            await process.stdout.readline()
+            process.send_signal("INT")
+            return (await asyncio.wait_for(process.wait(), 20)).exit_status
+        finally:
+            connection.close()
+            await connection.wait_closed()
+
+    assert asyncio.run(interrupted()) == 9
+
+
+def test_a_program_left_behind_in_order_lives_on(client: Client, tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    done = client.run("ncsa", f"{DAEMON.format(file=file)} exit 0")
+    pid = pid_in(file)
+    assert done.returncode == 0
+    assert client.run("ncsa", "true").returncode == 0
+    assert is_alive(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_only_the_grids_user_is_let_in(client: Client, user: str) -> None:
+    done = client.run("anl", "true", options=("-l", user))
+    assert done.returncode == 255
+    assert "Permission denied (publickey,password)" in done.stderr
+
+
+def test_a_key_that_is_taken_from_the_list_opens_no_more(client: Client) -> None:
+    keys = client.grid.directory / "sites/purdue/authorized_keys"
+    before = keys.read_text()
+    keys.write_text("")
+    try:
+        assert "Permission denied" in client.run("purdue", "true").stderr
+    finally:
+        keys.write_text(before)
+    assert client.run("purdue", "true").returncode == 0
+
+
+def test_a_site_takes_its_password_and_no_other(client: Client, tmp_path: Path) -> None:
+    import json
+
+    def log_in(password: str) -> subprocess.CompletedProcess[str]:
+        answer = tmp_path / "answer"
+        answer.write_text(f"#!/bin/sh\necho '{password}'\n")
+        answer.chmod(0o755)
+        environment = {**os.environ, "SSH_ASKPASS": str(answer), "SSH_ASKPASS_REQUIRE": "force"}
+        options = ("-o", "PubkeyAuthentication=no", "-o", "NumberOfPasswordPrompts=1")
+        argv = ["ssh", "-F", str(client.grid.ssh_config), *options, "sdsc", "true"]
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+    right = json.loads((client.grid.directory / "state.json").read_text())["passwords"]["sdsc"]
+    assert log_in(right).returncode == 0
+    assert "Permission denied" in log_in("guessed").stderr
+
+
+def test_an_unknown_host_key_is_not_trusted(client: Client, tmp_path: Path) -> None:
+    options = ("-o", f"UserKnownHostsFile={tmp_path / 'empty'}", "-o", "StrictHostKeyChecking=yes")
+    done = client.run("anl", "true", options=options)
+    assert "Host key verification failed" in done.stderr

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import subprocess
+import time
+
+import pytest
+
+from monitor.testbed.weather.conditions import Conditions, Fault
+from tests.monitor.testbed.sites.conftest import Client, conditions, eventually
+
+Answer = tuple[subprocess.CompletedProcess[str], float]
+
+SLACK_SECONDS = 0.8
+
+
+def timed(client: Client, site: str, command: str, weather: Conditions | str | None) -> Answer:
+    """Run *command* in a run that meets *weather*, or in the run that is named."""
+    label = weather if isinstance(weather, str) else client.new_label(weather)
+    began = time.monotonic()
+    done = client.run(site, command, label=label)
+    return done, time.monotonic() - began
+
+
+def test_the_first_login_of_a_run_is_slow_and_the_others_are_not(client: Client) -> None:
+    label = client.new_label(conditions(seconds={"login": 1.0}))
+    _, first = timed(client, "anl", "true", label)
+    _, second = timed(client, "anl", "true", label)
+    assert 1.0 <= first < 1.0 + SLACK_SECONDS
+    assert second < SLACK_SECONDS
+
+
+def test_without_a_label_every_connection_is_a_login(client: Client) -> None:
+    client.weather.now = conditions(seconds={"login": 0.6})
+    for _ in range(2):
+        _, seconds = timed(client, "anl", "true", None)
+        assert 0.6 <= seconds < 0.6 + SLACK_SECONDS
+
+
+def test_a_client_that_gives_up_during_a_slow_login_starts_nothing(client: Client) -> None:
+    label = client.new_label(conditions(seconds={"login": 5.0}))
+    witness = client.scratch("anl") / "started"
+    session = subprocess.Popen(client.argv("anl", f"touch {witness}", label=label))
+    time_out = time.monotonic() + 0.5
+    while time.monotonic() < time_out:
+        assert session.poll() is None
+    session.kill()
+    session.wait()
+    began = time.monotonic()
+    assert client.run("anl", "true", label=label).returncode == 0
+    assert time.monotonic() - began < SLACK_SECONDS
+    assert not witness.exists()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "command"),
+    [
+        ("disk", "dd if=/dev/zero of=/dev/null count=1 status=none"),
+        ("compile", "echo 'int main(void){return 0;}' > t.c && cc -o t t.c && ./t"),
+        ("unlink", "mkdir -p gone && rm -rf gone && test ! -e gone"),
+        ("queue", "batch-start true"),
+        ("compute", "batch-start true"),
+    ],
+)
+def test_a_program_takes_as_long_as_was_drawn(client: Client, mechanism: str, command: str) -> None:
+    done, seconds = timed(client, "anl", command, conditions(seconds={mechanism: 0.8}))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 0.8 <= seconds < 0.8 + SLACK_SECONDS
+
+
+def test_real_work_that_takes_longer_is_not_cut_short(client: Client) -> None:
+    weather = conditions(seconds={"compute": 0.1})
+    done, seconds = timed(client, "anl", "batch-start sh -c 'sleep 0.6; exit 5'", weather)
+    assert done.returncode == 5
+    assert seconds >= 0.6
+
+
+def test_removing_what_is_not_there_is_never_slow(client: Client) -> None:
+    _, seconds = timed(client, "anl", "rm -f nothing", conditions(seconds={"unlink": 5.0}))
+    assert seconds < SLACK_SECONDS
+
+
+def test_programs_of_sites_without_weather_are_the_real_ones(client: Client) -> None:
+    done = client.run("anl", "dd if=/dev/zero bs=1 count=3 status=none | od -An -tu1; rm nothing")
+    assert done.stdout.split() == ["0", "0", "0"]
+    assert "No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "command", "status", "said"),
+    [
+        (
+            Fault(5, "disk", "full"),
+            "dd if=/dev/zero of=part count=9",
+            1,
+            "dd: error writing 'part': No space left on device\n",
+        ),
+        (
+            Fault(5, "disk", "unwritable"),
+            "dd if=/dev/zero of=x count=9",
+            1,
+            "dd: failed to open 'x': Permission denied\n",
+        ),
+        (
+            Fault(5, "unlink", "busy"),
+            "mkdir -p d; rm -rf d",
+            1,
+            "rm: cannot remove 'd': Device or resource busy",
+        ),
+        (Fault(5, "compile", "missing"), "cc --version", 127, "/bin/sh: 1: cc: not found\n"),
+        (
+            Fault(5, "compile", "crash"),
+            "cc x.c",
+            4,
+            "cc: internal compiler error: Segmentation fault signal terminated",
+        ),
+        (Fault(5, "queue", "rejected"), "batch-start true", 1, "error: Batch job submission failed"),
+        (Fault(5, "compute", "exit"), "batch-start true", 3, "batch-start: error: job step aborted"),
+    ],
+)
+def test_a_broken_site_says_what_the_real_tools_say(
+    client: Client, fault: Fault, command: str, status: int, said: str
+) -> None:
+    done, _ = timed(client, "ncsa", command, conditions(fault=fault))
+    assert done.returncode == status
+    assert said in done.stderr
+
+
+def test_a_full_disk_leaves_a_part_of_the_file(client: Client) -> None:
+    weather = conditions(fault=Fault(5, "disk", "full"))
+    done, _ = timed(client, "ncsa", "dd if=/dev/zero of=part bs=1M count=1; wc -c < part", weather)
+    assert 0 < int(done.stdout) < 1 << 20
+
+
+def test_a_directory_that_is_busy_is_emptied_and_stays(client: Client) -> None:
+    weather = conditions(fault=Fault(5, "unlink", "busy"))
+    done, _ = timed(client, "ncsa", "mkdir -p d; touch d/f; rm -rf d; ls -a d | wc -l", weather)
+    assert done.stdout.strip() == "2"
+
+
+def test_a_missing_compiler_fails_the_check_for_tools_too_and_nothing_else_is_missing(client: Client) -> None:
+    weather = conditions(fault=Fault(5, "compile", "missing"))
+    done, _ = timed(
+        client, "ncsa", "for t in cc dd sha256sum env; do command -v $t >&2 || echo $t; done", weather
+    )
+    assert done.stdout.split() == ["cc"]
+
+
+def test_a_job_that_is_killed_ends_by_the_signal(client: Client) -> None:
+    weather = conditions(seconds={"compute": 0.2}, fault=Fault(5, "compute", "killed"))
+    done, _ = timed(client, "ncsa", "sh -c 'batch-start sleep 60'; echo $?", weather)
+    assert done.stdout.strip() == "137"
+
+
+def test_a_stuck_job_never_starts_and_ends_with_its_session(client: Client) -> None:
+    label = client.new_label(conditions(fault=Fault(5, "queue", "stuck")))
+    witness = client.scratch("ncsa") / "breath"
+    waiting = subprocess.Popen(client.argv("ncsa", f"exec batch-start touch {witness}", label=label))
+    stuck = "pgrep -f 'sleep 2147483647' | wc -l"
+    assert eventually(lambda: client.run("ncsa", stuck).stdout.strip() != "0")
+    waiting.kill()
+    waiting.wait()
+    assert not witness.exists()
+
+
+def test_a_refusing_site_is_back_when_the_weather_is_over(client: Client) -> None:
+    client.weather.now = conditions(fault=Fault(2, "login", "refused"))
+    assert eventually(lambda: "Connection refused" in client.run("ornl", "true").stderr)
+    assert client.run("anl", "true").returncode == 0
+    client.weather.now = None
+    assert eventually(lambda: client.run("ornl", "true").returncode == 0)
+
+
+def test_a_hanging_site_accepts_and_says_nothing(client: Client) -> None:
+    client.weather.now = conditions(fault=Fault(2, "login", "hang"))
+    done = client.run("ornl", "true", options=("-o", "ConnectTimeout=1"))
+    assert "Connection timed out during banner exchange" in done.stderr
+
+
+def test_a_denying_site_takes_no_key(client: Client) -> None:
+    client.weather.now = conditions(fault=Fault(2, "login", "denied"))
+    assert "Permission denied (publickey,password)" in client.run("ornl", "true").stderr
+
+
+def test_a_fault_put_there_by_hand_hits_the_running_grid(client: Client) -> None:
+    fault = client.grid.directory / "fault.json"
+    fault.write_text('{"site": "iu", "mechanism": "disk", "kind": "full"}')
+    try:
+        done = client.run("iu", "dd if=/dev/zero of=part count=9")
+    finally:
+        fault.unlink()
+    assert "No space left on device" in done.stderr
+    assert client.run("iu", "dd if=/dev/zero of=part count=9 status=none").returncode == 0

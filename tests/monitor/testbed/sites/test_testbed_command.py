@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from monitor.testbed.sites import GridDescription, load_description, running_sites
+from monitor.testbed.sites.processes import marked
+from tests.monitor.testbed.sites.conftest import eventually
+
+ROOT = Path(__file__).parents[4]
+
+
+@contextmanager
+def command(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], GridDescription]]:
+    """``testbed up`` in a process of its own, with the grid that it announces."""
+    argv = [
+        sys.executable,
+        "-W",
+        "error",
+        "manage.py",
+        "testbed",
+        "up",
+        "--directory",
+        str(directory),
+        *arguments,
+    ]
+    with subprocess.Popen(
+        argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert eventually(
+                lambda: load_description(directory) is not None or process.poll() is not None, 30
+            )
+            grid = load_description(directory)
+            assert grid is not None, process.communicate()[1]
+            yield process, grid
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_serves_until_it_is_told_to_stop_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+    mark = f"SITE_GRID={tmp_path.resolve()}"
+    with command(tmp_path, "--weather", "calm", "--seed", "3") as (process, grid):
+        assert (len(grid.sites), grid.profile, grid.seed, grid.pid) == (7, "calm", 3, process.pid)
+        argv = ["ssh", "-F", str(grid.ssh_config), "ncsa", "setsid sleep 600 & sleep 600"]
+        with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as session:
+            assert eventually(lambda: len(marked(mark)) >= 3)
+            process.send_signal(number)
+            assert session.wait(timeout=20) == 255
+        stdout, stderr = process.communicate(timeout=20)
+        assert (process.returncode, stderr) == (0, "")
+    assert "7 sites are up: anl, iu, ornl, tacc, purdue, ncsa, sdsc" in stdout
+    assert marked(mark) == set()
+    assert load_description(tmp_path) is None
+
+
+def test_a_site_is_broken_and_mended_by_hand(tmp_path: Path) -> None:
+    with running_sites(tmp_path, 2) as grid:
+        argv = ["ssh", "-F", str(grid.ssh_config), "iu", "dd if=/dev/zero of=x count=1 status=none"]
+        call_command("testbed", "break", "iu", "disk", "full", directory=tmp_path)
+        broken = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        call_command("testbed", "mend", directory=tmp_path)
+        mended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert "No space left on device" in broken.stderr
+    assert mended.returncode == 0
+
+
+def test_what_cannot_be_broken_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="no sites are up"):
+        call_command("testbed", "break", "iu", "disk", "full", directory=tmp_path)
+    with running_sites(tmp_path, 2):
+        with pytest.raises(CommandError, match="unknown site 'ncsa'; known are anl, iu"):
+            call_command("testbed", "break", "ncsa", "disk", "full", directory=tmp_path)
+        with pytest.raises(CommandError, match="are up already"):
+            call_command("testbed", "up", sites=2, directory=tmp_path)
+
+
+def test_without_an_ssh_client_the_grid_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from monitor.testbed.sites import programs
+    from monitor.testbed.sites.errors import MissingProgram
+
+    monkeypatch.setattr(programs, "SYSTEM_PATH", os.fspath(tmp_path))
+    with pytest.raises(MissingProgram, match="'ssh'"), running_sites(tmp_path / "grid", 1):
+        pass
