@@ -63,8 +63,11 @@ def _stop_supervisor(run: Path) -> None:
 def main() -> int:
     from monitor import env  # noqa: PLC0415 - not needed where ``clean`` is called with a directory
 
+    var = env.var_directory()
+    if var == env.ROOT / "var" and var.exists():
+        (var / places.MARK).touch()  # ours by its place, whatever was first to write there
     try:
-        clean(env.var_directory())
+        clean(var)
     except EmbeddedError as error:
         sys.stderr.write(f"{error}\n")
         return 1

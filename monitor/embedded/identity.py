@@ -74,6 +74,6 @@ def _check_that_we_have_a_name() -> None:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         raise PreparationFailed(
-            f"the user id {os.geteuid()} has no name here (no line in /etc/passwd), and PostgreSQL's initdb wants "
-            "one. Run as a user with a name, or set DATABASE_URL to a server that exists"
+            f"the user id {os.geteuid()} has no name here (no line in /etc/passwd), and initdb wants one. "
+            "Run as a user with a name, or set DATABASE_URL to a server that exists"
         ) from None

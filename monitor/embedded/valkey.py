@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import redis
-
 from monitor.testbed.supervisor import Service
 
 from . import places
@@ -69,6 +67,8 @@ class Valkey:
 
     def ready(self) -> bool:
         """Whether it answers; while it loads its data it does not."""
+        import redis  # noqa: PLC0415 - slow to import, and most who import this only want ``url``
+
         client = redis.Redis(unix_socket_path=str(_socket(self.var)), socket_timeout=2.0)
         try:
             return bool(client.ping())

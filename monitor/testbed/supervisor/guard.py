@@ -15,7 +15,6 @@ the guard itself be killed, the kernel kills the service (PDEATHSIG) and the sup
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -211,7 +210,9 @@ def _say(lifeline: socket.socket, text: str) -> None:
 
 def _prctl(option: int, value: int) -> None:
     """Linux only; elsewhere the process group is all there is."""
-    if sys.platform == "linux":
+    with contextlib.suppress(ImportError, AttributeError):
+        import ctypes  # noqa: PLC0415 - some Pythons are built without
+
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 

@@ -52,6 +52,14 @@ def test_a_directory_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
     assert (somebodys / "thesis.tex").exists()
 
 
+def test_a_home_named_as_the_directory_of_state_by_mistake_survives_cleaning(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    places.made(tmp_path)
+    with pytest.raises(NotOurs):
+        clean(tmp_path)
+    assert (tmp_path / "thesis.tex").exists()
+
+
 def test_cleaning_where_there_is_nothing_is_fine(tmp_path: Path) -> None:
     clean(tmp_path / "var")
 
