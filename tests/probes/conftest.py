@@ -31,7 +31,8 @@ class Weather:
     def at(self, label: str | None, now: datetime) -> Conditions | None:
         if self.fault is None:
             return None
-        return Conditions(index=0, seconds={}, slowest_site={}, others_fraction=1.0, fault=self.fault)
+        seconds = {"compute": 0.5}  # long enough for a job to begin before it is killed
+        return Conditions(index=0, seconds=seconds, slowest_site={}, others_fraction=1.0, fault=self.fault)
 
 
 @dataclass
