@@ -1,6 +1,6 @@
-"""Runs one program and lets nothing of it survive. Runs alone: the reporter passes this text to Python.
+"""Runs one program and lets nothing of it survive. Runs alone: the reporter sends this text over CONTROL.
 
-    python -I -S -c TEXT CONTROL STATUS PARENT GRACE program [argument ...]
+    python -I -S -c "exec(TEXT)" CONTROL STATUS PARENT GRACE program [argument ...]
 
 CONTROL and STATUS are numbers of inherited pipe ends, PARENT is the reporter's process id, GRACE the seconds
 between SIGTERM and SIGKILL. Everything that the program starts is stopped when it ends, when a byte or the

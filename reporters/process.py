@@ -15,6 +15,7 @@ Errors::
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import selectors
 import subprocess
@@ -237,9 +238,13 @@ def _spawn(
     """Start a guardian for *argv*; it, the end to tell it to stop, the end to read its status from."""
     told, control = os.pipe()
     status_end, status = os.pipe()
+    text = _guardian_text()
+    read_text = f"import os, sys; exec(os.read({told}, {len(text)}))"
+    numbers = (str(told), str(status), str(os.getpid()), str(GRACE_SECONDS))
     try:
+        os.write(control, text)  # less than any pipe holds
         guardian = subprocess.Popen(
-            _guardian_argv(told, status, argv),
+            [sys.executable, "-I", "-S", "-c", read_text, *numbers, *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -268,8 +273,7 @@ def _pipes(guardian: subprocess.Popen[bytes]) -> tuple[IO[bytes], tuple[IO[bytes
     return guardian.stdin, (guardian.stdout, guardian.stderr)
 
 
-def _guardian_argv(told: int, status: int, argv: Sequence[str]) -> list[str]:
+@functools.lru_cache(maxsize=1)
+def _guardian_text() -> bytes:
     # Its text, not its path: this file may lie inside a zip archive.
-    text = resources.files("reporters").joinpath("guardian.py").read_text(encoding="utf-8")
-    numbers = (str(told), str(status), str(os.getpid()), str(GRACE_SECONDS))
-    return [sys.executable, "-I", "-S", "-c", text, *numbers, *argv]
+    return resources.files("reporters").joinpath("guardian.py").read_bytes()

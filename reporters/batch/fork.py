@@ -151,7 +151,8 @@ class Job(BatchJob):
         if events.status in (124, 137) and seconds >= self._wall_seconds:
             raise self._failed(f"exceeded its wall limit of {self._wall_seconds:g} s", events)
         if events.status:
-            raise self._failed(f"failed ({ended_as(events.status)})", events)
+            killed = events.status > 128
+            raise self._failed(f"{'was' if killed else 'failed with'} {ended_as(events.status)}", events)
         return seconds
 
     def cancel(self) -> None:

@@ -43,7 +43,7 @@ class Transfer(CopyingProgram):
         host = f"[{self._host}]" if ":" in self._host else self._host
         address = f"{self._user}@{host}" if self._user else host
         port = ["-P", str(self._port)] if self._port else []
-        return ["scp", "-B", "-q", *port, *options, "--", source_path, f"{address}:{target_path}"]
+        return ["scp", "-B", *port, *options, "--", source_path, f"{address}:{target_path}"]
 
 
 def _address(target: End) -> tuple[str, int | None, str]:
