@@ -36,11 +36,13 @@ def clean(var: Path) -> None:
         raise NotOurs(
             f"{var} was not made by us (it has no {places.MARK}); remove it by hand if that is meant"
         )
+    _remove(var)
+
+
+def _remove(var: Path) -> None:
     _stop_supervisor(var / "run")
-    shutil.rmtree(places.socket_directory(var), ignore_errors=True)
-    link = var / "postgres"
-    if link.is_symlink() and link.resolve().is_relative_to(places.RELOCATED):
-        shutil.rmtree(link.resolve().parent, ignore_errors=True)
+    for sockets in places.socket_directories(var):
+        shutil.rmtree(sockets, ignore_errors=True)
     shutil.rmtree(places.relocated(var), ignore_errors=True)
     with contextlib.suppress(OSError):
         places.RELOCATED.rmdir()  # the last one turns off the light
@@ -64,12 +66,11 @@ def main() -> int:
     from monitor import env  # noqa: PLC0415 - not needed where ``clean`` is called with a directory
 
     var = env.var_directory()
-    if var == env.ROOT / "var" and var.exists():
-        (var / places.MARK).touch()  # ours by its place, whatever was first to write there
+    remove = _remove if var == env.ROOT / "var" else clean  # that one is ours by its place
     try:
-        clean(var)
-    except EmbeddedError as error:
-        sys.stderr.write(f"{error}\n")
+        remove(var)
+    except (EmbeddedError, OSError) as error:
+        sys.stderr.write(f"cannot clean {var}: {error}\n")
         return 1
     return 0
 

@@ -21,12 +21,17 @@ ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 def location(var: Path, identity: Identity | None) -> Path:
     """Where the data of *var* are or will be: in it, unless *identity* cannot get there.
 
+    A link that somebody put there is followed, but not to what was relocated for another *var*: in the copy of a
+    checkout the link still leads to the original's data.
+
     Raises:
         PreparationFailed: they are in it, and cannot be reached.
     """
     link = var / "postgres"
-    if link.is_symlink() and link.resolve().parent.is_dir():
-        return link.resolve()
+    relocated = places.relocated(var) / link.name
+    target = link.resolve()
+    if link.is_symlink() and (target == relocated or not target.is_relative_to(places.RELOCATED)):
+        return target
     if identity is None or identity.can("-x", var):
         return var.resolve() / link.name
     if link.is_dir() and not link.is_symlink():
@@ -34,7 +39,7 @@ def location(var: Path, identity: Identity | None) -> Path:
             f"PostgreSQL runs as the user {identity.uid} here and cannot reach its data in {link}. "
             "Let others pass through the directories above it (chmod o+x), or move GRIDCAST_VAR"
         )
-    return places.relocated(var) / link.name
+    return relocated
 
 
 class Cluster:
@@ -55,11 +60,12 @@ class Cluster:
         Raises:
             PreparationFailed: it cannot be made, or was made by another major version.
         """
+        link = self._var / "postgres"
+        if link.is_symlink() and link.resolve() != self._data:
+            link.unlink()
         if not (self._data / "PG_VERSION").exists():
             self._make_anew(sync=sync)
-        link = self._var / "postgres"
-        if link.resolve() != self._data:
-            link.unlink(missing_ok=True)
+        if not link.exists():
             link.symlink_to(self._data)
         self._check_version()
 

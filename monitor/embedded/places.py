@@ -36,6 +36,11 @@ def socket_directory(var: Path) -> Path:
     return SOCKETS / f"gridcast-{os.geteuid()}-{_hash(var)}"
 
 
+def socket_directories(var: Path) -> list[Path]:
+    """Those of every user who has run the servers of *var*."""
+    return list(SOCKETS.glob(f"gridcast-*-{_hash(var)}"))
+
+
 def sockets_made(var: Path) -> Path:
     """``socket_directory``, made where it was not there.
 

@@ -127,6 +127,19 @@ def test_where_others_cannot_pass_root_keeps_the_data_elsewhere_and_clean_remove
 
 
 @only_root
+def test_the_copy_of_a_checkout_does_not_share_the_data_of_the_original(tmp_path: Path, var: Path) -> None:
+    tmp_path.chmod(0o700)
+    PostgreSQL(var, durable=False).prepare()
+    original = (var / "postgres").resolve()
+    copy = tmp_path / "copy"
+    shutil.copytree(var, copy, symlinks=True)
+    PostgreSQL(copy, durable=False).prepare()
+    assert (copy / "postgres").resolve() != original
+    clean(copy)
+    assert original.is_dir()
+
+
+@only_root
 def test_programs_that_others_cannot_reach_are_copied_for_them(tmp_path: Path, var: Path) -> None:
     installed = postgres_programs()
     if installed.package is None:

@@ -1,0 +1,55 @@
+# The entrance. `make` alone lists what there is.
+
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+# Forecasts are many small computations in many processes: more threads each only get in each other's way.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+export PYTHON
+
+.PHONY: help demo test check bench clean distclean lock system-packages
+
+help: ## list what there is to do
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
+
+demo: .venv/.runtime ## watch seven real sites on this machine (ARGS="--help" for more)
+	@.ci/system-packages demo
+	$(PY) manage.py demo $(ARGS)
+
+test: check ## check, and run every test
+	@.ci/system-packages test
+	$(PY) -m pytest -n 2 --dist loadscope
+
+check: .venv/.development ## format, lint, types, layers, migrations: in seconds
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+
+bench: .venv/.development ## measure; writes var/bench.json
+	$(PY) -m tests.bench
+
+clean: ## stop what runs and remove all state (var)
+	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean
+
+distclean: clean ## remove .venv and the tools' caches as well
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+system-packages: ## install the programs that are not Python's, where that is allowed
+	.ci/system-packages test
+
+LOCK := uv pip compile pyproject.toml --extra embedded --extra testbed --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --universal --python-version 3.11 --no-header --quiet
+
+lock: ## write requirements*.txt for what pyproject.toml says (needs uv; ARGS=--upgrade for newer versions)
+	$(LOCK) $(ARGS) -o requirements.txt
+	$(LOCK) $(ARGS) --group dev -c requirements.txt -o requirements-dev.txt
+
+.venv/.runtime: requirements.txt
+	@.ci/venv requirements.txt
+	@touch $@
+
+.venv/.development: requirements-dev.txt requirements.txt
+	@.ci/venv requirements-dev.txt
+	@touch .venv/.runtime $@
