@@ -18,6 +18,7 @@ ALLOWED_HOSTS = env.hosts()
 INSTALLED_APPS = [
     "monitor.apps.MonitorConfig",
     "django_htmx",
+    "ninja",  # serves the API's documentation from here instead of a CDN
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -29,6 +30,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "monitor.pages.security.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "monitor.pages.outage.OutageMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -104,7 +106,11 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a run goes
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 24 * 3600, "socket_timeout": 5}
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "monitor.tasks.tick", "schedule": 2.0, "options": {"expires": 10}},
-    "pulse": {"task": "monitor.tasks.pulse", "schedule": 5.0, "options": {"expires": 5, "queue": "reporter.home"}},
+    "pulse": {
+        "task": "monitor.tasks.pulse",
+        "schedule": 5.0,
+        "options": {"expires": 5, "queue": "reporter.home"},
+    },
 }
 
 # How long a claimed run may be silent before it is taken for dead, and how often it breathes.

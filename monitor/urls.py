@@ -16,6 +16,7 @@ urlpatterns = [
     path("series/<slug:name>/samples.csv", series.samples_csv, name="samples-csv"),
     path("runs/<uuid:pk>/", run.page, name="run"),
     path("runs/<uuid:pk>/report.json", run.raw_report, name="raw-report"),
+    path("banner/", health.news, name="banner"),
     path("login/", auth.LoginView.as_view(template_name="pages/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
@@ -23,3 +24,5 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("api/v1/", api.urls),
 ]
+
+handler500 = "monitor.pages.outage.server_error"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError
 
 from monitor.celery import app
 from monitor.models import Component, Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from monitor.testbed.supervisor.status import ServiceStatus, read_status
 
 SILENT_AFTER = timedelta(seconds=20)
 PARTS = {
@@ -32,6 +29,11 @@ class Problem:
     text: str
 
 
+DEPOT_AWAY = Problem(
+    "depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools."
+)
+
+
 def seen(name: str, now: datetime) -> None:
     """Note a sign of life of a part."""
     Component.objects.update_or_create(name=name, defaults={"seen_at": now})
@@ -42,10 +44,27 @@ def problems(now: datetime) -> list[Problem]:
     try:
         silent = _silent_parts(now)
     except DatabaseError:
-        return [
-            Problem("depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools.")
-        ]
-    return [*silent, *_restarting(settings.VAR_DIR / "run" / "supervisor.json")]
+        return [DEPOT_AWAY]
+    return [*silent, *_restarting(supervised())]
+
+
+def supervised() -> Mapping[str, ServiceStatus]:
+    """What the supervisor says of its services; nothing where there is none, or it cannot be read."""
+    try:
+        status = read_status(settings.VAR_DIR / "run" / "supervisor.json")
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return status.services if status else {}
+
+
+def depot_problem() -> Problem | None:
+    """Ask the depot."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return DEPOT_AWAY
+    return None
 
 
 def broker_problem() -> Problem | None:
@@ -69,14 +88,10 @@ def _silent_parts(now: datetime) -> list[Problem]:
     ]
 
 
-def _restarting(status_file: Path) -> list[Problem]:
+def _restarting(services: Mapping[str, ServiceStatus]) -> list[Problem]:
     """What the supervisor is restarting, where one is in charge."""
-    try:
-        services = json.loads(status_file.read_text(encoding="utf-8"))["services"]
-    except (OSError, ValueError, KeyError):
-        return []
     return [
-        Problem(name, f"{name} is being restarted (attempt {state['restarts']}).")
-        for name, state in services.items()
-        if state["state"] == "restarting"
+        Problem(name, f"{name} is being restarted (attempt {status.restarts}).")
+        for name, status in services.items()
+        if status.state == "restarting"
     ]

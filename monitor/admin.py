@@ -1,0 +1,137 @@
+"""The depot's nouns for administrators: what is set up can be edited, what was measured only read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+
+from monitor.models import (
+    ApiToken,
+    Binding,
+    Component,
+    Forecast,
+    Metric,
+    Reporter,
+    Resource,
+    Run,
+    Series,
+    Site,
+    Suite,
+)
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    ReadOnlyBase = admin.ModelAdmin[Any]
+    InlineResource = admin.StackedInline[Resource, Site]
+    InlineBinding = admin.TabularInline[Binding, Series]
+else:
+    ReadOnlyBase = admin.ModelAdmin
+    InlineResource = admin.StackedInline
+    InlineBinding = admin.TabularInline
+
+admin.site.site_header = "gridcast"
+admin.site.site_title = "gridcast"
+admin.site.index_title = "Set-up"
+
+
+class ReadOnly(ReadOnlyBase):
+    """The ledger is written by services alone: a run that somebody edited would be a lie."""
+
+    show_full_result_count = False  # counting millions takes longer than reading a page of them
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _object: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, _request: HttpRequest, _object: Any = None) -> bool:
+        return False
+
+
+class ResourceInline(InlineResource):
+    model = Resource
+    extra = 0
+
+
+class BindingInline(InlineBinding):
+    model = Binding
+    extra = 1
+    autocomplete_fields = ("resource",)
+
+
+@admin.register(Site)
+class SiteAdmin(ReadOnlyBase):
+    list_display = ("name", "title")
+    search_fields = ("name", "title")
+    inlines = (ResourceInline,)
+
+
+@admin.register(Resource)
+class ResourceAdmin(ReadOnlyBase):
+    list_display = ("name", "site", "scratch")
+    list_select_related = ("site",)
+    list_filter = ("site",)
+    search_fields = ("name", "site__name")
+
+
+@admin.register(Reporter)
+class ReporterAdmin(ReadOnlyBase):
+    list_display = ("name", "capacity")
+
+
+@admin.register(Suite)
+class SuiteAdmin(ReadOnlyBase):
+    list_display = ("name", "title")
+    filter_horizontal = ("viewers",)
+
+
+@admin.register(Series)
+class SeriesAdmin(ReadOnlyBase):
+    list_display = ("name", "suite", "probe", "schedule", "reporter", "enabled")
+    list_select_related = ("suite", "reporter")
+    list_filter = ("enabled", "probe", "suite")
+    search_fields = ("name",)
+    inlines = (BindingInline,)
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    list_display = ("series", "slot", "state", "stage", "failed_resource", "trigger")
+    list_select_related = ("series",)
+    list_filter = ("state", "series")
+
+
+@admin.register(Metric)
+class MetricAdmin(ReadOnly):
+    list_display = ("series", "name", "unit")
+    list_select_related = ("series",)
+    list_filter = ("series",)
+    search_fields = ("name",)
+
+
+@admin.register(Forecast)
+class ForecastAdmin(ReadOnly):
+    list_display = ("metric", "issued_at", "method", "mean", "lower", "upper", "truth")
+    list_select_related = ("metric__series",)
+    list_filter = ("method",)
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnlyBase):
+    """Tokens can be looked at and taken away; their text is shown once, where they are issued."""
+
+    list_display = ("name", "prefix", "user", "scopes", "expires_at")
+    list_select_related = ("user",)
+    readonly_fields = ("user", "prefix", "scopes", "created_at")
+    exclude = ("sha256",)
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        return False
+
+
+@admin.register(Component)
+class ComponentAdmin(ReadOnly):
+    list_display = ("name", "seen_at")

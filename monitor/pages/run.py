@@ -1,0 +1,113 @@
+"""One run: every stage, metric and line of its report, and the outcome in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+
+from monitor.models import RawReport, Run
+from monitor.models.run import State
+from monitor.pages.access import members_only, wants_part
+from monitor.services.blame import words
+from monitor.services.history import of_run
+from monitor.services.stages import drawn
+
+if TYPE_CHECKING:
+    import uuid
+    from datetime import datetime
+
+    from reporters.report import Report
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One stage in the waterfall; *left* and *width* in percent of the run's time."""
+
+    name: str
+    category: str
+    shade: int
+    started_after_seconds: float
+    seconds: float
+    left: float
+    width: float
+
+
+@members_only
+def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The page, or its content alone while the run is under way."""
+    run = _visible(request, pk)
+    now = timezone.now()
+    raw = RawReport.objects.filter(run=run).first()
+    context: dict[str, Any] = {
+        "run": run,
+        "now": now,
+        "headline": headline(run, now),
+        "previous": _neighbour(run, "-slot", slot__lt=run.slot),
+        "next": _neighbour(run, "slot", slot__gt=run.slot),
+    }
+    if raw is not None:
+        report = raw.parsed()
+        context |= {"report": report, "bars": waterfall(report), "metrics": of_run(run), "raw": _pretty(raw)}
+        context["received_at"] = raw.received_at
+    return render(request, "parts/run.html" if wants_part(request) else "pages/run.html", context)
+
+
+@members_only
+def raw_report(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The report, byte for byte as it came."""
+    raw = RawReport.objects.filter(run=_visible(request, pk)).first()
+    if raw is None:
+        raise Http404("this run has no report")
+    return HttpResponse(raw.body, content_type="application/json")
+
+
+def headline(run: Run, now: datetime) -> str:
+    """What became of *run*, as a sentence's beginning; the reason follows it."""
+    if run.state == State.EXPECTED:
+        return "Waits for its reporter" if run.slot <= now else "Is not due yet"
+    if run.state == State.CLAIMED:
+        return "Was handed to its reporter"
+    if run.state == State.RUNNING:
+        return f"Running: {run.stage}" if run.stage else "Running"
+    place = f" in {run.stage}" if run.stage else ""
+    resource = f" at {run.failed_resource}" if run.failed_resource else ""
+    return f"{words(run.state).capitalize()}{place}{resource}"
+
+
+def waterfall(report: Report) -> list[Bar]:
+    """The stages of *report* over its time."""
+    ends = [stage.started_after_seconds + stage.seconds for stage in report.stages]
+    whole = max([report.seconds, *ends, 1e-9])
+    shades = drawn((stage.name, stage.category) for stage in report.stages)
+    return [
+        Bar(
+            name=stage.name,
+            category=stage.category,
+            shade=shade.shade,
+            started_after_seconds=stage.started_after_seconds,
+            seconds=stage.seconds,
+            left=100 * stage.started_after_seconds / whole,
+            width=100 * stage.seconds / whole,
+        )
+        for stage, shade in zip(report.stages, shades, strict=True)
+    ]
+
+
+def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:
+    visible = Run.objects.visible_to(request.user).select_related("series__reporter")
+    return get_object_or_404(visible, pk=pk)
+
+
+def _neighbour(run: Run, order: str, **where: Any) -> Run | None:
+    """The run of the same series before or after this one; slots that have not come yet are none."""
+    others = Run.objects.filter(series=run.series_id, **where).exclude(state=State.EXPECTED)
+    return others.order_by(order).first()
+
+
+def _pretty(raw: RawReport) -> str:
+    return json.dumps(json.loads(raw.body), indent=2, ensure_ascii=False)

@@ -1,0 +1,141 @@
+"""One series: its forecast, its history, its latest runs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+import probes
+from monitor.models import Series
+from monitor.models.run import State
+from monitor.pages.access import members_only, wants_part
+from monitor.services import run_now as asking
+from monitor.services.chart import chart
+from monitor.services.export import csv_lines
+from monitor.services.outlook import outlook
+from monitor.services.stretch import STRETCHES, named
+from probes.base import ProbeError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+LATEST_RUNS = 20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One parameter as the probe understands it."""
+
+    name: str
+    value: Any
+    unit: str
+    is_default: bool
+    description: str
+
+
+@members_only
+def page(request: HttpRequest, name: str) -> HttpResponse:
+    """The page, or its live part alone."""
+    series = _visible(request, name)
+    now = timezone.now()
+    stretch = named(request.GET.get("range", ""))
+    news = _news(series, now)
+    if wants_part(request) and request.GET.get("seen") == news["digest"]:
+        return HttpResponse(status=204)
+    context = {
+        **news,
+        "series": series,
+        "now": now,
+        "stretch": stretch,
+        "stretches": STRETCHES,
+        "history": chart(series, stretch, now),
+    }
+    if wants_part(request):
+        return render(request, "parts/series.html", context)
+    return render(request, "pages/series.html", {**context, **_set_up(series)})
+
+
+@members_only
+@require_POST
+@permission_required("monitor.run_series", raise_exception=True)
+def run_now(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask for a run; show it."""
+    series = _visible(request, name)
+    run = asking.run_now(series, who=request.user.get_username())
+    messages.success(
+        request, f"A run of {series.name} was asked for. It starts with the next tick, in seconds."
+    )
+    return redirect("run", pk=run.pk)
+
+
+@members_only
+def samples_csv(request: HttpRequest, name: str) -> StreamingHttpResponse:
+    """The values behind the charts."""
+    series = _visible(request, name)
+    stretch = named(request.GET.get("range", ""))
+    lines = csv_lines(series, stretch, timezone.now())
+    file = f"{series.name}-{stretch.key}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _visible(request: HttpRequest, name: str) -> Series:
+    visible = Series.objects.visible_to(request.user).select_related("suite", "reporter")
+    return get_object_or_404(visible, name=name)
+
+
+def _news(series: Series, now: datetime) -> dict[str, Any]:
+    """What changes from run to run, and a digest that changes with it."""
+    latest = list(series.runs.ended().order_by("-slot")[:LATEST_RUNS])
+    underway = list(series.runs.in_flight().order_by("slot"))
+    next_run = series.runs.filter(state=State.EXPECTED).order_by("slot").first()
+    said = outlook(series)
+    seen = (
+        [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
+        next_run and (next_run.pk, next_run.slot <= now),
+        said.forecast and said.forecast.pk,
+        said.record,
+    )
+    digest = hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest()
+    return {"latest": latest, "underway": underway, "next_run": next_run, "outlook": said, "digest": digest}
+
+
+def _set_up(series: Series) -> dict[str, Any]:
+    """What is run, where: with the probe's own words where the probe is still there."""
+    bindings: dict[str, list[Any]] = {}
+    for binding in series.bindings.select_related("resource__site").order_by("role", "position"):
+        bindings.setdefault(binding.role, []).append(binding.resource)
+    try:
+        probe = probes.load(series.probe)
+    except ProbeError:
+        roles = [(role, "", resources) for role, resources in bindings.items()]
+        return {"summary": "This probe is not here any more.", "roles": roles, "settings": _given(series)}
+    roles = [(role, known.description, bindings.get(role, [])) for role, known in probe.roles.items()]
+    settings = [
+        Setting(
+            name,
+            series.parameters.get(name, p.default),
+            _unit(name),
+            name not in series.parameters,
+            p.description,
+        )
+        for name, p in probe.parameters.items()
+    ]
+    return {"summary": probe.summary, "roles": roles, "settings": settings}
+
+
+def _given(series: Series) -> list[Setting]:
+    return [Setting(name, value, _unit(name), False, "") for name, value in sorted(series.parameters.items())]
+
+
+def _unit(name: str) -> str:
+    """The unit that a parameter's name carries; empty for a plain number or a text."""
+    return next((unit for unit in ("bytes_per_second", "seconds", "bytes") if name.endswith(unit)), "")

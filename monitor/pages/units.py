@@ -1,0 +1,77 @@
+"""Numbers as people read them. The exact value stands beside them where it matters."""
+
+from __future__ import annotations
+
+import math
+
+_BYTES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def humanised(value: float, unit: str) -> str:
+    """*value* with a unit that suits its size: ``12.3 MB/s``, ``4 min 05 s``."""
+    if unit == "seconds":
+        return seconds(value)
+    if unit in {"bytes", "bytes_per_second"}:
+        return _bytes(value) + ("/s" if unit == "bytes_per_second" else "")
+    if unit == "count":
+        return f"{value:,.6g}"
+    return f"{value:,.4g} {unit.replace('_per_', '/')}"
+
+
+def seconds(value: float) -> str:
+    """A duration: ``0.42 s``, ``11.8 s``, ``12 min 30 s``, ``3 h 05 min``."""
+    if abs(value) < 1:
+        return f"{value:.2f} s"
+    if abs(value) < 600:
+        return f"{value:.1f} s"
+    return coarse_seconds(value)
+
+
+def coarse_seconds(value: float) -> str:
+    """A duration in its two largest units, whole numbers."""
+    whole = math.floor(abs(value))
+    sign = "-" if value < 0 else ""
+    for size, unit, below, lesser in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // below
+            return (
+                f"{sign}{whole // size} {unit} {rest:02d} {lesser}"
+                if rest
+                else f"{sign}{whole // size} {unit}"
+            )
+    return f"{sign}{whole} s"
+
+
+def age(value: float) -> str:
+    """How long ago: ``now``, ``40 s ago``, ``12 min ago``; ``in 40 s`` for what is to come."""
+    if abs(value) < 1:
+        return "now"
+    text = _largest_unit(abs(value))
+    return f"{text} ago" if value > 0 else f"in {text}"
+
+
+def exact(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def percent(share: float) -> str:
+    """A share of 1 as a percentage; never rounds something to nothing, or almost all to all."""
+    whole = round(100 * share)
+    if whole == 100 and share < 1:
+        return "> 99 %"
+    return "< 1 %" if whole == 0 and share > 0 else f"{whole} %"
+
+
+def _largest_unit(value: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if value >= size:
+            return f"{math.floor(value / size)} {unit}"
+    return f"{math.floor(value)} s"
+
+
+def _bytes(value: float) -> str:
+    for size, prefix in _BYTES:
+        if abs(value) >= size:
+            return f"{value / size:.3g} {prefix}B"
+    return f"{value:.3g} B"

@@ -1,0 +1,147 @@
+"""What the charts of a series show: plain values, column by column, ready for JSON.
+
+Times are UTC, ``YYYY-MM-DD HH:MM:SS.ffffff``, as Plotly reads them without a zone; durations are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Min
+from django.urls import reverse
+
+from monitor.models import Forecast, Metric, Run
+from monitor.services import stages
+from monitor.services.blame import words
+from monitor.services.forecast import LEVEL, METHOD
+from monitor.services.history import Point, histories
+from monitor.services.stretch import Stretch, ended_runs
+
+if TYPE_CHECKING:
+    from monitor.models import Series
+    from monitor.services.stages import DrawnStage
+
+MOST_POINTS = 20_000  # browsers stall from about this many SVG points
+TOTAL = "total.seconds"
+RATE = "bytes_per_second"
+_PER_RUN = 5  # beside its stages a run has its total, its mark and three points of its forecast
+_REASON_CHARACTERS = 300
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The history of one series. *cut*: there were more runs than a browser can draw."""
+
+    runs: Sequence[Run]
+    cut: bool
+    stages: Sequence[DrawnStage]
+    seconds: Mapping[str, Sequence[float | None]]  # stage -> one value a run
+    totals: Sequence[float | None]  # of passed runs
+    forecasts: Sequence[Forecast]  # oldest first; the truth of each is in the stretch
+    pending: Forecast | None  # of the run that is still to come
+    next_slot: datetime | None
+    rates: Mapping[str, Sequence[float | None]]  # metric -> bytes per second, one value a run
+
+    @property
+    def newest_slot(self) -> datetime | None:
+        return self.runs[-1].slot if self.runs else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for the browser."""
+        return {
+            "runs": [_run(run) for run in self.runs],
+            "stages": [asdict(stage) for stage in self.stages],
+            "seconds": {name: _rounded(values) for name, values in self.seconds.items()},
+            "totals": _rounded(self.totals),
+            "forecasts": [_forecast(forecast) for forecast in self.forecasts],
+            "pending": self._pending(),
+            "rates": {name: _rounded(values) for name, values in self.rates.items()},
+        }
+
+    def _pending(self) -> dict[str, Any] | None:
+        if self.pending is None or self.next_slot is None:
+            return None
+        return {**_forecast(self.pending), "time": _time(self.next_slot)}
+
+
+def chart(series: Series, stretch: Stretch, now: datetime) -> Chart:
+    """The runs of *stretch*, what they measured, and what had been forecast of them."""
+    metrics = dict(Metric.objects.filter(series=series).values_list("name", "unit"))
+    shown = stages.of_probe(series.probe, _measured_stages(metrics))
+    rates = sorted(name for name, unit in metrics.items() if unit == RATE)
+    at_most = MOST_POINTS // (len(shown) + len(rates) + _PER_RUN)
+    runs, cut = ended_runs(series, stretch, now, at_most=at_most)
+    points = _points(series, runs, [*(_metric(stage.name) for stage in shown), TOTAL, *rates])
+    forecasts, pending = _forecasts(series, runs)
+    return Chart(
+        runs=runs,
+        cut=cut,
+        stages=shown,
+        seconds={stage.name: _column(points.get(_metric(stage.name), []), runs) for stage in shown},
+        totals=_column(points.get(TOTAL, []), runs),
+        forecasts=forecasts,
+        pending=pending,
+        next_slot=Run.objects.filter(series=series).pending().aggregate(Min("slot"))["slot__min"],
+        rates={name: _column(points[name], runs) for name in rates if name in points},
+    )
+
+
+def _metric(stage: str) -> str:
+    return f"stage.{stage}.seconds"
+
+
+def _measured_stages(metrics: Mapping[str, str]) -> list[str]:
+    names = [name for name in metrics if name.startswith("stage.") and name.endswith(".seconds")]
+    return [name.removeprefix("stage.").removesuffix(".seconds") for name in names]
+
+
+def _points(series: Series, runs: Sequence[Run], names: list[str]) -> dict[str, list[Point]]:
+    return histories(series, names, start=runs[0].slot, passed_only=False) if runs else {}
+
+
+def _column(points: Sequence[Point], runs: Sequence[Run]) -> list[float | None]:
+    """One value a run, in the runs' order."""
+    values = {point.time: point.value for point in points}
+    return [values.get(run.slot) for run in runs]
+
+
+def _forecasts(series: Series, runs: Sequence[Run]) -> tuple[list[Forecast], Forecast | None]:
+    issued = Forecast.objects.filter(metric__series=series, metric__name=TOTAL, method=METHOD, level=LEVEL)
+    newest = issued.order_by("-last_time").first()
+    pending = newest if newest and newest.truth is None else None
+    if not runs:
+        return [], pending
+    scored = issued.scored().filter(truth_time__gte=runs[0].slot, truth_time__lte=runs[-1].slot)
+    return list({one.truth_time: one for one in scored.order_by("truth_time", "last_time")}.values()), pending
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "slot": _time(run.slot),
+        "state": run.state,
+        "words": words(run.state),
+        "stage": run.stage,
+        "reason": run.reason[:_REASON_CHARACTERS],
+        "url": reverse("run", args=[run.pk]),
+    }
+
+
+def _forecast(forecast: Forecast) -> dict[str, Any]:
+    return {
+        "time": _time(forecast.truth_time) if forecast.truth_time else None,
+        "mean": round(forecast.mean, 6),
+        "lower": round(forecast.lower, 6),
+        "upper": round(forecast.upper, 6),
+        "level": forecast.level,
+    }
+
+
+def _time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S.%f}"
+
+
+def _rounded(values: Sequence[float | None]) -> list[float | None]:
+    return [None if value is None else round(value, 6) for value in values]

@@ -1,0 +1,154 @@
+"""Every series in one line: its last runs, its totals, its forecast, what it does now.
+
+The number of queries does not depend on how many series there are.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Min, OuterRef, Subquery
+from django.db.models.functions import JSONObject
+
+from monitor.models import Forecast, Metric, Run, Sample, Series
+from monitor.models.run import ENDED, State
+from monitor.models.series import SeriesQuerySet
+from monitor.services.forecast import LEVEL, METHOD
+
+TREND_RUNS = 20
+SPARKLINE_VALUES = 30
+HEADLINE_METRIC = "total.seconds"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The newest forecast of a series' total, in seconds."""
+
+    mean: float
+    lower: float
+    upper: float
+    level: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Current:
+    """A run that is under way."""
+
+    run: uuid.UUID
+    state: str
+    stage: str
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class Last:
+    """The newest run of a series that tells something: any but a skipped one."""
+
+    run: uuid.UUID
+    state: str
+    stage: str
+    reason: str
+    failed_resource: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One run in a trend."""
+
+    run: uuid.UUID
+    state: str
+    failed_resource: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One series. *trend* and *totals* (seconds) are oldest first."""
+
+    name: str
+    probe: str
+    enabled: bool
+    trend: Sequence[Tick]
+    last: Last | None
+    totals: Sequence[float]
+    outlook: Outlook | None
+    current: Current | None
+    next_slot: datetime | None
+
+
+def columns(visible: SeriesQuerySet, now: datetime) -> list[Column]:
+    """One for every series in *visible*, by name."""
+    found = list(_series_with_trends(visible))
+    trends = {row["name"]: _trend(row["ticks"]) for row in found}
+    last = _last_runs(trends)
+    headline = {row["series__name"]: row for row in _headlines(visible)}
+    current = _current(visible)
+    next_slots = _next_slots(visible, now)
+    return [
+        Column(
+            name=row["name"],
+            probe=row["probe"],
+            enabled=row["enabled"],
+            trend=trends[row["name"]],
+            last=last.get(row["name"]),
+            totals=headline.get(row["name"], {}).get("newest", [])[::-1],
+            outlook=_outlook(headline.get(row["name"], {}).get("outlook")),
+            current=current.get(row["name"]),
+            next_slot=next_slots.get(row["name"]),
+        )
+        for row in found
+    ]
+
+
+def _series_with_trends(visible: SeriesQuerySet) -> Any:
+    ended = Run.objects.filter(series=OuterRef("pk"), state__in=ENDED).order_by("-slot")
+    tick = JSONObject(run="pk", state="state", failed_resource="failed_resource")
+    ticks = ArraySubquery(ended.values(tick=tick)[:TREND_RUNS])
+    return Series.objects.filter(pk__in=visible.values("pk")).values("name", "probe", "enabled", ticks=ticks)
+
+
+def _trend(ticks: list[dict[str, str]]) -> list[Tick]:
+    return [Tick(uuid.UUID(tick["run"]), tick["state"], tick["failed_resource"]) for tick in reversed(ticks)]
+
+
+def _last_runs(trends: Mapping[str, Sequence[Tick]]) -> dict[str, Last]:
+    """The last telling run of every series that has one, in one query."""
+    telling = {
+        name: tick.run for name, trend in trends.items() for tick in trend if tick.state != State.SKIPPED
+    }
+    runs = Run.objects.in_bulk(list(telling.values()))
+    return {
+        name: Last(run.pk, run.state, run.stage, run.reason, run.failed_resource, run.ended_at or run.slot)
+        for name, run in ((name, runs[pk]) for name, pk in telling.items() if pk in runs)
+    }
+
+
+def _headlines(visible: SeriesQuerySet) -> Any:
+    newest = Sample.objects.filter(metric=OuterRef("pk"), passed=True).order_by("-time").values("value")
+    numbers = JSONObject(**{name: name for name in ("mean", "lower", "upper", "level", "n")})
+    issued = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL).order_by("-last_time")
+    return Metric.objects.filter(series__in=visible, name=HEADLINE_METRIC).values(
+        "series__name",
+        newest=ArraySubquery(newest[:SPARKLINE_VALUES]),
+        outlook=Subquery(issued.values(numbers=numbers)[:1]),
+    )
+
+
+def _outlook(numbers: dict[str, Any] | None) -> Outlook | None:
+    return Outlook(**numbers) if numbers else None
+
+
+def _current(visible: SeriesQuerySet) -> dict[str, Current]:
+    underway = Run.objects.in_flight().filter(series__in=visible).select_related("series")
+    return {run.series.name: Current(run.pk, run.state, run.stage, run.started_at) for run in underway}
+
+
+def _next_slots(visible: SeriesQuerySet, now: datetime) -> dict[str, datetime]:
+    coming = Run.objects.filter(series__in=visible, state=State.EXPECTED, slot__gt=now, series__enabled=True)
+    return dict(coming.order_by().values_list("series__name").annotate(Min("slot")))

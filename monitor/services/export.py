@@ -1,0 +1,57 @@
+"""The values of a series as CSV, row by row: however many there are, they never lie in memory at once."""
+
+from __future__ import annotations
+
+import csv
+import heapq
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from monitor.models import Run, Sample
+from monitor.models.run import State
+from monitor.services.stretch import Stretch, ended_runs
+from reporters.report import rfc3339
+
+if TYPE_CHECKING:
+    from monitor.models import Series
+
+HEADER = ("name", "time", "value", "unit", "outcome")
+MOST_RUNS = 1_000_000
+_CHUNK = 5_000
+
+Value = tuple[datetime, str, float | None, str]
+
+
+class _Line:
+    """What ``csv.writer`` writes to: keeps nothing, hands the line back."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def csv_lines(series: Series, stretch: Stretch, now: datetime) -> Iterator[str]:
+    """Every value of every run in *stretch*, oldest first; *time* is the run's slot.
+
+    A run that did not pass has a row without a value for its total, so that no run is missing.
+    """
+    line = csv.writer(_Line()).writerow
+    yield line(HEADER)
+    runs, _ = ended_runs(series, stretch, now, at_most=MOST_RUNS)
+    outcomes = {run.slot: run.state for run in runs}
+    for time, name, value, unit in heapq.merge(_values(series, runs), _no_totals(runs), key=itemgetter(0)):
+        if time in outcomes:
+            yield line((name, rfc3339(time), "" if value is None else repr(value), unit, outcomes[time]))
+
+
+def _values(series: Series, runs: Sequence[Run]) -> Iterator[Value]:
+    if not runs:
+        return iter(())
+    samples = Sample.objects.filter(metric__series=series, time__gte=runs[0].slot, time__lte=runs[-1].slot)
+    ordered = samples.order_by("time", "metric_id")
+    return ordered.values_list("time", "metric__name", "value", "metric__unit").iterator(chunk_size=_CHUNK)
+
+
+def _no_totals(runs: Sequence[Run]) -> Iterator[Value]:
+    return ((run.slot, "total.seconds", None, "seconds") for run in runs if run.state != State.PASSED)

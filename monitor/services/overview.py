@@ -1,0 +1,154 @@
+"""Every series at every site at a glance: what became of the last runs, and whose fault it is.
+
+The number of queries does not depend on how many series or sites there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import Count
+
+from monitor.models import Binding, Run, Series
+from monitor.models.run import ENDED, State
+from monitor.models.series import SeriesQuerySet
+from monitor.services.blame import NOT_DONE_BY_GRID, NOT_DONE_BY_US, Fault, fault, words
+from monitor.services.columns import Column, Last, Tick, columns
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+LAST_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One series seen from one site; *trend* is (state, whose fault) oldest first."""
+
+    series: str
+    last: Last | None
+    whose: Fault
+    trend: tuple[tuple[str, Fault], ...]
+
+    @property
+    def words(self) -> str:
+        return words(self.last.state, self.whose) if self.last else "no run yet"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One site; a cell is None where a series does not use it."""
+
+    site: str
+    title: str
+    cells: Sequence[Cell | None]
+
+    @property
+    def failing(self) -> int:
+        """How many series failed here the last time."""
+        return sum(1 for cell in self.cells if cell and cell.whose == Fault.HERE)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A series that does not work now: where (None: not known, or ours), and how often in a row."""
+
+    series: str
+    site: str | None
+    ours: bool
+    last: Last
+    in_a_row: int
+
+    @property
+    def words(self) -> str:
+        return words(self.last.state)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The page's content. *outcomes* counts the runs of the last hour by state."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    troubles: Sequence[Trouble]
+    outcomes: Mapping[str, int]
+
+    @property
+    def runs(self) -> int:
+        return sum(self.outcomes.values())
+
+    @property
+    def passed_share(self) -> float | None:
+        """Of the runs that were really made; None where there were none."""
+        made = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *NOT_DONE_BY_GRID))
+        return self.outcomes.get(State.PASSED, 0) / made if made else None
+
+    @property
+    def digest(self) -> str:
+        """Changes when anything but the age of things changes."""
+        return hashlib.blake2s(repr(self).encode(), digest_size=8).hexdigest()
+
+
+def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
+    """What *user* may see, at *now*."""
+    visible = Series.objects.visible_to(user)
+    found = columns(visible, now)
+    bindings = list(
+        Binding.objects.filter(series__in=visible).values_list(
+            "series__name", "resource__name", "resource__site__name", "resource__site__title"
+        )
+    )
+    sites = {resource: site for _, resource, site, _ in bindings}
+    titles = {site: title for _, _, site, title in bindings}
+    taking_part = {(site, series) for series, _, site, _ in bindings}
+    rows = [
+        Row(site, title, [_cell(site, c, sites) if (site, c.name) in taking_part else None for c in found])
+        for site, title in sorted(titles.items())
+    ]
+    return Overview(found, rows, _troubles(found, sites), _last_hour(visible, now))
+
+
+def _last_hour(visible: SeriesQuerySet, now: datetime) -> dict[str, int]:
+    ended = Run.objects.filter(series__in=visible, state__in=ENDED, slot__gt=now - LAST_HOUR, slot__lte=now)
+    counted = ended.order_by().values_list("state").annotate(Count("pk"))
+    return dict(sorted(counted))
+
+
+def _cell(site: str, column: Column, sites: Mapping[str, str]) -> Cell:
+    def whose(state: str, failed_resource: str) -> Fault:
+        return fault(state, failed_site=sites.get(failed_resource, ""), site=site)
+
+    last = column.last
+    return Cell(
+        series=column.name,
+        last=last,
+        whose=whose(last.state, last.failed_resource) if last else Fault.NOBODY,
+        trend=tuple((tick.state, whose(tick.state, tick.failed_resource)) for tick in column.trend),
+    )
+
+
+def _troubles(columns: Sequence[Column], sites: Mapping[str, str]) -> list[Trouble]:
+    """What does not work now: the grid's first, by site; then ours."""
+    found = [
+        Trouble(
+            series=column.name,
+            site=sites.get(column.last.failed_resource),
+            ours=column.last.state in NOT_DONE_BY_US,
+            last=column.last,
+            in_a_row=_in_a_row(column.trend),
+        )
+        for column in columns
+        if column.last and column.last.state in (*NOT_DONE_BY_GRID, *NOT_DONE_BY_US)
+    ]
+    return sorted(found, key=lambda t: (t.ours, t.site is None, t.site or "", t.series))
+
+
+def _in_a_row(trend: Sequence[Tick]) -> int:
+    """How many of the newest runs did not pass, skipped ones aside."""
+    told = [tick.state for tick in trend if tick.state != State.SKIPPED]
+    bad = (*NOT_DONE_BY_GRID, *NOT_DONE_BY_US)
+    return next((n for n, state in enumerate(reversed(told)) if state not in bad), len(told))

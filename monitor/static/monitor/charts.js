@@ -1,0 +1,179 @@
+// Draws the charts of a series from the values that came with the page (#chart-data).
+"use strict";
+(() => {
+  const SYMBOLS = {
+    failed: "x", timed_out: "hourglass", broken: "diamond", no_data: "circle-open",
+    skipped: "triangle-right-open", missed: "diamond-open", lost: "diamond-cross-open",
+  };
+  const RATE_UNITS = [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]];
+  const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
+  const BAR_OF_GAP = 0.8;
+
+  const probe = document.createElement("span"); // resolves custom properties, light-dark() and all, to colours
+  probe.hidden = true;
+  document.body.append(probe);
+
+  function colour(name) {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  }
+
+  function faint(name, alpha) {
+    return colour(name).replace("rgb(", "rgba(").replace(")", `, ${alpha})`);
+  }
+
+  function milliseconds(time) {
+    return Date.parse(`${time.slice(0, 23).replace(" ", "T")}Z`);
+  }
+
+  // The width of every bar, in milliseconds: most of the usual gap, but never over its neighbours.
+  function widths(times) {
+    const gaps = times.slice(1).map((time, i) => time - times[i]);
+    if (!gaps.length) return times.map(() => 60_000);
+    const usual = [...gaps].sort((a, b) => a - b)[Math.floor(gaps.length / 2)];
+    const least = (times.at(-1) - times[0]) / 1000;
+    return times.map((_, i) => {
+      const room = Math.min(usual, gaps[i - 1] ?? Infinity, gaps[i] ?? Infinity);
+      return Math.max(room * BAR_OF_GAP, least, 1);
+    });
+  }
+
+  const s = (value) => `${value.toFixed(value < 1 ? 2 : 1)} s`;
+
+  function wrapped(text, width = 60) {
+    return text.replace(/[<>&]/g, (c) => ({ "<": "&lt;", ">": "&gt;", "&": "&amp;" })[c])
+      .replace(new RegExp(`(?![^\\n]{1,${width}}$)([^\\n]{1,${width}})\\s`, "g"), "$1<br>");
+  }
+
+  function stageBars(data, x, width) {
+    return data.stages.map((stage) => ({
+      type: "bar", name: stage.name, x, y: data.seconds[stage.name], width,
+      marker: { color: colour(`c-${stage.category}-${stage.shade}`), line: { width: 0 } },
+      hovertemplate: "%{y:.2f} s",
+    }));
+  }
+
+  function forecastBand(data) {
+    if (!data.forecasts.length) return [];
+    const x = data.forecasts.map((f) => f.time);
+    const edge = { type: "scatter", mode: "lines", x, hoverinfo: "skip", name: "interval",
+      line: { width: 1, color: faint("forecast", 0.35) } };
+    return [
+      { ...edge, y: data.forecasts.map((f) => f.lower) },
+      { ...edge, y: data.forecasts.map((f) => f.upper), fill: "tonexty", fillcolor: faint("forecast", 0.09) },
+      {
+        type: "scatter", mode: "lines", name: "forecast", x, y: data.forecasts.map((f) => f.mean),
+        line: { color: colour("forecast"), width: 1.75, dash: "dot" },
+        customdata: data.forecasts.map((f) => `${s(f.mean)} (${s(f.lower)} to ${s(f.upper)})`),
+        hovertemplate: "%{customdata}",
+      },
+    ];
+  }
+
+  function pendingForecast(data) {
+    const f = data.pending;
+    if (!f) return [];
+    return [{
+      type: "scatter", mode: "markers", name: "next run", x: [f.time], y: [f.mean],
+      error_y: { type: "data", symmetric: false, array: [f.upper - f.mean], arrayminus: [f.mean - f.lower],
+        color: colour("forecast"), thickness: 2, width: 5 },
+      marker: { color: colour("surface"), size: 8, symbol: "circle", line: { color: colour("forecast"), width: 2 } },
+      customdata: [`${s(f.mean)} (${s(f.lower)} to ${s(f.upper)})`], hovertemplate: "%{customdata}",
+    }];
+  }
+
+  function totals(data, x) {
+    return {
+      type: "scatter", mode: "markers", name: "total", x, y: data.totals,
+      marker: { color: colour("surface"), size: 6, line: { color: colour("ink"), width: 1.25 } },
+      hovertemplate: "%{y:.2f} s",
+    };
+  }
+
+  // What did not pass, on top of what it had done: a symbol of its own for every outcome.
+  function marks(data, x) {
+    const heights = data.runs.map((_, i) => data.stages.reduce((sum, g) => sum + (data.seconds[g.name][i] ?? 0), 0));
+    const states = [...new Set(data.runs.map((run) => run.state))].filter((state) => SYMBOLS[state]);
+    return states.map((state) => {
+      const chosen = data.runs.flatMap((run, i) => (run.state === state ? [i] : []));
+      return {
+        type: "scatter", mode: "markers", name: data.runs[chosen[0]].words, x: chosen.map((i) => x[i]),
+        y: chosen.map((i) => heights[i]), cliponaxis: false,
+        text: chosen.map((i) => wrapped(data.runs[i].reason || data.runs[i].words)),
+        marker: { symbol: SYMBOLS[state], size: 10, color: colour(`s-${state}`),
+          line: { width: SYMBOLS[state].endsWith("open") ? 1.75 : 1, color: SYMBOLS[state].endsWith("open") ? colour(`s-${state}`) : colour("surface") } },
+        hovertemplate: "%{text}",
+      };
+    });
+  }
+
+  function axis(title, more = {}) {
+    return {
+      title: { text: title, font: { size: 12, color: colour("muted") }, standoff: 10 }, automargin: true,
+      gridcolor: colour("line"), zerolinecolor: colour("line-strong"), linecolor: colour("line-strong"),
+      tickfont: { color: colour("muted"), size: 11 }, ...more,
+    };
+  }
+
+  function layout(y, more = {}) {
+    const body = getComputedStyle(document.body);
+    return {
+      barmode: "stack", hovermode: "x unified", showlegend: false, dragmode: "zoom",
+      margin: { l: 52, r: 12, t: 8, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: body.fontFamily, size: 12, color: colour("ink") },
+      hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line-strong"), font: { color: colour("ink"), size: 12 } },
+      xaxis: axis("Time (UTC)", { type: "date", showgrid: false, hoverformat: "%Y-%m-%d %H:%M:%S" }),
+      yaxis: axis(y, { rangemode: "tozero" }), ...more,
+    };
+  }
+
+  function history(element, data) {
+    const x = data.runs.map((run) => run.slot);
+    const width = widths(x.map(milliseconds));
+    const traces = [...stageBars(data, x, width), ...forecastBand(data), totals(data, x), ...marks(data, x),
+      ...pendingForecast(data)];
+    return Plotly.react(element, traces, layout("Duration (s)"), CONFIG);
+  }
+
+  function rates(element, data) {
+    const names = Object.keys(data.rates);
+    const largest = Math.max(...names.flatMap((name) => data.rates[name].filter((v) => v !== null)), 1);
+    const [scale, unit] = RATE_UNITS.find(([size]) => largest >= size) ?? RATE_UNITS.at(-1);
+    const traces = names.map((name, i) => ({
+      type: "scatter", mode: "lines+markers", name: name.replace(".bytes_per_second", ""), connectgaps: false,
+      x: data.runs.map((run) => run.slot), y: data.rates[name].map((v) => (v === null ? null : v / scale)),
+      line: { width: 1.25, color: colour(`l-${(i % 8) + 1}`) }, marker: { size: 4, symbol: i },
+      hovertemplate: `%{y:.3g} ${unit}`,
+    }));
+    const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } };
+    return Plotly.react(element, traces, layout(`Rate (${unit})`, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
+  }
+
+  const DRAWERS = { history, rates };
+  const linked = new WeakSet();
+
+  function linkRuns(element) {
+    if (linked.has(element)) return;
+    linked.add(element);
+    element.on("plotly_click", (event) => {
+      const run = values().runs.find((each) => each.slot.startsWith(String(event.points[0].x).slice(0, 22)));
+      if (run) location.assign(run.url);
+    });
+  }
+
+  const values = () => JSON.parse(document.getElementById("chart-data").textContent);
+
+  function draw() {
+    const data = values();
+    for (const element of document.querySelectorAll("[data-chart]")) {
+      element.classList.toggle("blank", !data.runs.length);
+      DRAWERS[element.dataset.chart](element, data).then(linkRuns);
+    }
+  }
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target.id === "live") draw();
+  });
+  document.addEventListener("themechange", draw);
+  draw();
+})();

@@ -1,0 +1,228 @@
+"""Builds what a test needs in the depot: sites, series, and runs whose reports went through ingest."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.models import Permission, User
+
+from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
+from monitor.models.run import State
+from monitor.services import forecast
+from monitor.services.ingest import ingest
+from reporters import report as wire
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+PASSWORD = "correct horse battery"
+
+# Typical seconds of each stage of a scaled-down Gather and of Circle.
+GATHER = {
+    "init": ("setup", 1.9),
+    "stage_data": ("setup", 1.6),
+    "build_executable": ("setup", 0.8),
+    "transfer_data": ("transfer", 0.9),
+    "queue_wait": ("queue", 3.6),
+    "compute": ("compute", 1.1),
+    "transfer_results": ("transfer", 0.8),
+    "cleanup": ("cleanup", 0.5),
+}
+CIRCLE = {
+    "init": ("setup", 1.4),
+    "stage_data": ("setup", 0.5),
+    "transfer_ring": ("transfer", 4.2),
+    "compare": ("compute", 0.3),
+    "cleanup": ("cleanup", 0.4),
+}
+
+
+def site(name: str, *, title: str = "") -> Resource:
+    """A site with one resource, ``<name>-login``."""
+    made, _ = Site.objects.get_or_create(name=name, defaults={"title": title})
+    resource, _ = Resource.objects.get_or_create(
+        name=f"{name}-login", defaults={"site": made, "scratch": "/scratch/probes"}
+    )
+    return resource
+
+
+def sites(count: int) -> list[Resource]:
+    return [site(f"site{number}") for number in range(1, count + 1)]
+
+
+def suite(name: str = "main") -> Suite:
+    return Suite.objects.get_or_create(name=name)[0]
+
+
+def series(
+    name: str,
+    bindings: Mapping[str, Sequence[Resource]],
+    *,
+    probe: str = "gather",
+    in_suite: str = "main",
+    **fields: Any,
+) -> Series:
+    """A series of *probe* on a schedule, run by the home reporter."""
+    home, _ = Reporter.objects.get_or_create(name="home")
+    made = Series.objects.create(
+        name=name, probe=probe, suite=suite(in_suite), reporter=home, **{"schedule": "H/2 * * * *", **fields}
+    )
+    Binding.objects.bulk_create(
+        Binding(series=made, role=role, position=position, resource=resource)
+        for role, resources in bindings.items()
+        for position, resource in enumerate(resources)
+    )
+    return made
+
+
+def gather(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
+    """Gather: the last two of *resources* compute and receive, the others send."""
+    *sources, compute, destination = resources
+    bindings = {"sources": sources, "compute": [compute], "destination": [destination]}
+    return series(name, bindings, parameters={"file_bytes": 1_000_000, "result_bytes": 5_000_000}, **fields)
+
+
+def circle(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
+    return series(name, {"ring": resources}, probe="circle", parameters={"file_bytes": 1_000_000}, **fields)
+
+
+def report(of: Series, slot: datetime, *, outcome: str = "passed", slowness: float = 1.0) -> wire.Report:
+    """A report of a run whose every stage took *slowness* times what is typical."""
+    stages = _stages(GATHER if of.probe == "gather" else CIRCLE, slowness)
+    seconds = sum(stage.seconds for stage in stages)
+    return wire.Report(
+        run=wire.run_id(of.name, slot),
+        series=of.name,
+        slot=slot,
+        reporter="home",
+        probe=wire.ProbeIdentity(of.probe, "1.0", "ab" * 32),
+        parameters=of.parameters,
+        started_at=slot + timedelta(seconds=0.4),
+        seconds=seconds,
+        outcome=outcome,
+        reason="",
+        stages=stages,
+        metrics=_rates(of, slowness),
+        failure=None,
+        log=_log(stages),
+        environment=wire.Environment("ui1.example.org", "Linux 6.1.0", "3.11.2", {"ssh": "OpenSSH_9.2p1"}),
+        clock=wire.Clock(sent_at=slot + timedelta(seconds=seconds + 0.5), synchronised=True),
+    )
+
+
+def failed(of: wire.Report, stage: str, resource: str, message: str, **more: Any) -> wire.Report:
+    """The same report, but of a run that failed in *stage*: later ones never began, cleanup did."""
+    names = [timing.name for timing in of.stages]
+    reached = of.stages[: names.index(stage) + 1]
+    cleanup = [timing for timing in of.stages if timing.name == "cleanup" and timing not in reached]
+    failure = wire.Failure(stage, resource, message, **more)
+    line = wire.LogLine("error", sum(timing.seconds for timing in reached), message)
+    log = [*(entry for entry in of.log if entry.seconds <= line.seconds), line]
+    reason = f"{stage} at {resource}: {message}"
+    stages = _renumbered([*reached, *cleanup])
+    return replace(
+        of, outcome="failed", reason=reason, failure=failure, stages=stages, metrics=(), log=tuple(log),
+        seconds=sum(timing.seconds for timing in stages),
+    )  # fmt: skip
+
+
+def delivered(one: wire.Report) -> Run:
+    """Take *one* into the depot, as its reporter would; return its run."""
+    receipt = ingest(wire.to_json(one))
+    assert receipt.accepted, receipt.error
+    return Run.objects.get(pk=one.run)
+
+
+def passed(of: Series, slot: datetime, *, slowness: float = 1.0) -> Run:
+    return delivered(report(of, slot, slowness=slowness))
+
+
+def not_run(of: Series, slot: datetime, state: State, reason: str) -> Run:
+    """A slot that no report came of."""
+    return Run.objects.create(
+        id=wire.run_id(of.name, slot), series=of, slot=slot, state=state, reason=reason, attempt=0
+    )
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """How a run fails."""
+
+    stage: str
+    resource: str
+    message: str
+    stderr_tail: str = ""
+    exit_status: int | None = 255
+
+
+REFUSED = "cannot connect to {resource}.example.org:22: Connection refused"
+
+
+def history(
+    of: Series,
+    count: int,
+    *,
+    until: datetime,
+    every: timedelta = timedelta(minutes=2),
+    troubles: Mapping[int, Trouble] | None = None,
+    seed: int = 1,
+    with_forecasts: bool = True,
+) -> list[Run]:
+    """*count* runs up to *until*: right-skewed, autocorrelated; those numbered in *troubles* failed."""
+    draw = random.Random(seed)
+    slowness, runs = 1.0, []
+    for number in range(count):
+        slot = until - every * (count - 1 - number)
+        slowness = 0.75 * slowness + 0.25 * draw.lognormvariate(0.0, 0.45)
+        one = report(of, slot, slowness=slowness * draw.lognormvariate(0.0, 0.08))
+        trouble = (troubles or {}).get(number)
+        if trouble is not None:
+            one = failed(
+                one, trouble.stage, trouble.resource, trouble.message,
+                stderr_tail=trouble.stderr_tail, exit_status=trouble.exit_status,
+            )  # fmt: skip
+        runs.append(delivered(one))
+        if with_forecasts and number % 1 == 0:
+            forecast.refresh(one.slot + timedelta(seconds=one.seconds + 1))
+    return runs
+
+
+def user(name: str = "reader", *, may_run: bool = False, **fields: Any) -> User:
+    made = User.objects.create_user(name, password=PASSWORD, **fields)
+    if may_run:
+        made.user_permissions.add(Permission.objects.get(codename="run_series"))
+    return made
+
+
+def _stages(typical: Mapping[str, tuple[str, float]], slowness: float) -> tuple[wire.StageTiming, ...]:
+    return _renumbered(
+        wire.StageTiming(name, category, seconds * slowness, 0.0)
+        for name, (category, seconds) in typical.items()
+    )
+
+
+def _renumbered(stages: Iterable[wire.StageTiming]) -> tuple[wire.StageTiming, ...]:
+    """One after the other."""
+    begun, placed = 0.0, []
+    for stage in stages:
+        placed.append(replace(stage, started_after_seconds=begun))
+        begun += stage.seconds
+    return tuple(placed)
+
+
+def _rates(of: Series, slowness: float) -> tuple[wire.MetricValue, ...]:
+    if of.probe != "gather":
+        return (wire.MetricValue("ring.bytes_per_second", 1.7e6 / slowness, "bytes_per_second"),)
+    sources = of.bindings.filter(role="sources").values_list("resource__name", flat=True)
+    return tuple(
+        wire.MetricValue(
+            f"transfer.{name}.bytes_per_second", (1 + 0.4 * i) * 9e6 / slowness, "bytes_per_second"
+        )
+        for i, name in enumerate(sources)
+    )
+
+
+def _log(stages: Sequence[wire.StageTiming]) -> tuple[wire.LogLine, ...]:
+    return tuple(wire.LogLine("info", stage.started_after_seconds, f"stage {stage.name}") for stage in stages)
