@@ -21,8 +21,8 @@ ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 def location(var: Path, identity: Identity | None) -> Path:
     """Where the data of *var* are or will be: in it, unless *identity* cannot get there.
 
-    A link that somebody put there is followed, but not to what was relocated for another *var*: in the copy of a
-    checkout the link still leads to the original's data.
+    A link that somebody put there is followed, but not to what was relocated for another *var*: in the copy
+    of a checkout the link still leads to the original's data.
 
     Raises:
         PreparationFailed: they are in it, and cannot be reached.
