@@ -1,0 +1,81 @@
+"""A supervisor under observation, and what its tests wait for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from monitor.testbed.supervisor import Service, Supervisor
+from monitor.testbed.supervisor.status import ServiceStatus
+
+PATIENCE_SECONDS = 20.0
+
+
+def sleeper(name: str, **more: Any) -> Service:
+    return Service(name, ["sleep", "600"], **more)
+
+
+class Observed:
+    """A supervisor at work in a thread, and every status that it gave."""
+
+    def __init__(self, directory: Path, *services: Service) -> None:
+        self.run_directory = directory / "run"
+        self.status_file = self.run_directory / "supervisor.json"
+        self.said: list[tuple[str, ServiceStatus]] = []
+        self._news = threading.Condition()
+        self.supervisor = Supervisor(
+            services, status_file=self.status_file, log_dir=directory / "log", on_change=self._listen
+        )
+
+    def _listen(self, name: str, status: ServiceStatus) -> None:
+        with self._news:
+            self.said.append((name, status))
+            self._news.notify_all()
+
+    def wait_for(self, name: str, state: str, *, restarts: int = 0) -> ServiceStatus:
+        """The first status of *name* in *state* with at least *restarts* restarts and, when up, a pid."""
+        with self._news:
+            assert self._news.wait_for(lambda: self._find(name, state, restarts), PATIENCE_SECONDS), self.said
+            found = self._find(name, state, restarts)
+            assert found is not None
+            return found
+
+    def _find(self, name: str, state: str, restarts: int) -> ServiceStatus | None:
+        for each, status in self.said:
+            if (each, status.state) == (name, state) and status.restarts >= restarts:
+                return status
+        return None
+
+    def states(self, name: str) -> list[str]:
+        return [status.state for each, status in self.said if each == name]
+
+
+@contextmanager
+def running(directory: Path, *services: Service) -> Iterator[Observed]:
+    observed = Observed(directory, *services)
+    with observed.supervisor.running(up_within_seconds=PATIENCE_SECONDS):
+        yield observed
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether *pid* has ended; whether anybody has collected its status is not its business."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def pid_in(file: Path) -> int:
+    wait_until(file.exists)
+    return int(file.read_text())
