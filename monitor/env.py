@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from monitor.embedded import places
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -64,7 +66,7 @@ def secret_key() -> str:
 
 def kept_secret(name: str) -> str:
     """A random secret of that name, made at the first call and kept in a file that only we can read."""
-    file = var_directory() / "secrets" / name
+    file = places.made(var_directory()) / "secrets" / name
     try:
         return file.read_text(encoding="ascii")
     except FileNotFoundError:

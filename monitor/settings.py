@@ -84,7 +84,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [("plotly", Path(plotly.__file__).parent / "package_data")]
 WHITENOISE_USE_FINDERS = True  # served from where they lie: nothing to collect before the first start
 

@@ -1,8 +1,9 @@
 """Stable hashed slots: pure functions of (schedule, name).
 
-``H`` in a field of a five-field cron expression stands for a number that is hashed from the series' name over the
-field's full range, so that thousands of series spread evenly and a restart changes nothing. ``H/15`` is every 15
-from a hashed start, ``H(0-29)`` a number in that range. The names ``@hourly``, ``@daily`` ... mean the hashed ones.
+``H`` in a field of a five-field cron expression stands for a number that is hashed from the series' name over
+the field's full range, so that thousands of series spread evenly and a restart changes nothing. ``H/15`` is
+every 15 from a hashed start, ``H(0-29)`` a number in that range. The names ``@hourly``, ``@daily`` ... mean
+the hashed ones.
 """
 
 from __future__ import annotations

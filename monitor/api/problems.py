@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 from django.http import Http404, JsonResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -40,6 +40,7 @@ def register(api: NinjaAPI) -> None:
             422, "invalid", "; ".join(_where(e) for e in error.errors), errors=error.errors
         ),
         HttpError: lambda error: problem(error.status_code, "error", error.message),
+        DataError: lambda error: problem(422, "invalid", f"the depot cannot hold such a value: {error}"),
         OperationalError: lambda _: _with_retry(
             problem(503, "depot_away", "the depot does not answer; try again in a few seconds")
         ),

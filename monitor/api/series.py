@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 
 from monitor.api.auth import require_run_permission
 from monitor.api.problems import Refused
@@ -69,8 +69,8 @@ def metric_history(
 
 
 @router.post("/{name}/runs", response={202: RunAccepted}, summary="Run a series now")
-def ask_for_run(request: HttpRequest, name: str) -> tuple[int, RunAccepted]:
+def ask_for_run(request: HttpRequest, name: str) -> Status[RunAccepted]:
     require_run_permission(request)
     series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
     run = run_now(series, who=request.user.get_username())
-    return 202, RunAccepted(run=str(run.pk), state=run.state)
+    return Status(202, RunAccepted(run=str(run.pk), state=run.state))

@@ -7,253 +7,443 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("auth", "0012_alter_user_first_name_max_length"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Component',
+            name="Component",
             fields=[
-                ('name', models.CharField(max_length=50, primary_key=True, serialize=False)),
-                ('seen_at', models.DateTimeField()),
+                ("name", models.CharField(max_length=50, primary_key=True, serialize=False)),
+                ("seen_at", models.DateTimeField()),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Metric',
+            name="Metric",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('unit', models.CharField(max_length=50)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("unit", models.CharField(max_length=50)),
             ],
             options={
-                'ordering': ['series', 'name'],
+                "ordering": ["series", "name"],
             },
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.UUIDField(editable=False, primary_key=True, serialize=False)),
-                ('slot', models.DateTimeField()),
-                ('trigger', models.CharField(default='schedule', help_text='the schedule, or who asked', max_length=200)),
-                ('state', models.CharField(choices=[('expected', 'Expected'), ('claimed', 'Claimed'), ('running', 'Running'), ('passed', 'Passed'), ('failed', 'Failed'), ('broken', 'Broken'), ('no_data', 'No Data'), ('timed_out', 'Timed Out'), ('skipped', 'Skipped'), ('missed', 'Missed'), ('lost', 'Lost')], default='expected', max_length=10)),
-                ('reason', models.TextField(blank=True)),
-                ('attempt', models.PositiveSmallIntegerField(default=0)),
-                ('stage', models.CharField(blank=True, help_text='the stage that it is in, or failed in', max_length=100)),
-                ('claimed_at', models.DateTimeField(null=True)),
-                ('lease_until', models.DateTimeField(null=True)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('failed_resource', models.CharField(blank=True, max_length=100)),
+                ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                ("slot", models.DateTimeField()),
+                (
+                    "trigger",
+                    models.CharField(
+                        default="schedule", help_text="the schedule, or who asked", max_length=200
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("expected", "Expected"),
+                            ("claimed", "Claimed"),
+                            ("running", "Running"),
+                            ("passed", "Passed"),
+                            ("failed", "Failed"),
+                            ("broken", "Broken"),
+                            ("no_data", "No Data"),
+                            ("timed_out", "Timed Out"),
+                            ("skipped", "Skipped"),
+                            ("missed", "Missed"),
+                            ("lost", "Lost"),
+                        ],
+                        default="expected",
+                        max_length=10,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True)),
+                ("attempt", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "stage",
+                    models.CharField(
+                        blank=True, help_text="the stage that it is in, or failed in", max_length=100
+                    ),
+                ),
+                ("claimed_at", models.DateTimeField(null=True)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("failed_resource", models.CharField(blank=True, max_length=100)),
             ],
             options={
-                'ordering': ['-slot'],
+                "ordering": ["-slot"],
             },
         ),
         migrations.CreateModel(
-            name='Reporter',
+            name="Reporter",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.SlugField(unique=True)),
-                ('capacity', models.PositiveSmallIntegerField(default=4)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("capacity", models.PositiveSmallIntegerField(default=4)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Resource',
+            name="Resource",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.SlugField(unique=True)),
-                ('scratch', models.CharField(help_text='absolute directory at the resource', max_length=500)),
-                ('shell', models.JSONField(default=dict, help_text='e.g. {"kind": "ssh", "host": "login.example.org"}')),
-                ('transfer', models.JSONField(default=dict, help_text='e.g. {"kind": "ssh"}')),
-                ('batch', models.JSONField(default=dict, help_text='e.g. {"kind": "fork"}')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("scratch", models.CharField(help_text="absolute directory at the resource", max_length=500)),
+                (
+                    "shell",
+                    models.JSONField(
+                        default=dict, help_text='e.g. {"kind": "ssh", "host": "login.example.org"}'
+                    ),
+                ),
+                ("transfer", models.JSONField(default=dict, help_text='e.g. {"kind": "ssh"}')),
+                ("batch", models.JSONField(default=dict, help_text='e.g. {"kind": "fork"}')),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Site',
+            name="Site",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.SlugField(unique=True)),
-                ('title', models.CharField(blank=True, max_length=200)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("title", models.CharField(blank=True, max_length=200)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='ApiToken',
+            name="ApiToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('prefix', models.CharField(help_text='the start of the text, to tell tokens apart', max_length=20)),
-                ('sha256', models.CharField(max_length=64, unique=True)),
-                ('scopes', models.JSONField(default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "prefix",
+                    models.CharField(help_text="the start of the text, to tell tokens apart", max_length=20),
+                ),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("scopes", models.JSONField(default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='RawReport',
+            name="RawReport",
             fields=[
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='raw_report', serialize=False, to='monitor.run')),
-                ('received_at', models.DateTimeField()),
-                ('body_gzip', models.BinaryField()),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="raw_report",
+                        serialize=False,
+                        to="monitor.run",
+                    ),
+                ),
+                ("received_at", models.DateTimeField()),
+                ("body_gzip", models.BinaryField()),
             ],
             options={
-                'ordering': ['-received_at'],
+                "ordering": ["-received_at"],
             },
         ),
         migrations.CreateModel(
-            name='Sample',
+            name="Sample",
             fields=[
-                ('pk', models.CompositePrimaryKey('metric_id', 'time', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('time', models.DateTimeField()),
-                ('known_at', models.DateTimeField()),
-                ('value', models.FloatField()),
-                ('passed', models.BooleanField()),
-                ('metric', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='samples', to='monitor.metric')),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "metric_id", "time", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("time", models.DateTimeField()),
+                ("known_at", models.DateTimeField()),
+                ("value", models.FloatField()),
+                ("passed", models.BooleanField()),
+                (
+                    "metric",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="samples",
+                        to="monitor.metric",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['time'],
+                "ordering": ["time"],
             },
         ),
         migrations.CreateModel(
-            name='Series',
+            name="Series",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.SlugField(max_length=100, unique=True)),
-                ('probe', models.CharField(choices=monitor.models.series.probe_choices, max_length=100)),
-                ('parameters', models.JSONField(blank=True, default=dict)),
-                ('schedule', models.CharField(blank=True, help_text='five-field cron, UTC; H is a hashed slot', max_length=200)),
-                ('enabled', models.BooleanField(default=True)),
-                ('limit_seconds', models.FloatField(default=1800.0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('reporter', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='series', to='monitor.reporter')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(max_length=100, unique=True)),
+                ("probe", models.CharField(choices=monitor.models.series.probe_choices, max_length=100)),
+                ("parameters", models.JSONField(blank=True, default=dict)),
+                (
+                    "schedule",
+                    models.CharField(
+                        blank=True, help_text="five-field cron, UTC; H is a hashed slot", max_length=200
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True)),
+                ("limit_seconds", models.FloatField(default=1800.0)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="series",
+                        to="monitor.reporter",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'series',
-                'ordering': ['name'],
-                'permissions': [('run_series', 'Can run a series now')],
+                "verbose_name_plural": "series",
+                "ordering": ["name"],
+                "permissions": [("run_series", "Can run a series now")],
             },
         ),
         migrations.AddField(
-            model_name='run',
-            name='series',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='monitor.series'),
+            model_name="run",
+            name="series",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="runs", to="monitor.series"
+            ),
         ),
         migrations.AddField(
-            model_name='metric',
-            name='series',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='metrics', to='monitor.series'),
+            model_name="metric",
+            name="series",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="metrics", to="monitor.series"
+            ),
         ),
         migrations.CreateModel(
-            name='Binding',
+            name="Binding",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(max_length=50)),
-                ('position', models.PositiveSmallIntegerField()),
-                ('resource', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='bindings', to='monitor.resource')),
-                ('series', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='bindings', to='monitor.series')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("role", models.CharField(max_length=50)),
+                ("position", models.PositiveSmallIntegerField()),
+                (
+                    "resource",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="bindings",
+                        to="monitor.resource",
+                    ),
+                ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="bindings",
+                        to="monitor.series",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['series', 'role', 'position'],
+                "ordering": ["series", "role", "position"],
             },
         ),
         migrations.AddField(
-            model_name='resource',
-            name='site',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='resources', to='monitor.site'),
+            model_name="resource",
+            name="site",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="resources", to="monitor.site"
+            ),
         ),
         migrations.CreateModel(
-            name='Suite',
+            name="Suite",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.SlugField(unique=True)),
-                ('title', models.CharField(blank=True, max_length=200)),
-                ('viewers', models.ManyToManyField(blank=True, to='auth.group')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("title", models.CharField(blank=True, max_length=200)),
+                ("viewers", models.ManyToManyField(blank=True, to="auth.group")),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.AddField(
-            model_name='series',
-            name='suite',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='series', to='monitor.suite'),
+            model_name="series",
+            name="suite",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="series", to="monitor.suite"
+            ),
         ),
         migrations.CreateModel(
-            name='Forecast',
+            name="Forecast",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('issued_at', models.DateTimeField()),
-                ('method', models.CharField(max_length=50)),
-                ('level', models.FloatField(help_text='the coverage that the interval promises, 0 to 1')),
-                ('last_time', models.DateTimeField(help_text='slot of the newest value it was made from')),
-                ('last_known_at', models.DateTimeField(help_text='when the latest news it was made from became known')),
-                ('n', models.PositiveIntegerField(help_text='values it was made from')),
-                ('mean', models.FloatField()),
-                ('lower', models.FloatField()),
-                ('upper', models.FloatField()),
-                ('truth', models.FloatField(null=True)),
-                ('truth_time', models.DateTimeField(null=True)),
-                ('metric', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='forecasts', to='monitor.metric')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("issued_at", models.DateTimeField()),
+                ("method", models.CharField(max_length=50)),
+                ("level", models.FloatField(help_text="the coverage that the interval promises, 0 to 1")),
+                ("last_time", models.DateTimeField(help_text="slot of the newest value it was made from")),
+                (
+                    "last_known_at",
+                    models.DateTimeField(help_text="when the latest news it was made from became known"),
+                ),
+                ("n", models.PositiveIntegerField(help_text="values it was made from")),
+                ("mean", models.FloatField()),
+                ("lower", models.FloatField()),
+                ("upper", models.FloatField()),
+                ("truth", models.FloatField(null=True)),
+                ("truth_time", models.DateTimeField(null=True)),
+                (
+                    "metric",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="forecasts",
+                        to="monitor.metric",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-last_known_at'],
-                'constraints': [models.UniqueConstraint(fields=('metric', 'method', 'level', 'last_known_at'), name='forecast_knowledge_once')],
+                "ordering": ["-last_known_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("metric", "method", "level", "last_known_at"), name="forecast_knowledge_once"
+                    )
+                ],
             },
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state', 'expected')), fields=['slot'], name='run_expected'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state", "expected")), fields=["slot"], name="run_expected"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state__in', ['claimed', 'running'])), fields=['lease_until'], name='run_in_flight'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state__in", ["claimed", "running"])),
+                fields=["lease_until"],
+                name="run_in_flight",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['-ended_at'], name='run_latest'),
+            model_name="run",
+            index=models.Index(fields=["-ended_at"], name="run_latest"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(fields=('series', 'slot'), name='run_series_slot_once'),
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("series", "slot"), name="run_series_slot_once"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['expected', 'claimed', 'running', 'passed', 'failed', 'broken', 'no_data', 'timed_out', 'skipped', 'missed', 'lost'])), name='run_state_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "expected",
+                            "claimed",
+                            "running",
+                            "passed",
+                            "failed",
+                            "broken",
+                            "no_data",
+                            "timed_out",
+                            "skipped",
+                            "missed",
+                            "lost",
+                        ],
+                    )
+                ),
+                name="run_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='metric',
-            constraint=models.UniqueConstraint(fields=('series', 'name'), name='metric_name_once'),
+            model_name="metric",
+            constraint=models.UniqueConstraint(fields=("series", "name"), name="metric_name_once"),
         ),
         migrations.AddConstraint(
-            model_name='binding',
-            constraint=models.UniqueConstraint(fields=('series', 'role', 'position'), name='binding_position_once'),
+            model_name="binding",
+            constraint=models.UniqueConstraint(
+                fields=("series", "role", "position"), name="binding_position_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='binding',
-            constraint=models.UniqueConstraint(fields=('series', 'role', 'resource'), name='binding_resource_once'),
+            model_name="binding",
+            constraint=models.UniqueConstraint(
+                fields=("series", "role", "resource"), name="binding_resource_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='series',
-            constraint=models.CheckConstraint(condition=models.Q(('limit_seconds__gt', 0)), name='series_limit_positive'),
+            model_name="series",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("limit_seconds__gt", 0)), name="series_limit_positive"
+            ),
         ),
     ]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import django
 
+from monitor.embedded import places
 from monitor.embedded.throwaway import throwaway
 from tests.bench.base import Result
 
@@ -47,8 +48,7 @@ def run_all() -> list[Result]:
 
 
 def show(results: list[Result]) -> None:
-    file = ROOT / "var" / "bench.json"
-    file.parent.mkdir(exist_ok=True)
+    file = places.made(ROOT / "var") / "bench.json"
     file.write_text(json.dumps([result.document() for result in results], indent=2) + "\n", encoding="utf-8")
     for result in results:
         verdict = "holds" if result.holds else "MISSED"

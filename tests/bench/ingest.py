@@ -46,7 +46,7 @@ def _copy_what_is_there() -> None:
     rows = list(Sample.objects.values_list("metric_id", "time", "known_at", "value", "passed"))
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE limit_of_copy (LIKE monitor_sample INCLUDING ALL)")
-        with cursor.copy("COPY limit_of_copy FROM STDIN") as copy:  # type: ignore[attr-defined]
+        with cursor.copy("COPY limit_of_copy FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
         cursor.execute("DROP TABLE limit_of_copy")

@@ -51,7 +51,5 @@ def failed_circle_report(slot: datetime, *, message: str = "No space left on dev
         reason=f"transfer_ring at there failed: {message}",
         stages=passed.stages[:2],
         metrics=[],
-        failure=wire.Failure(
-            "transfer_ring", "there", message, exit_status=1, stderr_tail=f"scp: {message}\n"
-        ),
+        failure=wire.Failure("transfer_ring", "there", message, exit_status=1, stderr_tail=said),
     )

@@ -39,9 +39,13 @@ class Session:
     say: Callable[[str], None]
     _began: float = field(default_factory=time.monotonic)
     _depot_is_away: bool = False
+    _states: dict[str, str] = field(default_factory=dict)
 
     def changed(self, name: str, status: ServiceStatus) -> None:
         """A service is up, or died: said as it happens."""
+        if self._states.get(name) == status.state:
+            return
+        self._states[name] = status.state
         after = f"{time.monotonic() - self._began:5.1f} s"
         if status.state == "up":
             self.say(f"{after}  {name} is up" + (" again" if status.restarts else ""))
