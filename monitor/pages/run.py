@@ -15,7 +15,7 @@ from monitor.models.run import State
 from monitor.pages.access import members_only, wants_part
 from monitor.services.blame import words
 from monitor.services.history import of_run
-from monitor.services.stages import drawn
+from monitor.services.stages import DrawnStage, drawn, of_probe
 
 if TYPE_CHECKING:
     import uuid
@@ -37,6 +37,14 @@ class Bar:
     width: float
 
 
+@dataclass(frozen=True)
+class PlannedStage:
+    """A stage of a run under way; *progress* is "done", "now" or "later"."""
+
+    drawn: DrawnStage
+    progress: str
+
+
 @members_only
 def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The page, or its content alone while the run is under way."""
@@ -49,6 +57,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "headline": headline(run, now),
         "previous": _neighbour(run, "-slot", slot__lt=run.slot),
         "next": _neighbour(run, "slot", slot__gt=run.slot),
+        "planned": planned(of_probe(run.series.probe), run.stage) if run.is_pending else [],
     }
     if raw is not None:
         report = raw.parsed()
@@ -77,6 +86,14 @@ def headline(run: Run, now: datetime) -> str:
     place = f" in {run.stage}" if run.stage else ""
     resource = f" at {run.failed_resource}" if run.failed_resource else ""
     return f"{words(run.state).capitalize()}{place}{resource}"
+
+
+def planned(stages: list[DrawnStage], current: str) -> list[PlannedStage]:
+    """How far a run has come that is in the stage *current*; empty before its first."""
+    names = [stage.name for stage in stages]
+    at = names.index(current) if current in names else -1
+    progress = ["done" if i < at else "now" if i == at else "later" for i in range(len(names))]
+    return [PlannedStage(*pair) for pair in zip(stages, progress, strict=True)]
 
 
 def waterfall(report: Report) -> list[Bar]:

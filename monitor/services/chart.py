@@ -14,6 +14,7 @@ from django.db.models import Min
 from django.urls import reverse
 
 from monitor.models import Forecast, Metric, Run
+from monitor.models.run import State
 from monitor.services import stages
 from monitor.services.blame import words
 from monitor.services.forecast import LEVEL, METHOD
@@ -44,6 +45,11 @@ class Chart:
     pending: Forecast | None  # of the run that is still to come
     next_slot: datetime | None
     rates: Mapping[str, Sequence[float | None]]  # metric -> bytes per second, one value a run
+
+    @property
+    def unusual(self) -> list[str]:
+        """The states other than passed that occur."""
+        return sorted({run.state for run in self.runs} - {State.PASSED})
 
     @property
     def newest_slot(self) -> datetime | None:

@@ -28,6 +28,23 @@ ICONS = {
     for state in State.values
 }
 
+# The signs with which the charts mark them.
+GLYPHS = {
+    State.FAILED: "✖",
+    State.TIMED_OUT: "⧗",
+    State.BROKEN: "◆",
+    State.MISSED: "◇",
+    State.LOST: "◈",
+    State.SKIPPED: "▷",
+    State.NO_DATA: "○",
+}
+
+
+@register.filter
+def glyph(state: str) -> str:
+    """The sign of an outcome in a chart's legend."""
+    return GLYPHS[State(state)]
+
 
 @register.filter
 def icon(state: str) -> SafeString:

@@ -3,11 +3,14 @@
 (() => {
   const SYMBOLS = {
     failed: "x", timed_out: "hourglass", broken: "diamond", no_data: "circle-open",
-    skipped: "triangle-right-open", missed: "diamond-open", lost: "diamond-cross-open",
+    skipped: "triangle-right-open", missed: "diamond-open", lost: "diamond-x-open",
   };
   const RATE_UNITS = [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]];
   const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
   const BAR_OF_GAP = 0.8;
+  const PAUSE_OF_GAP = 20;
+  const MINUTE = 60_000;
+  const TICK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080].map((n) => n * MINUTE);
 
   const probe = document.createElement("span"); // resolves custom properties, light-dark() and all, to colours
   probe.hidden = true;
@@ -26,16 +29,64 @@
     return Date.parse(`${time.slice(0, 23).replace(" ", "T")}Z`);
   }
 
+  const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
   // The width of every bar, in milliseconds: most of the usual gap, but never over its neighbours.
   function widths(times) {
     const gaps = times.slice(1).map((time, i) => time - times[i]);
     if (!gaps.length) return times.map(() => 60_000);
-    const usual = [...gaps].sort((a, b) => a - b)[Math.floor(gaps.length / 2)];
-    const least = (times.at(-1) - times[0]) / 1000;
-    return times.map((_, i) => {
-      const room = Math.min(usual, gaps[i - 1] ?? Infinity, gaps[i] ?? Infinity);
-      return Math.max(room * BAR_OF_GAP, least, 1);
-    });
+    const usual = median(gaps);
+    const least = usual / 20;
+    return times.map((_, i) => Math.max(Math.min(usual, gaps[i - 1] ?? usual, gaps[i] ?? usual) * BAR_OF_GAP, least));
+  }
+
+  const utc = (time) => new Date(time).toISOString().replace("T", " ").replace("Z", "");
+
+  // Long times without a run (the service was off) are left out, and marked: [{from, to}], milliseconds.
+  function pauses(times) {
+    const gaps = times.slice(1).map((time, i) => ({ from: times[i], to: time }));
+    const usual = median(gaps.map((gap) => gap.to - gap.from));
+    return gaps.filter((gap) => gap.to - gap.from > PAUSE_OF_GAP * usual)
+      .map((gap) => ({ from: gap.from + usual, to: gap.to - usual }));
+  }
+
+  // Plotly places ticks well, but not where time is left out: there we do.
+  function timeAxis(times) {
+    const plain = axis("Time (UTC)", { type: "date", showgrid: false, hoverformat: "%Y-%m-%d %H:%M:%S" });
+    const left = pauses(times);
+    if (!left.length) return plain;
+    const edge = median(times.slice(1).map((time, i) => time - times[i]));
+    const shown = times.at(-1) - times[0] - left.reduce((sum, pause) => sum + pause.to - pause.from, 0);
+    const step = TICK_STEPS.find((each) => shown / each <= 7) ?? TICK_STEPS.at(-1);
+    const ticks = [];
+    for (let time = Math.ceil(times[0] / step) * step; time <= times.at(-1); time += step) {
+      if (!left.some((pause) => time > pause.from && time < pause.to)) ticks.push(time);
+    }
+    const day = (time) => utc(time).slice(0, 10);
+    return {
+      ...plain, range: [utc(times[0] - edge), utc(times.at(-1) + 2 * edge)],
+      rangebreaks: left.map((pause) => ({ bounds: [utc(pause.from), utc(pause.to)] })),
+      tickvals: ticks.map(utc),
+      ticktext: ticks.map((t, i) => utc(t).slice(11, 16) + (i && day(t) === day(ticks[i - 1]) ? "" : `<br>${day(t)}`)),
+    };
+  }
+
+  function pauseMarks(times) {
+    const left = pauses(times);
+    const line = { color: colour("line-strong"), width: 1, dash: "dash" };
+    return {
+      shapes: left.map(({ to }) => ({ type: "line", yref: "paper", y0: 0, y1: 1, x0: utc(to), x1: utc(to), line })),
+      annotations: left.map(({ from, to }) => ({
+        text: ` ${span(to - from)} without runs`, x: utc(to), yref: "paper", y: 1, xanchor: "left", yanchor: "top",
+        showarrow: false, font: { size: 11, color: colour("muted") },
+      })),
+    };
+  }
+
+  function span(milliseconds) {
+    const hours = milliseconds / 3_600_000;
+    if (hours >= 48) return `${Math.round(hours / 24)} d`;
+    return hours >= 2 ? `${Math.round(hours)} h` : `${Math.round(hours * 60)} min`;
   }
 
   const s = (value) => `${value.toFixed(value < 1 ? 2 : 1)} s`;
@@ -45,9 +96,11 @@
       .replace(new RegExp(`(?![^\\n]{1,${width}}$)([^\\n]{1,${width}})\\s`, "g"), "$1<br>");
   }
 
-  function stageBars(data, x, width) {
+  function stageBars(data, x) {
+    const reached = data.runs.flatMap((_, i) => (data.stages.some((stage) => data.seconds[stage.name][i] !== null) ? [i] : []));
+    const width = widths(reached.map((i) => milliseconds(x[i])));
     return data.stages.map((stage) => ({
-      type: "bar", name: stage.name, x, y: data.seconds[stage.name], width,
+      type: "bar", name: stage.name, x: reached.map((i) => x[i]), y: reached.map((i) => data.seconds[stage.name][i]), width,
       marker: { color: colour(`c-${stage.category}-${stage.shade}`), line: { width: 0 } },
       hovertemplate: "%{y:.2f} s",
     }));
@@ -115,24 +168,23 @@
     };
   }
 
-  function layout(y, more = {}) {
+  function layout(y, times, more = {}) {
     const body = getComputedStyle(document.body);
     return {
       barmode: "stack", hovermode: "x unified", showlegend: false, dragmode: "zoom",
       margin: { l: 52, r: 12, t: 8, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: body.fontFamily, size: 12, color: colour("ink") },
       hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line-strong"), font: { color: colour("ink"), size: 12 } },
-      xaxis: axis("Time (UTC)", { type: "date", showgrid: false, hoverformat: "%Y-%m-%d %H:%M:%S" }),
+      xaxis: timeAxis(times), ...pauseMarks(times),
       yaxis: axis(y, { rangemode: "tozero" }), ...more,
     };
   }
 
   function history(element, data) {
     const x = data.runs.map((run) => run.slot);
-    const width = widths(x.map(milliseconds));
-    const traces = [...stageBars(data, x, width), ...forecastBand(data), totals(data, x), ...marks(data, x),
+    const traces = [...stageBars(data, x), ...forecastBand(data), totals(data, x), ...marks(data, x),
       ...pendingForecast(data)];
-    return Plotly.react(element, traces, layout("Duration (s)"), CONFIG);
+    return Plotly.react(element, traces, layout("Duration (s)", x.map(milliseconds)), CONFIG);
   }
 
   function rates(element, data) {
@@ -146,7 +198,7 @@
       hovertemplate: `%{y:.3g} ${unit}`,
     }));
     const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } };
-    return Plotly.react(element, traces, layout(`Rate (${unit})`, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
+    return Plotly.react(element, traces, layout(`Rate (${unit})`, data.runs.map((run) => milliseconds(run.slot)), { showlegend: true, legend, hovermode: "closest" }), CONFIG);
   }
 
   const DRAWERS = { history, rates };
@@ -165,9 +217,11 @@
 
   function draw() {
     const data = values();
+    const isEmpty = { history: !data.runs.length, rates: !Object.keys(data.rates).length };
     for (const element of document.querySelectorAll("[data-chart]")) {
-      element.classList.toggle("blank", !data.runs.length);
-      DRAWERS[element.dataset.chart](element, data).then(linkRuns);
+      const name = element.dataset.chart;
+      element.closest("[data-chart-part]").hidden = isEmpty[name];
+      if (!isEmpty[name]) DRAWERS[name](element, data).then(linkRuns);
     }
   }
 
