@@ -33,11 +33,13 @@ def line(run: Run) -> str:
     head = f"{at:%H:%M:%S}  {run.series.name:<14} {run.state:<9}"
     if run.state != State.PASSED:
         return f"{head} {run.reason}"
-    return f"{head} {run.seconds:7.2f} s  {_next(run)}".rstrip()
+    return f"{head} {run.seconds:7.2f} s  {_expected(run)}".rstrip()
 
 
-def _next(run: Run) -> str:
-    latest = Forecast.objects.filter(metric__series=run.series_id, metric__name="total.seconds").first()
-    if latest is None:
+def _expected(run: Run) -> str:
+    """What was forecast for this run before it began."""
+    before = Forecast.objects.filter(metric__series=run.series_id, metric__name="total.seconds")
+    last = before.filter(issued_at__lte=run.started_at).first()
+    if last is None:
         return ""
-    return f"next: {latest.mean:.1f} s ({latest.lower:.1f} to {latest.upper:.1f}, {latest.level:.0%})"
+    return f"forecast {last.mean:.1f} s ({last.lower:.1f} to {last.upper:.1f}, {last.level:.0%})"
