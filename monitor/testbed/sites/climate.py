@@ -1,27 +1,19 @@
-"""The weather as the sites meet it: what each run has drawn, and what the sites remember about a run."""
+"""The weather as the sites meet it: what each run has drawn, and how much of it is still to come."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from monitor.testbed.sites import effects
 from monitor.testbed.sites.effects import Link, Terrain
 from monitor.testbed.sites.sources import WeatherSource
+from monitor.testbed.sites.timekeeping import Reserves, RunClock
 from monitor.testbed.weather.conditions import Conditions
 
 RUN_LABEL = "LC_GRIDCAST_RUN"  # the variable in which a reporter's sessions carry ``series@slot``
 _RUNS_REMEMBERED = 1000
-
-
-@dataclass
-class RunMemory:
-    """What the sites know about one run: where it has logged in, and where it has submitted a job."""
-
-    logged_in: set[int] = field(default_factory=set)
-    computed_at: int | None = None
 
 
 class Climate:
@@ -30,18 +22,28 @@ class Climate:
     def __init__(self, source: WeatherSource, terrain: Terrain) -> None:
         self.source = source
         self.terrain = terrain
-        self._runs: OrderedDict[str, RunMemory] = OrderedDict()
+        self.reserves = Reserves()
+        self._runs: OrderedDict[str, RunClock] = OrderedDict()
 
     def conditions(self, label: str | None) -> Conditions | None:
         return self.source.at(label, datetime.now(UTC))
 
-    def run(self, label: str) -> RunMemory:
-        """The memory of a run; the oldest runs are forgotten."""
-        memory = self._runs.setdefault(label, RunMemory())
+    def run(self, label: str | None) -> RunClock:
+        """The clock of a run, the oldest are forgotten; whoever has no label gets a new one each time."""
+        if label is None:
+            return RunClock()
+        clock = self._runs.setdefault(label, RunClock())
         self._runs.move_to_end(label)
         if len(self._runs) > _RUNS_REMEMBERED:
             self._runs.popitem(last=False)
-        return memory
+        return clock
+
+    def step_ended(
+        self, label: str | None, mechanism: str, *, began: float, planned: float, now: float
+    ) -> None:
+        """A slow step of a run has ended, see ``RunClock``."""
+        if label is not None and self.conditions(label) is not None:
+            self.run(label).step_ended(mechanism, self.reserves, began=began, planned=planned, now=now)
 
     def door_fault(self, site: int) -> str | None:
         """How the site's listener is broken now: ``refused``, ``hang``, ``denied`` or not at all."""
@@ -49,22 +51,52 @@ class Climate:
         return effects.fault_of(conditions, "login", site) if conditions else None
 
     def login_seconds(self, label: str | None, site: int) -> float:
-        """How long the first log-in of a run at *site* takes, counted from the accepted connection."""
+        """How long the first log-in of a run at *site* is held, counted from the accepted connection."""
         conditions = self.conditions(label)
-        return self.terrain.seconds(conditions, "login", site) if conditions else 0.0
+        if conditions is None:
+            return 0.0
+        reserve_seconds = self.reserves.after("login") if label else 0.0
+        return self.terrain.seconds(conditions, "login", site) - reserve_seconds
 
-    def session_environment(self, label: str | None, site: int) -> dict[str, str]:
+    def program_seconds(self, label: str | None, site: int, now: float) -> dict[str, float]:
+        """How long the programs of a session that begins at *now* take, by mechanism; may be less than 0."""
         conditions = self.conditions(label)
-        return effects.session_environment(conditions, site, self.terrain) if conditions else {}
+        if conditions is None:
+            return {}
+        seconds = effects.program_seconds(conditions, site, self.terrain)
+        if label is None:
+            return seconds
+        credit = self.run(label).credit_seconds(now)
+        corrected = {name: value - credit - self.reserves.after(name) for name, value in seconds.items()}
+        # The queue and the computation are one session: the former begins it, the latter ends it.
+        corrected["queue"] = seconds["queue"] - credit
+        corrected["compute"] = seconds["compute"] - self.reserves.after("compute")
+        return corrected
+
+    def session_environment(
+        self, label: str | None, site: int, seconds: Mapping[str, float]
+    ) -> dict[str, str]:
+        """What the programs of a session are told that take *seconds* by mechanism."""
+        conditions = self.conditions(label)
+        return effects.session_environment(conditions, site, seconds) if conditions else {}
 
     def incoming_link(self, label: str | None, *, sender: int | None, receiver: int) -> Link:
         conditions = self.conditions(label)
         if conditions is None:
             return effects.OPEN_LINK
-        computed_at = self.run(label).computed_at if label else None
         return effects.incoming_link(
-            conditions, self.terrain, sender=sender, receiver=receiver, computed_at=computed_at
+            conditions,
+            self.terrain,
+            sender=sender,
+            receiver=receiver,
+            computed_at=self.run(label).computed_at,
         )
+
+    def link_opened_at(self, label: str | None, mechanism: str, accepted_at: float) -> float:
+        """The moment from which the bytes of a connection count."""
+        if label is None:
+            return accepted_at
+        return accepted_at - self.run(label).credit_seconds(accepted_at) - self.reserves.after(mechanism)
 
     def disk_fault(self, label: str | None, site: int) -> str | None:
         conditions = self.conditions(label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from monitor.testbed.sites.pacing import bytes_per_second
@@ -43,6 +44,7 @@ class Link:
 
     bytes_per_second: float | None
     fault: str | None
+    mechanism: str = "inbound"
 
 
 OPEN_LINK = Link(bytes_per_second=None, fault=None)
@@ -56,15 +58,20 @@ def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
     return fault.kind if mechanism in _COMPUTING or fault.site == site else None
 
 
-def session_environment(conditions: Conditions, site: int, terrain: Terrain) -> dict[str, str]:
+def program_seconds(conditions: Conditions, site: int, terrain: Terrain) -> dict[str, float]:
+    """How long the site's programs take, by mechanism."""
+    return {name: terrain.seconds(conditions, name, site) for name in PROGRAM_MECHANISMS}
+
+
+def session_environment(conditions: Conditions, site: int, seconds: Mapping[str, float]) -> dict[str, str]:
     """What the site's programs are told: ``SITE_<MECHANISM>_SECONDS`` and ``SITE_<MECHANISM>_FAULT``."""
-    environment = {}
-    for mechanism in PROGRAM_MECHANISMS:
-        seconds = terrain.seconds(conditions, mechanism, site)
-        environment[f"SITE_{mechanism.upper()}_SECONDS"] = f"{seconds:.3f}"
-        fault = fault_of(conditions, mechanism, site)
+    environment = {
+        f"SITE_{name.upper()}_SECONDS": f"{max(0.0, value):.3f}" for name, value in seconds.items()
+    }
+    for name in PROGRAM_MECHANISMS:
+        fault = fault_of(conditions, name, site)
         if fault:
-            environment[f"SITE_{mechanism.upper()}_FAULT"] = fault
+            environment[f"SITE_{name.upper()}_FAULT"] = fault
     return environment
 
 
@@ -79,7 +86,7 @@ def incoming_link(
     if sender is not None and sender == computed_at:
         seconds = terrain.seconds(conditions, "outbound", sender)
         rate = bytes_per_second(terrain.reference_result_bytes, seconds)
-        return Link(rate, fault_of(conditions, "outbound", sender))
+        return Link(rate, fault_of(conditions, "outbound", sender), "outbound")
     seconds = terrain.seconds(conditions, "inbound", receiver if sender is None else sender)
     faults = [fault_of(conditions, "inbound", end) for end in (sender, receiver) if end is not None]
     rate = bytes_per_second(terrain.reference_file_bytes, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Callable
 
 from asyncssh.connection import SSHConnection
 
@@ -19,10 +20,20 @@ class Inflow:
     """Admits the bytes of one connection that was opened at *opened_at* (clock of the event loop).
 
     A link that breaks does so in the middle of a file of *reference_bytes*, or at the end of a shorter one.
+    *on_end* is called when the sender has sent all, with the time at which that was due.
     """
 
-    def __init__(self, connection: SSHConnection, link: Link, opened_at: float, reference_bytes: int) -> None:
+    def __init__(
+        self,
+        connection: SSHConnection,
+        link: Link,
+        *,
+        opened_at: float,
+        reference_bytes: int,
+        on_end: Callable[[float], None],
+    ) -> None:
         self.connection = connection
+        self.on_end = on_end
         self.fault = link.fault
         self.pace = Pace(opened_at, link.bytes_per_second)
         self.breaks_after_bytes = reference_bytes // 2
@@ -36,10 +47,14 @@ class Inflow:
         if delay > _SHORTEST_WAIT_SECONDS:
             await asyncio.sleep(delay)
         if self.received_bytes > self.breaks_after_bytes:
-            await self.end()
+            await self._break()
 
     async def end(self) -> None:
-        """The sender has sent all: the last chance to break."""
+        """The sender has sent all: the last chance to break. Raises as ``admit`` does."""
+        await self._break()
+        self.on_end(self.pace.due_at(self.received_bytes))
+
+    async def _break(self) -> None:
         if self.received_bytes and self.fault in ("reset", "stall"):
             if self.fault == "reset":
                 reset(self.connection)

@@ -7,6 +7,7 @@
     tools/                                    every program of the machine but the compilers
     sites/<name>/home  scratch                what a session sees
     sites/<name>/bin  bin-cc                  the programs through which a site is slow or broken
+    sites/<name>/paced                        marks of sessions that were slow
     sites/<name>/host_key  key  authorized_keys  ssh_config
 """
 
@@ -60,6 +61,11 @@ class SiteLayout:
     @property
     def host_key(self) -> Path:
         return self.root / "host_key"
+
+    @property
+    def paced(self) -> Path:
+        """Where a session's programs leave a mark when the weather has slowed them down."""
+        return self.root / "paced"
 
     @property
     def key(self) -> Path:

@@ -21,8 +21,10 @@ BATCH_LAUNCHER = "batch-start"
 
 _PACE = """\
 #!/bin/sh
-pace() { # SECONDS PROGRAM [ARGUMENT...]
-    pace_seconds=$1; shift
+paced() { [ -z "$SITE_PACED" ] || echo "$1" > "$SITE_PACED"; } # MECHANISM
+pace() { # MECHANISM SECONDS PROGRAM [ARGUMENT...]
+    paced "$1"
+    pace_seconds=$2; shift 2
     sleep "${pace_seconds:-0}" </dev/null >/dev/null 2>&1 &
     "$@"
     pace_status=$?
@@ -43,7 +45,7 @@ unwritable)
     echo "dd: failed to open '${of:-standard output}': Permission denied" >&2
     exit 1 ;;
 esac
-pace "$SITE_DISK_SECONDS" {real} "$@"
+pace disk "$SITE_DISK_SECONDS" {real} "$@"
 """
 
 # A directory that is in use as a mount point is emptied by rm and stays: this is what is left of it here.
@@ -55,7 +57,7 @@ if [ "$SITE_UNLINK_FAULT" = busy ] && [ -e "$last" ]; then
     echo "rm: cannot remove '$last': Device or resource busy" >&2
     exit 1
 fi
-if [ -e "$last" ]; then pace "$SITE_UNLINK_SECONDS" {real} "$@"; else exec {real} "$@"; fi
+if [ -e "$last" ]; then pace unlink "$SITE_UNLINK_SECONDS" {real} "$@"; else exec {real} "$@"; fi
 """
 
 _CC = """\
@@ -64,7 +66,7 @@ if [ "$SITE_COMPILE_FAULT" = crash ]; then
     echo "Please submit a full bug report, with preprocessed source (by using -freport-bug)." >&2
     exit 4
 fi
-pace "$SITE_COMPILE_SECONDS" {real} "$@"
+pace compile "$SITE_COMPILE_SECONDS" {real} "$@"
 """
 
 _BATCH = """\
@@ -75,20 +77,22 @@ rejected)
 stuck)
     exec sleep 2147483647 ;;
 esac
+paced queue
 sleep "${SITE_QUEUE_SECONDS:-0}"
 case $SITE_COMPUTE_FAULT in
 killed)
+    paced compute
     "$@" &
     job=$!
     sleep "${SITE_COMPUTE_SECONDS:-0}"
     kill -KILL "$job" 2>/dev/null
     kill -KILL $$ ;;
 exit)
-    pace "$SITE_COMPUTE_SECONDS" "$@"
+    pace compute "$SITE_COMPUTE_SECONDS" "$@"
     echo "batch-start: error: job step aborted: the node failed its health check" >&2
     exit 3 ;;
 esac
-pace "$SITE_COMPUTE_SECONDS" "$@"
+pace compute "$SITE_COMPUTE_SECONDS" "$@"
 """
 
 _CLIENT = """\

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
@@ -157,7 +158,8 @@ def _only_one(directory: Path) -> Iterator[None]:
 def _prepared(layout: Layout) -> State:
     """Make what is missing of the directory; return what the last start has left."""
     for site in layout.sites:
-        for path in (site.root, site.home, site.scratch):
+        shutil.rmtree(site.paced, ignore_errors=True)
+        for path in (site.root, site.home, site.scratch, site.paced):
             path.mkdir(parents=True, exist_ok=True)
     prepare_programs(layout)
     return with_passwords(load_state(layout.directory), layout.names)

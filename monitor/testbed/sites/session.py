@@ -111,6 +111,8 @@ async def _feed(
                 await inflow.admit(len(data))
             target.write(data)
             await target.drain()
+        if inflow is not None:
+            await inflow.end()
     target.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from monitor.testbed.sites.processes import kill_marked
 from monitor.testbed.sites.programs import BATCH_LAUNCHER, search_path
 from monitor.testbed.sites.session import run_command
 from monitor.testbed.sites.storage import SiteStorage
+from monitor.testbed.sites.timekeeping import planned_seconds
 
 GRID_MARK = "SITE_GRID"  # names the grid in the environment of everything that its sites run
 
@@ -133,18 +135,34 @@ class Site:
         await self._hold_login(process, caller, label)
         if process.channel.is_closing():
             return
-        if label and BATCH_LAUNCHER in process.command:
+        if BATCH_LAUNCHER in process.command:
             self.climate.run(label).computed_at = self.place.index
+        await self._run(process, process.command, caller, label)
+
+    async def _run(
+        self, process: asyncssh.SSHServerProcess[bytes], command: str, caller: Caller, label: str | None
+    ) -> None:
         # Between sites only files travel, also by scp's older protocol or rsync: the link shapes these too.
         inflow = None if caller.site is None else self._inflow(process.channel, label, caller)
-        environment = self._environment(process.env, label)
-        home = str(self.place.home)
-        await run_command(process, process.command, cwd=home, environment=environment, inflow=inflow)
+        loop = asyncio.get_running_loop()
+        began, paced = loop.time(), self.place.paced / uuid.uuid4().hex
+        seconds = self.climate.program_seconds(label, self.place.index, began)
+        environment = {**self._environment(process.env, label, seconds), "SITE_PACED": str(paced)}
+        try:
+            home = str(self.place.home)
+            await run_command(process, command, cwd=home, environment=environment, inflow=inflow)
+        finally:
+            if paced.exists():
+                mechanism = paced.read_text().strip()
+                paced.unlink()
+                planned = began + planned_seconds(mechanism, seconds)
+                self.climate.step_ended(label, mechanism, began=began, planned=planned, now=loop.time())
 
     async def _hold_login(
         self, process: asyncssh.SSHServerProcess[bytes], caller: Caller, label: str | None
     ) -> None:
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        now = loop.time()
         began = now if caller.sessions else caller.accepted_at
         caller.sessions += 1
         if not self._is_login(caller, label):
@@ -152,6 +170,7 @@ class Site:
         until = began + self.climate.login_seconds(label, self.place.index)
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait_closed(), max(0.0, until - now))
+        self.climate.step_ended(label, "login", began=began, planned=until, now=loop.time())
 
     def _is_login(self, caller: Caller, label: str | None) -> bool:
         """Whether a session is the first of its run here; without a label, the first of its connection."""
@@ -172,13 +191,23 @@ class Site:
         )
 
     def _inflow(self, channel: asyncssh.SSHServerChannel[bytes], label: str | None, caller: Caller) -> Inflow:
+        loop, began = asyncio.get_running_loop(), caller.accepted_at
         link = self.climate.incoming_link(label, sender=caller.site, receiver=self.place.index)
-        reference_bytes = self.climate.terrain.reference_file_bytes
-        return Inflow(channel.get_connection(), link, caller.accepted_at, reference_bytes)
+        return Inflow(
+            channel.get_connection(),
+            link,
+            opened_at=self.climate.link_opened_at(label, link.mechanism, began),
+            reference_bytes=self.climate.terrain.reference_file_bytes,
+            on_end=lambda planned: self.climate.step_ended(
+                label, link.mechanism, began=began, planned=planned, now=loop.time()
+            ),
+        )
 
-    def _environment(self, sent: Mapping[str, str], label: str | None) -> dict[str, str]:
+    def _environment(
+        self, sent: Mapping[str, str], label: str | None, seconds: Mapping[str, float]
+    ) -> dict[str, str]:
         """A small clean environment: what the site sets, LC_* from the client, and the weather."""
-        weather = self.climate.session_environment(label, self.place.index)
+        weather = self.climate.session_environment(label, self.place.index, seconds)
         with_compiler = weather.get("SITE_COMPILE_FAULT") != "missing"
         return {
             **{name: value for name, value in sent.items() if name.startswith("LC_")},

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -47,6 +48,15 @@ class Client:
 
     grid: GridDescription
     weather: DictatedWeather
+
+    @contextmanager
+    def now(self, weather: Conditions) -> Iterator[None]:
+        """Let everybody without a label meet *weather* meanwhile."""
+        self.weather.now = weather
+        try:
+            yield
+        finally:
+            self.weather.now = None
 
     def new_label(self, weather: Conditions | None = None) -> str:
         """The label of a new run, which meets *weather*."""
@@ -96,13 +106,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     options = Options(scale=1.0, reference_file_bytes=REFERENCE_BYTES, reference_result_bytes=REFERENCE_BYTES)
     with running_sites(tmp_path_factory.mktemp("grid"), weather=weather, options=options) as grid:
         yield Client(grid, weather)
-
-
-@pytest.fixture(autouse=True)
-def fair_weather_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield
-    if "client" in request.fixturenames:
-        request.getfixturevalue("client").weather.now = None
 
 
 def eventually(holds: Callable[[], bool], limit_seconds: float = 10.0) -> bool:

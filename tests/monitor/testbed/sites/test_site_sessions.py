@@ -51,7 +51,8 @@ def test_a_session_has_a_small_clean_environment_and_the_label_of_its_run(client
     variables = dict(line.split("=", 1) for line in lines)
     assert variables["LC_GRIDCAST_RUN"] == label
     assert variables["HOME"] == f"{client.grid.directory}/sites/iu/home"
-    of_the_site = {"HOME", "LOGNAME", "PATH", "SHELL", "SITE_GRID", "SITE_NAME", "SITE_SESSION", "USER"}
+    for_its_programs = {"SITE_GRID", "SITE_NAME", "SITE_PACED", "SITE_SESSION"}
+    of_the_site = {"HOME", "LOGNAME", "PATH", "SHELL", "USER"} | for_its_programs
     of_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
     assert set(variables) - of_the_shell == of_the_site | {"LC_GRIDCAST_RUN"}
 

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.testbed.sites.effects import Link, Terrain, fault_of, incoming_link, session_environment
+from monitor.testbed.sites.effects import (
+    Link,
+    Terrain,
+    fault_of,
+    incoming_link,
+    program_seconds,
+    session_environment,
+)
 from monitor.testbed.weather.conditions import Conditions, Fault
 
 SECONDS = {
@@ -48,7 +55,7 @@ def test_the_drawn_seconds_belong_to_the_slowest_site(
 
 
 def test_a_session_is_told_the_seconds_of_its_site() -> None:
-    assert session_environment(drawn(), 1, TERRAIN) == {
+    assert session_environment(drawn(), 1, program_seconds(drawn(), 1, TERRAIN)) == {
         "SITE_DISK_SECONDS": "10.000",
         "SITE_COMPILE_SECONDS": "5.000",
         "SITE_UNLINK_SECONDS": "2.000",
@@ -59,8 +66,8 @@ def test_a_session_is_told_the_seconds_of_its_site() -> None:
 
 def test_a_session_is_told_what_is_broken_at_its_site_only() -> None:
     weather = drawn(fault=Fault(2, "disk", "full"))
-    assert session_environment(weather, 2, TERRAIN)["SITE_DISK_FAULT"] == "full"
-    assert "SITE_DISK_FAULT" not in session_environment(weather, 3, TERRAIN)
+    assert session_environment(weather, 2, {})["SITE_DISK_FAULT"] == "full"
+    assert "SITE_DISK_FAULT" not in session_environment(weather, 3, {})
 
 
 @pytest.mark.parametrize("mechanism", ["compile", "queue", "compute", "outbound"])
@@ -74,7 +81,9 @@ def test_what_breaks_a_computation_breaks_it_wherever_it_runs(mechanism: str) ->
         pytest.param(1, COMPUTE, None, Link(250_000.0, None), id="the slowest source is as slow as drawn"),
         pytest.param(2, COMPUTE, None, Link(500_000.0, None), id="the other sources are faster"),
         pytest.param(None, 1, None, Link(250_000.0, None), id="from outside the receiver's own link counts"),
-        pytest.param(COMPUTE, DESTINATION, COMPUTE, Link(625_000.0, None), id="a result travels outbound"),
+        pytest.param(
+            COMPUTE, DESTINATION, COMPUTE, Link(625_000.0, None, "outbound"), id="a result travels outbound"
+        ),
         pytest.param(
             COMPUTE,
             DESTINATION,

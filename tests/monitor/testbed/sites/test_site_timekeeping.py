@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from monitor.testbed.sites.timekeeping import LONGEST_RESERVE_SECONDS, Reserves, RunClock, planned_seconds
+
+OVERHEAD_SECONDS = 0.3  # before a stage's slow step, and again after it
+
+
+def stages(drawn: list[float], reserves: Reserves) -> list[float]:
+    """How long the stages of a run take whose slow steps are held as the clock says."""
+    clock, now, lasted = RunClock(), 0.0, []
+    for number, seconds in enumerate(drawn):
+        stage_began = now
+        began = now + OVERHEAD_SECONDS / 2
+        mechanism = f"step {number}"
+        planned = began + seconds - clock.credit_seconds(began) - reserves.after(mechanism)
+        ended = max(began, planned)
+        clock.step_ended(mechanism, reserves, began=began, planned=planned, now=ended)
+        now = ended + OVERHEAD_SECONDS / 2
+        lasted.append(now - stage_began)
+    return lasted
+
+
+def test_stages_come_out_as_drawn_whatever_surrounds_their_slow_steps() -> None:
+    reserves, drawn = Reserves(), [2.0, 1.0, 0.4, 3.0, 0.5]
+    for _ in range(30):
+        lasted = stages(drawn, reserves)
+    assert lasted == pytest.approx(drawn, abs=0.15)
+
+
+def test_real_work_that_took_longer_is_not_charged_to_the_next_step() -> None:
+    clock, reserves = RunClock(), Reserves()
+    clock.step_ended("disk", reserves, began=0.0, planned=1.0, now=5.0)
+    assert clock.credit_seconds(5.0) == 0.0
+
+
+def test_the_first_step_of_a_run_has_no_credit() -> None:
+    assert RunClock().credit_seconds(100.0) == 0.0
+
+
+def test_a_long_pause_gives_no_more_credit_than_a_short_one() -> None:
+    clock, reserves = RunClock(), Reserves()
+    clock.step_ended("disk", reserves, began=0.0, planned=1.0, now=1.0)
+    assert clock.credit_seconds(1000.0) == clock.credit_seconds(10.0) == 1.0
+
+
+def test_a_reserve_learns_from_what_runs_do_within_bounds() -> None:
+    reserves = Reserves()
+    for _ in range(100):
+        reserves.learn("disk", 0.2)
+        reserves.learn("login", 60.0)
+        reserves.learn("unlink", -1.0)
+    assert reserves.after("disk") == pytest.approx(0.12, abs=0.001)
+    assert reserves.after("login") == pytest.approx(LONGEST_RESERVE_SECONDS, abs=0.001)
+    assert reserves.after("unlink") == pytest.approx(0.0, abs=0.001)
+
+
+def test_sites_that_take_part_in_one_step_teach_once() -> None:
+    clock, reserves = RunClock(), Reserves()
+    clock.step_ended("login", reserves, began=0.0, planned=1.0, now=1.0)
+    clock.step_ended("disk", reserves, began=1.3, planned=2.0, now=2.0)
+    after_first = reserves.after("login")
+    clock.step_ended("disk", reserves, began=1.4, planned=2.5, now=2.5)
+    assert reserves.after("login") == after_first
+    assert clock.last is not None
+    assert clock.last.ended_at == 2.5
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "seconds"), [("disk", 3.0), ("queue", 5.0), ("compute", 7.0), ("unlink", 0.0)]
+)
+def test_a_job_is_let_go_after_its_wait_and_its_work(mechanism: str, seconds: float) -> None:
+    assert planned_seconds(mechanism, {"disk": 3.0, "queue": 5.0, "compute": 2.0}) == seconds
