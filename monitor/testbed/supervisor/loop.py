@@ -73,6 +73,7 @@ class Supervisor:
         try:
             with only_supervisor(self._status_file.parent) as hold:
                 self._write_status()
+                self._note_whether_all_up()  # nothing to start is all up
                 try:
                     self._loop(hold)
                 finally:
@@ -210,6 +211,9 @@ class Supervisor:
         self._write_status()
         if self._on_change is not None:
             self._on_change(watched.service.name, watched.status)
+        self._note_whether_all_up()
+
+    def _note_whether_all_up(self) -> None:
         if all(each.status.state == "up" for each in self._watched.values()):
             self._all_up.set()
 
