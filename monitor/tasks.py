@@ -7,20 +7,20 @@ import uuid
 from django.utils import timezone
 
 from monitor.celery import app
-from monitor.services import execute
+from monitor.services import deliver, execute
 from monitor.services import tick as ticking
 from monitor.services.health import seen
 
 
 @app.task(name="monitor.tasks.tick")
 def tick() -> None:
-    seen("beat", timezone.now())
     ticking.tick(timezone.now())
 
 
 @app.task(name="monitor.tasks.pulse")
 def pulse() -> None:
     seen("reporter.home", timezone.now())
+    deliver.deliver()
 
 
 @app.task(name="monitor.tasks.run")

@@ -39,6 +39,11 @@ def seen(name: str, now: datetime) -> None:
     Component.objects.update_or_create(name=name, defaults={"seen_at": now})
 
 
+def was_silent(name: str, now: datetime) -> bool:
+    """Whether a part was not heard of until now, or not for a while."""
+    return not Component.objects.filter(name=name, seen_at__gt=now - SILENT_AFTER).exists()
+
+
 def problems(now: datetime) -> list[Problem]:
     """Everything that is wrong with the service at *now*; the depot's absence hides the rest."""
     try:

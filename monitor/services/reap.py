@@ -25,6 +25,11 @@ def reap(now: datetime) -> None:
     _move(late, State.MISSED, f"no reporter took it within {grace.total_seconds():.0f} s of its time")
 
 
+def give_time(now: datetime) -> None:
+    """Renew every lease: the monitor itself was away, so that nobody could give it a sign of life."""
+    Run.objects.in_flight().update(lease_until=now + timedelta(seconds=settings.GRIDCAST_LEASE_SECONDS))
+
+
 def _move(runs: RunQuerySet, to: State, reason: str) -> None:
     # The conditions stay in the statement: a run that gave a sign of life meanwhile is not touched.
     runs.move(runs.values_list("pk", flat=True), to, reason=reason)

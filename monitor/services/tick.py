@@ -9,9 +9,9 @@ from django.db import connection, transaction
 from kombu.exceptions import OperationalError
 
 from monitor.celery import app
-from monitor.services import claim, deliver, forecast
+from monitor.services import claim, forecast, health
 from monitor.services.expand import expand
-from monitor.services.reap import reap
+from monitor.services.reap import give_time, reap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,17 +20,21 @@ if TYPE_CHECKING:
     from monitor.services.claim import Claim
 
 logger = logging.getLogger(__name__)
+BEAT = "beat"
 LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
 
 
 def tick(now: datetime) -> None:
-    """Expand schedules, deliver what is spooled, reap, claim and send; then bring forecasts up to date."""
+    """Expand schedules, reap, claim and send; then bring forecasts up to date."""
     with transaction.atomic():
         if not _alone():
             return
         expand(now)
-        reap(now)
-    deliver.deliver()
+        if health.was_silent(BEAT, now):
+            give_time(now)
+        else:
+            reap(now)
+        health.seen(BEAT, now)
     send(claim.claim_due(now))
     forecast.refresh(now)
 

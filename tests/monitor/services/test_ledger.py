@@ -174,6 +174,20 @@ def test_two_ticks_at_once_are_one(circle: Series, noon: datetime) -> None:
     assert Run.objects.count() == 60
 
 
+def test_after_an_outage_of_the_monitor_nobody_is_taken_for_dead_at_once(
+    circle: Series, noon: datetime
+) -> None:
+    run_now(circle, who="ada", now=noon)
+    tick.tick(noon)
+    assert Run.objects.get(slot=noon).state == State.CLAIMED
+    back = noon + timedelta(minutes=5)
+    tick.tick(back)
+    assert Run.objects.get(slot=noon).state == State.CLAIMED
+    for seconds in range(2, 34, 2):
+        tick.tick(back + timedelta(seconds=seconds))
+    assert Run.objects.get(slot=noon).attempt == 2
+
+
 @pytest.mark.parametrize("ended", sorted(ENDED))
 def test_an_ended_run_never_becomes_pending_again(ended: str) -> None:
     assert not set(FOLLOWS.get(ended, ())) & set(PENDING)

@@ -187,3 +187,8 @@ def test_services_that_cannot_be_ordered_are_refused(services: list[Service], co
 )
 def test_how_a_program_ended_is_said_in_words(exit_status: int | None, words: str) -> None:
     assert describe_exit(exit_status) == words
+
+
+def test_with_nothing_to_start_everything_is_up_at_once(tmp_path: Path) -> None:
+    with running(tmp_path) as observed:
+        assert observed.said == []

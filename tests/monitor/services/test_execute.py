@@ -1,0 +1,131 @@
+"""The home reporter executes what is claimed: really, over directories of this host."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from django.utils import timezone
+
+from monitor.models import RawReport, Run, Series
+from monitor.models.run import State
+from monitor.services.claim import Claim, claim_due
+from monitor.services.deliver import deliver, spool
+from monitor.services.execute import Heartbeat, execute
+from monitor.services.reap import reap
+from monitor.services.run_now import run_now
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django.fixtures import SettingsWrapper
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def own_spool(settings: SettingsWrapper, tmp_path: Path) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+
+
+def claimed(series: Series) -> Claim:
+    run_now(series, who="ada")
+    (claim,) = claim_due(timezone.now())
+    return claim
+
+
+def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> None:
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    run = Run.objects.get()
+    assert run.state == State.PASSED, run.reason
+    report = RawReport.objects.get().parsed()
+    assert [stage.name for stage in report.stages] == [
+        "init",
+        "stage_data",
+        "transfer_ring",
+        "compare",
+        "cleanup",
+    ]
+    assert list(spool().pending()) == []
+
+
+def test_a_task_that_arrives_twice_runs_once(circle: Series) -> None:
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    first = RawReport.objects.get().received_at
+    execute(claim.run_id, claim.attempt)
+    assert RawReport.objects.get().received_at == first
+
+
+def test_a_task_of_an_earlier_claim_does_nothing(circle: Series) -> None:
+    stale = claimed(circle)
+    reap(timezone.now() + timedelta(seconds=31))
+    claim_due(timezone.now())
+    execute(stale.run_id, stale.attempt)
+    assert Run.objects.get().state == State.CLAIMED
+
+
+def test_the_report_of_an_executor_that_died_before_delivering_is_used(
+    circle: Series, noon: datetime
+) -> None:
+    run = run_now(circle, who="ada", now=noon)
+    (claim,) = claim_due(noon)
+    spool().put(run.pk, wire.to_json(circle_report(noon)))
+    execute(claim.run_id, claim.attempt)
+    assert RawReport.objects.get().parsed().seconds == 7.0  # the spooled one; nothing was run again
+
+
+def test_a_report_that_the_depot_refuses_is_set_aside_and_does_not_stop_the_others(
+    circle: Series, noon: datetime
+) -> None:
+    stranger = circle_report(noon, series="nobody-knows")
+    known = circle_report(noon)
+    for report in (stranger, known):
+        spool().put(report.run, wire.to_json(report))
+    deliver()
+    assert Run.objects.get().state == State.PASSED
+    assert list(spool().pending()) == []
+
+
+def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
+    resource = circle.bindings.get(position=1).resource
+    resource.scratch = "/proc/no-such-place"
+    resource.save()
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    run = Run.objects.get()
+    assert (run.state, run.stage, run.failed_resource) == (State.FAILED, "init", "there")
+    assert "/proc/no-such-place" in run.reason
+
+
+def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series) -> None:
+    Series.objects.update(probe="no_such_probe")
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    run = Run.objects.get()
+    assert run.state == State.BROKEN
+    assert "no_such_probe" in run.reason
+
+
+def test_a_heartbeat_keeps_the_lease_and_says_the_stage(circle: Series, settings: SettingsWrapper) -> None:
+    settings.GRIDCAST_HEARTBEAT_SECONDS = 0.01
+    claim = claimed(circle)
+    Run.objects.all().move([claim.run_id], State.RUNNING, lease_until=timezone.now())
+    with Heartbeat(claim.run_id, claim.attempt) as heartbeat:
+        heartbeat.enter("transfer_ring")
+        deadline = threading.Event()
+        while not deadline.wait(0.01) and Run.objects.get().stage != "transfer_ring":
+            assert timezone.now() < claim_time(claim) + timedelta(seconds=20)
+    reap(timezone.now())
+    assert Run.objects.get().state == State.RUNNING
+
+
+def claim_time(claim: Claim) -> datetime:
+    at = Run.objects.get(pk=claim.run_id).claimed_at
+    assert at is not None
+    return at
