@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.sites import GridDescription, Options, running_sites
+from monitor.testbed.sites import GridDescription, Options, load_description, running_sites
 from monitor.testbed.weather.conditions import Conditions, Fault
 
+ROOT = Path(__file__).parents[4]
 REFERENCE_BYTES = 200_000
 LIMIT_SECONDS = 30.0
 _numbers = itertools.count(1)
@@ -106,6 +108,25 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     options = Options(scale=1.0, reference_file_bytes=REFERENCE_BYTES, reference_result_bytes=REFERENCE_BYTES)
     with running_sites(tmp_path_factory.mktemp("grid"), weather=weather, options=options) as grid:
         yield Client(grid, weather)
+
+
+@contextmanager
+def served(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], GridDescription]]:
+    """``manage.py testbed up`` in a process of its own, with the grid that it announces."""
+    up = [sys.executable, "-W", "error", "manage.py", "testbed", "up", "--directory", str(directory)]
+    with subprocess.Popen(
+        [*up, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert eventually(
+                lambda: load_description(directory) is not None or process.poll() is not None, 30.0
+            )
+            grid = load_description(directory)
+            assert grid is not None, process.communicate()[1]
+            yield process, grid
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
 
 
 def eventually(holds: Callable[[], bool], limit_seconds: float = 10.0) -> bool:

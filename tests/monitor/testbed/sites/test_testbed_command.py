@@ -3,53 +3,20 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from monitor.testbed.sites import GridDescription, load_description, running_sites
+from monitor.testbed.sites import load_description, running_sites
 from monitor.testbed.sites.processes import marked
-from tests.monitor.testbed.sites.conftest import eventually
-
-ROOT = Path(__file__).parents[4]
-
-
-@contextmanager
-def command(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], GridDescription]]:
-    """``testbed up`` in a process of its own, with the grid that it announces."""
-    argv = [
-        sys.executable,
-        "-W",
-        "error",
-        "manage.py",
-        "testbed",
-        "up",
-        "--directory",
-        str(directory),
-        *arguments,
-    ]
-    with subprocess.Popen(
-        argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert eventually(
-                lambda: load_description(directory) is not None or process.poll() is not None, 30
-            )
-            grid = load_description(directory)
-            assert grid is not None, process.communicate()[1]
-            yield process, grid
-        finally:
-            process.kill()
+from tests.monitor.testbed.sites.conftest import eventually, served
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_serves_until_it_is_told_to_stop_and_leaves_nothing(tmp_path: Path, number: int) -> None:
     mark = f"SITE_GRID={tmp_path.resolve()}"
-    with command(tmp_path, "--weather", "calm", "--seed", "3") as (process, grid):
+    with served(tmp_path, "--weather", "calm", "--seed", "3") as (process, grid):
         assert (len(grid.sites), grid.profile, grid.seed, grid.pid) == (7, "calm", 3, process.pid)
         argv = ["ssh", "-F", str(grid.ssh_config), "ncsa", "setsid sleep 600 & sleep 600"]
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as session:
