@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor.testbed.demo.services import Options, free_port, services
+from monitor.testbed.demo.services import SEED, Options, free_port, services
 from monitor.testbed.demo.session import Session
 from monitor.testbed.supervisor import AlreadySupervised, NotUp, Supervisor
 from monitor.testbed.weather import profiles
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", type=Path, metavar="FILE", help="write a summary of the rounds")
         parser.add_argument("--port", type=int, help="of the web pages (default: the first free from 8000)")
         parser.add_argument("--weather", default="teragrid", choices=[*profiles.names(), "none"])
-        parser.add_argument("--seed", type=int, default=1, help="of the weather")
+        parser.add_argument("--seed", type=int, default=SEED, help="of the weather")
 
     def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:
         _check(rounds, more["exit"], more["json"])

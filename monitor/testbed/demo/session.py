@@ -15,6 +15,7 @@ from django.utils import timezone
 from monitor import env
 from monitor.models import Run, Series
 from monitor.services import forecast
+from monitor.services.run_now import run_now
 from monitor.services.summarise import summarise
 from monitor.testbed.demo import definition
 from monitor.testbed.demo.following import Follower, line
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from monitor.testbed.supervisor import ServiceStatus
 
 POLL_SECONDS = 0.25
+MINUTE_IS_YOUNG_SECONDS = 30
 Answer = TypeVar("Answer")
 
 
@@ -72,6 +74,7 @@ Weather "{self.options.weather}", seed {self.options.seed}. Finished runs follow
     def follow(self) -> None:
         """Say every finished run, until interrupted."""
         follower = Follower(timezone.now())
+        self._when_the_depot_is_there(lambda: _begin_at_once(timezone.now()))
         while True:
             self._say_news(follower)
             time.sleep(POLL_SECONDS)
@@ -121,6 +124,13 @@ Weather "{self.options.weather}", seed {self.options.seed}. Finished runs follow
             "seconds_taken": round(time.monotonic() - self._began, 3),
             "complete": all(accounted[one.name] == count for one in series) and not left,
         }
+
+
+def _begin_at_once(now: datetime) -> None:
+    """Ask for a first run of everything, unless the schedule does so in a moment anyway."""
+    if now.second < MINUTE_IS_YOUNG_SECONDS:
+        for series in Series.objects.scheduled():
+            run_now(series, who="the demo at its start", now=now)
 
 
 def scratch_files(directory: Path) -> list[Path]:
