@@ -44,7 +44,8 @@ class Command(BaseCommand):
             log_dir=options.var / "log",
             on_change=session.changed,
         )
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill stops it like Ctrl-C
+        for number in (signal.SIGINT, signal.SIGTERM):  # explicitly: a shell's background jobs ignore SIGINT
+            signal.signal(number, signal.default_int_handler)
         try:
             with supervisor.running(up_within_seconds=UP_WITHIN_SECONDS):
                 session.say_where()
