@@ -48,17 +48,27 @@ class Command(BaseCommand):
             signal.signal(number, signal.default_int_handler)
         try:
             with supervisor.running(up_within_seconds=UP_WITHIN_SECONDS):
-                session.say_where()
-                complete = _complete(session, rounds, more["json"])
-                if not more["exit"]:
-                    session.follow()
+                complete = self._watch(session, rounds, more)
         except (AlreadySupervised, NotUp) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
-            self._say("\nStopped. The next `make demo` continues where this one ended.")
+            if rounds:
+                raise CommandError("interrupted before the rounds were done") from None
+            self._say("Stopped. The next `make demo` continues where this one ended.")
             return
         if not complete:
             raise CommandError("not every expected run is accounted for; see the summary")
+
+    def _watch(self, session: Session, rounds: int, more: dict[str, Any]) -> bool:
+        try:
+            session.say_where()
+            complete = _complete(session, rounds, more["json"])
+            if not more["exit"]:
+                session.follow()
+        except KeyboardInterrupt:
+            self._say("\nStopping: runs under way have 10 s to end (Ctrl-C again: at once).")
+            raise
+        return complete
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
