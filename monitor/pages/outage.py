@@ -46,7 +46,9 @@ def answer(request: HttpRequest) -> HttpResponse:
     if request.path.startswith("/api/"):
         response = problem(503, "depot_away", "the depot does not answer; try again in a few seconds")
     elif request.headers.get("HX-Request") == "true":
-        response = HttpResponse(render_to_string("parts/outage.html"), status=503)
+        # Into the banner, whoever asked: what a part showed stays where it is.
+        headers = {"HX-Retarget": "#banner", "HX-Reswap": "innerHTML"}
+        response = HttpResponse(render_to_string("parts/outage.html"), status=503, headers=headers)
     else:
         context = {"services": supervised(), "retry_seconds": RETRY_SECONDS}
         response = HttpResponse(render_to_string("pages/outage.html", context), status=503)

@@ -184,13 +184,14 @@ def history(
                 stderr_tail=trouble.stderr_tail, exit_status=trouble.exit_status,
             )  # fmt: skip
         runs.append(delivered(one))
-        if with_forecasts and number % 1 == 0:
+        if with_forecasts:
             forecast.refresh(one.slot + timedelta(seconds=one.seconds + 1))
     return runs
 
 
-def user(name: str = "reader", *, may_run: bool = False, **fields: Any) -> User:
-    made = User.objects.create_user(name, password=PASSWORD, **fields)
+def user(name: str = "reader", *, may_run: bool = False, password: str | None = None, **fields: Any) -> User:
+    """Somebody; without a *password* (hashing one takes long) he can only be logged in by force."""
+    made = User.objects.create_user(name, password=password, **fields)
     if may_run:
         made.user_permissions.add(Permission.objects.get(codename="run_series"))
     return made

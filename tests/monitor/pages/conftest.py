@@ -1,0 +1,82 @@
+"""People who look at pages, and a grid for them to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoDbBlocker
+
+from monitor.models import Resource, Series
+from tests.monitor.pages import builders
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Four sites; Gather over all, Circle over the first three."""
+
+    resources: list[Resource]
+    gather: Series
+    circle: Series
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now().replace(microsecond=0)
+
+
+@pytest.fixture
+def minute() -> timedelta:
+    return timedelta(minutes=1)
+
+
+@pytest.fixture
+def grid(db: None) -> Grid:
+    resources = builders.sites(4)
+    return Grid(
+        resources=resources,
+        gather=builders.gather("gather-main", resources),
+        circle=builders.circle("circle-ring", resources[:3]),
+    )
+
+
+@pytest.fixture
+def reader(db: None) -> User:
+    return builders.user("reader")
+
+
+@pytest.fixture
+def client(reader: User) -> Client:
+    """A browser in which somebody who may only look is logged in."""
+    browser = Client()
+    browser.force_login(reader)
+    return browser
+
+
+@pytest.fixture
+def runner(db: None) -> Client:
+    """A browser of somebody who may run series."""
+    browser = Client()
+    browser.force_login(builders.user("runner", may_run=True))
+    return browser
+
+
+@pytest.fixture
+def depot_away(django_db_blocker: DjangoDbBlocker, tmp_path: Path) -> Iterator[None]:
+    """The depot's server is not there: connections really fail. Only for tests without a database."""
+    place = connection.settings_dict["HOST"]
+    with django_db_blocker.unblock():
+        connection.close()
+        connection.settings_dict["HOST"] = str(tmp_path)
+        try:
+            yield
+        finally:
+            connection.close()
+            connection.settings_dict["HOST"] = place

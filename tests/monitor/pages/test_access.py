@@ -1,0 +1,94 @@
+"""Who may look: nobody who is not logged in. What a browser may load: only what is served here."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+
+from tests.monitor.pages import builders
+from tests.monitor.pages.conftest import Grid
+
+TEMPLATES = sorted(Path(settings.BASE_DIR, "templates").rglob("*.html"))
+
+
+@pytest.fixture
+def pages(grid: Grid, now: datetime) -> list[str]:
+    """Every page that shows something of the depot."""
+    run = builders.passed(grid.circle, now)
+    of_series = [reverse(name, args=["circle-ring"]) for name in ("series", "samples-csv", "run-now")]
+    return [
+        "/",
+        *of_series,
+        *(reverse(name, args=[run.pk]) for name in ("run", "raw-report")),
+        reverse("banner"),
+    ]
+
+
+def test_strangers_are_sent_to_the_login_page(pages: list[str]) -> None:
+    stranger = Client()
+    for path in pages:
+        answer = stranger.get(path)
+        assert (answer.status_code, answer["Location"]) == (302, f"/login/?next={path}")
+
+
+def test_an_open_page_whose_session_ended_is_loaded_again(pages: list[str]) -> None:
+    stranger = Client(headers={"HX-Request": "true"})
+    for path in pages:
+        assert stranger.get(path)["HX-Refresh"] == "true"
+
+
+def test_no_cache_keeps_what_members_see(pages: list[str], client: Client) -> None:
+    for path in pages:
+        answer = client.get(path)
+        assert "no-store" in answer["Cache-Control"], path
+        assert "HX-Request" in answer["Vary"], path
+
+
+def test_logging_in_leads_to_where_one_wanted_to_go(grid: Grid) -> None:
+    builders.user("reader", password=builders.PASSWORD)
+    browser = Client()
+    wanted = "/series/circle-ring/"
+    form = {"username": "reader", "password": builders.PASSWORD, "next": wanted}
+    assert browser.get(f"/login/?next={wanted}").status_code == 200
+    assert browser.post("/login/", form)["Location"] == wanted
+
+
+@pytest.mark.django_db
+def test_a_wrong_password_is_told_without_saying_whether_the_user_exists() -> None:
+    builders.user("reader", password=builders.PASSWORD)
+    answers = [
+        Client().post("/login/", {"username": name, "password": "wrong"}).content.decode()
+        for name in ("reader", "nobody")
+    ]
+    told = [re.search(r'role="alert">([^<]+)<', text) for text in answers]
+    assert told[0] is not None
+    assert told[1] is not None
+    assert told[0][1] == told[1][1]
+
+
+@pytest.mark.django_db
+def test_every_answer_forbids_scripts_from_elsewhere_and_inline() -> None:
+    for path in ("/login/", "/healthz", "/no-such-page"):
+        policy = Client().get(path)["Content-Security-Policy"]
+        assert "script-src 'self';" in policy
+        assert "default-src 'self'" in policy
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_templates_have_no_inline_scripts_and_name_no_other_host(template: Path) -> None:
+    text = template.read_text(encoding="utf-8")
+    assert not re.search(r"<script(?![^>]*\bsrc=)", text)
+    assert not re.search(r"\son[a-z]+=", text)
+    assert not re.search(r"https?://", text)
+
+
+def test_a_page_that_is_not_there_looks_like_the_others(client: Client) -> None:
+    answer = client.get("/no-such-page")
+    assert answer.status_code == 404
+    assert "There is no such page" in answer.content.decode()

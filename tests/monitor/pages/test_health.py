@@ -1,0 +1,76 @@
+"""Whether the service is well, for load balancers and for people."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+from django.utils import timezone
+
+from monitor.services.health import seen
+from monitor.testbed.supervisor.status import ServiceStatus, SupervisorStatus, write_status
+from tests.monitor.pages.conftest import Grid
+
+
+def test_alive_needs_nothing_else_to_be(depot_away: None) -> None:
+    answer = Client().get("/healthz")
+    assert (answer.status_code, answer.content) == (200, b"alive\n")
+
+
+@pytest.mark.django_db
+def test_ready_when_depot_and_broker_answer() -> None:
+    answer = Client().get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json() == {"ready": True, "depot": "ok", "broker": "ok"}
+
+
+def test_not_ready_without_the_depot_and_says_so(depot_away: None) -> None:
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["ready"] is False
+    assert "PostgreSQL" in answer.json()["depot"]
+    assert answer.json()["broker"] == "ok"
+
+
+def test_the_banner_tells_of_a_silent_scheduler_on_every_page(grid: Grid, client: Client) -> None:
+    seen("beat", timezone.now() - timedelta(seconds=90))
+    for path in ("/", "/series/circle-ring/", "/banner/"):
+        assert "The scheduler has not been heard of for 90 s" in client.get(path).content.decode()
+
+
+def test_the_banner_goes_when_all_is_well_again(grid: Grid, client: Client) -> None:
+    seen("beat", timezone.now())
+    assert client.get("/banner/").content.strip() == b""
+
+
+def test_the_login_page_tells_strangers_nothing(grid: Grid) -> None:
+    seen("beat", timezone.now() - timedelta(seconds=90))
+    assert "scheduler" not in Client().get("/login/").content.decode()
+
+
+@pytest.fixture
+def supervisor_file(settings: LazySettings, tmp_path: object) -> object:
+    settings.VAR_DIR = tmp_path
+    file = settings.VAR_DIR / "run" / "supervisor.json"
+    file.parent.mkdir()
+    return file
+
+
+def test_the_banner_tells_what_the_supervisor_restarts(
+    grid: Grid, client: Client, supervisor_file: object, now: datetime
+) -> None:
+    services = {"worker": ServiceStatus("restarting", now, restarts=2), "web": ServiceStatus("up", now)}
+    write_status(supervisor_file, SupervisorStatus(1, now, services))  # type: ignore[arg-type]
+    text = client.get("/banner/").content.decode()
+    assert "worker is being restarted (attempt 2)" in text
+    assert "web is" not in text
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"services": {"web": {}}}'])
+def test_an_unreadable_status_file_breaks_no_page(
+    grid: Grid, client: Client, supervisor_file: object, content: str
+) -> None:
+    supervisor_file.write_text(content)  # type: ignore[attr-defined]
+    assert client.get("/").status_code == 200

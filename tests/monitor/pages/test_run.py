@@ -1,0 +1,161 @@
+"""The page of a run: everything that its report says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from monitor.models import Run
+from monitor.models.run import State
+from monitor.pages.run import headline, planned, waterfall
+from monitor.services.stages import of_probe
+from reporters import report as wire
+from tests.monitor.pages import builders
+from tests.monitor.pages.conftest import Grid
+
+STDERR = "ssh: connect to host site2 port 22: Connection refused\nscp: <closed> & gone\n"
+
+
+def page(client: Client, run: Run) -> str:
+    answer = client.get(f"/runs/{run.pk}/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.fixture
+def failed(grid: Grid, now: datetime) -> Run:
+    report = builders.report(grid.gather, now)
+    message = "cannot connect to site2.example.org:22: Connection refused"
+    return builders.delivered(
+        builders.failed(report, "transfer_data", "site2-login", message, stderr_tail=STDERR, exit_status=255)
+    )
+
+
+def test_a_failure_names_stage_resource_and_cause_with_the_error_output_verbatim(
+    failed: Run, client: Client
+) -> None:
+    text = page(client, failed)
+    assert "Failed in transfer_data at site2-login" in text
+    assert failed.reason in text
+    assert "<dd>255</dd>" in text
+    escaped = STDERR.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert f'<pre tabindex="0">{escaped}</pre>' in text
+
+
+def test_every_stage_metric_and_log_line_is_there(grid: Grid, client: Client, now: datetime) -> None:
+    report = builders.report(grid.gather, now)
+    text = page(client, builders.delivered(report))
+    for stage in report.stages:
+        assert f'title="{stage.seconds!r} seconds"' in text
+    for metric in report.metrics:
+        assert metric.name in text
+        assert f"{metric.value / 1e6:.3g} MB/s" in text
+    for line in report.log:
+        assert line.text in text
+    for word in ("ui1.example.org", "Linux 6.1.0", "OpenSSH_9.2p1", "synchronised"):
+        assert word in text
+
+
+def test_the_raw_report_is_given_out_byte_for_byte(grid: Grid, client: Client, now: datetime) -> None:
+    report = builders.report(grid.circle, now)
+    run = builders.delivered(report)
+    answer = client.get(f"/runs/{run.pk}/report.json")
+    assert answer["Content-Type"] == "application/json"
+    assert answer.content == wire.to_json(report)
+
+
+def test_a_run_without_a_report_has_none_to_give_out(grid: Grid, client: Client, now: datetime) -> None:
+    run = builders.not_run(grid.circle, now, State.MISSED, "no reporter took it within 120 s of its time")
+    text = page(client, run)
+    assert "Missed" in text
+    assert run.reason in text
+    assert "There is no report of this run." in text
+    assert client.get(f"/runs/{run.pk}/report.json").status_code == 404
+
+
+def test_a_run_under_way_shows_its_stage_and_asks_for_news(grid: Grid, client: Client, now: datetime) -> None:
+    run = builders.not_run(grid.circle, now, State.RUNNING, "")
+    Run.objects.filter(pk=run.pk).update(stage="transfer_ring", started_at=now)
+    text = page(client, run)
+    assert "Running: transfer_ring" in text
+    assert 'aria-current="step"' in text
+    assert 'hx-trigger="every 2s' in text
+
+
+def test_a_run_that_ended_asks_for_no_news(failed: Run, client: Client) -> None:
+    assert "every 2s" not in page(client, failed)
+
+
+def test_links_lead_to_the_runs_before_and_after_but_not_to_slots_to_come(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    first = builders.passed(grid.circle, now - 2 * minute)
+    second = builders.passed(grid.circle, now - minute)
+    builders.not_run(grid.circle, now + minute, State.EXPECTED, "")
+    builders.passed(grid.gather, now)
+    assert f'rel="next" href="/runs/{second.pk}/"' in page(client, first)
+    text = page(client, second)
+    assert f'rel="prev" href="/runs/{first.pk}/"' in text
+    assert 'rel="next"' not in text
+
+
+def test_a_run_that_is_not_for_you_is_not_there(grid: Grid, client: Client, now: datetime) -> None:
+    builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
+    run = builders.passed(builders.circle("secret-ring", grid.resources[:2], in_suite="closed"), now)
+    assert client.get(f"/runs/{run.pk}/").status_code == 404
+    assert client.get(f"/runs/{run.pk}/report.json").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("state", "stage", "resource", "text"),
+    [
+        (State.PASSED, "", "", "Passed"),
+        (State.FAILED, "init", "ce1", "Failed in init at ce1"),
+        (State.TIMED_OUT, "compute", "", "Timed out in compute"),
+        (State.BROKEN, "compare", "", "Probe broken in compare"),
+        (State.LOST, "compute", "", "Lost in compute"),
+        (State.CLAIMED, "", "", "Was handed to its reporter"),
+        (State.RUNNING, "", "", "Running"),
+    ],
+)
+def test_a_headline_says_what_became_of_it(state: State, stage: str, resource: str, text: str) -> None:
+    run = Run(slot=builders.NOON, state=state, stage=stage, failed_resource=resource)
+    assert headline(run, builders.NOON) == text
+
+
+def test_a_slot_is_not_due_before_its_time() -> None:
+    run = Run(slot=builders.NOON, state=State.EXPECTED)
+    assert headline(run, builders.NOON - timedelta(seconds=1)) == "Is not due yet"
+    assert headline(run, builders.NOON) == "Waits for its reporter"
+
+
+def test_the_bars_of_a_waterfall_stay_within_the_runs_time(grid: Grid, now: datetime) -> None:
+    report = builders.report(grid.gather, now)
+    bars = waterfall(replace(report, seconds=1.0))  # a clock that disagrees with its stages
+    assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in bars)
+    assert [bar.name for bar in bars] == list(builders.GATHER)
+
+
+def test_a_waterfall_of_nothing_is_empty(grid: Grid, now: datetime) -> None:
+    assert waterfall(replace(builders.report(grid.gather, now), stages=(), seconds=0.0)) == []
+
+
+def test_stages_of_one_category_have_shades_of_their_own() -> None:
+    shades = [(stage.category, stage.shade) for stage in of_probe("gather")]
+    assert len(set(shades)) == len(shades)
+
+
+@pytest.mark.parametrize(
+    ("current", "progress"),
+    [
+        ("", ["later"] * 5),
+        ("init", ["now", "later", "later", "later", "later"]),
+        ("cleanup", ["done", "done", "done", "done", "now"]),
+    ],
+)
+def test_a_run_under_way_shows_how_far_it_has_come(current: str, progress: list[str]) -> None:
+    assert [stage.progress for stage in planned(of_probe("circle"), current)] == progress

@@ -1,0 +1,239 @@
+"""The page of a series, its charts' values and its CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.http import StreamingHttpResponse
+from django.test import Client
+
+from monitor.models import Forecast, Run, Series
+from monitor.models.run import State
+from monitor.services import chart as charts
+from monitor.services.chart import chart
+from monitor.services.stretch import STRETCHES, named
+from tests.monitor.pages import builders
+from tests.monitor.pages.conftest import Grid
+
+HTMX = {"HX-Request": "true"}
+
+
+def page(client: Client, name: str, **query: str) -> str:
+    answer = client.get(f"/series/{name}/", query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def chart_data(text: str) -> dict[str, Any]:
+    found = re.search(r'<script id="chart-data" type="application/json">(.+?)</script>', text, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def rows(client: Client, name: str, **query: str) -> list[dict[str, str]]:
+    answer = client.get(f"/series/{name}/samples.csv", query)
+    assert isinstance(answer, StreamingHttpResponse)
+    return list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
+
+
+def test_the_page_says_what_is_run_where(grid: Grid, client: Client) -> None:
+    text = page(client, "gather-main")
+    for part in ("Collects a file from every source", "H/2 * * * *", "site1", "site4-login", "Destination"):
+        assert part in text
+    assert "1 MB" in text  # a parameter, with its unit
+    assert "30 min <small>default</small>" in text  # one that was not given
+
+
+def test_a_series_whose_probe_is_gone_still_shows_its_history(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    builders.passed(grid.gather, now)
+    Series.objects.filter(pk=grid.gather.pk).update(probe="removed")
+    text = page(client, "gather-main")
+    assert "This probe is not here any more." in text
+    assert {stage["category"] for stage in chart_data(text)["stages"]} == {"other"}
+
+
+def test_without_a_passed_run_the_page_says_why_there_is_no_forecast(grid: Grid, client: Client) -> None:
+    assert "No run has passed yet" in page(client, "gather-main")
+
+
+def test_with_too_few_runs_the_page_says_how_many_there_are(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    builders.passed(grid.gather, now)
+    assert "1 run has passed so far" in page(client, "gather-main")
+
+
+def test_a_forecast_stands_with_its_interval_and_track_record(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    builders.history(grid.circle, 12, until=now)
+    newest = Forecast.objects.filter(metric__name="total.seconds").order_by("-last_time")[0]
+    text = page(client, "circle-ring")
+    assert f'<p class="big">{newest.mean:.1f} s</p>' in text
+    assert f"{newest.lower:.1f} s to {newest.upper:.1f} s" in text
+    assert re.search(r"\d+ % of \d+ inside the interval \(80 % promised\), off by [\d.]+ s on average", text)
+
+
+def test_the_chart_has_every_stage_of_every_run_in_the_probes_order(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(grid.gather, now - minute, slowness=2.0)
+    builders.passed(grid.gather, now)
+    data = chart_data(page(client, "gather-main"))
+    assert [stage["name"] for stage in data["stages"]] == list(builders.GATHER)
+    assert data["seconds"]["queue_wait"] == [7.2, 3.6]
+    assert data["totals"] == pytest.approx([22.4, 11.2])
+
+
+def test_a_failed_run_is_marked_with_its_reason_and_what_it_had_done(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    run = builders.delivered(
+        builders.failed(builders.report(grid.gather, now), "compute", "site3-login", "killed")
+    )
+    data = chart_data(page(client, "gather-main"))
+    assert data["runs"][0]["state"] == "failed"
+    assert data["runs"][0]["reason"] == "compute at site3-login: killed"
+    assert data["runs"][0]["url"] == f"/runs/{run.pk}/"
+    assert data["totals"] == [None]
+    assert data["seconds"]["compute"] == [1.1]
+    assert data["seconds"]["transfer_results"] == [None]
+
+
+def test_a_forecast_is_drawn_at_the_run_that_it_was_of(grid: Grid, client: Client, now: datetime) -> None:
+    runs = builders.history(grid.circle, 12, until=now)
+    data = chart_data(page(client, "circle-ring"))
+    drawn = [forecast["time"] for forecast in data["forecasts"]]
+    assert drawn[-1] == f"{runs[-1].slot:%Y-%m-%d %H:%M:%S.%f}"
+    assert len(set(drawn)) == len(drawn)
+    assert all(f["lower"] <= f["mean"] <= f["upper"] for f in data["forecasts"])
+
+
+def test_the_forecast_of_the_next_run_is_drawn_at_its_slot(grid: Grid, client: Client, now: datetime) -> None:
+    builders.history(grid.circle, 12, until=now)
+    builders.not_run(grid.circle, now + timedelta(minutes=2), State.EXPECTED, "")
+    pending = chart_data(page(client, "circle-ring"))["pending"]
+    assert pending["time"].startswith(f"{now + timedelta(minutes=2):%Y-%m-%d %H:%M:%S}")
+
+
+def test_rates_of_transfers_have_a_chart_of_their_own(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.gather, now)
+    rates = chart_data(page(client, "gather-main"))["rates"]
+    assert set(rates) == {"transfer.site1-login.bytes_per_second", "transfer.site2-login.bytes_per_second"}
+
+
+def test_a_link_chooses_the_stretch(grid: Grid, client: Client, now: datetime, minute: timedelta) -> None:
+    builders.passed(grid.gather, now - 90 * minute)
+    builders.passed(grid.gather, now)
+    assert len(chart_data(page(client, "gather-main", range="1h"))["runs"]) == 1
+    assert len(chart_data(page(client, "gather-main", range="24h"))["runs"]) == 2
+
+
+def test_an_unknown_stretch_is_the_default_one() -> None:
+    assert named("yesteryear") == STRETCHES[0]
+
+
+@pytest.mark.parametrize("stretch", [named("200"), named("24h")])
+def test_no_more_points_than_a_browser_can_draw_are_sent(
+    grid: Grid, now: datetime, minute: timedelta, monkeypatch: pytest.MonkeyPatch, stretch: Any
+) -> None:
+    monkeypatch.setattr(charts, "MOST_POINTS", 60)
+    for number in range(8):
+        builders.passed(grid.circle, now - number * minute)
+    found = chart(grid.circle, stretch, now)
+    sent = len(found.runs) * (len(found.stages) + len(found.rates) + 5)
+    assert 0 < sent <= 60
+    assert found.cut
+    assert found.runs[-1].slot == now
+
+
+def test_a_stretch_that_is_all_there_is_not_called_cut(grid: Grid, now: datetime, minute: timedelta) -> None:
+    for number in range(60):
+        builders.not_run(grid.circle, now - number * minute, State.MISSED, "")
+    found = chart(grid.circle, named("50"), now)
+    assert len(found.runs) == 50
+    assert not found.cut
+
+
+def test_the_csv_has_every_value_with_its_unit_and_outcome(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(grid.circle, now - minute)
+    builders.not_run(grid.circle, now, State.MISSED, "nobody came")
+    found = rows(client, "circle-ring")
+    totals = [row for row in found if row["name"] == "total.seconds"]
+    assert [row["outcome"] for row in totals] == ["passed", "missed"]
+    assert [row["value"] for row in totals] == ["6.8", ""]
+    assert totals[0]["time"] == f"{now - minute:%Y-%m-%dT%H:%M:%S}.000000Z"
+    assert {row["unit"] for row in found} == {"seconds", "bytes_per_second"}
+    assert len(found) == len(builders.CIRCLE) + 3 + 1 + 1  # stages, totals, a rate; the missed run
+
+
+def test_the_csv_has_the_stretch_that_the_chart_has(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(grid.circle, now - 90 * minute)
+    builders.passed(grid.circle, now)
+    slots = {row["time"] for row in rows(client, "circle-ring", range="1h")}
+    assert slots == {f"{now:%Y-%m-%dT%H:%M:%S}.000000Z"}
+
+
+def test_the_csv_of_a_series_without_runs_is_its_head(grid: Grid, client: Client) -> None:
+    assert rows(client, "circle-ring") == []
+
+
+def test_run_now_asks_for_a_run_and_shows_it(grid: Grid, runner: Client) -> None:
+    answer = runner.post("/series/circle-ring/run-now/", follow=True)
+    run = Run.objects.get(series=grid.circle)
+    assert answer.redirect_chain == [(f"/runs/{run.pk}/", 302)]
+    assert run.trigger == "asked for by runner"
+    text = answer.content.decode()
+    assert "A run of circle-ring was asked for" in text
+    assert "Waits for its reporter" in text
+
+
+def test_who_may_only_look_has_no_button_and_is_refused(grid: Grid, client: Client) -> None:
+    assert "Run now" not in page(client, "circle-ring")
+    assert client.post("/series/circle-ring/run-now/").status_code == 403
+    assert not Run.objects.exists()
+
+
+def test_a_link_does_not_start_a_run(grid: Grid, runner: Client) -> None:
+    assert runner.get("/series/circle-ring/run-now/").status_code == 405
+    assert not Run.objects.exists()
+
+
+def test_a_button_on_somebody_elses_page_does_not_start_a_run(grid: Grid) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(builders.user("runner", may_run=True))
+    assert browser.post("/series/circle-ring/run-now/").status_code == 403
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["", "samples.csv"])
+def test_a_series_that_is_not_for_you_is_not_there(grid: Grid, client: Client, path: str) -> None:
+    builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
+    builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
+    assert client.get(f"/series/secret-ring/{path}").status_code == 404
+    assert client.get(f"/series/no-such-series/{path}").status_code == 404
+
+
+def test_who_has_seen_the_newest_is_sent_nothing(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.circle, now)
+    part = client.get("/series/circle-ring/", headers=HTMX).content.decode()
+    assert part.startswith('<div id="live"')
+    seen = re.search(r"seen=(\w+)", part)
+    assert seen is not None
+    assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 204
+    builders.passed(grid.circle, now + timedelta(minutes=1))
+    assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 200

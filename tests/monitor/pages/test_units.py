@@ -1,0 +1,62 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.pages import units
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0, "seconds", "0.00 s"),
+        (0.4249, "seconds", "0.42 s"),
+        (11.84, "seconds", "11.8 s"),
+        (599.94, "seconds", "599.9 s"),
+        (750.0, "seconds", "12 min 30 s"),
+        (3600.0, "seconds", "1 h"),
+        (11_100.0, "seconds", "3 h 05 min"),
+        (90_000.0, "seconds", "1 d 01 h"),
+        (-0.5, "seconds", "-0.50 s"),
+        (12_345_678.0, "bytes_per_second", "12.3 MB/s"),
+        (999.0, "bytes", "999 B"),
+        (100_000_000, "bytes", "100 MB"),
+        (5e12, "bytes", "5 TB"),
+        (1234, "count", "1,234"),
+        (0.87, "correlation", "0.87 correlation"),
+        (3.5e9, "flops_per_second", "3.5e+09 flops/second"),
+    ],
+)
+def test_a_number_has_a_unit_that_suits_its_size(value: float, unit: str, text: str) -> None:
+    assert units.humanised(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "now"),
+        (40.9, "40 s ago"),
+        (61, "1 min ago"),
+        (7300, "2 h ago"),
+        (200_000, "2 d ago"),
+        (-40, "in 40 s"),
+    ],
+)
+def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
+    assert units.age(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(3.0, "3"), (0.1, "0.1"), (1e22, "1e+22"), (2 / 3, "0.6666666666666666")]
+)
+def test_an_exact_number_reads_back_as_the_same_number(value: float, text: str) -> None:
+    assert units.exact(value) == text
+    assert float(units.exact(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0 %"), (0.001, "< 1 %"), (0.58, "58 %"), (0.9999, "> 99 %"), (1, "100 %")]
+)
+def test_almost_all_is_not_all_and_hardly_any_is_not_none(share: float, text: str) -> None:
+    assert units.percent(share) == text
