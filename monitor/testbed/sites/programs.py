@@ -84,7 +84,10 @@ killed)
     paced compute
     "$@" &
     job=$!
+    sleep 1 & # time enough to have begun
+    begun=$!
     sleep "${SITE_COMPUTE_SECONDS:-0}"
+    wait "$begun"
     kill -KILL "$job" 2>/dev/null
     kill -KILL $$ ;;
 exit)

@@ -1,0 +1,94 @@
+"""What is broken at a site fails a real run in the stage that shows it, and the next run is clean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from monitor.testbed.sites import GridDescription
+from monitor.testbed.weather.conditions import Fault
+from reporters.config import Assignment
+from reporters.report import Report, rfc3339
+from reporters.run import run
+from tests.monitor.testbed.sites.conftest import Client, conditions
+
+IU, NCSA = 1, 5
+SLOT = datetime(2026, 1, 1, tzinfo=UTC)
+AT_ONCE = 2
+
+BROKEN = [
+    (Fault(IU, "disk", "full"), "gather", "stage_data", "iu", "No space left on device"),
+    (Fault(IU, "disk", "unwritable"), "circle", "transfer_ring", "iu", "Permission denied"),
+    (Fault(IU, "inbound", "reset"), "gather", "transfer_data", "ncsa", "iu:"),
+    (Fault(IU, "inbound", "corrupt"), "circle", "transfer_ring", "iu", "damaged in hop 1 from anl to iu"),
+    (Fault(IU, "unlink", "busy"), "gather", "cleanup", "iu", "Device or resource busy"),
+    (Fault(NCSA, "compile", "missing"), "gather", "init", "ncsa", "cc is not installed"),
+    (Fault(NCSA, "compile", "crash"), "gather", "build_executable", "ncsa", "internal compiler error"),
+    (Fault(NCSA, "queue", "rejected"), "gather", "queue_wait", "ncsa", "Batch job submission failed"),
+    (Fault(NCSA, "compute", "killed"), "gather", "compute", "ncsa", "killed by signal 9"),
+    (Fault(NCSA, "compute", "exit"), "gather", "compute", "ncsa", "exit status 3"),
+    (Fault(NCSA, "outbound", "reset"), "gather", "transfer_results", "sdsc", "ncsa:"),
+]
+
+
+def assigned(grid: GridDescription, probe: str, series: str) -> Assignment:
+    bindings: dict[str, dict[str, Sequence[str]]] = {
+        "gather": {"sources": grid.sources, "compute": [grid.compute], "destination": [grid.destination]},
+        "circle": {"ring": grid.sites},
+    }
+    sizes = {"gather": {"file_bytes": 100_000, "result_bytes": 200_000}, "circle": {"file_bytes": 100_000}}
+    return Assignment(
+        series=series,
+        slot=SLOT,
+        reporter="test",
+        probe=probe,
+        bindings=bindings[probe],
+        resources=grid.resources,
+        parameters=sizes[probe],
+        limit_seconds=90.0,
+    )
+
+
+def left_behind(client: Client) -> list[Path]:
+    return [path for name in client.grid.sites for path in client.scratch(name).rglob("*") if path.is_file()]
+
+
+@pytest.mark.grid
+def test_a_broken_site_fails_the_run_in_its_stage_and_leaves_no_file(client: Client) -> None:
+    def broken(number: int) -> Report:
+        fault, probe, *_ = BROKEN[number]
+        series = f"broken-{number}"
+        client.weather.by_label[f"{series}@{rfc3339(SLOT)}"] = conditions(fault=fault)
+        return run(assigned(client.grid, probe, series))
+
+    with ThreadPoolExecutor(AT_ONCE) as lanes:
+        reports = list(lanes.map(broken, range(len(BROKEN))))
+    for (fault, _, stage, resource, said), report in zip(BROKEN, reports, strict=True):
+        assert report.outcome == "failed", (fault, report.reason)
+        assert report.failure is not None
+        assert (report.failure.stage, report.failure.resource) == (stage, resource), (fault, report.reason)
+        assert said in report.reason, fault
+    assert left_behind(client) == []
+
+
+@pytest.mark.grid
+@pytest.mark.parametrize("mechanism", ["compile", "queue", "compute", "outbound"])
+def test_what_only_breaks_computations_does_not_break_a_ring(client: Client, mechanism: str) -> None:
+    kinds = {"compile": "missing", "queue": "rejected", "compute": "killed", "outbound": "reset"}
+    series = f"ring-{mechanism}"
+    fault = Fault(NCSA, mechanism, kinds[mechanism])
+    client.weather.by_label[f"{series}@{rfc3339(SLOT)}"] = conditions(fault=fault)
+    report = run(assigned(client.grid, "circle", series))
+    assert report.outcome == "passed", report.reason
+
+
+@pytest.mark.grid
+@pytest.mark.parametrize("probe", ["gather", "circle"])
+def test_without_weather_probes_pass_and_leave_nothing(client: Client, probe: str) -> None:
+    report = run(assigned(client.grid, probe, f"fair-{probe}"))
+    assert report.outcome == "passed", report.reason
+    assert left_behind(client) == []
