@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -12,42 +13,35 @@ from monitor.models.run import State
 from monitor.services.blame import Fault
 
 _STEP, _HEIGHT = 4, 14
-# How a run stands in a trend: (class, top, bottom). The height says it too, not the colour alone.
-_LOW, _MIDDLE, _FULL = (9, 14), (5, 14), (0, 14)
+# How a run stands in a trend: the class and the middle of its stroke, whose height the style sheet has. Place and
+# height tell it, not the colour alone: low where it passed, full where it failed here, from above elsewhere.
+_STROKES = {
+    Fault.HERE: ("here", 7.0),
+    Fault.SOMEWHERE: ("somewhere", 7.0),
+    Fault.ELSEWHERE: ("elsewhere", 2.5),
+    Fault.OURS: ("ours", 9.5),
+}
+_PASSED, _NOT_RUN = ("passed", 11.5), ("none", 13.0)
 
 
 @lru_cache(maxsize=4096)
 def trend(runs: tuple[tuple[str, Fault], ...]) -> SafeString:
-    """A strip with a stroke for every run, oldest first.
-
-    Low where it passed, full height where it failed here, a stub from above where it failed elsewhere, a dot
-    where it was not run.
-    """
-    strokes: dict[str, list[str]] = {}
-    for index, (state, whose) in enumerate(runs):
-        kind, top, bottom = _stroke(state, whose)
-        strokes.setdefault(kind, []).append(f"M{index * _STEP + 1.5:g} {top}v{bottom - top}")
-    paths = "".join(f'<path class="t-{kind}" d="{"".join(lines)}"/>' for kind, lines in strokes.items())
-    width = max(len(runs), 1) * _STEP
+    """A strip with a stroke for every run, oldest first. Equal neighbours are one dashed line."""
+    paths: dict[str, str] = {}
+    begun = 0
+    for (kind, middle), group in groupby(runs, key=_stroke):
+        count = len(list(group))
+        paths[kind] = f"{paths.get(kind, '')}M{begun * _STEP} {middle:g}h{count * _STEP - 1}"
+        begun += count
+    drawn = "".join(f'<path class="t-{kind}" d="{path}"/>' for kind, path in paths.items())
+    size = f'width="{max(begun, 1) * _STEP}" height="{_HEIGHT}"'
     # Numbers and our own words only: nothing here came from outside.
-    return mark_safe(  # noqa: S308
-        f'<svg class="trend" viewBox="0 0 {width} {_HEIGHT}" width="{width}" height="{_HEIGHT}" '
-        f'aria-hidden="true">{paths}</svg>'
-    )
+    return mark_safe(f'<svg class="trend" {size} aria-hidden="true">{drawn}</svg>')  # noqa: S308
 
 
-def _stroke(state: str, whose: Fault) -> tuple[str, float, float]:
-    if state == State.PASSED:
-        return ("passed", *_LOW)
-    if whose == Fault.HERE:
-        return ("here", *_FULL)
-    if whose == Fault.SOMEWHERE:
-        return ("somewhere", *_FULL)
-    if whose == Fault.OURS:
-        return ("ours", *_MIDDLE)
-    if whose == Fault.ELSEWHERE:
-        return ("elsewhere", 0, 5)
-    return ("none", 12, 14)
+def _stroke(run: tuple[str, Fault]) -> tuple[str, float]:
+    state, whose = run
+    return _PASSED if state == State.PASSED else _STROKES.get(whose, _NOT_RUN)
 
 
 def sparkline(values: Sequence[float], *, width: int = 160, height: int = 24) -> SafeString:

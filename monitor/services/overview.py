@@ -6,7 +6,7 @@ The number of queries does not depend on how many series or sites there are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 LAST_HOUR = timedelta(hours=1)
+
+Bound = tuple[str, str, str, str]  # series, resource, site, the site's title
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,16 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Overview:
-    """The page's content. *outcomes* counts the runs of the last hour by state."""
+    """The page's content. *outcomes* counts the runs of the last hour by state.
+
+    *digest* changes when anything but the age of things changes.
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Row]
     troubles: Sequence[Trouble]
     outcomes: Mapping[str, int]
+    digest: str
 
     @property
     def runs(self) -> int:
@@ -87,29 +93,25 @@ class Overview:
         made = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *NOT_DONE_BY_GRID))
         return self.outcomes.get(State.PASSED, 0) / made if made else None
 
-    @property
-    def digest(self) -> str:
-        """Changes when anything but the age of things changes."""
-        return hashlib.blake2s(repr(self).encode(), digest_size=8).hexdigest()
-
 
 def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
     """What *user* may see, at *now*."""
     visible = Series.objects.visible_to(user)
     found = columns(visible, now)
-    bindings = list(
+    bindings: list[Bound] = list(
         Binding.objects.filter(series__in=visible).values_list(
             "series__name", "resource__name", "resource__site__name", "resource__site__title"
         )
     )
+    outcomes = _last_hour(visible, now)
     sites = {resource: site for _, resource, site, _ in bindings}
-    titles = {site: title for _, _, site, title in bindings}
-    taking_part = {(site, series) for series, _, site, _ in bindings}
-    rows = [
-        Row(site, title, [_cell(site, c, sites) if (site, c.name) in taking_part else None for c in found])
-        for site, title in sorted(titles.items())
-    ]
-    return Overview(found, rows, _troubles(found, sites), _last_hour(visible, now))
+    return Overview(
+        columns=found,
+        rows=_rows(found, bindings, sites),
+        troubles=_troubles(found, sites),
+        outcomes=outcomes,
+        digest=hashlib.blake2s(repr((found, bindings, outcomes)).encode(), digest_size=8).hexdigest(),
+    )
 
 
 def _last_hour(visible: SeriesQuerySet, now: datetime) -> dict[str, int]:
@@ -118,7 +120,23 @@ def _last_hour(visible: SeriesQuerySet, now: datetime) -> dict[str, int]:
     return dict(sorted(counted))
 
 
-def _cell(site: str, column: Column, sites: Mapping[str, str]) -> Cell:
+def _rows(found: Sequence[Column], bindings: Sequence[Bound], sites: Mapping[str, str]) -> list[Row]:
+    titles = {site: title for _, _, site, title in bindings}
+    at: dict[str, set[str]] = {}
+    for series, _, site, _ in bindings:
+        at.setdefault(series, set()).add(site)
+    cells = [_cells(column, at.get(column.name, set()), sites) for column in found]
+    return [Row(site, title, [seen.get(site) for seen in cells]) for site, title in sorted(titles.items())]
+
+
+def _cells(column: Column, at: Iterable[str], sites: Mapping[str, str]) -> dict[str, Cell]:
+    """The series as every site in *at* sees it. Those that are to blame for nothing all see the same."""
+    blamed = {sites.get(tick.failed_resource, "") for tick in column.trend}
+    unblamed = _cell(column, "", sites)
+    return {site: _cell(column, site, sites) if site in blamed else unblamed for site in at}
+
+
+def _cell(column: Column, site: str, sites: Mapping[str, str]) -> Cell:
     def whose(state: str, failed_resource: str) -> Fault:
         return fault(state, failed_site=sites.get(failed_resource, ""), site=site)
 

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+from django.conf import settings
 
 from monitor.models.run import State
 from monitor.pages import drawings
 from monitor.services.blame import Fault
 
-
-def heights(drawn: str) -> dict[str, float]:
-    """The length of the first stroke of every class."""
-    return {
-        kind: float(length)
-        for kind, length in re.findall(r'class="t-(\w+)" d="M[\d.]+ [\d.]+v([\d.]+)', drawn)
-    }
+STYLES = Path(settings.BASE_DIR, "monitor/static/monitor/overview.css").read_text(encoding="utf-8")
+PASSED = (State.PASSED, Fault.NOBODY)
 
 
-def test_what_failed_here_stands_out_by_its_height_and_not_by_colour_alone() -> None:
-    drawn = drawings.trend(
-        ((State.PASSED, Fault.NOBODY), (State.FAILED, Fault.HERE), (State.FAILED, Fault.ELSEWHERE))
-    )
-    found = heights(drawn)
-    assert found["here"] == max(found.values())
-    assert len(set(found.values())) > 1
-    assert set(found) == {"passed", "here", "elsewhere"}
+def extents(drawn: str) -> dict[str, tuple[float, float]]:
+    """From where to where the strokes of every class reach: (top, bottom) in pixels."""
+    found = {}
+    for kind, middle in re.findall(r'class="t-(\w+)" d="M\d+ ([\d.]+)h', drawn):
+        width = re.search(rf"\.t-{kind} {{ stroke-width: (\d+)px", STYLES)
+        assert width is not None, f"the style sheet does not say how high t-{kind} is"
+        found[kind] = (float(middle) - int(width[1]) / 2, float(middle) + int(width[1]) / 2)
+    return found
 
 
-def test_every_run_has_its_stroke() -> None:
-    drawn = drawings.trend(((State.PASSED, Fault.NOBODY),) * 20)
-    assert drawn.count("M") == 20
+def test_every_kind_of_outcome_has_a_place_of_its_own_not_only_a_colour() -> None:
+    kinds = (PASSED, (State.FAILED, Fault.HERE), (State.FAILED, Fault.ELSEWHERE), (State.MISSED, Fault.OURS))
+    found = extents(drawings.trend((*kinds, (State.SKIPPED, Fault.NOBODY))))
+    assert len(set(found.values())) == len(found) == 5
+    assert found["here"] == (0.0, 14.0)
+    assert all(0 <= top < bottom <= 14 for top, bottom in found.values())
+
+
+def test_equal_neighbours_are_one_line_as_long_as_they_are_many() -> None:
+    drawn = drawings.trend((PASSED,) * 3 + ((State.FAILED, Fault.HERE),) + (PASSED,) * 2)
+    assert 'd="M0 11.5h11M16 11.5h7"' in drawn
+    assert 'd="M12 7h3"' in drawn
 
 
 def test_a_sparkline_needs_two_values() -> None:
