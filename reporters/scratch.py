@@ -18,24 +18,42 @@ from reporters.complaints import decisive_line, tail
 _CHECK_SECONDS = 60.0
 _REMOVE_SECONDS = 600.0
 
-# Kills the process group whose number is in the file $1, unless the number has another owner by now: a living
-# leader works in the directory above the job's. Part of the scripts below, hence a function's body.
-_KILL_GROUP = """\
-  read -r pid < "$1" || return 0
-  case $pid in '' | 0 | 1 | *[!0-9]*) return 0 ;; esac
-  home=$(cd -P "${1%/*}/.." && pwd -P) || return 0
-  [ ! -e "/proc/$pid" ] || [ "$(readlink "/proc/$pid/cwd")" = "$home" ] || return 0
-  kill -KILL -- "-$pid" 2> /dev/null
-  return 0
+# kill_session SIGNAL SESSION: to every process of a session, whatever process groups it has made (timeout and
+# job-control shells make some); whether there was any.
+KILL_SESSION = """\
+kill_session() {
+  kill -s "$1" -- "-$2"; found=$?
+  for stat in /proc/[0-9]*/stat; do
+    read -r line < "$stat" || continue
+    set -- "$1" "$2" ${line##*) }
+    [ "$6" = "$2" ] || continue
+    pid=${stat#/proc/}
+    kill -s "$1" "${pid%/stat}" && found=0
+  done 2> /dev/null
+  return $found
+} 2> /dev/null
 """
-KILL_GROUP = f'kill_group() {{\n{_KILL_GROUP}}}\nkill_group "$1"\n'
+# kill_job FILE: kills the session whose number is in FILE, unless the number has another owner by now. The
+# first process of a job works in the directory above the job's.
+_KILL_JOB = f"""\
+{KILL_SESSION}
+kill_job() {{
+  read -r session < "$1" || return 0
+  case $session in '' | 0 | 1 | *[!0-9]*) return 0 ;; esac
+  home=$(cd -P "${{1%/*}}/.." && pwd -P) || return 0
+  [ ! -e "/proc/$session" ] || [ "$(readlink "/proc/$session/cwd")" = "$home" ] || return 0
+  kill_session KILL "$session"
+  return 0
+}}
+"""
+KILL_JOB = f'{_KILL_JOB}\nkill_job "$1"\n'
 
-_MAKE = f"""kill_group() {{
-{_KILL_GROUP}}}
+_MAKE = f"""\
+{_KILL_JOB}
 umask 077
 cd "$1" || exit 1
 for file in "gridcast/$2"/*/*/job-*/pid; do
-  [ -f "$file" ] && kill_group "$file"
+  [ -f "$file" ] && kill_job "$file"
 done
 for old in "gridcast/$2"/*; do
   [ "$old" = "gridcast/$2/$3" ] || rm -rf -- "$old" || {{ sleep 0.2; rm -rf -- "$old"; }} || exit 1

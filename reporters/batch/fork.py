@@ -1,17 +1,17 @@
-"""No batch system: the job is a process group at the resource, behind whatever launcher the site demands.
+"""No batch system: the job is a session of processes at the resource, behind whatever launcher it demands.
 
 A supervisor at the site starts the job in a session of its own and says over its stdout, which is a session
 of the resource's shell, when it was handed in, began and ended; times are seconds of the site's uptime. The
 job dies with that session: when it is cancelled, or when the reporter is gone.
 
-Files in the job's directory: ``pid`` (its process group), ``events`` (a pipe), ``started`` and ``ended``
+Files in the job's directory: ``pid`` (its session), ``events`` (a pipe), ``started`` and ``ended``
 (time and exit status), ``stdout``, ``stderr``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ from reporters.base import (
 )
 from reporters.complaints import decisive_line, tail
 from reporters.process import ProcessError, Running
-from reporters.scratch import KILL_GROUP
+from reporters.scratch import KILL_JOB, KILL_SESSION
 
 _ANSWER_SECONDS = 30.0  # for a small command at the site
 _CANCEL_SECONDS = 10.0
@@ -40,14 +40,14 @@ now > "$job/started"
 echo "started $(now)" > "$job/events"
 exec "$@"
 """
-_SUPERVISOR = f"""{_NOW}
+_SUPERVISOR = f"""{_NOW}{KILL_SESSION}
 umask 077
 cd "$1" && mkdir "$2" && mkfifo "$2/events" || exit 1
 job=$2; shift 2
 exec 3<&0 4<>"$job/events" < /dev/null
 echo "submitted $(now)"
 {{ read -r _ <&3; echo hangup >&4; }} > /dev/null 2>&1 &
-listener=$!
+listener=$! killer=
 {{
   setsid "$@" > "$job/stdout" 2> "$job/stderr" 3<&- 4<&- &
   echo $! > "$job/pid"
@@ -58,10 +58,10 @@ trap '' PIPE
 while read -r event at status <&4; do
   case $event in
     hangup)
-      if read -r pid < "$job/pid"; then
-        kill -TERM -- "-$pid"
-        {{ sleep 1; kill -KILL -- "-$pid"; }} > /dev/null 2>&1 3<&- 4<&- &
-      else
+      if read -r session < "$job/pid" && kill_session TERM "$session"; then
+        {{ sleep 1; kill_session KILL "$session"; }} > /dev/null 2>&1 3<&- 4<&- &
+        killer=$!
+      else  # it is about to begin, or has ended
         sleep 0.1; echo hangup >&4
       fi 2> /dev/null
       ;;
@@ -73,8 +73,8 @@ while read -r event at status <&4; do
     *) echo "$event $at" ;;
   esac
 done
-read -r pid < "$job/pid" && kill -KILL -- "-$pid" 2> /dev/null
-kill "$listener" 2> /dev/null
+read -r session < "$job/pid" && kill_session KILL "$session"
+kill "$listener" $killer 2> /dev/null
 exit 0
 """
 
@@ -109,7 +109,6 @@ class Batch(BatchSystem):
     def __init__(self, shell: ResourceShell, *, launcher: Sequence[str] = ()) -> None:
         super().__init__(shell)
         self._launcher = list(launcher)
-        self._numbers = itertools.count(1)
 
     def submit(
         self,
@@ -119,7 +118,7 @@ class Batch(BatchSystem):
         cpus: int,  # noqa: ARG002  # the contract's
         wall_seconds: float,
     ) -> BatchJob:
-        job = f"{directory}/job-{next(self._numbers)}"
+        job = f"{directory}/job-{uuid.uuid4().hex[:8]}"
         limited = ["timeout", "-k", "2", f"{wall_seconds:g}", *argv]
         command = [*self._launcher, "sh", "-c", _JOB, "sh", job, *limited]
         session = self.shell.start(["sh", "-c", _SUPERVISOR, "sh", directory, job, *command])
@@ -162,7 +161,7 @@ class Job(BatchJob):
         self._session.stop()
         if self._events().ended is None:  # the session was lost, the job may live
             self._shell.check(
-                ["sh", "-c", KILL_GROUP, "sh", f"{self._directory}/pid"],
+                ["sh", "-c", KILL_JOB, "sh", f"{self._directory}/pid"],
                 timeout_seconds=_ANSWER_SECONDS,
                 doing=f"kill the job {self._directory}",
             )

@@ -11,7 +11,8 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Coroutine
+import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -43,6 +44,7 @@ class Site:
     environments: list[dict[str, str]] = field(default_factory=list)
     connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
     logins: int = 0
+    running: set[int] = field(default_factory=set)  # the first processes of the sessions' commands
 
     @property
     def scratch(self) -> Path:
@@ -143,6 +145,8 @@ class SshSites:
         for site in self.sites.values():
             for connection in site.connections:
                 connection.abort()
+            for session in site.running:
+                _kill_session(session)
         for listener in self._listeners:
             listener.close()
             await listener.wait_closed()
@@ -169,10 +173,7 @@ def _server_for(site: Site) -> type[asyncssh.SSHServer]:
 
 def _processes_for(site: Site) -> Any:
     async def run(process: asyncssh.SSHServerProcess[bytes]) -> None:
-        sent = {
-            name: value.decode() if isinstance(value, bytes) else value
-            for name, value in dict(process.env).items()
-        }
+        sent = dict(process.env)
         site.environments.append(sent)
         child = await asyncio.create_subprocess_exec(
             "/bin/sh",
@@ -185,11 +186,18 @@ def _processes_for(site: Site) -> Any:
             env={"HOME": str(site.root / "home"), "PATH": site.path, "LANG": "C.UTF-8", **sent},
             start_new_session=True,
         )
+        site.running.add(child.pid)
         feeding = asyncio.create_task(_pass_on(process.stdin, child.stdin))
-        await asyncio.gather(_pass_on(child.stdout, process.stdout), _pass_on(child.stderr, process.stderr))
-        status = await child.wait()
-        feeding.cancel()
-        await asyncio.gather(feeding, return_exceptions=True)
+        try:
+            await asyncio.gather(
+                _pass_on(child.stdout, process.stdout), _pass_on(child.stderr, process.stderr)
+            )
+            status = await child.wait()
+        finally:
+            site.running.discard(child.pid)
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)
+            child._transport.close()  # type: ignore[attr-defined]  # nobody else closes what is unread
         if status < 0:
             process.exit_with_signal(signal.Signals(-status).name[3:])
         else:
@@ -206,6 +214,24 @@ async def _pass_on(source: Any, target: Any) -> None:
             await target.drain()
     if isinstance(target, asyncio.StreamWriter):
         target.close()
+
+
+def _kill_session(session: int) -> None:
+    """Kill every process of a session, whatever its process group."""
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            if int((entry / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def eventually(condition: Callable[[], bool], *, within_seconds: float = 10.0) -> bool:
+    """Poll until *condition* holds; whether it did within the time."""
+    until = time.monotonic() + within_seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def processes_naming(text: str) -> list[int]:

@@ -1,0 +1,76 @@
+"""Two resources of every kind of shell and transfer, for the contract suites. A new kind gets a line here."""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reporters import reach
+from reporters.base import End, ResourceShell
+from reporters.config import Resource
+from tests.reporters.ssh_sites import SshSites
+
+LABEL = "gather-main@2026-03-01T12:07:00.000000Z"
+
+
+@dataclass
+class Place:
+    """A resource, its shell (connected), and a directory of programs before all others on its PATH."""
+
+    resource: Resource
+    shell: ResourceShell
+    programs: Path
+
+    @property
+    def scratch(self) -> Path:
+        return Path(self.resource.scratch)
+
+    @property
+    def end(self) -> End:
+        return End(self.resource, self.shell)
+
+    def install(self, program: str, script: str) -> None:
+        file = self.programs / program
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+
+@contextlib.contextmanager
+def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
+    """Two places whose shell, and whose transfer where there is one of that name, is *kind*."""
+    made = {"local": _local, "ssh": _ssh}
+    if kind not in made:
+        raise LookupError(f"tests/reporters/places.py does not know how to make a place of kind {kind!r}")
+    with made[kind]() as places, contextlib.ExitStack() as last:
+        for place in places:
+            last.callback(place.shell.close)
+            place.shell.connect(timeout_seconds=30)
+        yield places
+
+
+@contextlib.contextmanager
+def _local() -> Iterator[tuple[Place, Place]]:
+    with tempfile.TemporaryDirectory() as root:
+        yield _local_place("one", Path(root)), _local_place("two", Path(root))
+
+
+def _local_place(name: str, root: Path) -> Place:
+    for directory in ("bin", "scratch"):
+        (root / name / directory).mkdir(parents=True)
+    path = f"{root / name / 'bin'}:/usr/local/bin:/usr/bin:/bin"
+    resource = Resource(name, name, str(root / name / "scratch"), shell={"kind": "local", "path": path})
+    return Place(resource, reach.shell_of(resource, LABEL), root / name / "bin")
+
+
+@contextlib.contextmanager
+def _ssh() -> Iterator[tuple[Place, Place]]:
+    with SshSites("one", "two") as sites:
+        one, two = (
+            Place(resource, reach.shell_of(resource, LABEL), sites.sites[resource.name].root / "bin")
+            for resource in (sites.resource("one"), sites.resource("two"))
+        )
+        yield one, two
