@@ -13,8 +13,8 @@ from monitor.models.run import State
 from monitor.services.blame import Fault
 
 _STEP, _HEIGHT = 4, 14
-# How a run stands in a trend: the class and the middle of its stroke, whose height the style sheet has. Place and
-# height tell it, not the colour alone: low where it passed, full where it failed here, from above elsewhere.
+# How a run stands in a trend: the class and the middle of its stroke, whose height the style sheet has. Place
+# and height tell it, not the colour alone: low where it passed, full where it failed here, above elsewhere.
 _STROKES = {
     Fault.HERE: ("here", 7.0),
     Fault.SOMEWHERE: ("somewhere", 7.0),

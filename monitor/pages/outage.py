@@ -50,7 +50,9 @@ def answer(request: HttpRequest) -> HttpResponse:
         headers = {"HX-Retarget": "#banner", "HX-Reswap": "innerHTML"}
         response = HttpResponse(render_to_string("parts/outage.html"), status=503, headers=headers)
     else:
-        context = {"services": supervised(), "retry_seconds": RETRY_SECONDS}
+        services = supervised()
+        coming = any(service.state in {"starting", "restarting"} for service in services.values())
+        context = {"services": services, "coming": coming, "retry_seconds": RETRY_SECONDS}
         response = HttpResponse(render_to_string("pages/outage.html", context), status=503)
     response["Retry-After"] = str(RETRY_SECONDS)
     response["Cache-Control"] = "no-store"
