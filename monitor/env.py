@@ -10,8 +10,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -43,7 +45,7 @@ def parse_database_url(url: str) -> dict[str, Any]:
             f"DATABASE_URL: expected postgresql://user:password@host:port/name, "
             f"got the scheme {parts.scheme!r}"
         )
-    options = dict(parse_qsl(parts.query))
+    options = {"connect_timeout": "5", **dict(parse_qsl(parts.query))}  # a page must not wait for ever
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
@@ -72,15 +74,11 @@ def kept_secret(name: str) -> str:
     except FileNotFoundError:
         pass
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = file.with_name(f"{name}.{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_text(secrets.token_urlsafe(48), encoding="ascii")
-    try:
-        os.link(draft, file)  # the first of several processes wins, and all read the same
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, encoding="ascii") as draft:
+        draft.write(secrets.token_urlsafe(48))
+        draft.flush()
+        with contextlib.suppress(FileExistsError):
+            os.link(draft.name, file)  # whole or not at all; the first who asks wins, and all read the same
     return file.read_text(encoding="ascii")
 
 

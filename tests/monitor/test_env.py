@@ -1,0 +1,50 @@
+"""What the environment says about the database, the secrets and the state directory."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from monitor import env
+
+
+@pytest.mark.parametrize(
+    ("url", "settings"),
+    [
+        (
+            "postgresql://ada:s%40fe@db.example.org:5433/depot",
+            {"NAME": "depot", "USER": "ada", "PASSWORD": "s@fe", "HOST": "db.example.org", "PORT": "5433"},
+        ),
+        ("postgres://db/depot", {"NAME": "depot", "USER": "", "HOST": "db", "PORT": ""}),
+        (
+            "postgresql://gridcast@/gridcast?host=%2Ftmp%2Fsockets",
+            {"NAME": "gridcast", "USER": "gridcast", "HOST": "/tmp/sockets"},
+        ),
+    ],
+)
+def test_a_database_url_is_read(url: str, settings: dict[str, str]) -> None:
+    assert settings.items() <= env.parse_database_url(url).items()
+
+
+def test_options_of_a_database_url_are_handed_on_and_connecting_has_a_limit() -> None:
+    options = env.parse_database_url("postgresql://db/depot?sslmode=require")["OPTIONS"]
+    assert options == {"sslmode": "require", "connect_timeout": "5"}
+
+
+@pytest.mark.parametrize("url", ["mysql://db/depot", "depot", "sqlite:///file"])
+def test_another_database_is_refused_with_what_is_expected(url: str) -> None:
+    with pytest.raises(env.InvalidVariable, match="postgresql://user"):
+        env.parse_database_url(url)
+
+
+def test_a_secret_is_made_once_however_many_ask_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRIDCAST_VAR", str(tmp_path / "var"))
+    with ThreadPoolExecutor(8) as pool:
+        secrets = set(pool.map(lambda _: env.kept_secret("key"), range(32)))
+    assert len(secrets) == 1
+    (file,) = (tmp_path / "var" / "secrets").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
