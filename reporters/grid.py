@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from probes.base import InvalidParameters, Location, ProbeFailed, Transferred, in_parallel
 from reporters import reach, scratch
-from reporters.base import BatchJob, BatchSystem, CleanupFailed, End
+from reporters.base import BatchJob, BatchSystem, CleanupFailed, ConnectionLost, End
 from reporters.config import Assignment, Resource
 from reporters.deadline import BoundedShell, Deadline
 from reporters.report import rfc3339, run_id
@@ -193,6 +193,12 @@ class _Site:
         """Leave nothing, anew connected if need be. Raises ProbeFailed."""
         if not self._touched:
             return
+        try:
+            self._clean_up()
+        except ConnectionLost:  # perhaps by what failed the run: then a new one may do
+            self._clean_up()
+
+    def _clean_up(self) -> None:
         self.shell.connect(timeout_seconds=math.inf)
         with contextlib.ExitStack() as last:  # also when a job cannot be cancelled
             last.callback(scratch.remove, self.shell, self.resource.scratch, self._series, self._run)

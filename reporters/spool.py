@@ -44,7 +44,8 @@ class Spool:
         self._directory = directory
         self._bad = directory / "bad"
         with _said(f"cannot make the spool {directory}"):
-            self._bad.mkdir(mode=0o700, parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._bad.mkdir(mode=0o700, exist_ok=True)
             self._remove_half_written()
 
     def put(self, run: uuid.UUID, body: bytes) -> None:

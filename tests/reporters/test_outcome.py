@@ -1,0 +1,45 @@
+"""One function decides what became of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes.base import InvalidParameters, NoData, OutOfTime, ProbeFailed
+from reporters.outcome import Trouble, decide
+from reporters.report import Failure
+
+FAILED = ProbeFailed("cannot copy", resource="ncsa", exit_status=4, stderr_tail="lost")
+
+
+@pytest.mark.parametrize(
+    ("troubles", "outcome", "reason"),
+    [
+        ([], "passed", "every stage passed"),
+        ([("compute", FAILED)], "failed", "compute at ncsa failed: cannot copy"),
+        ([("compute", ProbeFailed("odd"))], "failed", "compute failed: odd"),
+        ([("init", OutOfTime("late", resource="iu"))], "timed_out", "init at iu ran out of time: late"),
+        ([("init", NoData("no such queue"))], "no_data", "does not apply here: no such queue"),
+        ([("init", ZeroDivisionError("by zero"))], "broken", "init broke: ZeroDivisionError: by zero"),
+        ([("prepare", InvalidParameters("n: 0"))], "broken", "prepare broke: InvalidParameters: n: 0"),
+        ([("cleanup", FAILED)], "failed", "cleanup at ncsa failed: cannot copy"),
+        ([("init", OutOfTime("late")), ("cleanup", FAILED)], "timed_out", "init ran out of time: late"),
+        ([("init", FAILED), ("cleanup", KeyError("x"))], "failed", "init at ncsa failed: cannot copy"),
+        ([("init", KeyError("x")), ("cleanup", FAILED)], "broken", "init broke: KeyError: 'x'"),
+        ([("init", NoData("none")), ("cleanup", FAILED)], "failed", "cleanup at ncsa failed: cannot copy"),
+    ],
+)
+def test_the_first_thing_that_went_wrong_decides(
+    troubles: list[tuple[str, Exception]], outcome: str, reason: str
+) -> None:
+    verdict = decide([Trouble(stage, error) for stage, error in troubles])
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+
+
+def test_a_failure_is_kept_verbatim() -> None:
+    failure = decide([Trouble("compute", FAILED)]).failure
+    assert failure == Failure("compute", "ncsa", "cannot copy", 4, "lost")
+
+
+@pytest.mark.parametrize("troubles", [[], [Trouble("init", NoData("none"))]])
+def test_where_nothing_went_wrong_there_is_no_failure(troubles: list[Trouble]) -> None:
+    assert decide(troubles).failure is None

@@ -1,0 +1,280 @@
+"""The runner: a report in every case, the cleanup in every case."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.base import Metric, NoData, OutOfTime, Parameter, ProbeFailed, Role, Stage, UnknownProbe
+from reporters.config import Assignment, Resource
+from reporters.report import Report, from_json, to_json
+from reporters.run import Tools, run
+
+SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
+
+
+class FakeGrid:
+    """Remembers that it was cleaned up; raises *trouble* then."""
+
+    def __init__(self, log: Callable[[str, str], None], deadline: Any) -> None:
+        self.log = log
+        self.deadline = deadline
+        self.cleaned = 0
+        self.trouble: Exception | None = None
+
+    def clean_up(self) -> None:
+        self.cleaned += 1
+        if self.trouble is not None:
+            trouble, self.trouble = self.trouble, None
+            raise trouble
+
+
+class FakeProbe:
+    """Its stages do what a test says: ``does["work"] = function``."""
+
+    kind = "grid"
+    version = "7"
+    summary = "a fake"
+    roles = {"at": Role(1, 1, "where")}
+    parameters = {"size": Parameter(5, "of it")}
+    stages = (
+        Stage("init", "setup"),
+        Stage("work", "compute"),
+        Stage("send", "transfer"),
+        Stage("cleanup", "cleanup"),
+    )
+    does: dict[str, Callable[[FakeGrid], list[Metric] | None]]
+
+    def __init__(self, grid: FakeGrid, plan: Any) -> None:
+        self.grid, self.plan = grid, plan
+        self._do("constructor")
+
+    def init(self) -> list[Metric] | None:
+        return self._do("init")
+
+    def work(self) -> list[Metric] | None:
+        return self._do("work")
+
+    def send(self) -> list[Metric] | None:
+        return self._do("send")
+
+    def cleanup(self) -> list[Metric] | None:
+        if "cleanup" not in self.does:
+            self.grid.clean_up()
+        return self._do("cleanup")
+
+    def _do(self, stage: str) -> list[Metric] | None:
+        return self.does[stage](self.grid) if stage in self.does else None
+
+
+class Bench:
+    """Runs the fake probe on a fake grid with a clock that ticks a second a look."""
+
+    def __init__(self) -> None:
+        self.grids: list[FakeGrid] = []
+        self.ticks = itertools.count()
+        self.entered: list[str] = []
+        self.trouble_in_cleanup: Exception | None = None
+
+    def run(
+        self,
+        does: dict[str, Callable[[FakeGrid], list[Metric] | None]] | None = None,
+        *,
+        on_stage: Callable[[str], None] | None = None,
+        load: Callable[[str], Any] | None = None,
+        **changes: Any,
+    ) -> Report:
+        probe = type("Probe", (FakeProbe,), {"does": does or {}, "__module__": __name__})
+        values: dict[str, Any] = {
+            "series": "fake-main", "slot": SLOT, "reporter": "home", "probe": "fake",
+            "bindings": {"at": ["one"]}, "resources": {"one": Resource("one", "one", "/scratch")},
+            "limit_seconds": 1000.0, "cleanup_seconds": 60.0,
+        }  # fmt: skip
+        tools = Tools(
+            load=load or (lambda _name: probe),
+            grid=self._grid,
+            monotonic=lambda: float(next(self.ticks)),
+            now=lambda: SLOT,
+        )
+        report = run(
+            Assignment(**{**values, **changes}), on_stage=on_stage or self.entered.append, tools=tools
+        )
+        assert from_json(to_json(report)) == report
+        return report
+
+    def _grid(self, _assignment: Assignment, deadline: Any, log: Callable[[str, str], None]) -> FakeGrid:
+        self.grids.append(FakeGrid(log, deadline))
+        self.grids[-1].trouble = self.trouble_in_cleanup
+        return self.grids[-1]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def raising(error: BaseException) -> Callable[[FakeGrid], None]:
+    def work(_grid: FakeGrid) -> None:
+        raise error
+
+    return work
+
+
+def test_a_run_that_passes_has_every_stage_in_order(bench: Bench) -> None:
+    report = bench.run()
+    assert report.outcome == "passed"
+    assert [(stage.name, stage.category) for stage in report.stages] == [
+        ("init", "setup"), ("work", "compute"), ("send", "transfer"), ("cleanup", "cleanup")
+    ]  # fmt: skip
+    assert bench.entered == ["init", "work", "send", "cleanup"]
+    assert all(stage.seconds > 0 for stage in report.stages)
+    starts = [stage.started_after_seconds for stage in report.stages]
+    assert starts == sorted(starts)
+    assert report.seconds >= starts[-1] + report.stages[-1].seconds
+
+
+def test_metrics_and_defaults_are_in_the_report(bench: Bench) -> None:
+    report = bench.run({"work": lambda _grid: [Metric("speed", 3, "bytes_per_second")]})
+    assert [(metric.name, metric.value, metric.unit) for metric in report.metrics] == [
+        ("speed", 3.0, "bytes_per_second")
+    ]
+    assert report.parameters == {"size": 5}
+
+
+def test_the_probe_is_identified_down_to_its_source(bench: Bench) -> None:
+    report = bench.run()
+    sha256 = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    assert (report.probe.name, report.probe.version, report.probe.sha256) == ("fake", "7", sha256)
+
+
+def test_a_stage_that_fails_is_the_last_before_the_cleanup(bench: Bench) -> None:
+    report = bench.run({"work": raising(ProbeFailed("no", resource="one"))})
+    assert (report.outcome, report.reason) == ("failed", "work at one failed: no")
+    assert [stage.name for stage in report.stages] == ["init", "work", "cleanup"]
+    assert bench.grids[0].cleaned >= 1
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (OutOfTime("late"), "timed_out"),
+        (NoData("none"), "no_data"),
+        (ProbeFailed("no"), "failed"),
+        (RuntimeError("bug"), "broken"),
+    ],
+)
+def test_whatever_is_raised_becomes_an_outcome_and_is_cleaned_up_after(
+    bench: Bench, error: Exception, outcome: str
+) -> None:
+    assert bench.run({"init": raising(error)}).outcome == outcome
+    assert bench.grids[0].cleaned >= 1
+
+
+def test_our_own_bug_has_its_traceback_in_the_log(bench: Bench) -> None:
+    report = bench.run({"work": lambda _grid: [1 / 0]})  # type: ignore[list-item]  # our own bug
+    assert report.reason == "work broke: ZeroDivisionError: division by zero"
+    assert any("Traceback" in line.text and "test_run.py" in line.text for line in report.log)
+
+
+def test_a_cleanup_that_is_broken_does_not_keep_the_sites_from_being_cleaned(bench: Bench) -> None:
+    report = bench.run({"cleanup": raising(KeyError("oops"))})
+    assert (report.outcome, report.reason) == ("broken", "cleanup broke: KeyError: 'oops'")
+    assert bench.grids[0].cleaned == 1
+
+
+def test_a_failure_in_the_cleanup_alone_fails_the_run(bench: Bench) -> None:
+    bench.trouble_in_cleanup = ProbeFailed("busy", resource="one")
+    report = bench.run()
+    assert (report.outcome, report.reason) == ("failed", "cleanup at one failed: busy")
+
+
+def test_the_first_failure_stays_when_the_cleanup_fails_too(bench: Bench) -> None:
+    bench.trouble_in_cleanup = ProbeFailed("busy", resource="one")
+    report = bench.run({"work": raising(ProbeFailed("first"))})
+    assert report.reason == "work failed: first"
+    assert any("busy" in line.text for line in report.log)
+
+
+def test_a_probe_that_cannot_even_be_made_is_cleaned_up_after(bench: Bench) -> None:
+    report = bench.run({"constructor": raising(ValueError("odd plan"))})
+    assert (report.outcome, report.reason) == ("broken", "prepare broke: ValueError: odd plan")
+    assert [stage.name for stage in report.stages] == ["cleanup"]
+    assert bench.grids[0].cleaned == 1
+
+
+def test_an_unknown_probe_is_a_report_too(bench: Bench) -> None:
+    report = bench.run(load=raising(UnknownProbe("there is no probe 'x'")))  # type: ignore[arg-type]
+    assert (report.outcome, report.probe.sha256) == ("broken", "")
+    assert "there is no probe 'x'" in report.reason
+
+
+def test_parameters_that_do_not_fit_are_named(bench: Bench) -> None:
+    report = bench.run(parameters={"size": "big"})
+    assert report.reason == "prepare broke: InvalidParameters: size: expected int, got 'big'"
+
+
+def test_no_stage_begins_after_the_limit(bench: Bench) -> None:
+    report = bench.run(limit_seconds=0.5)
+    assert (report.outcome, [stage.name for stage in report.stages]) == ("timed_out", ["init", "cleanup"])
+    assert "the run's limit of 0.5 s was reached while beginning init" in report.reason
+    assert bench.grids[0].cleaned >= 1
+
+
+def test_the_cleanup_has_a_limit_of_its_own(bench: Bench) -> None:
+    left: list[float] = []
+    bench.run(
+        {
+            "work": raising(OutOfTime("late")),
+            "cleanup": lambda grid: left.append(grid.deadline.remaining_seconds),
+        },
+        cleanup_seconds=60.0,
+    )
+    assert 50 < left[0] <= 60
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_metric_that_is_no_number_is_our_own_bug(bench: Bench, value: float) -> None:
+    report = bench.run({"work": lambda _grid: [Metric("speed", value, "seconds")]})
+    assert (report.outcome, report.metrics) == ("broken", ())
+
+
+def test_a_metric_is_measured_once(bench: Bench) -> None:
+    metric = Metric("speed", 1, "seconds")
+    report = bench.run({"init": lambda _grid: [metric], "work": lambda _grid: [metric]})
+    assert "the metric speed is not finite or measured twice" in report.reason
+
+
+def test_who_listens_cannot_spoil_the_run(bench: Bench) -> None:
+    report = bench.run(on_stage=raising(RuntimeError("gone")))  # type: ignore[arg-type]
+    assert report.outcome == "passed"
+    assert any("nobody was told that init begins" in line.text for line in report.log)
+
+
+def test_an_interrupted_run_is_cleaned_up_before_the_interrupt_goes_on(bench: Bench) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        bench.run({"work": raising(KeyboardInterrupt())})
+    assert bench.grids[0].cleaned >= 1
+
+
+def test_what_the_probe_logs_is_in_the_report(bench: Bench) -> None:
+    report = bench.run({"work": lambda grid: grid.log("half way", "warning")})
+    (line,) = [line for line in report.log if line.text == "half way"]
+    assert line.level == "warning"
+    assert line.seconds > 0
+
+
+def test_a_level_that_nobody_knows_is_information(bench: Bench) -> None:
+    report = bench.run({"work": lambda grid: grid.log("x", "loud")})
+    assert [line.level for line in report.log if line.text == "x"] == ["info"]
+
+
+def test_the_environment_says_where_it_ran(bench: Bench) -> None:
+    environment = bench.run().environment
+    assert environment.tools["ssh"].startswith("OpenSSH")
+    assert environment.python.startswith("3.")

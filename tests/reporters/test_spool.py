@@ -1,0 +1,128 @@
+"""A spool loses nothing, and nothing in it loops for ever."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from reporters.report import MAX_BYTES
+from reporters.spool import Entry, Spool, SpoolError
+
+ROOT = Path(__file__).parents[2]
+ONE, TWO, THREE = (uuid.UUID(int=n) for n in (1, 2, 3))
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "spool")
+
+
+def bad(tmp_path: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (tmp_path / "spool" / "bad").iterdir()}
+
+
+def test_reports_wait_oldest_first(spool: Spool) -> None:
+    for run in (TWO, ONE, THREE):
+        spool.put(run, run.bytes)
+    assert list(spool.pending()) == [Entry(run, run.bytes) for run in (TWO, ONE, THREE)]
+
+
+def test_reports_outlive_the_process(spool: Spool, tmp_path: Path) -> None:
+    spool.put(ONE, b"report")
+    assert list(Spool(tmp_path / "spool").pending()) == [Entry(ONE, b"report")]
+
+
+def test_a_report_with_a_receipt_is_forgotten(spool: Spool) -> None:
+    spool.put(ONE, b"1")
+    spool.put(TWO, b"2")
+    spool.remove(ONE)
+    spool.remove(ONE)
+    assert [entry.run for entry in spool.pending()] == [TWO]
+
+
+def test_a_run_has_one_report_the_latest(spool: Spool) -> None:
+    spool.put(ONE, b"old")
+    spool.put(ONE, b"new")
+    assert list(spool.pending()) == [Entry(ONE, b"new")]
+
+
+def test_what_another_process_delivers_meanwhile_is_passed_over(spool: Spool) -> None:
+    for run in (ONE, TWO, THREE):
+        spool.put(run, b"x")
+    seen = []
+    for entry in spool.pending():
+        seen.append(entry.run)
+        spool.remove(TWO)
+    assert seen == [ONE, THREE]
+
+
+def test_a_report_that_nobody_takes_is_set_aside_with_the_reason(spool: Spool, tmp_path: Path) -> None:
+    spool.put(ONE, b"odd")
+    spool.set_aside(ONE, "there is no series 'x'")
+    assert list(spool.pending()) == []
+    assert sorted(bad(tmp_path).values()) == [b"odd", b"there is no series 'x'\n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        (f"1-{ONE}.json", b"", b"expected a report of 1 to"),
+        (f"1-{ONE}.json", b"x" * (MAX_BYTES + 1), b"expected a report of 1 to"),
+        ("notes.json", b"x", b"its name does not say which run"),
+    ],
+)
+def test_what_cannot_be_a_report_is_set_aside_once(
+    spool: Spool, tmp_path: Path, name: str, content: bytes, reason: bytes
+) -> None:
+    (tmp_path / "spool" / name).write_bytes(content)
+    spool.put(TWO, b"good")
+    assert [entry.run for entry in spool.pending()] == [TWO]
+    assert bad(tmp_path)[name] == content
+    assert bad(tmp_path)[f"{name}.reason"].startswith(reason)
+
+
+def test_what_was_half_written_is_neither_delivered_nor_kept_for_ever(spool: Spool, tmp_path: Path) -> None:
+    old, young = (tmp_path / "spool" / f".{age}.json.1-0.part" for age in ("old", "young"))
+    old.write_bytes(b"ha")
+    young.write_bytes(b"ha")
+    os.utime(old, (1, 1))
+    assert list(Spool(tmp_path / "spool").pending()) == []
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_a_report_that_cannot_be_stored_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for a full disk: the write fails half way in the same manner."""
+    script = (
+        "import resource, sys, uuid; from pathlib import Path; from reporters.spool import *;"
+        "spool = Spool(Path(sys.argv[1]));"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));\n"
+        "try: spool.put(uuid.UUID(int=1), b'x' * 5000)\n"
+        "except SpoolError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "spool"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(f"cannot spool the report of {ONE} in {tmp_path}/spool: File too large")
+    assert [path.name for path in (tmp_path / "spool").iterdir()] == ["bad"]
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
+
+
+def test_a_directory_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SpoolError, match=r"cannot make the spool .*/file/spool: Not a directory"):
+        Spool(tmp_path / "file" / "spool")
+
+
+def test_only_its_owner_reads_a_spool(spool: Spool, tmp_path: Path) -> None:
+    assert (tmp_path / "spool").stat().st_mode & 0o077 == 0
