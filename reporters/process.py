@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import marshal
 import os
 import selectors
 import subprocess
@@ -238,13 +239,13 @@ def _spawn(
     """Start a guardian for *argv*; it, the end to tell it to stop, the end to read its status from."""
     told, control = os.pipe()
     status_end, status = os.pipe()
-    text = _guardian_text()
-    read_text = f"import os, sys; exec(os.read({told}, {len(text)}))"
+    code = _guardian_code()
+    read_code = f"import marshal, os; exec(marshal.loads(os.read({told}, {len(code)})))"
     numbers = (str(told), str(status), str(os.getpid()), str(GRACE_SECONDS))
     try:
-        os.write(control, text)  # less than any pipe holds
+        os.write(control, code)  # less than any pipe holds
         guardian = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", read_text, *numbers, *argv],
+            [sys.executable, "-I", "-S", "-c", read_code, *numbers, *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -274,6 +275,7 @@ def _pipes(guardian: subprocess.Popen[bytes]) -> tuple[IO[bytes], tuple[IO[bytes
 
 
 @functools.lru_cache(maxsize=1)
-def _guardian_text() -> bytes:
-    # Its text, not its path: this file may lie inside a zip archive.
-    return resources.files("reporters").joinpath("guardian.py").read_bytes()
+def _guardian_code() -> bytes:
+    # Its code, not its path: this file may lie inside a zip archive. Compiled once, by the same Python.
+    text = resources.files("reporters").joinpath("guardian.py").read_bytes()
+    return marshal.dumps(compile(text, "guardian.py", "exec"))
