@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -45,9 +47,22 @@ class Grid:
 
     def break_(self, site: str, mechanism: str, kind: str) -> None:
         self.weather.fault = Fault(self.description.sites.index(site), mechanism, kind)
+        self._until(site, listens=kind != "refused")
 
     def mend(self) -> None:
-        self.weather.fault = None
+        broken, self.weather.fault = self.weather.fault, None
+        if broken is not None:
+            self._until(self.description.sites[broken.site], listens=True)
+
+    def _until(self, site: str, *, listens: bool) -> None:
+        """Wait until the site's listener is open or closed: it looks at its weather now and then."""
+        command = ["ssh", "-F", str(self.description.ssh_config), site, "true"]
+        deadline = time.monotonic() + 30.0
+        while time.monotonic() < deadline:
+            said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+            if ("Connection refused" in said) != listens:
+                return
+        raise AssertionError(f"the listener of {site} does not follow the weather: {said}")
 
     def gather(self, **changes: Any) -> Report:
         bindings = {"sources": list(SOURCES), "compute": ["ncsa"], "destination": ["sdsc"]}

@@ -63,13 +63,7 @@ def test_circle_measures_every_hop_and_every_checksum(grid: Grid) -> None:
         ("tacc", "login", "refused", "init", "Connection refused"),
         ("tacc", "login", "denied", "init", "Permission denied"),
         ("iu", "disk", "full", "stage_data", "No space left on device"),
-        ("ncsa", "compile", "missing", "init", "cc"),
-        ("ncsa", "compile", "crash", "build_executable", "internal compiler error"),
-        ("ornl", "inbound", "reset", "transfer_data", "ornl"),
-        ("ncsa", "queue", "rejected", "queue_wait", "ncsa"),
-        ("ncsa", "compute", "killed", "compute", "signal 9"),
-        ("ncsa", "compute", "exit", "compute", "3"),
-        ("ncsa", "outbound", "reset", "transfer_results", "ncsa"),
+        ("ncsa", "compile", "missing", "init", "cc is not installed"),
     ],
 )
 def test_a_failed_gather_names_stage_resource_and_cause_and_the_next_run_is_clean(
