@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.db import connection
-from django.db.models import Max
+from django.db import connection, models
 
 from monitor.models import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
+
+CHUNK = 5_000
 
 _UPSERT = """
 INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
@@ -66,5 +67,28 @@ def read(
 def last_known_at(metric_id: int, *, known_by: datetime, newest: int) -> datetime | None:
     """When the latest news among the *newest* values of passed runs became known; None without any."""
     latest = Sample.objects.filter(metric_id=metric_id, passed=True, known_at__lte=known_by).order_by("-time")
-    known: datetime | None = latest[:newest].aggregate(at=Max("known_at"))["at"]
+    known: datetime | None = latest[:newest].aggregate(at=models.Max("known_at"))["at"]
     return known
+
+
+def known_later(metric: str, *, than: str, after: str) -> models.QuerySet[Sample]:
+    """Values of passed runs, earliest first, for a subquery.
+
+    They became known later *than*, and are of slots *after*; the arguments name fields of the outer query.
+    """
+    later = Sample.objects.filter(
+        metric=models.OuterRef(metric), passed=True, known_at__gt=models.OuterRef(than)
+    )
+    return later.filter(time__gt=models.OuterRef(after)).order_by("time")
+
+
+def newest(metric: str) -> models.QuerySet[Sample]:
+    """Values of passed runs, newest first, for a subquery; *metric* names a field of the outer query."""
+    return Sample.objects.filter(metric=models.OuterRef(metric), passed=True).order_by("-time")
+
+
+def stream(series_id: int, *, start: datetime, end: datetime) -> Iterator[tuple[datetime, str, float, str]]:
+    """(time, metric, value, unit) of everything that a series measured, in order of time, read in chunks."""
+    values = Sample.objects.filter(metric__series=series_id, time__gte=start, time__lte=end)
+    ordered = values.order_by("time", "metric_id")
+    return ordered.values_list("time", "metric__name", "value", "metric__unit").iterator(chunk_size=CHUNK)

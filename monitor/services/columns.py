@@ -15,10 +15,11 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Min, OuterRef, Subquery
 from django.db.models.functions import JSONObject
 
-from monitor.models import Forecast, Metric, Run, Sample, Series
+from monitor.models import Forecast, Metric, Run, Series
 from monitor.models.run import ENDED, State
 from monitor.models.series import SeriesQuerySet
 from monitor.services.forecast import LEVEL, METHOD
+from monitor.services.history import newest_values
 
 TREND_RUNS = 20
 SPARKLINE_VALUES = 30
@@ -130,12 +131,11 @@ def _last_runs(trends: Mapping[str, Sequence[Tick]]) -> dict[str, Last]:
 
 
 def _headlines(visible: SeriesQuerySet) -> Any:
-    newest = Sample.objects.filter(metric=OuterRef("pk"), passed=True).order_by("-time").values("value")
     numbers = JSONObject(**{name: name for name in ("mean", "lower", "upper", "level", "n")})
     issued = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL).order_by("-last_time")
     return Metric.objects.filter(series__in=visible, name=HEADLINE_METRIC).values(
         "series__name",
-        newest=ArraySubquery(newest[:SPARKLINE_VALUES]),
+        newest=newest_values(SPARKLINE_VALUES),
         outlook=Subquery(issued.values(numbers=numbers)[:1]),
     )
 

@@ -9,8 +9,9 @@ from datetime import datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from monitor.models import Run, Sample
+from monitor.models import Run
 from monitor.models.run import State
+from monitor.services.history import each_value
 from monitor.services.stretch import Stretch, ended_runs
 from reporters.report import rfc3339
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 HEADER = ("name", "time", "value", "unit", "outcome")
 MOST_RUNS = 1_000_000
-_CHUNK = 5_000
 
 Value = tuple[datetime, str, float | None, str]
 
@@ -48,9 +48,7 @@ def csv_lines(series: Series, stretch: Stretch, now: datetime) -> Iterator[str]:
 def _values(series: Series, runs: Sequence[Run]) -> Iterator[Value]:
     if not runs:
         return iter(())
-    samples = Sample.objects.filter(metric__series=series, time__gte=runs[0].slot, time__lte=runs[-1].slot)
-    ordered = samples.order_by("time", "metric_id")
-    return ordered.values_list("time", "metric__name", "value", "metric__unit").iterator(chunk_size=_CHUNK)
+    return each_value(series, start=runs[0].slot, end=runs[-1].slot)
 
 
 def _no_totals(runs: Sequence[Run]) -> Iterator[Value]:

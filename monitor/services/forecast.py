@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from forecasting import metrics as scores
 from forecasting.base import Abstained
 from forecasting.series import Observation, forecast_history
-from monitor.depot import samples
-from monitor.models import Forecast, Metric, Sample
-from monitor.services.history import history
+from monitor.models import Forecast, Metric
+from monitor.services.history import first_known_later, history, last_known_at
 
 METHOD = "nws"
 LEVEL = 0.8
@@ -33,7 +32,7 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, level: float =
         forecasting.base.Abstained: too few values.
         forecasting.base.UnknownMethod: no such method.
     """
-    newest_news = samples.last_known_at(metric.pk, known_by=now, newest=NEWEST)
+    newest_news = last_known_at(metric, known_by=now, newest=NEWEST)
     knowledge = {"metric": metric, "method": method, "level": level, "last_known_at": newest_news}
     issued = Forecast.objects.filter(**knowledge).first()
     return issued or _make(knowledge, now)
@@ -62,40 +61,30 @@ def _make(knowledge: dict[str, Any], now: datetime) -> Forecast:
 
 def refresh(now: datetime) -> None:
     """Score what can be scored, and forecast anew the totals of every series with news since its last one."""
-    for metric in _with_news(Metric.objects.filter(forecasts__truth__isnull=True)):
-        score(metric)
+    score()
     for metric in _with_news(Metric.objects.filter(name__in=FORECAST_BY_ITSELF)):
         with suppress(Abstained):
             issue(metric, now)
 
 
 def _with_news(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
-    """Those of *metrics* with values of passed runs that their last forecast was not made from."""
-    last = Forecast.objects.filter(metric=OuterRef("pk")).order_by("-last_known_at").values("last_known_at")
-    news = Sample.objects.filter(
-        metric=OuterRef("pk"), passed=True, known_at__gt=Coalesce(OuterRef("forecast_until"), LONG_AGO)
-    )
-    return metrics.distinct().annotate(forecast_until=Subquery(last[:1])).filter(Exists(news))
+    """Those of *metrics* with values of passed runs that no forecast of ours was made from."""
+    ours = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL)
+    made_until = Subquery(ours.order_by("-last_known_at").values("last_known_at")[:1])
+    marked = metrics.annotate(made_until=Coalesce(made_until, LONG_AGO), long_ago=Value(LONG_AGO))
+    news = first_known_later("value", "pk", than="made_until", after="long_ago")
+    return marked.annotate(news=news).filter(news__isnull=False)
 
 
-def score(metric: Metric) -> int:
-    """Give every forecast of *metric* whose truth has arrived its truth; how many.
+def score() -> int:
+    """Give every forecast whose truth has arrived its truth; how many.
 
-    The truth of a forecast is the first value of a passed run that became known after it was issued.
+    The truth of a forecast is the first value of a later slot that became known after it was issued.
     """
-    scored = 0
-    for forecast in metric.forecasts.unscored():
-        truth = _truth(forecast)
-        if truth is not None:
-            forecast.truth, forecast.truth_time = truth.value, truth.time
-            forecast.save(update_fields=["truth", "truth_time"])
-            scored += 1
-    return scored
-
-
-def _truth(forecast: Forecast) -> Sample | None:
-    later = Sample.objects.filter(metric_id=forecast.metric_id, passed=True, known_at__gt=forecast.issued_at)
-    return later.filter(time__gt=forecast.last_time).order_by("time").first()
+    found = {"metric": "metric", "than": "issued_at", "after": "last_time"}
+    value, time = (first_known_later(field, **found) for field in ("value", "time"))
+    due = Forecast.objects.unscored().annotate(first_value=value).filter(first_value__isnull=False)
+    return due.update(truth=value, truth_time=time)
 
 
 def track_record(metric: Metric, *, method: str, level: float, last: int = 100) -> scores.TrackRecord:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Subquery
+
 from monitor.depot import samples
 from monitor.models import Metric
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from monitor.models import Run, Series
@@ -70,3 +74,27 @@ def of_run(run: Run) -> list[RunMetric]:
     rows = samples.read(metrics, start=run.slot, end=run.slot, passed_only=False)
     found = [RunMetric(metrics[row.metric_id].name, row.value, metrics[row.metric_id].unit) for row in rows]
     return sorted(found, key=lambda metric: metric.name)
+
+
+def each_value(
+    series: Series, *, start: datetime, end: datetime
+) -> Iterator[tuple[datetime, str, float, str]]:
+    """(time, metric, value, unit) of all that *series* measured, in order of time, never all at once."""
+    return samples.stream(series.pk, start=start, end=end)
+
+
+def newest_values(count: int) -> ArraySubquery:
+    """For a queryset of metrics: the *count* newest values of passed runs of each, newest first."""
+    return ArraySubquery(samples.newest("pk").values("value")[:count])
+
+
+def last_known_at(metric: Metric, *, known_by: datetime, newest: int) -> datetime | None:
+    """When the latest news among the *newest* values of passed runs became known; None without any."""
+    return samples.last_known_at(metric.pk, known_by=known_by, newest=newest)
+
+
+def first_known_later(field: str, metric: str, *, than: str, after: str) -> Subquery:
+    """For a queryset: *field* ("value" or "time") of the first passed run after slot *after* that became
+    known later *than*; the other arguments name the queryset's fields. NULL while there is none.
+    """
+    return Subquery(samples.known_later(metric, than=than, after=after).values(field)[:1])

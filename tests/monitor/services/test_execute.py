@@ -22,13 +22,13 @@ from tests.monitor.builders import circle_report
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django.fixtures import Settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def own_spool(settings: SettingsWrapper, tmp_path: Path) -> None:
+def own_spool(settings: Settings, tmp_path: Path) -> None:
     settings.VAR_DIR = tmp_path / "var"
 
 
@@ -112,7 +112,7 @@ def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series
     assert "no_such_probe" in run.reason
 
 
-def test_a_heartbeat_keeps_the_lease_and_says_the_stage(circle: Series, settings: SettingsWrapper) -> None:
+def test_a_heartbeat_keeps_the_lease_and_says_the_stage(circle: Series, settings: Settings) -> None:
     settings.GRIDCAST_HEARTBEAT_SECONDS = 0.01
     claim = claimed(circle)
     Run.objects.all().move([claim.run_id], State.RUNNING, lease_until=timezone.now())

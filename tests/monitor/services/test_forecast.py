@@ -58,9 +58,9 @@ def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> Non
 
 def test_the_truth_is_the_first_run_that_became_known_later(total: Metric, noon: datetime) -> None:
     forecast = issue(total, noon + 5 * MINUTE)
-    assert score(total) == 0
+    assert score() == 0
     feed(noon, 4.5, 9.0, first=6)
-    assert score(total) == 1
+    assert score() == 1
     forecast.refresh_from_db()
     assert (forecast.truth, forecast.truth_time) == (7.5, noon + 6 * MINUTE)
     assert forecast.covered is (forecast.lower <= 7.5 <= forecast.upper)
@@ -72,14 +72,14 @@ def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, 
     total = Metric.objects.get(name="total.seconds")
     issue(total, noon + 6 * MINUTE)
     feed(noon, 40.0, first=4)
-    assert score(total) == 0
+    assert score() == 0
 
 
 def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon: datetime) -> None:
     for number in range(5, 15):
         issue(total, noon + number * MINUTE)
         feed(noon, 4.0 + number % 3, first=number)
-        score(total)
+        score()
     record = track_record(total, method="nws", level=0.8)
     assert record.n == 10
     assert record.mean_absolute_error is not None
@@ -89,6 +89,14 @@ def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon:
 
 def test_a_metric_without_scored_forecasts_has_an_empty_record(total: Metric) -> None:
     assert track_record(total, method="nws", level=0.8).n == 0
+
+
+def test_a_question_for_another_level_does_not_keep_our_own_forecasts_back(
+    total: Metric, noon: datetime
+) -> None:
+    issue(total, noon + 5 * MINUTE, level=0.9)
+    refresh(noon + 5 * MINUTE)
+    assert Forecast.objects.filter(metric=total, level=0.8).exists()
 
 
 def test_refreshing_scores_and_forecasts_every_total_that_has_news(total: Metric, noon: datetime) -> None:
