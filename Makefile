@@ -18,7 +18,8 @@ demo: .venv/.runtime ## watch seven real sites on this machine (ARGS="--help" fo
 
 test: check ## check, and run every test
 	@.ci/system-packages test
-	$(PY) -m pytest -n 2 --dist loadscope
+	$(PY) -m pytest -n 2 --dist loadscope -m "not alone"
+	$(PY) -m pytest -m alone
 
 check: .venv/.development ## format, lint, types, layers, migrations: in seconds
 	$(PY) -m ruff format --check .
