@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 from monitor.models import (
     ApiToken,
@@ -19,6 +22,8 @@ from monitor.models import (
     Site,
     Suite,
 )
+from monitor.services import expand
+from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -26,10 +31,12 @@ if TYPE_CHECKING:
     ReadOnlyBase = admin.ModelAdmin[Any]
     InlineResource = admin.StackedInline[Resource, Site]
     InlineBinding = admin.TabularInline[Binding, Series]
+    SeriesFormBase = forms.ModelForm[Series]
 else:
     ReadOnlyBase = admin.ModelAdmin
     InlineResource = admin.StackedInline
     InlineBinding = admin.TabularInline
+    SeriesFormBase = forms.ModelForm
 
 admin.site.site_header = "gridcast"
 admin.site.site_title = "gridcast"
@@ -88,6 +95,25 @@ class SuiteAdmin(ReadOnlyBase):
     filter_horizontal = ("viewers",)
 
 
+class SeriesForm(SeriesFormBase):
+    """What no run could be made from is refused here, where somebody can mend it."""
+
+    def clean_schedule(self) -> str:
+        schedule: str = self.cleaned_data["schedule"]
+        try:
+            if schedule:
+                expand.check(schedule, self.instance.name or "a new series")
+        except InvalidSchedule as error:
+            raise ValidationError(str(error)) from error
+        return schedule
+
+    def clean_parameters(self) -> dict[str, Any]:
+        parameters = self.cleaned_data["parameters"]
+        if parameters is not None and not isinstance(parameters, dict):
+            raise ValidationError('Expected an object, such as {"file_bytes": 1000000}.')
+        return parameters or {}
+
+
 @admin.register(Series)
 class SeriesAdmin(ReadOnlyBase):
     list_display = ("name", "suite", "probe", "schedule", "reporter", "enabled")
@@ -95,6 +121,16 @@ class SeriesAdmin(ReadOnlyBase):
     list_filter = ("enabled", "probe", "suite")
     search_fields = ("name",)
     inlines = (BindingInline,)
+    form = SeriesForm
+
+    def get_readonly_fields(self, _request: HttpRequest, obj: Series | None = None) -> tuple[str, ...]:
+        """The name is for good: runs, their slots and reports under way are known by it."""
+        return () if obj is None else ("name",)
+
+    def save_model(self, request: HttpRequest, obj: Series, form: Any, change: bool) -> None:
+        if change and "schedule" in form.changed_data:
+            expand.withdraw(obj, timezone.now())
+        super().save_model(request, obj, form, change)
 
 
 @admin.register(Run)

@@ -20,6 +20,11 @@ class Reporter(models.Model):
         return self.name
 
     @property
+    def component(self) -> str:
+        """The name under which it gives signs of life."""
+        return f"reporter.{self.name}"
+
+    @property
     def queue(self) -> str:
         """The Celery queue that carries this reporter's runs."""
         return f"reporter.{self.name}"

@@ -55,6 +55,11 @@ class RunQuerySet(models.QuerySet["Run"]):
     def due(self, now: datetime) -> RunQuerySet:
         return self.filter(state=State.EXPECTED, slot__lte=now)
 
+    def wanted(self) -> RunQuerySet:
+        """All but slots of series that were switched off before they began: what began is ended properly."""
+        asked = ~models.Q(trigger=SCHEDULE)
+        return self.filter(asked | models.Q(series__enabled=True) | models.Q(started_at__isnull=False))
+
     def pending(self) -> RunQuerySet:
         return self.filter(state__in=PENDING)
 

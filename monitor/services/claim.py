@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 
 from monitor.models import Reporter, Run
 from monitor.models.run import SCHEDULE, State
+from monitor.services import health
 
 if TYPE_CHECKING:
     import uuid
@@ -33,8 +34,10 @@ def claim_due(now: datetime) -> list[Claim]:
 
     Two claimers at once do no harm: rows are locked, and those that another holds are passed over. A
     scheduled slot whose series is still running ends as ``skipped``; a run that somebody asked for waits.
+    So does everything for a reporter that has fallen silent: what it got would only be taken for dead.
     """
-    return [claim for reporter in Reporter.objects.all() for claim in _claim_for(reporter, now)]
+    heard = [one for one in Reporter.objects.all() if not health.fell_silent(one.component, now)]
+    return [claim for reporter in heard for claim in _claim_for(reporter, now)]
 
 
 @transaction.atomic
@@ -60,14 +63,8 @@ def _claim_for(reporter: Reporter, now: datetime) -> list[Claim]:
     busy = set(mine.in_flight().values_list("series_id", flat=True))
     room = reporter.capacity - mine.in_flight().count()
     claimed: list[Run] = []
-    wanted = ~Q(trigger=SCHEDULE) | Q(series__enabled=True)
-    due = (
-        mine.due(now)
-        .filter(wanted)
-        .order_by("slot")
-        .select_for_update(skip_locked=True, of=("self",))[:BATCH]
-    )
-    for run in due:
+    due = mine.due(now).wanted().order_by("slot")
+    for run in due.select_for_update(skip_locked=True, of=("self",))[:BATCH]:
         if run.series_id in busy:
             _skip_overlap(run)
         elif len(claimed) < room:

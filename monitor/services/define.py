@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
+from django.utils import timezone
 
 import probes
 from monitor.models import Binding, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
+from monitor.services import expand
 from probes.base import checked_plan
-from reporters.schedule import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,8 +66,9 @@ def _define_resource(resource: config.Resource) -> None:
 def _define_series(definition: SeriesDefinition, reporter: Reporter) -> None:
     checked_plan(probes.load(definition.probe), definition.bindings, definition.parameters)
     if definition.schedule:
-        resolve(definition.schedule, definition.name)
+        expand.check(definition.schedule, definition.name)
     suite, _ = Suite.objects.get_or_create(name=definition.suite)
+    _withdraw_if_rescheduled(definition)
     series, _ = Series.objects.update_or_create(
         name=definition.name,
         defaults={
@@ -80,6 +82,12 @@ def _define_series(definition: SeriesDefinition, reporter: Reporter) -> None:
         },
     )
     _bind(series, definition.bindings)
+
+
+def _withdraw_if_rescheduled(definition: SeriesDefinition) -> None:
+    before = Series.objects.filter(name=definition.name).exclude(schedule=definition.schedule).first()
+    if before is not None:
+        expand.withdraw(before, timezone.now())
 
 
 def _bind(series: Series, bindings: Mapping[str, Sequence[str]]) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
 from monitor.models import Run
@@ -33,8 +33,7 @@ def execute(run_id: uuid.UUID, attempt: int) -> None:
         return
     with Heartbeat(run_id, attempt) as heartbeat:
         report = reporter.run(run.series.assignment(run.slot), on_stage=heartbeat.enter)
-        deliver.spool().put(report.run, wire.to_json(report))
-        deliver.deliver()
+        deliver.hand_in(run.pk, wire.to_json(report))
 
 
 def _begin(run_id: uuid.UUID, attempt: int) -> Run | None:
@@ -93,5 +92,5 @@ class Heartbeat:
             Run.objects.filter(pk=self.run_id, attempt=self.attempt, state=State.RUNNING).update(
                 lease_until=_lease(timezone.now()), stage=self._stage
             )
-        except DatabaseError:
+        except (DatabaseError, InterfaceError):
             connection.close()  # the next beat connects anew

@@ -44,6 +44,11 @@ def was_silent(name: str, now: datetime) -> bool:
     return not Component.objects.filter(name=name, seen_at__gt=now - SILENT_AFTER).exists()
 
 
+def fell_silent(name: str, now: datetime) -> bool:
+    """Whether a part was heard of once, but not for a while."""
+    return Component.objects.filter(name=name, seen_at__lte=now - SILENT_AFTER).exists()
+
+
 def problems(now: datetime) -> list[Problem]:
     """Everything that is wrong with the service at *now*; the depot's absence hides the rest."""
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.db import DataError, transaction
 from django.utils import timezone
 
 from monitor.depot import samples
@@ -16,6 +16,8 @@ from reporters import report as wire
 
 if TYPE_CHECKING:
     import uuid
+
+_CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has all of it
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,21 @@ def ingest(body: bytes) -> Receipt:
         report = wire.from_json(body)
     except wire.ReportError as error:
         return Receipt(run=None, accepted=False, error=str(error))
-    series = Series.objects.filter(name=report.series).first()
+    series = _series(report)
     if series is None:
         return Receipt(report.run, accepted=False, error=f"there is no series {report.series!r}")
-    with transaction.atomic():
-        stored = _store(series, report, body)
+    try:
+        with transaction.atomic():
+            stored = _store(series, report, body)
+    except (DataError, OverflowError) as error:
+        return Receipt(report.run, accepted=False, error=f"the depot cannot hold it: {error}")
     return Receipt(report.run, accepted=True, duplicate=not stored)
+
+
+def _series(report: wire.Report) -> Series | None:
+    """Whose run it is. A series may have got another name since its run was put into the ledger."""
+    run = Run.objects.filter(pk=report.run).select_related("series").first()
+    return run.series if run else Series.objects.filter(name=report.series).first()
 
 
 def _store(series: Series, report: wire.Report, body: bytes) -> bool:
@@ -51,7 +62,7 @@ def _store(series: Series, report: wire.Report, body: bytes) -> bool:
     Run.objects.bulk_create(
         [Run(id=report.run, series=series, slot=report.slot, trigger="reporter")], ignore_conflicts=True
     )
-    run = Run.objects.select_for_update().get(pk=report.run)
+    run = Run.objects.select_for_update().get(series=series, slot=report.slot)
     if run.state in REPORTED and RawReport.objects.filter(run=run).exists():
         return False
     _end(run, report)
@@ -66,8 +77,8 @@ def _end(run: Run, report: wire.Report) -> None:
         [run.pk],
         report.outcome,  # type: ignore[arg-type]  # the wire format knows no other outcomes than State
         reason=report.reason,
-        stage=failure.stage if failure else "",
-        failed_resource=(failure.resource or "") if failure else "",
+        stage=failure.stage[:_CHARACTERS] if failure else "",
+        failed_resource=(failure.resource or "")[:_CHARACTERS] if failure else "",
         started_at=report.started_at,
         ended_at=ended_at(report),
     )

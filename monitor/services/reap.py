@@ -21,7 +21,7 @@ def reap(now: datetime) -> None:
         f"its executor fell silent {most} times; it is not known whether it ran",
     )
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
-    late = Run.objects.due(now - grace).filter(trigger=SCHEDULE, attempt=0)
+    late = Run.objects.due(now - grace).filter(trigger=SCHEDULE, started_at=None)
     _move(late, State.MISSED, f"no reporter took it within {grace.total_seconds():.0f} s of its time")
 
 

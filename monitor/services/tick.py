@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 
 from monitor.celery import app
 from monitor.services import claim, forecast, health
-from monitor.services.expand import expand
+from monitor.services.expand import BEAT, expand
 from monitor.services.reap import give_time, reap
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from monitor.services.claim import Claim
 
 logger = logging.getLogger(__name__)
-BEAT = "beat"
 LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
 
 
@@ -32,8 +31,7 @@ def tick(now: datetime) -> None:
         expand(now)
         if health.was_silent(BEAT, now):
             give_time(now)
-        else:
-            reap(now)
+        reap(now)
         health.seen(BEAT, now)
     send(claim.claim_due(now))
     forecast.refresh(now)

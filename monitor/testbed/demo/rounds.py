@@ -26,7 +26,7 @@ class Rounds:
 
     def advance(self, now: datetime) -> bool:
         """Ask for what can start now; True when every run that was to be asked for has ended."""
-        waiting = set(Run.objects.filter(pk__in=self.asked).pending().values_list("series__name", flat=True))
+        waiting = self._busy(now)
         had = Counter(self.asked.values())
         for one in self._series:
             if one.name not in waiting and had[one.name] < self._count:
@@ -35,3 +35,8 @@ class Rounds:
                 waiting.add(one.name)
         send(claim_due(now))
         return not waiting
+
+    def _busy(self, now: datetime) -> set[str]:
+        """The series with a run under way, or about to be: ours, or what an earlier demo has left."""
+        pending = Run.objects.filter(series__in=self._series, slot__lte=now).pending().wanted()
+        return set(pending.values_list("series__name", flat=True))

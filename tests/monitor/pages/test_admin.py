@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from monitor.models import ApiToken, Forecast, Run
+from monitor.models import ApiToken, Forecast, Run, Series
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -40,6 +40,39 @@ def test_what_was_measured_cannot_be_edited_or_made_up(
     grid: Grid, administrator: Client, model: type
 ) -> None:
     assert administrator.get(reverse(f"admin:monitor_{model.__name__.lower()}_add")).status_code == 403
+
+
+def edited(administrator: Client, series: Series, **changes: str) -> str:
+    """The page that answers when the form of *series* is sent with *changes*."""
+    url = reverse("admin:monitor_series_change", args=[series.pk])
+    shown = administrator.get(url).context["adminform"].form
+    form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
+    inline = {"bindings-TOTAL_FORMS": "0", "bindings-INITIAL_FORMS": "0"}
+    return administrator.post(url, {**form, **inline, **changes}, follow=True).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("schedule", "banana", "expected five fields"),
+        ("schedule", "61 * * * *", "61"),
+        ("parameters", "[1]", "Expected an object"),
+    ],
+)
+def test_what_no_run_could_be_made_from_is_refused(
+    grid: Grid, administrator: Client, field: str, value: str, said: str
+) -> None:
+    before = getattr(grid.circle, field)
+    assert said in edited(administrator, grid.circle, **{field: value})
+    grid.circle.refresh_from_db()
+    assert getattr(grid.circle, field) == before
+
+
+def test_a_series_keeps_its_name_since_its_runs_are_known_by_it(grid: Grid, administrator: Client) -> None:
+    edited(administrator, grid.circle, name="another", schedule="0 * * * *")
+    before = grid.circle.name
+    grid.circle.refresh_from_db()
+    assert (grid.circle.name, grid.circle.schedule) == (before, "0 * * * *")
 
 
 def test_a_tokens_hash_is_not_shown(administrator: Client) -> None:

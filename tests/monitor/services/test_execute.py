@@ -92,6 +92,26 @@ def test_a_report_that_the_depot_refuses_is_set_aside_and_does_not_stop_the_othe
     assert list(spool().pending()) == []
 
 
+def test_a_report_that_is_refused_ends_its_run_with_that_reason(circle: Series, noon: datetime) -> None:
+    run = run_now(circle, who="ada", now=noon)
+    claim_due(noon)
+    endless = wire.to_json(circle_report(noon)).replace(b'"seconds":7.0', b'"seconds":1e300')
+    spool().put(run.pk, endless)
+    deliver()
+    run.refresh_from_db()
+    assert run.state == State.BROKEN
+    assert "its report was refused" in run.reason
+    assert list(spool().pending()) == []
+
+
+def test_a_spool_that_takes_nothing_does_not_cost_a_report(circle: Series, settings: Settings) -> None:
+    settings.VAR_DIR.mkdir()
+    (settings.VAR_DIR / "spool").write_text("a file where a directory should be")
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    assert Run.objects.get().state == State.PASSED
+
+
 def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
     resource = circle.bindings.get(position=1).resource
     resource.scratch = "/proc/no-such-place"

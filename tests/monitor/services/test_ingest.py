@@ -111,6 +111,32 @@ def test_values_that_arrive_out_of_order_are_read_in_order(circle: Series, noon:
     assert [point.value for point in points] == [1.0, 2.0, 3.0]
 
 
+def test_a_series_that_was_renamed_keeps_its_runs(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    Series.objects.update(name="ring")
+    for number, name in ((1, "circle"), (2, "ring")):  # as it was called when the run began
+        slot = noon + number * MINUTE
+        assert ingest(wire.to_json(circle_report(slot, series=name))).accepted
+        assert Run.objects.get(slot=slot).state == State.PASSED
+    assert Run.objects.count() == 60
+
+
+def test_a_long_stage_or_resource_is_cut_in_the_ledger_only(circle: Series, noon: datetime) -> None:
+    failure = wire.Failure("s" * 150, "r" * 150, "no", exit_status=None, stderr_tail="")
+    assert ingest(wire.to_json(replace(failed_circle_report(noon), failure=failure))).accepted
+    run = Run.objects.get()
+    assert (run.stage, run.failed_resource) == ("s" * 100, "r" * 100)
+    assert RawReport.objects.get().parsed().failure == failure
+
+
+def _endless(report: wire.Report) -> bytes:
+    return wire.to_json(report).replace(b'"seconds":7.0', b'"seconds":1e300')
+
+
+def _long_unit(report: wire.Report) -> bytes:
+    return wire.to_json(replace(report, metrics=[wire.MetricValue("m", 1.0, "u" * 60)]))
+
+
 def _unknown_series(report: wire.Report) -> bytes:
     return wire.to_json(circle_report(report.slot, series="nobody-knows"))
 
@@ -127,6 +153,8 @@ def _newer(report: wire.Report) -> bytes:
         (lambda report: wire.to_json(report).replace(b'"seconds":7.0', b'"seconds":-1'), "seconds"),
         (_unknown_series, "nobody-knows"),
         (_newer, "version 99"),
+        (_endless, "cannot hold"),
+        (_long_unit, "cannot hold"),
     ],
 )
 def test_a_bad_report_is_refused_with_the_reason_and_leaves_nothing(

@@ -12,9 +12,9 @@ from kombu.exceptions import OperationalError
 
 from monitor.models import Reporter, Run, Series
 from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, State
-from monitor.services import tick
+from monitor.services import health, tick
 from monitor.services.claim import Claim, claim_due, claim_one, release
-from monitor.services.expand import AHEAD, CATCH_UP, expand
+from monitor.services.expand import AHEAD, CATCH_UP, expand, withdraw
 from monitor.services.reap import reap
 from monitor.services.run_now import run_now
 from reporters.report import run_id
@@ -133,6 +133,92 @@ def test_a_slot_that_nobody_took_in_time_is_missed(circle: Series, noon: datetim
     assert "within 120 s" in Run.objects.get(state=State.MISSED).reason
 
 
+def test_after_an_outage_late_slots_are_missed_and_none_is_run_in_place_of_another(
+    circle: Series, noon: datetime
+) -> None:
+    tick.tick(noon)
+    tick.tick(noon + 30 * MINUTE)
+    assert set(Run.objects.filter(slot__lt=noon + 28 * MINUTE).values_list("state", flat=True)) == {
+        State.MISSED
+    }
+
+
+def test_a_slot_that_was_handed_out_but_never_begun_is_missed_not_lost(
+    circle: Series, noon: datetime
+) -> None:
+    expand(noon)
+    claim_due(noon + MINUTE)
+    reap(noon + MINUTE + LEASE)
+    reap(noon + 3.5 * MINUTE)
+    assert Run.objects.get(slot=noon + MINUTE).state == State.MISSED
+
+
+def test_a_silent_reporter_is_given_nothing_until_it_is_heard_again(circle: Series, noon: datetime) -> None:
+    health.seen("reporter.home", noon)
+    run_now(circle, who="ada", now=noon)
+    assert claim_due(noon + MINUTE) == []
+    health.seen("reporter.home", noon + MINUTE)
+    assert len(claim_due(noon + MINUTE)) == 1
+
+
+def test_while_a_series_is_switched_off_nothing_is_expected_of_it(circle: Series, noon: datetime) -> None:
+    tick.tick(noon)
+    Series.objects.update(enabled=False)
+    tick.tick(noon + timedelta(seconds=10))
+    health.seen("beat", noon + 300 * MINUTE)
+    Series.objects.update(enabled=True)
+    tick.tick(noon + 300 * MINUTE + timedelta(seconds=2))
+    assert Run.objects.order_by("slot").first().slot == noon + 301 * MINUTE  # type: ignore[union-attr]
+
+
+def test_what_began_is_ended_even_if_its_series_is_switched_off_meanwhile(
+    circle: Series, noon: datetime
+) -> None:
+    expand(noon)
+    (claim,) = claim_due(noon + MINUTE)
+    Run.objects.all().move([claim.run_id], State.RUNNING, started_at=noon + MINUTE)
+    Series.objects.update(enabled=False)
+    reap(noon + MINUTE + LEASE)
+    assert [again.run_id for again in claim_due(noon + MINUTE + LEASE)] == [claim.run_id]
+
+
+@pytest.mark.parametrize("unreadable", ["banana", "61 * * * *"])
+def test_a_schedule_that_cannot_be_read_stops_its_own_series_alone(
+    circle: Series, noon: datetime, unreadable: str
+) -> None:
+    Series.objects.create(
+        suite=circle.suite,
+        name="a-bad-one",
+        probe="circle",
+        reporter=circle.reporter,
+        schedule=unreadable,
+    )
+    assert expand(noon) == 60
+
+
+def test_slots_of_a_schedule_that_was_changed_leave_the_ledger(circle: Series, noon: datetime) -> None:
+    tick.tick(noon)
+    withdraw(circle, noon + MINUTE * 5)
+    Series.objects.update(schedule="0 * * * *")
+    tick.tick(noon + MINUTE * 5)
+    assert Run.objects.order_by("-slot").values_list("slot", flat=True)[:2][0] == noon + timedelta(hours=1)
+    assert Run.objects.count() == 6
+
+
+def test_a_series_without_a_schedule_any_more_has_no_future(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    Series.objects.update(schedule="")
+    expand(noon)
+    assert Run.objects.count() == 0
+
+
+def test_however_often_a_run_is_asked_for_one_waits_and_nobody_starves(
+    circle: Series, noon: datetime
+) -> None:
+    asked = {run_now(circle, who="ada", now=noon + timedelta(milliseconds=n)).pk for n in range(100)}
+    assert len(asked) == Run.objects.count() == 1
+
+
 def test_a_claim_that_the_broker_did_not_take_is_put_back_and_not_counted(
     circle: Series, noon: datetime
 ) -> None:
@@ -156,8 +242,9 @@ def test_only_the_latest_claim_can_be_released(circle: Series, noon: datetime) -
 
 
 def test_a_run_can_be_claimed_by_name_unless_its_series_is_busy(circle: Series, noon: datetime) -> None:
-    first, second = (run_now(circle, who="ada", now=noon + MINUTE * number) for number in (0, 1))
+    first = run_now(circle, who="ada", now=noon)
     assert claim_one(first, noon) == Claim(first.pk, 1, "reporter.home")
+    second = run_now(circle, who="ada", now=noon + MINUTE)
     assert claim_one(second, noon) is None
 
 
