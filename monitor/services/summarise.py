@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from monitor.models import Forecast, Metric, Run, Series
+from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import history
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | N
 
 
 def _forecast(series: Series) -> dict[str, Any] | None:
-    latest = Forecast.objects.filter(metric__series=series, metric__name="total.seconds").first()
+    totals = Forecast.objects.filter(metric__series=series, metric__name="total.seconds")
+    latest = totals.filter(method=METHOD, level=LEVEL).first()
     if latest is None:
         return None
     return {

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from django.db.models import Min
+from django.utils import timezone
 
 from monitor.models import Forecast, Run
 from monitor.models.run import State
+from monitor.services.forecast import LEVEL, METHOD
 
 if TYPE_CHECKING:
     import uuid
-    from datetime import datetime
+
+JUST_ASKED = timedelta(minutes=1)  # a run whose slot is as young may not be in the ledger yet
 
 
 class Follower:
@@ -19,12 +25,24 @@ class Follower:
         self._since = since
         self._seen: set[uuid.UUID] = set()
 
-    def news(self) -> list[Run]:
-        """The runs that have ended since the last call, oldest first."""
+    def news(self) -> list[str]:
+        """A line for every run that has ended since the last call, oldest first.
+
+        Raises:
+            DatabaseError: the depot is away; the next call tells what this one could not.
+        """
+        since = self._next_since(timezone.now())
         ended = Run.objects.ended().filter(slot__gte=self._since).select_related("series")
-        fresh = [run for run in ended.order_by("ended_at", "slot") if run.pk not in self._seen]
-        self._seen.update(run.pk for run in fresh)
-        return fresh
+        found = list(ended.order_by("ended_at", "slot"))
+        told = [line(run) for run in found if run.pk not in self._seen]
+        self._seen = {run.pk for run in found}
+        self._since = since
+        return told
+
+    def _next_since(self, now: datetime) -> datetime:
+        """Nothing that has not ended is older. A demo may run for weeks, and asks four times a second."""
+        pending = Run.objects.pending().filter(slot__gte=self._since).aggregate(oldest=Min("slot"))
+        return max(self._since, min(pending["oldest"] or now, now - JUST_ASKED))
 
 
 def line(run: Run) -> str:
@@ -39,7 +57,7 @@ def line(run: Run) -> str:
 def _expected(run: Run) -> str:
     """What was forecast for this run before it began."""
     before = Forecast.objects.filter(metric__series=run.series_id, metric__name="total.seconds")
-    last = before.filter(issued_at__lte=run.started_at).first()
+    last = before.filter(method=METHOD, level=LEVEL, issued_at__lte=run.started_at).first()
     if last is None:
         return ""
     return f"forecast {last.mean:.1f} s ({last.lower:.1f} to {last.upper:.1f}, {last.level:.0%})"

@@ -18,7 +18,7 @@ from monitor.services import forecast
 from monitor.services.run_now import run_now
 from monitor.services.summarise import summarise
 from monitor.testbed.demo import definition
-from monitor.testbed.demo.following import Follower, line
+from monitor.testbed.demo.following import Follower
 from monitor.testbed.demo.rounds import Rounds
 from monitor.testbed.sites.description import load_description
 
@@ -94,8 +94,8 @@ Weather "{self.options.weather}", seed {self.options.seed}. Finished runs follow
         return self._summary(rounds, series, count, start)
 
     def _say_news(self, follower: Follower) -> None:
-        for run in self._when_the_depot_is_there(follower.news) or []:
-            self.say(line(run))
+        for told in self._when_the_depot_is_there(follower.news) or []:
+            self.say(told)
 
     def _when_the_depot_is_there(self, ask: Callable[[], Answer]) -> Answer | None:
         """The answer, or None while the depot is away, which is said once."""
