@@ -8,10 +8,12 @@ from ninja.security import HttpBearer
 
 from monitor.api.problems import Refused
 from monitor.models import ApiToken
-from monitor.models.token import RUN
+from monitor.models.token import READ, RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
+SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class TokenAuth(HttpBearer):
@@ -19,8 +21,11 @@ class TokenAuth(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
         found = ApiToken.objects.find(token)
-        if found is not None:
-            request.user = found.user
+        if found is None:
+            return None
+        if request.method in SAFE and READ not in found.scopes:
+            raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
+        request.user = found.user
         return found
 
 

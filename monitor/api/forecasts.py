@@ -61,6 +61,7 @@ def forecast(
     """What the next run of *series* will show in *metric*, with the interval in which it lies with
     probability *level*, and the track record of these forecasts. Abstains (409) with a reason while too
     little is known."""
+    level = round(level, 2)  # each is kept: there shall be as many as people tell apart
     wanted = _metric(request, series, metric)
     now = timezone.now()
     try:

@@ -12,7 +12,6 @@ from ninja import Query, Router, Schema
 from monitor.models import Run
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
     from django.http import HttpRequest
 
 router = Router()
@@ -37,9 +36,9 @@ class RunOut(Schema):
 @router.get("", response=list[RunOut], summary="The latest runs, newest first")
 def latest(
     request: HttpRequest, series: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> QuerySet[Run]:
+) -> list[Run]:
     runs = Run.objects.visible_to(request.user).ended().select_related("series").order_by("-slot")
-    return runs.filter(series__name=series)[:limit] if series else runs[:limit]
+    return list(runs.filter(series__name=series)[:limit] if series else runs[:limit])
 
 
 @router.get("/{run_id}", response=RunOut, summary="One run")

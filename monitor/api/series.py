@@ -15,7 +15,6 @@ from monitor.services.history import history
 from monitor.services.run_now import run_now
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
     from django.http import HttpRequest
 
 router = Router()
@@ -53,8 +52,8 @@ class RunAccepted(Schema):
 
 
 @router.get("", response=list[SeriesOut], summary="The series that you may see")
-def every(request: HttpRequest) -> QuerySet[Series]:
-    return Series.objects.visible_to(request.user).select_related("suite")
+def every(request: HttpRequest) -> list[Series]:
+    return list(Series.objects.visible_to(request.user).select_related("suite"))
 
 
 @router.get("/{name}/metrics/{metric}", response=HistoryOut, summary="The values of one metric, newest last")

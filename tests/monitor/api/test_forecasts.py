@@ -120,6 +120,30 @@ def test_an_expired_token_and_one_of_a_locked_user_are_worth_nothing(
     assert client.get(URL, {"series": "circle"}).status_code == 401
 
 
+def test_a_level_is_kept_to_whole_percents_however_finely_it_is_asked_for(
+    history: Series, client: Client
+) -> None:
+    for digits in range(20):
+        answer = client.get(URL, {"series": "circle", "level": f"0.9000{digits}"})
+        assert answer.json()["interval"]["level"] == 0.9
+    assert Forecast.objects.count() == 1
+
+
+def test_a_token_that_may_only_run_does_not_read(history: Series, client: Client) -> None:
+    ApiToken.objects.update(scopes=[RUN])
+    for url in (URL, "/api/v1/series", "/api/v1/runs"):
+        answer = client.get(url, {"series": "circle"})
+        assert answer.status_code == 403
+        assert "'read'" in problem(answer)["detail"]
+
+
+@pytest.mark.parametrize("url", ["/api/v1/runs", URL])
+def test_a_name_that_the_depot_cannot_hold_is_no_error_of_ours(
+    history: Series, client: Client, url: str
+) -> None:
+    assert problem(client.get(url, {"series": "\x00"}))["status"] == 422
+
+
 def test_a_person_who_is_logged_in_may_ask_too(history: Series, viewer: User) -> None:
     client = Client()
     client.force_login(viewer)
