@@ -5,6 +5,7 @@
 ``REDIS_URL``            an existing Redis-protocol server; without it the embedded one
 ``GRIDCAST_SECRET_KEY``  Django's secret; without it one is made once and kept under GRIDCAST_VAR
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
+``GRIDCAST_TLS``         "1": people reach the web through a proxy that speaks TLS and sets X-Forwarded-Proto
 ``GRIDCAST_DEBUG``       "1" shows tracebacks in pages; never in production
 """
 
@@ -40,6 +41,10 @@ def database() -> dict[str, Any]:
 def parse_database_url(url: str) -> dict[str, Any]:
     """Turn ``postgresql://user:password@host:port/name?option=value`` into Django's settings."""
     parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise InvalidVariable(f"DATABASE_URL: expected a number from 1 to 65535 as port: {error}") from None
     if parts.scheme not in {"postgres", "postgresql"}:
         raise InvalidVariable(
             f"DATABASE_URL: expected postgresql://user:password@host:port/name, "
@@ -52,7 +57,7 @@ def parse_database_url(url: str) -> dict[str, Any]:
         "USER": unquote(parts.username or options.pop("user", "")),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": parts.hostname or options.pop("host", ""),
-        "PORT": str(parts.port or options.pop("port", "")),
+        "PORT": str(port or options.pop("port", "")),
         "OPTIONS": options,
     }
 
@@ -89,6 +94,10 @@ def demo_password(user: str) -> str:
 
 def hosts() -> list[str]:
     return [host for host in os.environ.get("GRIDCAST_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host]
+
+
+def behind_tls() -> bool:
+    return os.environ.get("GRIDCAST_TLS") == "1"
 
 
 def debug() -> bool:

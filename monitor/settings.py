@@ -91,6 +91,9 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_SAMESITE = "Lax"
+# Only where the environment says that a proxy is there: anybody else could send this header, too.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.behind_tls() else None
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.behind_tls()
 
 CELERY_BROKER_URL = env.redis_url()
 CELERY_TASK_IGNORE_RESULT = True

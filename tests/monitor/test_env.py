@@ -39,6 +39,11 @@ def test_another_database_is_refused_with_what_is_expected(url: str) -> None:
         env.parse_database_url(url)
 
 
+def test_a_port_that_is_no_number_is_refused_by_the_name_of_the_variable() -> None:
+    with pytest.raises(env.InvalidVariable, match=r"DATABASE_URL.*port"):
+        env.parse_database_url("postgresql://db:abc/depot")
+
+
 def test_a_secret_is_made_once_however_many_ask_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,41 @@
+"""Behind a TLS proxy: forms can be sent, cookies stay on TLS. In a process of its own: settings are read once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+POST = """
+import os
+os.environ["DJANGO_SETTINGS_MODULE"] = "monitor.settings"
+import django
+django.setup()
+from django.conf import settings
+from django.middleware.csrf import CsrfViewMiddleware
+from django.test import RequestFactory
+token = "a" * 32
+request = RequestFactory().post("/login/", {"csrfmiddlewaretoken": token}, headers={
+    "host": "localhost", "origin": "https://localhost", "referer": "https://localhost/login/",
+    "x-forwarded-proto": "https"})
+request.COOKIES[settings.CSRF_COOKIE_NAME] = token
+check = CsrfViewMiddleware(lambda request: None)
+check.process_request(request)
+refused = check.process_view(request, lambda request: None, (), {})
+print("refused" if refused else "accepted", settings.SESSION_COOKIE_SECURE, settings.CSRF_COOKIE_SECURE)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tls", "answer"),
+    [("1", "accepted True True"), ("", "refused False False")],
+    ids=["told of the proxy", "not told: anybody could send its header"],
+)
+def test_a_form_comes_through_a_tls_proxy_that_we_are_told_of(tls: str, answer: str) -> None:
+    environment = {**os.environ, "GRIDCAST_TLS": tls, "GRIDCAST_SECRET_KEY": "k" * 50}
+    done = subprocess.run(
+        [sys.executable, "-c", POST], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == answer
