@@ -1,11 +1,40 @@
 #!/usr/bin/env python3
-"""Django's command line for gridcast."""
+"""Django's command line for gridcast. What its surroundings lack is said in a line."""
 
 import os
 import sys
 
+from django.core.management import execute_from_command_line
+from django.db.utils import OperationalError, ProgrammingError
+
+from monitor.env import InvalidVariable
+
+NO_TABLE = "42P01"  # PostgreSQL's code
+
+
+def main() -> None:
+    try:
+        execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (InvalidVariable, OSError, OperationalError, ProgrammingError) as error:
+        if "--traceback" in sys.argv or (isinstance(error, ProgrammingError) and not _lacks_tables(error)):
+            raise
+        sys.exit(f"{type(error).__name__}: {error}\n{_advice(error)}".rstrip())
+
+
+def _lacks_tables(error: Exception) -> bool:
+    return getattr(error.__cause__, "sqlstate", None) == NO_TABLE
+
+
+def _advice(error: Exception) -> str:
+    if _lacks_tables(error):
+        return "The depot has no tables yet: manage.py migrate (or make demo) makes them."
+    if isinstance(error, OperationalError):
+        return "The depot is PostgreSQL: start it (make demo starts one), or name another with DATABASE_URL."
+    return ""
+
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
-    from django.core.management import execute_from_command_line
-
-    execute_from_command_line(sys.argv)
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor.testbed.demo.services import SEED, Options, free_port, services
+from monitor.testbed.demo.services import SEED, Options, free_port, is_free, services
 from monitor.testbed.demo.session import Session
 from monitor.testbed.supervisor import AlreadySupervised, NotUp, Supervisor
 from monitor.testbed.weather import profiles
@@ -36,6 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:
         _check(rounds, more["exit"], more["json"])
+        _check_port(port)
         options = Options(settings.VAR_DIR, port or free_port(), weather, seed, scheduled=not rounds)
         session = Session(options, self._say)
         supervisor = Supervisor(
@@ -82,9 +84,22 @@ def _check(rounds: int, leave: bool, summary: Path | None) -> None:
         raise CommandError("--exit and --json say what follows the rounds: give --rounds N too")
     if summary is not None and not summary.absolute().parent.is_dir():
         raise CommandError(f"--json: there is no directory {summary.absolute().parent}")
+    if summary is not None and (summary.is_dir() or not os.access(summary.absolute().parent, os.W_OK)):
+        raise CommandError(f"--json: cannot write a file {summary}")
     missing = {package for program, package in NEEDED.items() if shutil.which(program) is None}
     if missing:
         raise CommandError(f"the local grid needs programs of the packages {', '.join(sorted(missing))}")
+
+
+def _check_port(port: int | None) -> None:
+    if port is None:
+        return
+    if not 0 < port < 65536:
+        raise CommandError(f"--port: expected a number from 1 to 65535, got {port}")
+    if not is_free(port):
+        raise CommandError(
+            f"--port: port {port} on 127.0.0.1 is taken, or not for us; leave it out for a free one"
+        )
 
 
 def _complete(session: Session, rounds: int, file: Path | None) -> bool:

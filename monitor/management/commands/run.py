@@ -13,6 +13,7 @@ from monitor.models.run import State
 from monitor.services import health
 from monitor.services.claim import claim_one
 from monitor.services.execute import execute
+from monitor.services.expand import BEAT
 from monitor.services.run_now import run_now
 
 if TYPE_CHECKING:
@@ -46,17 +47,26 @@ class Command(BaseCommand):
                 self.stdout.flush()
             if not run.is_pending:
                 break
-            self._warn_if_nobody_runs(run)
+            _check_that_somebody_runs(run)
             time.sleep(POLL_SECONDS)
         if run.state != State.PASSED:
             raise CommandError(run.reason or run.state)
 
-    def _warn_if_nobody_runs(self, run: Run) -> None:
-        waited_seconds = (timezone.now() - run.slot).total_seconds()
-        if run.state == State.EXPECTED and waited_seconds > health.SILENT_AFTER.total_seconds():
-            silent = "; ".join(problem.text for problem in health.problems(timezone.now()))
-            hint = silent or "nothing claims it: is a scheduler running? (or use --here)"
-            raise CommandError(f"the run waits in the ledger since {waited_seconds:.0f} s: {hint}")
+
+def _check_that_somebody_runs(run: Run) -> None:
+    """Raise CommandError where *run* would wait for ever; one whose series is busy waits for its turn."""
+    now = timezone.now()
+    if run.state != State.EXPECTED or now - run.slot <= health.SILENT_AFTER:
+        return
+    silent = "; ".join(problem.text for problem in health.problems(now))
+    if not silent and health.was_silent(BEAT, now):
+        silent = "nothing claims it: is a scheduler running? (or use --here)"
+    if not silent and run.series.reporter.capacity == 0:
+        silent = f"its reporter {run.series.reporter.name} has a capacity of 0"
+    if silent:
+        raise CommandError(
+            f"the run waits in the ledger since {(now - run.slot).total_seconds():.0f} s: {silent}"
+        )
 
 
 def _find(name: str) -> Series:

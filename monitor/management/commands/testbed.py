@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import signal
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,9 @@ def _add_up(parser: ArgumentParser) -> None:
         "--weather", dest="profile", default="teragrid", choices=[*profiles.names(), NO_WEATHER]
     )
     parser.add_argument("--seed", type=int, default=Options.seed, help="the same seed gives the same weather")
-    parser.add_argument("--scale", type=float, default=Options.scale, help="grid seconds in one real second")
+    parser.add_argument(
+        "--scale", type=_positive, default=Options.scale, help="grid seconds in one real second"
+    )
     parser.add_argument("--compute", help="the site that computes (default: ncsa)")
     parser.add_argument("--destination", help="the site that gets the results (default: sdsc)")
     for what, default in (("file", Options.reference_file_bytes), ("result", Options.reference_result_bytes)):
@@ -91,6 +94,13 @@ def _add_up(parser: ArgumentParser) -> None:
             default=default,
             help=f"size of the {what} whose transfer takes as long as was drawn (default: {default})",
         )
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ArgumentTypeError(f"expected a number greater than 0, got {text}")
+    return value
 
 
 def _add_directory(parser: ArgumentParser) -> None:

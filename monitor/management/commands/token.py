@@ -13,6 +13,8 @@ from monitor.models.token import READ, SCOPES
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+NAME_CHARACTERS = 100
+
 
 class Command(BaseCommand):
     help = "Issue an API token for a user. Its text is shown once, and kept nowhere."
@@ -28,4 +30,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"there is no user {user!r}; make one with manage.py createsuperuser or in /admin/"
             )
-        self.stdout.write(ApiToken.objects.issue(owner, name or f"token of {user}", scope or [READ]))
+        if len(name) > NAME_CHARACTERS:
+            raise CommandError(f"--name: expected at most {NAME_CHARACTERS} characters, got {len(name)}")
+        self.stdout.write(
+            ApiToken.objects.issue(owner, name or f"token of {user}"[:NAME_CHARACTERS], scope or [READ])
+        )

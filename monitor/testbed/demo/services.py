@@ -56,14 +56,20 @@ def services(options: Options) -> list[Service]:
 def free_port(preferred: int = 8000) -> int:
     """The first port from *preferred* on that nobody listens to on loopback."""
     for port in range(preferred, preferred + 100):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if is_free(port):
             return port
     raise OSError(f"every port from {preferred} to {preferred + 99} on 127.0.0.1 is taken")
+
+
+def is_free(port: int) -> bool:
+    """Whether we could listen to *port* on loopback."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _testbed(options: Options) -> Service:
