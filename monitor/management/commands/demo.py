@@ -59,7 +59,9 @@ class Command(BaseCommand):
             self._say("Stopped. The next `make demo` continues where this one ended.")
             return
         if not complete:
-            raise CommandError("not every expected run is accounted for; see the summary")
+            raise CommandError(
+                "not every expected run is accounted for, or a scratch file is left at a site; see the summary"
+            )
 
     def _watch(self, session: Session, rounds: int, more: dict[str, Any]) -> bool:
         try:

@@ -41,6 +41,7 @@ class Session:
     say: Callable[[str], None]
     _began: float = field(default_factory=time.monotonic)
     _depot_is_away: bool = False
+    _before: set[Path] = field(default_factory=set)  # scratch files that a killed demo has left
     _states: dict[str, str] = field(default_factory=dict)
 
     def changed(self, name: str, status: ServiceStatus) -> None:
@@ -82,6 +83,7 @@ Weather "{self.options.weather}", seed {self.options.seed}. Finished runs follow
     def run_rounds(self, count: int) -> dict[str, Any]:
         """Run every series *count* times; return the summary when all is in the depot and forecast."""
         start = timezone.now()
+        self._before = set(scratch_files(self.options.grid_file.parent))
         follower = Follower(start)
         names = [one.name for one in definition.series(scheduled=False)]
         series = list(Series.objects.filter(name__in=names))
@@ -113,7 +115,7 @@ Weather "{self.options.weather}", seed {self.options.seed}. Finished runs follow
     def _summary(self, rounds: Rounds, series: list[Series], count: int, start: datetime) -> dict[str, Any]:
         ended = Run.objects.ended().filter(pk__in=rounds.asked).values_list("series__name", flat=True)
         accounted = Counter(ended)
-        left = scratch_files(self.options.grid_file.parent)
+        left = [file for file in scratch_files(self.options.grid_file.parent) if file not in self._before]
         return {
             "rounds": count,
             "weather": {"profile": self.options.weather, "seed": self.options.seed},

@@ -1,4 +1,4 @@
-"""Behind a TLS proxy: forms can be sent, cookies stay on TLS. In a process of its own: settings are read once."""
+"""Behind a TLS proxy: forms can be sent, cookies stay on TLS. Its own process: settings are read once."""
 
 from __future__ import annotations
 

@@ -1,0 +1,48 @@
+"""Rounds of runs, and the lines that the demo says of what has ended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from monitor.models import Run, Series
+from monitor.models.run import State
+from monitor.services.claim import claim_due
+from monitor.services.ingest import ingest
+from monitor.services.run_now import run_now
+from monitor.testbed.demo.following import Follower
+from monitor.testbed.demo.rounds import Rounds
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+MINUTE = timedelta(minutes=1)
+pytestmark = pytest.mark.django_db
+
+
+def test_rounds_begin_when_what_an_earlier_demo_left_has_ended(circle: Series) -> None:
+    now = timezone.now()
+    left = run_now(circle, who="an earlier demo", now=now - MINUTE)
+    claim_due(now)
+    rounds = Rounds([circle], 1)
+    assert not rounds.advance(now)
+    assert rounds.asked == {}
+    Run.objects.all().move([left.pk], State.PASSED)
+    assert not rounds.advance(now)
+    (asked,) = rounds.asked
+    Run.objects.all().move([asked], State.FAILED)
+    assert rounds.advance(now)
+
+
+def test_every_ended_run_is_told_once_however_late_it_ends(circle: Series) -> None:
+    begin = timezone.now() - 10 * MINUTE
+    follower = Follower(begin)
+    slow, quick = begin + MINUTE, begin + 2 * MINUTE
+    run_now(circle, who="ada", now=slow)
+    told = []
+    for slot in (quick, slow):
+        ingest(wire.to_json(circle_report(slot)))
+        told.append([line[:8] for line in follower.news()])
+    assert told == [[f"{slot + timedelta(seconds=7):%H:%M:%S}"] for slot in (quick, slow)]
+    assert follower.news() == []
