@@ -60,7 +60,7 @@ class Command(BaseCommand):
             return
         if not complete:
             raise CommandError(
-                "not every expected run is accounted for, or a scratch file is left at a site; see the summary"
+                "not every run is accounted for, or a scratch file is left at a site; see the summary"
             )
 
     def _watch(self, session: Session, rounds: int, more: dict[str, Any]) -> bool:
