@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from monitor.celery import app
 from monitor.services import claim, forecast, health
@@ -42,8 +43,8 @@ def send(claims: list[Claim], publish: Callable[[Claim], None] | None = None) ->
     for one in claims:
         try:
             (publish or _publish)(one)
-        except OperationalError as error:
-            logger.warning("the broker does not answer, run %s is put back: %s", one.run_id, error)
+        except (OperationalError, RedisError) as error:  # away, or it takes no writes
+            logger.warning("the broker does not take it, run %s is put back: %s", one.run_id, error)
             claim.release(one)
 
 
