@@ -197,7 +197,7 @@ def test_many_programs_at_once_leave_no_descriptor_open() -> None:
     with ThreadPoolExecutor(8) as pool:
         texts = list(pool.map(lambda i: process.run(["echo", str(i)], timeout_seconds=60).stdout, range(24)))
     assert texts == [f"{i}\n" for i in range(24)]
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # others' may be closed meanwhile
 
 
 def test_programs_run_from_inside_a_zip_archive(tmp_path: Path) -> None:
