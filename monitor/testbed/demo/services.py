@@ -98,6 +98,7 @@ def _gridcast(options: Options, servers: list[str]) -> list[Service]:
         "gunicorn",
         "monitor.wsgi",
         "--workers=2",
+        "--no-control-socket",  # it would lie in the home
         f"--bind=127.0.0.1:{options.port}",
     ]
     beat = [*CELERY, "beat", f"--schedule={options.var / 'run' / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
