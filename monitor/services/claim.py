@@ -29,6 +29,11 @@ class Claim:
     queue: str
 
 
+def lease_until(now: datetime) -> datetime:
+    """Until when an executor that gave a sign of life at *now* is taken to be alive."""
+    return now + timedelta(seconds=settings.GRIDCAST_LEASE_SECONDS)
+
+
 def claim_due(now: datetime) -> list[Claim]:
     """Claim as many due runs as every reporter has room for, oldest slot first.
 
@@ -85,7 +90,7 @@ def _mark_claimed(runs: list[Run], now: datetime) -> int:
         [run.pk for run in runs],
         State.CLAIMED,
         claimed_at=now,
-        lease_until=now + timedelta(seconds=settings.GRIDCAST_LEASE_SECONDS),
+        lease_until=lease_until(now),
         attempt=F("attempt") + 1,
         reason="",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
@@ -14,6 +13,7 @@ from django.utils import timezone
 from monitor.models import Run
 from monitor.models.run import State
 from monitor.services import deliver
+from monitor.services.claim import lease_until
 from reporters import report as wire
 from reporters import run as reporter
 
@@ -39,13 +39,9 @@ def execute(run_id: uuid.UUID, attempt: int) -> None:
 def _begin(run_id: uuid.UUID, attempt: int) -> Run | None:
     now = timezone.now()
     mine = Run.objects.filter(attempt=attempt, state=State.CLAIMED)
-    if not mine.move([run_id], State.RUNNING, started_at=now, lease_until=_lease(now)):
+    if not mine.move([run_id], State.RUNNING, started_at=now, lease_until=lease_until(now)):
         return None
     return Run.objects.select_related("series__reporter").get(pk=run_id)
-
-
-def _lease(now: datetime) -> datetime:
-    return now + timedelta(seconds=settings.GRIDCAST_LEASE_SECONDS)
 
 
 @dataclass
@@ -90,7 +86,7 @@ class Heartbeat:
     def _beat(self) -> None:
         try:
             Run.objects.filter(pk=self.run_id, attempt=self.attempt, state=State.RUNNING).update(
-                lease_until=_lease(timezone.now()), stage=self._stage
+                lease_until=lease_until(timezone.now()), stage=self._stage
             )
         except (DatabaseError, InterfaceError):
             connection.close()  # the next beat connects anew

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from monitor.models import Run
 from monitor.models.run import SCHEDULE, RunQuerySet, State
+from monitor.services.claim import lease_until
 
 
 def reap(now: datetime) -> None:
@@ -27,7 +28,7 @@ def reap(now: datetime) -> None:
 
 def give_time(now: datetime) -> None:
     """Renew every lease: the monitor itself was away, so that nobody could give it a sign of life."""
-    Run.objects.in_flight().update(lease_until=now + timedelta(seconds=settings.GRIDCAST_LEASE_SECONDS))
+    Run.objects.in_flight().update(lease_until=lease_until(now))
 
 
 def _move(runs: RunQuerySet, to: State, reason: str) -> None:

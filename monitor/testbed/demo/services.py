@@ -19,8 +19,6 @@ CELERY = [sys.executable, "-m", "celery", "--app=monitor.celery"]
 WORKER = ["worker", "--without-gossip", "--without-mingle", "--loglevel=INFO"]
 # One thread for linear algebra a process: its libraries would take every core in every worker.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-
-
 # Weather that shows a newcomer both: fine for the first minutes, a fault now and then, later a long one.
 SEED = 10
 
