@@ -15,12 +15,13 @@ from forecasting.base import Abstained
 from forecasting.series import Observation, forecast_history
 from monitor.models import Forecast, Metric
 from monitor.services.history import first_known_later, history, last_known_at
+from reporters import report as wire
 
 METHOD = "nws"
 LEVEL = 0.8
 NEWEST = 1000  # values that a forecast is made from, at most
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-FORECAST_BY_ITSELF = ("total.seconds", "total_essential.seconds", "total_core.seconds")
+FORECAST_BY_ITSELF = tuple(wire.totals(()))  # every total that a report has
 
 
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, level: float = LEVEL) -> Forecast:

@@ -7,14 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from monitor.models import Forecast, Metric, Run, Series
+from monitor.services.forecast import FORECAST_BY_ITSELF as TOTALS
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import history
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
-
-TOTALS = ("total.seconds", "total_essential.seconds", "total_core.seconds")
 
 
 def summarise(series: Collection[Series], start: datetime) -> dict[str, Any]:
