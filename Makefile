@@ -7,7 +7,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export PYTHON
 
-.PHONY: help demo test check bench clean distclean lock system-packages
+.PHONY: help demo test check bench clean distclean lock system-packages testbed-packages
 
 help: ## list what there is to do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -31,14 +31,17 @@ check: .venv/.development ## format, lint, types, layers, migrations: in seconds
 bench: .venv/.development ## measure; writes var/bench.json
 	$(PY) -m tests.bench
 
+testbed-packages: ## install the servers of grid middleware that the tests use, where that is allowed
+	@.ci/system-packages testbed
+
 clean: ## stop what runs and remove all state (var)
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean
 
 distclean: clean ## remove .venv and the tools' caches as well
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-system-packages: ## install the programs that are not Python's, where that is allowed
-	.ci/system-packages test
+system-packages: ## install all programs that are not Python's, where that is allowed
+	@.ci/system-packages test
 
 LOCK := uv pip compile pyproject.toml --extra embedded --extra testbed --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --universal --python-version 3.11 --no-header --quiet

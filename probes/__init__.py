@@ -7,11 +7,11 @@ import pkgutil
 
 from probes.base import Probe, UnknownProbe
 
-_NOT_PROBES = {"base", "kernels", "steps"}
+_NOT_PROBES = {"base", "grid", "kernels", "steps"}
 
 
 def names() -> list[str]:
-    """The names of all probes, sorted: every module here but the contract and the shared steps."""
+    """The names of all probes, sorted: every module here but the contracts and the shared steps."""
     return sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in _NOT_PROBES)
 
 

@@ -1,4 +1,4 @@
-"""What a probe is, and what it may do to sites.
+"""What a probe is; what it may do to sites is in ``grid.py``.
 
 A probe is a class named ``Probe`` in a file of its own in this folder. It names its roles, parameters and
 stages; for every stage it has a method of the stage's name, called in order. A method returns the metrics
@@ -23,6 +23,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Callable, ClassVar, Protocol, TypeVar, Union
+
+from probes.grid import Grid
 
 CATEGORIES = ("setup", "transfer", "queue", "compute", "cleanup")
 
@@ -107,12 +109,16 @@ class Role:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One adjustable number or text of a probe; numbers must lie in [minimum, maximum]."""
+    """One adjustable number or text of a probe.
+
+    Numbers must lie in [minimum, maximum], texts be one of *choices* where there are any.
+    """
 
     default: Value
     description: str
     minimum: float = -math.inf
     maximum: float = math.inf
+    choices: tuple[str, ...] = ()
 
     def checked(self, name: str, value: Value) -> Value:
         """Return *value*, or raise InvalidParameters saying what was expected."""
@@ -123,118 +129,9 @@ class Parameter:
             raise InvalidParameters(f"{name}: expected {expected.__name__}, got {value!r}")
         if isinstance(value, (int, float)) and not self.minimum <= value <= self.maximum:
             raise InvalidParameters(f"{name}: {value!r} is outside {self.minimum:g} to {self.maximum:g}")
+        if self.choices and value not in self.choices:
+            raise InvalidParameters(f"{name}: {value!r} is none of {', '.join(self.choices)}")
         return value
-
-
-@dataclass(frozen=True)
-class Completed:
-    """A program that ended. *stdout* and *stderr* may be cut in the middle when they are huge."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Location:
-    """A file at a resource; *path* is absolute there."""
-
-    resource: str
-    path: str
-
-
-@dataclass(frozen=True)
-class Transferred:
-    """A copy that arrived: how many bytes, in how many seconds."""
-
-    bytes: int
-    seconds: float
-
-    @property
-    def bytes_per_second(self) -> float:
-        return self.bytes / self.seconds if self.seconds > 0 else math.inf
-
-
-class Shell(Protocol):
-    """Runs programs at one resource."""
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_seconds: float,
-        input: str | None = None,
-    ) -> Completed:
-        """Run *argv* and return what came of it, whatever its exit status.
-
-        Raises:
-            ProbeFailed: the resource cannot be reached, or the program ran longer than the limit.
-            OutOfTime: the run as a whole is out of time.
-        """
-        ...
-
-    def check(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_seconds: float,
-        doing: str,
-        input: str | None = None,
-    ) -> str:
-        """Like ``run``, but a non-zero exit status raises ProbeFailed("cannot {doing}"). Returns stdout."""
-        ...
-
-
-class Job(Protocol):
-    """A batch job. Waiting is bounded by the run's limit; one that is left behind is cancelled in cleanup."""
-
-    def wait_started(self) -> float:
-        """Block until the job's first breath; return the seconds it was queued."""
-        ...
-
-    def wait_ended(self) -> float:
-        """Block until the job ended; return the seconds it ran. Raises ProbeFailed if it ended badly."""
-        ...
-
-
-class Grid(Protocol):
-    """What a probe may do to sites."""
-
-    def shell(self, resource: str) -> Shell: ...
-
-    def copy(self, source: Location, target: Location, *, streams: int = 1) -> Transferred:
-        """Copy one file from resource to resource directly (third party), over up to *streams* streams where
-        the transfer's tool can. Raises ProbeFailed."""
-        ...
-
-    def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> Job:
-        """Hand *argv* to the batch system of *resource*. Raises ProbeFailed."""
-        ...
-
-    def scratch(self, resource: str) -> str:
-        """The run's own fresh directory at *resource*, made at the first call. Raises ProbeFailed."""
-        ...
-
-    def check_credentials(self, resource: str) -> None:
-        """Raise ProbeFailed unless *resource* logs us in and answers."""
-        ...
-
-    def check_scratch(self, resource: str, needed_bytes: int) -> None:
-        """Raise ProbeFailed unless the scratch at *resource* is writable and has *needed_bytes* free."""
-        ...
-
-    def check_tools(self, resource: str, tools: Sequence[str]) -> None:
-        """Raise ProbeFailed naming the programs of *tools* that are not on the PATH of *resource*."""
-        ...
-
-    def clean_up(self) -> None:
-        """Cancel jobs that still live and remove every scratch directory of this run. Raises ProbeFailed."""
-        ...
-
-    def log(self, text: str, level: str = "info") -> None:
-        """Add a line to the run's log."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -250,6 +147,9 @@ class Plan:
     def integer(self, name: str) -> int:
         return int(self.parameters[name])
 
+    def text(self, name: str) -> str:
+        return str(self.parameters[name])
+
     def every_resource(self) -> list[str]:
         """Every resource once, in the order of first mention."""
         return list(dict.fromkeys(name for names in self.bindings.values() for name in names))
@@ -264,6 +164,8 @@ class Probe(Protocol):
     roles: ClassVar[Mapping[str, Role]]
     parameters: ClassVar[Mapping[str, Parameter]]
     stages: ClassVar[Sequence[Stage]]  # each has a method of its name; "cleanup" is always run
+    # Parameters of a run that takes a second or two over directories of one host.
+    trial: ClassVar[Mapping[str, Value]]
 
     def __init__(self, grid: Grid, plan: Plan) -> None: ...
 

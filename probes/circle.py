@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 
 from probes import steps
-from probes.base import Grid, Location, Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.grid import Grid, Location
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,11 @@ class Probe:
     version = "1.0"
     summary = "Sends a file round a ring of resources, its checksum verified at every hop."
     roles = {"ring": Role(2, 64, "visited in this order; the last sends the file back to the first")}
-    parameters = {"file_bytes": Parameter(100_000_000, "size of the file, bytes", 1, 1e13)}
+    parameters = {
+        "file_bytes": Parameter(100_000_000, "size of the file, bytes", 1, 1e13),
+        **steps.COPY_PARAMETERS,
+    }
+    trial = {"file_bytes": 10_000}
     stages = (
         Stage("init", "setup"),
         Stage("stage_data", "setup"),
@@ -44,6 +49,7 @@ class Probe:
         self.grid = grid
         self.ring = list(plan.bindings["ring"])
         self.file_bytes = plan.integer("file_bytes")
+        self.copy_options = steps.copy_options(plan)
 
     def init(self) -> None:
         tools = ("sha256sum", "dd", "cmp")
@@ -51,6 +57,8 @@ class Probe:
         needs = {first: steps.Needs(2 * self.file_bytes, tools)}  # the original and what comes back
         needs.update((resource, steps.Needs(self.file_bytes, ("sha256sum",))) for resource in others)
         steps.check_resources(self.grid, needs)
+        links = [(hop.source, hop.target) for hop in self._hops()]
+        steps.check_transfers(self.grid, links, self.copy_options)
 
     def stage_data(self) -> None:
         steps.random_file(self.grid, self._original(), self.file_bytes)
@@ -85,12 +93,11 @@ class Probe:
 
     def _make(self, hop: Hop, file: Location) -> tuple[Location, list[Metric]]:
         target = Location(hop.target, f"{self.grid.scratch(hop.target)}/hop-{hop.number}.dat")
-        copy = self.grid.copy(file, target)
+        copy = self.grid.copy(file, target, self.copy_options)
         began = time.monotonic()
         self._verify(hop, target)
         return target, [
-            Metric(f"{hop.name}.seconds", copy.seconds, "seconds"),
-            Metric(f"{hop.name}.bytes_per_second", copy.bytes_per_second, "bytes_per_second"),
+            *steps.transfer_metrics(hop.name, copy),
             Metric(f"{hop.name}.checksum.seconds", time.monotonic() - began, "seconds"),
         ]
 

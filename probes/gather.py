@@ -7,18 +7,8 @@ application that collects distributed data.
 from __future__ import annotations
 
 from probes import steps
-from probes.base import (
-    Grid,
-    Location,
-    Metric,
-    Parameter,
-    Plan,
-    ProbeFailed,
-    Role,
-    Stage,
-    Transferred,
-    in_parallel,
-)
+from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage, in_parallel
+from probes.grid import Grid, Location, Transferred
 
 JOB = """\
 set -e
@@ -40,11 +30,10 @@ class Probe:
     parameters = {
         "file_bytes": Parameter(100_000_000, "size of each input file, bytes", 1, 1e13),
         "result_bytes": Parameter(500_000_000, "size of the result, bytes", 1, 1e13),
-        "parallel": Parameter(1, "streams that one transfer may use, where its tool can", 1, 64),
-        "wall_seconds": Parameter(
-            1800.0, "wall-clock limit asked of the batch system, seconds", 1.0, 864_000.0
-        ),
+        **steps.COPY_PARAMETERS,
+        "wall_seconds": steps.WALL_SECONDS,
     }
+    trial = {"file_bytes": 10_000, "result_bytes": 10_000}
     stages = (
         Stage("init", "setup"),
         Stage("stage_data", "setup"),
@@ -63,12 +52,15 @@ class Probe:
         self.destination = plan.one("destination")
         self.file_bytes = plan.integer("file_bytes")
         self.result_bytes = plan.integer("result_bytes")
-        self.streams = plan.integer("parallel")
-        self.wall_seconds = float(plan.parameters["wall_seconds"])
+        self.copy_options = steps.copy_options(plan)
+        self.wall_seconds = steps.wall_seconds(grid, plan)
         self.checksums: dict[str, str] = {}  # source -> SHA-256 of its file, as made
 
     def init(self) -> None:
         steps.check_resources(self.grid, self._needs())
+        inputs = [(source, self.compute_resource) for source in self.sources]
+        results = [(self.compute_resource, self.destination)]
+        steps.check_transfers(self.grid, inputs + results, self.copy_options)
 
     def stage_data(self) -> None:
         sums = in_parallel(self._make_input, self.sources)
@@ -80,11 +72,16 @@ class Probe:
     def transfer_data(self) -> list[Metric]:
         copies = in_parallel(self._send_input, self.sources)
         slowest_seconds = max(copy.seconds for copy in copies)
-        everything = Transferred(sum(copy.bytes for copy in copies), slowest_seconds)
-        return _transfer_metrics("transfer", everything) + [
+        everything = Transferred(
+            bytes=sum(copy.bytes for copy in copies),
+            seconds=slowest_seconds,
+            streams=sum(copy.streams for copy in copies),
+            retries=sum(copy.retries for copy in copies),
+        )
+        return steps.transfer_metrics("transfer", everything) + [
             metric
             for source, copy in zip(self.sources, copies)
-            for metric in _transfer_metrics(f"transfer.{source}", copy)
+            for metric in steps.transfer_metrics(f"transfer.{source}", copy)
         ]
 
     def queue_wait(self) -> list[Metric]:
@@ -101,7 +98,7 @@ class Probe:
 
     def transfer_results(self) -> list[Metric]:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.dat")
-        copy = self.grid.copy(self._at_compute("result.dat"), target, streams=self.streams)
+        copy = self.grid.copy(self._at_compute("result.dat"), target, self.copy_options)
         arrived = steps.sha256(self.grid, target)
         if arrived != self.result_sum:
             raise ProbeFailed(
@@ -109,7 +106,7 @@ class Probe:
                 f"sent by {self.compute_resource} as {self.result_sum}",
                 resource=self.destination,
             )
-        return _transfer_metrics("transfer.results", copy)
+        return steps.transfer_metrics("transfer.results", copy)
 
     def cleanup(self) -> None:
         self.grid.clean_up()
@@ -139,7 +136,7 @@ class Probe:
 
     def _send_input(self, source: str) -> Transferred:
         target = self._at_compute(_input_name(source))
-        return self.grid.copy(self._input(source), target, streams=self.streams)
+        return self.grid.copy(self._input(source), target, self.copy_options)
 
     def _verified_result(self) -> str:
         """Compare the inputs' checksums at the compute resource with the sources'; return the result's."""
@@ -160,10 +157,3 @@ class Probe:
 
 def _input_name(source: str) -> str:
     return f"input-{source}.dat"
-
-
-def _transfer_metrics(name: str, copy: Transferred) -> list[Metric]:
-    return [
-        Metric(f"{name}.seconds", copy.seconds, "seconds"),
-        Metric(f"{name}.bytes_per_second", copy.bytes_per_second, "bytes_per_second"),
-    ]

@@ -1,16 +1,30 @@
-"""Steps that several probes share: checks before the start, files, checksums, kernels."""
+"""What probes share: checks before the start, parameters of copies and jobs, files, checksums, kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from probes.base import Grid, Location, ProbeFailed, in_parallel
+from probes.base import Metric, NoData, Parameter, Plan, ProbeFailed, in_parallel
+from probes.grid import CopyOptions, Grid, Location, Transferred
 
 CHECKSUM_TIMEOUT_SECONDS = 600.0
 COMPILE_TIMEOUT_SECONDS = 300.0
 GENERATE_TIMEOUT_SECONDS = 900.0
+DEFAULT_WALL_SECONDS = 1800.0
+
+COPY_PARAMETERS = {
+    "parallel": Parameter(1, "streams that one transfer may use, where its tool can", 1, 64),
+    "block_bytes": Parameter(0, "size of one write of a transfer, bytes; 0 is the tool's own", 0, 1e9),
+    "server_checksum": Parameter(False, "let the servers compare checksums as a part of every transfer"),
+}
+WALL_SECONDS = Parameter(
+    DEFAULT_WALL_SECONDS,
+    "wall-clock limit asked of the batch system, seconds; 0 asks for twice the forecast",
+    0.0,
+    864_000.0,
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,48 @@ def check_resources(grid: Grid, needs: Mapping[str, Needs]) -> None:
         grid.check_tools(resource, needs[resource].tools)
 
     in_parallel(check, needs)
+
+
+def copy_options(plan: Plan) -> CopyOptions:
+    """What ``COPY_PARAMETERS`` say."""
+    return CopyOptions(
+        streams=plan.integer("parallel"),
+        block_bytes=plan.integer("block_bytes"),
+        server_checksum=bool(plan.parameters["server_checksum"]),
+    )
+
+
+def check_transfers(grid: Grid, links: Iterable[tuple[str, str]], options: CopyOptions) -> None:
+    """Raise NoData for a link, source to target, whose transfer cannot do what the probe is about."""
+    for source, target in links:
+        can = grid.capabilities(source, target)
+        if not can.third_party:
+            raise NoData(f"copies from {source} to {target} go through the reporter, which would be measured")
+        if options.server_checksum and not can.server_checksum:
+            raise NoData(f"no checksums by the servers for copies from {source} to {target}")
+
+
+def transfer_metrics(name: str, copy: Transferred) -> list[Metric]:
+    """Time, rate, streams and retries of one copy, or of several at once."""
+    return [
+        Metric(f"{name}.seconds", copy.seconds, "seconds"),
+        Metric(f"{name}.bytes_per_second", copy.bytes_per_second, "bytes_per_second"),
+        Metric(f"{name}.streams", copy.streams, "count"),
+        Metric(f"{name}.retries", copy.retries, "count"),
+    ]
+
+
+def wall_seconds(grid: Grid, plan: Plan) -> float:
+    """The wall-clock limit to ask for: ``WALL_SECONDS``, or for 0 from the forecast of the compute stage.
+
+    Batch systems count in minutes, and what is asked for too tightly is killed: twice the forecast's upper
+    bound and a minute more.
+    """
+    asked = float(plan.parameters["wall_seconds"])
+    if asked > 0:
+        return asked
+    expected = grid.expected_seconds("stage.compute.seconds")
+    return DEFAULT_WALL_SECONDS if expected is None else 60.0 + 2.0 * expected
 
 
 def random_file(grid: Grid, target: Location, size_bytes: int) -> None:
@@ -67,13 +123,20 @@ def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
     return sums
 
 
-def build_kernel(grid: Grid, resource: str, kernel: str) -> str:
+def build_kernel(
+    grid: Grid,
+    resource: str,
+    kernel: str,
+    *,
+    options: Sequence[str] = ("-O2",),
+    libraries: Sequence[str] = (),
+) -> str:
     """Compile ``kernels/<kernel>.c`` at *resource*; return the path of the executable there."""
     source, executable = f"{grid.scratch(resource)}/{kernel}.c", f"{grid.scratch(resource)}/{kernel}"
     shell = grid.shell(resource)
     write_file(grid, Location(resource, source), kernel_source(kernel))
     shell.check(
-        ["cc", "-O2", "-o", executable, source],
+        ["cc", *options, "-o", executable, source, *libraries],
         timeout_seconds=COMPILE_TIMEOUT_SECONDS,
         doing=f"compile {kernel}.c",
     )

@@ -6,6 +6,7 @@ A plug-in is a module in ``shells/``, ``transfers/`` or ``batch/`` with a class 
 Errors, all of them ``ProbeFailed``: the grid did not do it, again::
 
     ProbeFailed
+    |-- CredentialUnfit     a proxy, token or key is missing, not valid, or ends too soon
     |-- CannotConnect       a resource cannot be reached, or does not let us in
     |-- ConnectionLost      it was reached, and then no more
     |-- CommandFailed       a program ended with a non-zero exit status
@@ -21,12 +22,17 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from probes.base import Completed, ProbeFailed, Transferred
+from probes.base import ProbeFailed
+from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.complaints import decisive_line, tail
 from reporters.config import Resource
 from reporters.process import Running
+
+
+class CredentialUnfit(ProbeFailed):
+    """A proxy, token or key is missing, not valid, or ends too soon."""
 
 
 class CannotConnect(ProbeFailed):
@@ -61,6 +67,18 @@ class CleanupFailed(ProbeFailed):
     """Something was left at a site."""
 
 
+class Credential(abc.ABC):
+    """Something at the reporter that lets it in somewhere."""
+
+    @abc.abstractmethod
+    def check(self, *, needed_seconds: float) -> None:
+        """Raise CredentialUnfit unless it is there, usable, and valid for *needed_seconds* more.
+
+        The message says which of these it is, as in "proxy /tmp/x509up_u1000 expires in 4 min, the run needs
+        about 9 min".
+        """
+
+
 class ResourceShell(abc.ABC):
     """Runs programs at one resource. Thread-safe: several programs may run at once.
 
@@ -71,6 +89,10 @@ class ResourceShell(abc.ABC):
     def __init__(self, resource: str, label: str) -> None:
         self.resource = resource
         self.label = label
+
+    def credentials(self) -> Sequence[Credential]:
+        """What the reporter needs to get in, as far as it can be checked beforehand."""
+        return ()
 
     @abc.abstractmethod
     def connect(self, *, timeout_seconds: float) -> None:
@@ -118,23 +140,28 @@ class End:
 class FileTransfer(abc.ABC):
     """Copies files from *source* to *target*, directly. Both ends have the same kind of transfer."""
 
+    capabilities: ClassVar[Capabilities]
+
     def __init__(self, source: End, target: End) -> None:
         self.source = source
         self.target = target
 
     @abc.abstractmethod
     def copy(
-        self, source_path: str, target_path: str, *, streams: int, timeout_seconds: float
+        self, source_path: str, target_path: str, *, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
         """Copy one file; it appears under *target_path* only when it is whole.
 
-        *streams* is how many parallel streams may be used where the tool can. The seconds are the copy's own,
-        without the checks around it.
+        The seconds are the copy's own, without the checks around it.
 
         Raises:
             CannotCopy: names both ends and what the tool said.
             TookTooLong, ConnectionLost: as a shell does.
         """
+
+    def credentials(self) -> Sequence[Credential]:
+        """What the reporter needs at either end, as far as it can be checked beforehand."""
+        return ()
 
 
 class BatchJob(abc.ABC):

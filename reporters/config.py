@@ -15,6 +15,7 @@ class Resource:
     *shell*, *transfer* and *batch* each hold a ``kind`` (a file in the folder of that name) and the keyword
     arguments of that kind, e.g. ``{"kind": "ssh", "host": "login.example.org", "config_file": "..."}``.
     *scratch* is an absolute directory at the resource in which runs may make their own directories.
+    *address* is the host name or IP address under which other sites reach it, for probes of the network.
     """
 
     name: str
@@ -23,11 +24,15 @@ class Resource:
     shell: Mapping[str, Any] = field(default_factory=lambda: {"kind": "local"})
     transfer: Mapping[str, Any] = field(default_factory=lambda: {"kind": "local"})
     batch: Mapping[str, Any] = field(default_factory=lambda: {"kind": "fork"})
+    address: str = ""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """One run to do. *limit_seconds* bounds everything but the cleanup, which has *cleanup_seconds* more."""
+    """One run to do. *limit_seconds* bounds everything but the cleanup, which has *cleanup_seconds* more.
+
+    *expected_seconds* are upper bounds of forecasts by metric, such as ``total.seconds``.
+    """
 
     series: str
     slot: datetime
@@ -38,3 +43,4 @@ class Assignment:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     limit_seconds: float = 1800.0
     cleanup_seconds: float = 60.0
+    expected_seconds: Mapping[str, float] = field(default_factory=dict)

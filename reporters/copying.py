@@ -1,63 +1,72 @@
-"""Transfers by a program that runs at the source, such as cp and scp: no half file under the final name."""
+"""Transfers by a program: no half file under the final name, whatever the program does.
+
+``CheckedCopy`` copies to a name of its own beside the target, compares the sizes there, then renames. How the
+bytes get there is for two kinds of program: one that runs at the source (cp, scp), and a client that runs at
+the reporter and tells the servers of both ends what to do (globus-url-copy, xrdcp).
+"""
 
 from __future__ import annotations
 
 import abc
 import contextlib
+import os
 import posixpath
 import uuid
+from collections.abc import Mapping
 
-from probes.base import Completed, ProbeFailed, Transferred
-from reporters.base import CannotCopy, FileTransfer, ended_as
+from probes.base import ProbeFailed
+from probes.grid import Completed, CopyOptions, Transferred
+from reporters import process
+from reporters.base import CannotCopy, ConnectionLost, End, FileTransfer, TookTooLong, ended_as
 from reporters.complaints import decisive_line, tail
 
 _CHECK_SECONDS = 60.0
 _TIDY_SECONDS = 10.0
-# Each script is one session: the size, then the work.
+# The script is one session: the size, then the work.
 _SEND = 'wc -c < "$1" && shift && exec "$@"'
 _ARRIVE = 'size=$(wc -c < "$1") && echo "$size" && [ "$size" -eq "$3" ] && exec mv -f -- "$1" "$2"'
+# The reporter's other variables (tokens, database URLs ...) are none of a client's business.
+_PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
 
 
-class CopyingProgram(FileTransfer):
-    """Copies to a name of its own beside the target, compares the sizes there, then renames.
-
-    *streams* makes no difference: such programs have one.
-    """
+class CheckedCopy(FileTransfer):
+    """Copies to a name beside the target, compares the sizes there, then renames; else nothing stays."""
 
     @abc.abstractmethod
-    def command(self, source_path: str, target_path: str) -> list[str]:
-        """The program to run at the source. Raises CannotCopy for what it cannot take."""
+    def send(
+        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+    ) -> Transferred:
+        """Copy to *half_path*; the bytes are those of the source. Raises ProbeFailed, without tidying up."""
 
     def copy(
-        self,
-        source_path: str,
-        target_path: str,
-        *,
-        streams: int,  # noqa: ARG002  # the contract's
-        timeout_seconds: float,
+        self, source_path: str, target_path: str, *, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        copying = f"cannot copy {self._names(source_path, target_path)}"
         half_path = _half_path(target_path)
+        copying = f"cannot copy {self.names(source_path, target_path)}"
         try:
-            sent = self._send(copying, source_path, half_path, timeout_seconds)
+            sent = self._sent(copying, source_path, half_path, options, timeout_seconds)
             self._arrive(copying, half_path, target_path, sent.bytes)
         except ProbeFailed:
             self._remove(half_path)
             raise
         return sent
 
-    def _names(self, source_path: str, target_path: str) -> str:
+    def names(self, source_path: str, target_path: str) -> str:
+        """Both ends, for messages."""
         return f"{self.source.resource.name}:{source_path} to {self.target.resource.name}:{target_path}"
 
-    def _send(self, copying: str, source_path: str, half_path: str, timeout_seconds: float) -> Transferred:
-        argv = ["sh", "-c", _SEND, "sh", source_path, *self.command(source_path, half_path)]
-        done = self.source.shell.run(argv, timeout_seconds=timeout_seconds)
-        if done.returncode != 0:
-            said = decisive_line(done.stderr) or ended_as(done.returncode)
-            at_source = "local" in said or source_path in said or not done.stdout
-            end = self.source if at_source else self.target
-            raise _cannot_copy(f"{copying}: {said}", end.resource.name, done)
-        return Transferred(int(done.stdout.split()[0]), done.seconds)
+    def _sent(
+        self, copying: str, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+    ) -> Transferred:
+        try:
+            return self.send(source_path, half_path, options, timeout_seconds)
+        except CannotCopy as error:
+            raise CannotCopy(
+                f"{copying}: {error.message}",
+                resource=error.resource,
+                exit_status=error.exit_status,
+                stderr_tail=error.stderr_tail,
+            ) from None
 
     def _arrive(self, copying: str, half_path: str, target_path: str, size_bytes: int) -> None:
         argv = ["sh", "-c", _ARRIVE, "sh", half_path, target_path, str(size_bytes)]
@@ -66,17 +75,93 @@ class CopyingProgram(FileTransfer):
             arrived = done.stdout.strip()
             cut = f"{arrived} of {size_bytes} bytes arrived" if arrived not in ("", str(size_bytes)) else ""
             said = cut or decisive_line(done.stderr) or ended_as(done.returncode)
-            raise _cannot_copy(f"{copying}: {said}", self.target.resource.name, done)
+            raise refused(f"{copying}: {said}", self.target, done)
 
     def _remove(self, half_path: str) -> None:
         with contextlib.suppress(ProbeFailed):  # what went wrong first is what counts
             self.target.shell.run(["rm", "-f", "--", half_path], timeout_seconds=_TIDY_SECONDS)
 
 
+class SourceProgram(CheckedCopy):
+    """A program at the source. It has one stream, and tries once."""
+
+    @abc.abstractmethod
+    def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
+        """The program to run at the source. Raises CannotCopy for what it cannot take."""
+
+    def send(
+        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+    ) -> Transferred:
+        argv = ["sh", "-c", _SEND, "sh", source_path, *self.command(source_path, half_path, options)]
+        done = self.source.shell.run(argv, timeout_seconds=timeout_seconds)
+        if done.returncode != 0:
+            said = decisive_line(done.stderr) or ended_as(done.returncode)
+            at_source = "local" in said or source_path in said or not done.stdout
+            raise refused(said, self.source if at_source else self.target, done)
+        return Transferred(int(done.stdout.split()[0]), done.seconds)
+
+
+class ClientProgram(CheckedCopy):
+    """A client at the reporter that tells the servers of both ends what to do.
+
+    Option of either end: *path*, to find the client on instead of the reporter's PATH.
+    """
+
+    @abc.abstractmethod
+    def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
+        """The client to run. Raises CannotCopy for what it cannot take."""
+
+    @abc.abstractmethod
+    def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
+        """What came of copying *size_bytes*, by everything that the client said, not by its status alone.
+
+        Raises CannotCopy: what is wrong in words, and the resource at fault where that can be told.
+        """
+
+    def environment(self) -> Mapping[str, str]:
+        """The client's environment."""
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        path = self.source.options.get("path") or self.target.options.get("path")
+        return {**passed_on, **({"PATH": path} if path else {}), "LC_GRIDCAST_RUN": self.source.shell.label}
+
+    def send(
+        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+    ) -> Transferred:
+        size_bytes = self._size_bytes(source_path)
+        done = self._run(self.command(source_path, half_path, options), timeout_seconds)
+        return self.judge(done, size_bytes, options)
+
+    def _size_bytes(self, path: str) -> int:
+        argv = ["sh", "-c", 'wc -c < "$1"', "sh", path]
+        done = self.source.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
+        if done.returncode != 0:
+            raise refused(decisive_line(done.stderr) or ended_as(done.returncode), self.source, done)
+        return int(done.stdout)
+
+    def _run(self, argv: list[str], timeout_seconds: float) -> Completed:
+        """Run the client with a hard limit: some hang for ever where nothing answers."""
+        try:
+            return process.run(argv, timeout_seconds=timeout_seconds, env=self.environment())
+        except process.TimedOut as error:
+            raise TookTooLong(
+                f"{argv[0]} from {self.source.resource.name} to {self.target.resource.name} ran longer than "
+                f"{timeout_seconds:g} s and was stopped",
+                resource=self.target.resource.name,
+                stderr_tail=tail(error.partial.stderr),
+            ) from None
+        except process.ProgramMissing as error:
+            raise CannotCopy(f"{error} at the reporter", resource=self.source.resource.name) from None
+        except process.GuardianLost as error:
+            raise ConnectionLost(f"{argv[0]}: {error}", resource=self.source.resource.name) from None
+
+
+def refused(said: str, end: End, done: Completed) -> CannotCopy:
+    """The error for a program that could not copy, because of *end*."""
+    return CannotCopy(
+        said, resource=end.resource.name, exit_status=done.returncode, stderr_tail=tail(done.stderr)
+    )
+
+
 def _half_path(target_path: str) -> str:
     directory, name = posixpath.split(target_path)
     return posixpath.join(directory, f".{name}.{uuid.uuid4().hex[:8]}.part")
-
-
-def _cannot_copy(message: str, resource: str, done: Completed) -> CannotCopy:
-    return CannotCopy(message, resource=resource, exit_status=done.returncode, stderr_tail=tail(done.stderr))

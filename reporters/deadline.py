@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from probes.base import Completed, OutOfTime
-from reporters.base import CannotConnect, ResourceShell, TookTooLong
+from probes.base import OutOfTime
+from probes.grid import Completed
+from reporters.base import CannotConnect, Credential, ResourceShell, TookTooLong
 from reporters.process import Running
 
 
@@ -54,6 +55,9 @@ class BoundedShell(ResourceShell):
         super().__init__(shell.resource, shell.label)
         self._shell = shell
         self._deadline = deadline
+
+    def credentials(self) -> Sequence[Credential]:
+        return self._shell.credentials()
 
     def connect(self, *, timeout_seconds: float) -> None:
         with self._deadline.bounding(

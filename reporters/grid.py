@@ -1,4 +1,4 @@
-"""What a probe may do to sites (``probes.base.Grid``), over the resources of one assignment.
+"""What a probe may do to sites (``probes.grid.Grid``), over the resources of one assignment.
 
 Thread-safe: probes use several resources at once. All connections of a run are opened together, at the first
 use of any; one that fails is an error only for who uses that resource. Every wait ends with the run's limit.
@@ -10,18 +10,31 @@ import contextlib
 import math
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from probes.base import InvalidParameters, Location, ProbeFailed, Transferred, in_parallel
+from probes.base import InvalidParameters, ProbeFailed, in_parallel
+from probes.grid import Capabilities, CopyOptions, Location, Transferred
 from reporters import reach, scratch
-from reporters.base import BatchJob, BatchSystem, CleanupFailed, ConnectionLost, End
+from reporters.base import (
+    BatchJob,
+    BatchSystem,
+    CleanupFailed,
+    CommandFailed,
+    ConnectionLost,
+    End,
+    FileTransfer,
+    ResourceUnfit,
+)
+from reporters.complaints import decisive_line, tail
 from reporters.config import Assignment, Resource
 from reporters.deadline import BoundedShell, Deadline
+from reporters.process import ProcessError, Running
 from reporters.report import rfc3339, run_id
 
 _RUN_CHARACTERS = 12
 _CREDENTIAL_SECONDS = 60.0
+_PLAIN = CopyOptions()
 _PATH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 
 
@@ -35,6 +48,7 @@ class Grid:
             for name, resource in assignment.resources.items()
         }
         self._deadline = deadline
+        self._expected_seconds = assignment.expected_seconds
         self._write_log = log
         self._opening = threading.Lock()
         self._connected: dict[str, Future[BoundedShell]] = {}
@@ -48,14 +62,42 @@ class Grid:
                 self._connect_all()
         return self._connected[resource].result()
 
-    def copy(self, source: Location, target: Location, *, streams: int = 1) -> Transferred:
+    def address(self, resource: str) -> str:
+        """The host name or IP address under which other sites reach *resource*. Raises ResourceUnfit."""
+        config = self._site(resource).resource
+        seen = config.address or config.transfer.get("host") or config.shell.get("host")
+        if not seen and config.shell.get("kind") != "local":
+            raise ResourceUnfit(
+                f"{resource} has no address: set one, as other sites see it", resource=resource
+            )
+        return str(seen or "127.0.0.1")
+
+    @contextlib.contextmanager
+    def serving(self, resource: str, argv: Sequence[str], *, within_seconds: float) -> Iterator[str]:
+        """While in this context *argv* runs at *resource*; its value is its first line."""
+        running = self.shell(resource).start(argv)
+        try:
+            with self._deadline.bounding(
+                within_seconds, f"starting {argv[0]} at {resource}", resource
+            ) as limit:
+                running.wait_for_output(lambda text: "\n" in text, limit)
+            if "\n" not in running.output:
+                raise _not_serving(resource, argv[0], running, within_seconds)
+            yield running.output.partition("\n")[0]
+        finally:
+            running.stop()
+
+    def capabilities(self, source: str, target: str) -> Capabilities:
+        """What copies from *source* to *target* can do. Raises ProbeFailed."""
+        return self._transfer(source, target).capabilities
+
+    def copy(self, source: Location, target: Location, options: CopyOptions = _PLAIN) -> Transferred:
         """Copy one file directly. Raises ProbeFailed."""
-        ends = [End(self._site(end.resource).resource, self.shell(end.resource)) for end in (source, target)]
         what = f"{source.resource}:{source.path} to {target.resource}:{target.path}"
-        transfer = reach.transfer_between(*ends)
+        transfer = self._transfer(source.resource, target.resource)
         with self._deadline.bounding(math.inf, f"copying {what}", target.resource) as limit_seconds:
-            copy = transfer.copy(source.path, target.path, streams=streams, timeout_seconds=limit_seconds)
-        self.log(f"copied {what}: {copy.bytes} bytes in {copy.seconds:.3f} s")
+            copy = transfer.copy(source.path, target.path, options=options, timeout_seconds=limit_seconds)
+        self.log(f"copied {what}: {copy.bytes} bytes in {copy.seconds:.3f} s, {copy.streams} streams")
         return copy
 
     def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> GridJob:
@@ -71,8 +113,19 @@ class Grid:
         with self._deadline.bounding(math.inf, f"making a scratch directory at {resource}", resource):
             return self._site(resource).scratch(shell)
 
+    def expected_seconds(self, metric: str) -> float | None:
+        """The forecast's upper bound for *metric*, as known when the run began."""
+        return self._expected_seconds.get(metric)
+
     def check_credentials(self, resource: str) -> None:
-        """Raise ProbeFailed unless *resource* logs us in and answers."""
+        """Raise ProbeFailed unless *resource* lets us in, and will while the run is expected to take.
+
+        What can be checked without the resource comes first: it says more than a refused login.
+        """
+        site = self._site(resource)
+        needed_seconds = self._expected_seconds.get("total.seconds", 0.0)
+        for credential in (*site.shell.credentials(), *self._transfer(resource, resource).credentials()):
+            credential.check(needed_seconds=needed_seconds)
         self.shell(resource).check(
             ["true"], timeout_seconds=_CREDENTIAL_SECONDS, doing="run a program after logging in"
         )
@@ -114,6 +167,10 @@ class Grid:
             raise InvalidParameters(f"there is no resource {resource!r} in this run")
         return self._sites[resource]
 
+    def _transfer(self, source: str, target: str) -> FileTransfer:
+        sites = (self._site(source), self._site(target))
+        return reach.transfer_between(*(End(site.resource, site.shell) for site in sites))
+
     def _connect_all(self) -> None:
         with_all = ThreadPoolExecutor(max_workers=len(self._sites), thread_name_prefix="connect")
         self._connected = {name: with_all.submit(site.connect) for name, site in self._sites.items()}
@@ -128,6 +185,25 @@ class Grid:
         finally:
             self._sites[resource].shell.close()
         return resource, None
+
+
+def _not_serving(resource: str, program: str, running: Running, within_seconds: float) -> ProbeFailed:
+    """Why a program that was to serve has said nothing."""
+    try:
+        done = running.poll()
+    except ProcessError as error:
+        return ConnectionLost(f"{program} at {resource}: {error}", resource=resource)
+    if done is None:
+        return CommandFailed(
+            f"{program} at {resource} was not ready after {within_seconds:g} s", resource=resource
+        )
+    said = decisive_line(done.stderr) or f"exit status {done.returncode}"
+    return CommandFailed(
+        f"{program} at {resource} ended before it was ready: {said}",
+        resource=resource,
+        exit_status=done.returncode,
+        stderr_tail=tail(done.stderr),
+    )
 
 
 class GridJob:

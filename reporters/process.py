@@ -28,7 +28,7 @@ from importlib import resources
 from types import TracebackType
 from typing import IO
 
-from probes.base import Completed
+from probes.grid import Completed
 from reporters.capture import Capture
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL

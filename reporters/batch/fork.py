@@ -15,7 +15,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes.base import Completed, ProbeFailed
+from probes.base import ProbeFailed
+from probes.grid import Completed
 from reporters.base import (
     BatchJob,
     BatchSystem,
@@ -115,7 +116,7 @@ class Batch(BatchSystem):
         argv: Sequence[str],
         *,
         directory: str,
-        cpus: int,  # noqa: ARG002  # the contract's
+        cpus: int,
         wall_seconds: float,
     ) -> BatchJob:
         job = f"{directory}/job-{uuid.uuid4().hex[:8]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from probes.base import Completed
+from probes.grid import Completed
 from reporters import process
 from reporters.base import ConnectionLost, ResourceShell, TookTooLong
 from reporters.complaints import tail

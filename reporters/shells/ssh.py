@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from probes.base import Completed
+from probes.grid import Completed
 from reporters import process
 from reporters.base import CannotConnect, ConnectionLost, ResourceShell, TookTooLong
 from reporters.complaints import decisive_line, tail

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from reporters.copying import CopyingProgram
+from probes.grid import Capabilities, CopyOptions
+from reporters.copying import SourceProgram
 
 
-class Transfer(CopyingProgram):
+class Transfer(SourceProgram):
     """No options."""
 
-    def command(self, source_path: str, target_path: str) -> list[str]:
+    capabilities = Capabilities(third_party=True, parallel_streams=False, server_checksum=False)
+
+    def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
         return ["cp", "--", source_path, target_path]

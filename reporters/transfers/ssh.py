@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+from probes.grid import Capabilities, CopyOptions
 from reporters.base import CannotCopy, End
-from reporters.copying import CopyingProgram
+from reporters.copying import SourceProgram
 from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options
 
 _CONNECT_TIMEOUT_SECONDS = 10
@@ -18,21 +19,22 @@ _SAFE_PATH = re.compile(r"/[A-Za-z0-9_./+,@%=-]*")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.:-]*", re.ASCII)
 
 
-class Transfer(CopyingProgram):
+class Transfer(SourceProgram):
     """Options of the target, as other sites see it: *host*, *port*, *user*; by default its shell's."""
+
+    capabilities = Capabilities(third_party=True, parallel_streams=False, server_checksum=False)
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)
         self._host, self._port, self._user = _address(target)
 
-    def command(self, source_path: str, target_path: str) -> list[str]:
+    def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
         if not _SAFE_PATH.fullmatch(target_path):
             raise CannotCopy(
-                f"cannot copy to {self.target.resource.name}:{target_path}: only letters, digits and "
-                "_./+,@%=- are safe in a path for every scp",
+                f"only letters, digits and _./+,@%=- are safe in a path for every scp, not {target_path!r}",
                 resource=self.target.resource.name,
             )
-        options = as_options(
+        ssh_options = as_options(
             BatchMode="yes",
             StrictHostKeyChecking="yes",
             ConnectTimeout=str(_CONNECT_TIMEOUT_SECONDS),
@@ -43,7 +45,7 @@ class Transfer(CopyingProgram):
         host = f"[{self._host}]" if ":" in self._host else self._host
         address = f"{self._user}@{host}" if self._user else host
         port = ["-P", str(self._port)] if self._port else []
-        return ["scp", "-B", *port, *options, "--", source_path, f"{address}:{target_path}"]
+        return ["scp", "-B", *port, *ssh_options, "--", source_path, f"{address}:{target_path}"]
 
 
 def _address(target: End) -> tuple[str, int | None, str]:

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from monitor.testbed.sites import GridDescription, Options, running_sites
-from probes.base import Location, in_parallel
+from probes.base import in_parallel
+from probes.grid import Location
 from probes.steps import random_file
 from reporters.config import Assignment
 from reporters.deadline import Deadline

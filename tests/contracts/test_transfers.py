@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from probes.grid import CopyOptions
 from reporters import reach, transfers
 from reporters.base import CannotCopy, FileTransfer, TookTooLong
 from reporters.registry import UnknownKind
@@ -34,8 +35,9 @@ class Ends:
         path.write_bytes(os.urandom(size))
         return path
 
-    def copy(self, source: Path, target: Path) -> tuple[int, float]:
-        done = self.transfer.copy(str(source), str(target), streams=1, timeout_seconds=20)
+    def copy(self, source: Path, target: Path, *, within_seconds: float = 20) -> tuple[int, float]:
+        paths = str(source), str(target)
+        done = self.transfer.copy(*paths, options=CopyOptions(), timeout_seconds=within_seconds)
         return done.bytes, done.seconds
 
     def left_there(self) -> list[str]:
@@ -130,5 +132,5 @@ def test_a_copy_that_stalls_is_stopped_at_its_limit(ends: Ends) -> None:
     source = ends.file(10)
     ends.source.install(ends.program, "exec sleep 600")
     with pytest.raises(TookTooLong):
-        ends.transfer.copy(str(source), str(ends.there / "output.dat"), streams=1, timeout_seconds=0.3)
+        ends.copy(source, ends.there / "output.dat", within_seconds=0.3)
     assert ends.left_there() == []

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from probes.base import InvalidParameters, Location, OutOfTime, in_parallel
+from probes.base import InvalidParameters, OutOfTime, in_parallel
+from probes.grid import Location
 from reporters.base import CannotConnect, CannotCopy, CleanupFailed, CommandFailed, ResourceUnfit
 from reporters.config import Assignment, Resource
 from reporters.deadline import Deadline

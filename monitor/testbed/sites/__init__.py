@@ -1,7 +1,7 @@
 """The sites of the local grid: real SSH servers on loopback, as slow and as broken as the weather says."""
 
+from monitor.testbed.errors import TestbedError
 from monitor.testbed.sites.description import GridDescription, load_description
-from monitor.testbed.sites.errors import TestbedError
 from monitor.testbed.sites.serving import Options, open_sites, running_sites
 from monitor.testbed.sites.sources import WeatherSource
 

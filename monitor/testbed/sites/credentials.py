@@ -6,7 +6,7 @@ from pathlib import Path
 
 import asyncssh
 
-from monitor.testbed.sites.errors import DamagedState
+from monitor.testbed.errors import DamagedState
 from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.layout import USER, Layout, SiteLayout
 

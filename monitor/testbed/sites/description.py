@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from monitor.testbed.sites.errors import DamagedState
+from monitor.testbed.errors import DamagedState
 from reporters.config import Resource
 from reporters.report import parse_rfc3339, rfc3339
 

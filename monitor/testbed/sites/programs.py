@@ -11,7 +11,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from monitor.testbed.sites.errors import MissingProgram
+from monitor.testbed.errors import MissingProgram
 from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.layout import Layout, SiteLayout
 

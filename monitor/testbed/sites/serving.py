@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from monitor.testbed.errors import AlreadyRunning, NoAddress
 from monitor.testbed.sites.climate import Climate
 from monitor.testbed.sites.credentials import prepare_credentials
 from monitor.testbed.sites.description import FILE_NAME, GridDescription
 from monitor.testbed.sites.effects import Terrain
-from monitor.testbed.sites.errors import AlreadyRunning, NoAddress
 from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.layout import Layout, site_names
 from monitor.testbed.sites.programs import BATCH_LAUNCHER, prepare_programs

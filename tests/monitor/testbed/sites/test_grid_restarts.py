@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from monitor.testbed.errors import AlreadyRunning, DamagedState
 from monitor.testbed.sites import GridDescription, Options, load_description, running_sites
-from monitor.testbed.sites.errors import AlreadyRunning, DamagedState
 from monitor.testbed.sites.layout import site_names
 from monitor.testbed.sites.processes import marked
 from tests.monitor.testbed.sites.conftest import eventually

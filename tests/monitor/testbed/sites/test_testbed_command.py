@@ -54,8 +54,8 @@ def test_what_cannot_be_broken_is_said(tmp_path: Path) -> None:
 def test_without_an_ssh_client_the_grid_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from monitor.testbed.errors import MissingProgram
     from monitor.testbed.sites import programs
-    from monitor.testbed.sites.errors import MissingProgram
 
     monkeypatch.setattr(programs, "SYSTEM_PATH", os.fspath(tmp_path))
     with pytest.raises(MissingProgram, match="'ssh'"), running_sites(tmp_path / "grid", 1):

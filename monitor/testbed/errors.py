@@ -1,11 +1,12 @@
-"""What can go wrong with the local grid itself.
+"""What can go wrong with a test-bed itself.
 
 ::
 
     TestbedError
     |-- AlreadyRunning    other sites are up in that directory          again, when they are down
     |-- NoAddress         the loopback addresses cannot be bound        for good
-    |-- MissingProgram    the OpenSSH client is not installed           for good
+    |-- MissingProgram    a program is not installed                    for good
+    |-- NotServing        a server did not come up                      again
     `-- DamagedState      a key or a description cannot be read         for good
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 
 class TestbedError(Exception):
-    """Root of what can go wrong with the local grid."""
+    """Root of what can go wrong with a test-bed."""
 
     __test__ = False  # the name is no invitation to pytest
 
@@ -27,7 +28,11 @@ class NoAddress(TestbedError):
 
 
 class MissingProgram(TestbedError):
-    """A program that every site needs is not installed."""
+    """A program is not installed."""
+
+
+class NotServing(TestbedError):
+    """A server did not come up."""
 
 
 class DamagedState(TestbedError):

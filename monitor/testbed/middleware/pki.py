@@ -1,0 +1,97 @@
+"""A throw-away certificate authority: what Globus, XRootD and HTTPS servers and their users need.
+
+Certificates are X.509 as the Grid Security Infrastructure has them (RFC 3820 for proxies); ``openssl`` makes
+them. A trust directory holds the authority's certificate under its hash, with a signing policy beside it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from monitor.testbed.errors import TestbedError
+from monitor.testbed.middleware.programs import locate
+
+ORGANISATION = "/O=Grid/OU=gridcast"
+_SIGNING_POLICY = """\
+access_id_CA X509 '{subject}'
+pos_rights globus CA:sign
+cond_subjects globus '"{organisation}/*"'
+"""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A certificate with its key. *subject* is its distinguished name, as in "/O=Grid/CN=localhost"."""
+
+    subject: str
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A certificate authority in a directory of its own; *trust* is what others' X509_CERT_DIR names."""
+
+    directory: Path
+    identity: Identity
+
+    @property
+    def trust(self) -> Path:
+        return self.directory / "trust"
+
+    @classmethod
+    def create(cls, directory: Path) -> Authority:
+        """Make a new one, valid for two days. Raises TestbedError, MissingProgram."""
+        directory.mkdir(parents=True)
+        identity = _identity(directory, "ca", f"{ORGANISATION}/CN=throw-away CA")
+        argv = ["req", "-x509", "-new", "-key", str(identity.key), "-out", str(identity.certificate)]
+        _openssl(*argv, "-days", "2", "-subj", identity.subject)
+        authority = cls(directory, identity)
+        authority._trust_itself()
+        return authority
+
+    def host(self, name: str, names: Sequence[str]) -> Identity:
+        """A certificate of the host called *name*, valid for all *names* (DNS names and IP addresses) too."""
+        kinds = ("IP" if one.replace(".", "").isdigit() or ":" in one else "DNS" for one in names)
+        alternatives = ",".join(f"{kind}:{one}" for kind, one in zip(kinds, names, strict=True))
+        return self._issue(name, f"subjectAltName={alternatives}\n")
+
+    def user(self, name: str) -> Identity:
+        """A certificate of a person."""
+        return self._issue(name, "keyUsage=critical,digitalSignature,keyEncipherment\n")
+
+    def _issue(self, name: str, extensions: str) -> Identity:
+        identity = _identity(self.directory, name.replace(" ", "-"), f"{ORGANISATION}/CN={name}")
+        request = identity.key.with_suffix(".csr")
+        extended = identity.key.with_suffix(".ext")
+        extended.write_text(extensions, encoding="utf-8")
+        _openssl("req", "-new", "-key", str(identity.key), "-subj", identity.subject, "-out", str(request))
+        signing = ["-CA", str(self.identity.certificate), "-CAkey", str(self.identity.key), "-CAcreateserial"]
+        issued = ["-in", str(request), "-out", str(identity.certificate), "-extfile", str(extended)]
+        _openssl("x509", "-req", *signing, *issued, "-days", "2")
+        return identity
+
+    def _trust_itself(self) -> None:
+        self.trust.mkdir()
+        certificate = self.identity.certificate
+        digest = _openssl("x509", "-in", str(certificate), "-noout", "-hash").strip()
+        (self.trust / f"{digest}.0").write_bytes(certificate.read_bytes())
+        policy = _SIGNING_POLICY.format(subject=self.identity.subject, organisation=ORGANISATION)
+        (self.trust / f"{digest}.signing_policy").write_text(policy, encoding="utf-8")
+
+
+def _identity(directory: Path, name: str, subject: str) -> Identity:
+    identity = Identity(subject, directory / f"{name}.pem", directory / f"{name}.key")
+    _openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(identity.key))
+    identity.key.chmod(0o600)
+    return identity
+
+
+def _openssl(*arguments: str) -> str:
+    done = subprocess.run([locate("openssl"), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TestbedError(f"openssl {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout
