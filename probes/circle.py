@@ -71,8 +71,10 @@ class Probe:
             metrics += measured
         self.returned = file
         seconds = sum(metric.value for metric in metrics if metric.unit == "seconds")
-        round_trip = self.file_bytes * len(self.ring) / seconds
-        return [*metrics, Metric("ring.bytes_per_second", round_trip, "bytes_per_second")]
+        return [
+            *metrics,
+            *steps.rate_metric("ring.bytes_per_second", self.file_bytes * len(self.ring), seconds),
+        ]
 
     def compare(self) -> None:
         self.grid.shell(self.ring[0]).check(

@@ -93,8 +93,8 @@ class Probe:
     def compute(self) -> list[Metric]:
         seconds = self.job.wait_ended()
         self.result_sum = self._verified_result()
-        read = Transferred(self.file_bytes * len(self.sources), seconds)
-        return [Metric("compute.read.bytes_per_second", read.bytes_per_second, "bytes_per_second")]
+        read_bytes = self.file_bytes * len(self.sources)
+        return steps.rate_metric("compute.read.bytes_per_second", read_bytes, seconds)
 
     def transfer_results(self) -> list[Metric]:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.dat")

@@ -6,7 +6,6 @@ where the run as a whole is out of time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -61,10 +60,6 @@ class Transferred:
     seconds: float
     streams: int = 1
     retries: int = 0
-
-    @property
-    def bytes_per_second(self) -> float:
-        return self.bytes / self.seconds if self.seconds > 0 else math.inf
 
 
 class Shell(Protocol):

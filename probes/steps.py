@@ -69,10 +69,15 @@ def transfer_metrics(name: str, copy: Transferred) -> list[Metric]:
     """Time, rate, streams and retries of one copy, or of several at once."""
     return [
         Metric(f"{name}.seconds", copy.seconds, "seconds"),
-        Metric(f"{name}.bytes_per_second", copy.bytes_per_second, "bytes_per_second"),
+        *rate_metric(f"{name}.bytes_per_second", copy.bytes, copy.seconds),
         Metric(f"{name}.streams", copy.streams, "count"),
         Metric(f"{name}.retries", copy.retries, "count"),
     ]
+
+
+def rate_metric(name: str, size_bytes: float, seconds: float) -> list[Metric]:
+    """A rate; none where the time was too short for the clock that measured it."""
+    return [Metric(name, size_bytes / seconds, "bytes_per_second")] if seconds > 0 else []
 
 
 def wall_seconds(grid: Grid, plan: Plan) -> float:

@@ -12,6 +12,7 @@ from monitor.models.site import Resource
 from reporters.config import Assignment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -78,8 +79,8 @@ class Series(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def assignment(self, slot: datetime) -> Assignment:
-        """What its reporter is told to do for *slot*."""
+    def assignment(self, slot: datetime, expected_seconds: Mapping[str, float]) -> Assignment:
+        """What its reporter is told to do for *slot*, and how long that is expected to take, by metric."""
         bound = list(self.bindings.select_related("resource__site"))
         roles: dict[str, list[str]] = {}
         for binding in bound:
@@ -93,6 +94,7 @@ class Series(models.Model):
             resources={binding.resource.name: binding.resource.as_config() for binding in bound},
             parameters=self.parameters,
             limit_seconds=self.limit_seconds,
+            expected_seconds=expected_seconds,
         )
 
 

@@ -29,6 +29,9 @@ class Resource(models.Model):
     shell = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh", "host": "login.example.org"}')
     transfer = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh"}')
     batch = models.JSONField(default=dict, help_text='e.g. {"kind": "fork"}')
+    address = models.CharField(
+        max_length=253, blank=True, help_text="host name or IP address under which other sites reach it"
+    )
 
     class Meta:
         ordering = ["name"]
@@ -45,4 +48,5 @@ class Resource(models.Model):
             shell=self.shell,
             transfer=self.transfer,
             batch=self.batch,
+            address=self.address,
         )

@@ -59,6 +59,7 @@ def _define_resource(resource: config.Resource) -> None:
             "shell": dict(resource.shell),
             "transfer": dict(resource.transfer),
             "batch": dict(resource.batch),
+            "address": resource.address,
         },
     )
 

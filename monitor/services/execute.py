@@ -14,6 +14,7 @@ from monitor.models import Run
 from monitor.models.run import State
 from monitor.services import deliver
 from monitor.services.claim import lease_until
+from monitor.services.expectation import expected_seconds
 from reporters import report as wire
 from reporters import run as reporter
 
@@ -32,7 +33,8 @@ def execute(run_id: uuid.UUID, attempt: int) -> None:
     if run is None:
         return
     with Heartbeat(run_id, attempt) as heartbeat:
-        report = reporter.run(run.series.assignment(run.slot), on_stage=heartbeat.enter)
+        assignment = run.series.assignment(run.slot, expected_seconds(run.series, timezone.now()))
+        report = reporter.run(assignment, on_stage=heartbeat.enter)
         deliver.hand_in(run.pk, wire.to_json(report))
 
 
