@@ -1,0 +1,173 @@
+"""What a probe may ask of sites beyond running programs: addresses, servers, abilities, expectations."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.base import NoData, OutOfTime, Plan, ProbeFailed
+from probes.grid import Capabilities, CopyOptions
+from probes.steps import DEFAULT_WALL_SECONDS, check_transfers, wall_seconds
+from reporters.base import CannotCopy, CommandFailed, ResourceUnfit
+from reporters.config import Assignment, Resource
+from reporters.deadline import Deadline
+from reporters.grid import Grid
+from tests.reporters.ssh_sites import eventually
+from tests.reporters.test_grid import SLOT
+
+ECHO = """\
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+print("listening", listener.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+def grid_of(tmp_path: Path, *, limit_seconds: float = 60.0, **changes: Any) -> Grid:
+    """A grid of one resource, "one", a directory of this host but for *changes*."""
+    now = [0.0]
+    resource = Resource(**{"name": "one", "site": "one", "scratch": str(tmp_path), **changes})
+    assignment = Assignment(
+        series="s",
+        slot=SLOT,
+        reporter="home",
+        probe="x",
+        bindings={},
+        resources={"one": resource},
+        expected_seconds={"stage.compute.seconds": 100.0},
+    )
+    return Grid(assignment, Deadline(limit_seconds, lambda: now[0]), lambda *_: None)
+
+
+def port_of(line: str) -> int:
+    return int(line.split()[1])
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_server_serves_while_it_is_wanted_and_is_gone_afterwards(tmp_path: Path) -> None:
+    with grid_of(tmp_path).serving("one", ["python3", "-c", ECHO], within_seconds=20) as line:
+        assert is_open(port_of(line))
+    assert eventually(lambda: not is_open(port_of(line)))
+
+
+def test_a_server_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> None:
+    argv = ["sh", "-c", "echo 'bind: address already in use: cannot listen' >&2; exit 3"]
+    with (
+        pytest.raises(CommandFailed, match="sh at one ended before it was ready: bind: address") as raised,
+        grid_of(tmp_path).serving("one", argv, within_seconds=20),
+    ):
+        pass
+    assert raised.value.exit_status == 3
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_longer_than_wanted(tmp_path: Path) -> None:
+    with (
+        pytest.raises(CommandFailed, match=r"sleep at one was not ready after 0\.2 s"),
+        grid_of(tmp_path).serving("one", ["sleep", "600"], within_seconds=0.2),
+    ):
+        pass
+
+
+def test_a_server_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ProbeFailed, match="no-such-server"),
+        grid_of(tmp_path).serving("one", ["no-such-server"], within_seconds=20),
+    ):
+        pass
+
+
+def test_no_server_is_started_when_the_run_is_out_of_time(tmp_path: Path) -> None:
+    with (
+        pytest.raises(OutOfTime),
+        grid_of(tmp_path, limit_seconds=0).serving("one", ["sleep", "600"], within_seconds=5),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("changes", "address"),
+    [
+        ({}, "127.0.0.1"),
+        ({"address": "dtn.example.org"}, "dtn.example.org"),
+        ({"shell": {"kind": "ssh", "host": "login.example.org"}}, "login.example.org"),
+        (
+            {
+                "shell": {"kind": "ssh", "host": "login.example.org"},
+                "transfer": {"kind": "ssh", "host": "dtn.example.org"},
+            },
+            "dtn.example.org",
+        ),
+    ],
+)
+def test_the_address_is_what_other_sites_see(tmp_path: Path, changes: dict[str, Any], address: str) -> None:
+    assert grid_of(tmp_path, **changes).address("one") == address
+
+
+def test_a_resource_without_an_address_says_what_to_do(tmp_path: Path) -> None:
+    grid = grid_of(tmp_path, shell={"kind": "ssh", "host": ""})
+    with pytest.raises(ResourceUnfit, match="one has no address: set one, as other sites see it"):
+        grid.address("one")
+
+
+def test_a_grid_tells_what_copies_can_do(tmp_path: Path) -> None:
+    assert grid_of(tmp_path).capabilities("one", "one").third_party
+
+
+def test_there_is_no_way_between_two_kinds_of_transfer(tmp_path: Path) -> None:
+    resources = {
+        name: Resource(name, name, str(tmp_path), transfer={"kind": kind})
+        for name, kind in (("one", "local"), ("two", "ssh"))
+    }
+    assignment = Assignment("s", SLOT, "home", "x", {}, resources)
+    grid = Grid(assignment, Deadline(60.0, lambda: 0.0), lambda *_: None)
+    with pytest.raises(CannotCopy, match="one has transfer 'local', the other 'ssh'"):
+        grid.capabilities("one", "two")
+
+
+class Links:
+    """A grid whose copies can do this and that; nothing else is asked of it."""
+
+    def __init__(self, **can: bool) -> None:
+        self._can = {"third_party": True, "parallel_streams": False, "server_checksum": False, **can}
+
+    def capabilities(self, source: str, target: str) -> Capabilities:
+        return Capabilities(**self._can)
+
+    def expected_seconds(self, metric: str) -> float | None:
+        return None
+
+
+def test_a_probe_of_copies_does_not_apply_where_they_go_through_the_reporter() -> None:
+    grid: Any = Links(third_party=False)
+    with pytest.raises(NoData, match="copies from a to b go through the reporter"):
+        check_transfers(grid, [("a", "b")], CopyOptions())
+
+
+def test_checksums_by_the_servers_are_only_asked_of_those_who_have_them() -> None:
+    wanted, links = CopyOptions(server_checksum=True), [("a", "b")]
+    without: Any = Links()
+    with pytest.raises(NoData, match="no checksums by the servers for copies from a to b"):
+        check_transfers(without, links, wanted)
+    able: Any = Links(server_checksum=True)
+    check_transfers(able, links, wanted)
+    check_transfers(without, links, CopyOptions())
+
+
+@pytest.mark.parametrize(("asked", "given"), [(600.0, 600.0), (0.0, 260.0)])
+def test_a_wall_limit_is_what_was_asked_for_or_twice_the_forecast(
+    tmp_path: Path, asked: float, given: float
+) -> None:
+    plan = Plan(bindings={}, parameters={"wall_seconds": asked})
+    assert wall_seconds(grid_of(tmp_path), plan) == given
+
+
+def test_a_wall_limit_without_a_forecast_is_a_generous_one() -> None:
+    grid: Any = Links()
+    assert wall_seconds(grid, Plan({}, {"wall_seconds": 0.0})) == DEFAULT_WALL_SECONDS
