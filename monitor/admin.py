@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+import probes
 from monitor.models import (
     ApiToken,
     Binding,
@@ -23,6 +24,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.services import expand
+from probes.base import ProbeError, checked_parameters
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -112,6 +114,15 @@ class SeriesForm(SeriesFormBase):
         if parameters is not None and not isinstance(parameters, dict):
             raise ValidationError('Expected an object, such as {"file_bytes": 1000000}.')
         return parameters or {}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if "probe" in cleaned and "parameters" in cleaned:
+            try:
+                checked_parameters(probes.load(cleaned["probe"]), cleaned["parameters"])
+            except ProbeError as error:
+                self.add_error("parameters", str(error))
+        return cleaned
 
 
 @admin.register(Series)

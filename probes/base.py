@@ -179,14 +179,19 @@ def checked_plan(
         InvalidParameters: an unknown, missing or unfit role or parameter, named with what was expected.
     """
     _no_others("role", bindings, probe.roles)
-    _no_others("parameter", parameters, probe.parameters)
     for name, role in probe.roles.items():
         role.check(name, bindings.get(name, ()))
-    complete = {
+    complete = checked_parameters(probe, parameters)
+    return Plan(bindings={name: tuple(names) for name, names in bindings.items()}, parameters=complete)
+
+
+def checked_parameters(probe: type[Probe], parameters: Mapping[str, Value]) -> dict[str, Value]:
+    """Every parameter of *probe*, as given or its default. Raises InvalidParameters."""
+    _no_others("parameter", parameters, probe.parameters)
+    return {
         name: parameter.checked(name, parameters.get(name, parameter.default))
         for name, parameter in probe.parameters.items()
     }
-    return Plan(bindings={name: tuple(names) for name, names in bindings.items()}, parameters=complete)
 
 
 def _no_others(what: str, given: Mapping[str, object], known: Mapping[str, object]) -> None:

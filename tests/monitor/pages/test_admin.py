@@ -57,6 +57,8 @@ def edited(administrator: Client, series: Series, **changes: str) -> str:
         ("schedule", "banana", "expected five fields"),
         ("schedule", "61 * * * *", "61"),
         ("parameters", "[1]", "Expected an object"),
+        ("parameters", '{"file_bites": 1}', "unknown parameter"),
+        ("parameters", '{"file_bytes": "many"}', "file_bytes: expected int"),
     ],
 )
 def test_what_no_run_could_be_made_from_is_refused(
