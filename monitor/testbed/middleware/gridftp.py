@@ -1,0 +1,96 @@
+"""GridFTP servers, one a site, on addresses of their own and ports that the kernel chooses.
+
+Each runs in the foreground as whoever starts it, and its user is mapped to him: everything that he may read
+or write there, the user may.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from monitor.testbed.middleware import serving
+from monitor.testbed.middleware.gsi import Security
+from monitor.testbed.middleware.programs import locate
+from reporters import process
+
+_LISTENS = re.compile(r"^Server listening at \S+:(?P<port>\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server to be: it listens on *address*, and its certificate is for *name* and the address.
+
+    *directory* gets its logs. *launcher* is what its command begins with, such as one that enters a network
+    namespace; the server must stay in the foreground behind it.
+    """
+
+    name: str
+    address: str
+    directory: Path
+    launcher: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A GridFTP server that serves. *subject* is the distinguished name in its certificate."""
+
+    site: Site
+    port: int
+    subject: str
+    running: process.Running
+
+    @property
+    def log(self) -> Path:
+        return _log(self.site)
+
+    def url(self, path: str) -> str:
+        return f"gsiftp://{self.site.address}:{self.port}{path}"
+
+
+@contextlib.contextmanager
+def servers(security: Security, sites: Sequence[Site], *options: str) -> Iterator[dict[str, Server]]:
+    """Serve all *sites* until the context ends; by name. *options* are more of globus-gridftp-server's.
+
+    Raises:
+        MissingProgram: something is not installed.
+        NotServing: a server did not come up; with what it said.
+    """
+    with contextlib.ExitStack() as stack:
+        yield {site.name: stack.enter_context(server(security, site, *options)) for site in sites}
+
+
+@contextlib.contextmanager
+def server(security: Security, site: Site, *options: str) -> Iterator[Server]:
+    """Serve one site until the context ends. Raises as ``servers`` does."""
+    site.directory.mkdir(parents=True, exist_ok=True)
+    identity = security.authority.host(site.name, [site.name, site.address])
+    said = site.directory / "contact"
+    said.unlink(missing_ok=True)
+    to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
+    argv = [*to_file, *site.launcher, locate("globus-gridftp-server"), *_arguments(site), *options]
+    env = {**security.environment(identity), "GLOBUS_HOSTNAME": site.address}
+    with serving.serving(argv, ready=lambda: _port(said) > 0, env=env, log=_log(site)) as running:
+        yield Server(site, _port(said), identity.subject, running)
+
+
+def _port(said: Path) -> int:
+    """The port that a server has said to listen at; 0 as long as it has not."""
+    text = said.read_text(encoding="utf-8") if said.exists() else ""
+    found = _LISTENS.search(text)
+    return int(found["port"]) if found else 0
+
+
+def _arguments(site: Site) -> list[str]:
+    interfaces = ["-port", "0", "-control-interface", site.address, "-data-interface", site.address]
+    # Of containers, root is often all there is, and no account has a password.
+    accounts = ["-allow-root", "-allow-disabled-login"]
+    log = ["-log-level", "ERROR,WARN,INFO", "-log-module", "stdio:buffer=0", "-logfile", str(_log(site))]
+    return [*interfaces, *accounts, *log]
+
+
+def _log(site: Site) -> Path:
+    return site.directory / "gridftp.log"

@@ -1,0 +1,79 @@
+"""Grid security for a test-bed: an authority, a user whom every site maps to whoever runs it, her proxies."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from monitor.testbed.errors import TestbedError
+from monitor.testbed.middleware.pki import Authority, Identity
+from monitor.testbed.middleware.programs import locate
+
+
+@dataclass(frozen=True)
+class Security:
+    """What sites and their user share, in a directory of its own. *gridmap* maps the user to an account."""
+
+    directory: Path
+    authority: Authority
+    user: Identity
+    gridmap: Path
+
+    @classmethod
+    def create(cls, directory: Path) -> Security:
+        """A new authority and a user of it, mapped to who runs this. Raises TestbedError, MissingProgram."""
+        directory.mkdir(parents=True, exist_ok=True)
+        authority = Authority.create(directory / "authority")
+        user = authority.user("Prober")
+        gridmap = directory / "grid-mapfile"
+        gridmap.write_text(f'"{user.subject}" {_account()}\n', encoding="utf-8")
+        return cls(directory, authority, user, gridmap)
+
+    def proxy(self, name: str = "proxy", *, minutes: int = 12 * 60) -> Path:
+        """A proxy of the user that ends in *minutes*."""
+        return self._proxy(name, minutes, [])
+
+    def expired_proxy(self, name: str = "expired", *, hours: int = 47) -> Path:
+        """A proxy of the user that ended *hours* ago."""
+        return self._proxy(name, 60, [locate("faketime"), "-f", f"-{hours + 1}h"])
+
+    def environment(self, identity: Identity) -> dict[str, str]:
+        """The environment of a server that is *identity*."""
+        # Certificate and key in one file, as in a proxy: what else Globus would find (X509_USER_CERT, /tmp)
+        # gives way to a proxy of whoever runs the server.
+        both = identity.key.with_suffix(".both")
+        both.touch(mode=0o600)
+        both.write_bytes(identity.certificate.read_bytes() + identity.key.read_bytes())
+        return {
+            "X509_CERT_DIR": str(self.authority.trust),
+            "X509_USER_PROXY": str(both),
+            "GRIDMAP": str(self.gridmap),
+        }
+
+    def _proxy(self, name: str, minutes: int, launcher: list[str]) -> Path:
+        file = self.directory / name
+        valid = f"{minutes // 60}:{minutes % 60:02}"
+        made_of = ["-cert", str(self.user.certificate), "-key", str(self.user.key)]
+        trusting = ["-certdir", str(self.authority.trust)]
+        argv = [
+            *launcher,
+            locate("grid-proxy-init"),
+            "-q",
+            *made_of,
+            *trusting,
+            "-valid",
+            valid,
+            "-out",
+            str(file),
+        ]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise TestbedError(f"grid-proxy-init made no {file}: {(done.stderr or done.stdout).strip()}")
+        return file
+
+
+def _account() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
