@@ -91,7 +91,8 @@ class Clients:
         self.authority = make_key(directory / "authority")
         self.authorized_keys = directory / "authorized_keys"
         self.authorized_keys.write_bytes(public(self.key).read_bytes())
-        self._lock = threading.Lock()
+        self._known: dict[str, tuple[str, str]] = {}  # of each server: its host key, its configuration
+        self._learning = threading.Lock()
 
     def certify(self, key: Path, *, valid: str = "-5m:+1h", user: str = "") -> Path:
         """Have the authority sign *key* for logging in as *user*, *valid* as ssh-keygen has it."""
@@ -100,19 +101,22 @@ class Clients:
         return key.with_name(f"{key.name}-cert.pub")
 
     def learn(self, server: Server) -> None:
-        """Know *server* by its name."""
-        with self._lock, self.known_hosts.open("a") as known_hosts, self.config_file.open("a") as config:
-            known_hosts.write(f"{server.name} {public(server.root / 'host_key').read_text()}")
-            config.write(
-                _CLIENT_CONFIG.format(
-                    name=server.name,
-                    address=server.address,
-                    port=server.port,
-                    user=server.user,
-                    key=self.key,
-                    known_hosts=self.known_hosts,
-                )
-            )
+        """Know *server* by its name, and no other of that name any more."""
+        host_key = public(server.root / "host_key").read_text()
+        config = _CLIENT_CONFIG.format(
+            name=server.name,
+            address=server.address,
+            port=server.port,
+            user=server.user,
+            key=self.key,
+            known_hosts=self.known_hosts,
+        )
+        with self._learning:
+            self._known[server.name] = (f"{server.name} {host_key}", config)
+            for file, lines in zip(
+                (self.known_hosts, self.config_file), zip(*self._known.values()), strict=True
+            ):
+                _replace(file, "".join(lines))
 
     def resource(
         self, server: Server, *, shell: Mapping[str, Any] | None = None, **transfer: Any
@@ -157,7 +161,7 @@ class Server:
 
 @contextlib.contextmanager
 def sshd(name: str, clients: Clients, options: Options | None = None) -> Iterator[Server]:
-    """A server called *name* in a directory of *clients*, until the context ends.
+    """A server called *name* in a directory of *clients*, until the context ends. It may come again.
 
     Raises:
         TestbedError, NotServing, MissingProgram: it cannot be started.
@@ -174,8 +178,10 @@ def sshd(name: str, clients: Clients, options: Options | None = None) -> Iterato
 
 def _prepare(server: Server, clients: Clients) -> None:
     for directory in ("bin", "scratch"):
-        (server.root / directory).mkdir(parents=True)
-    make_key(server.root / "host_key")
+        (server.root / directory).mkdir(parents=True, exist_ok=True)
+    server.log.unlink(missing_ok=True)
+    if not (server.root / "host_key").exists():
+        make_key(server.root / "host_key")
     (server.root / "sshd_config").write_text(_configuration(server, clients), encoding="utf-8")
     for program in _CLIENTS:
         server.install(program, f'exec {locate(program)} -F {clients.config_file} "$@"')
@@ -219,6 +225,13 @@ def _listens(server: Server) -> bool:
 def _locked(user: str) -> bool:
     rows = (line.split(":") for line in Path("/etc/shadow").read_text(encoding="utf-8").splitlines())
     return any(row[0] == user and row[1].startswith("!") for row in rows)
+
+
+def _replace(file: Path, text: str) -> None:
+    """Clients read it at any time."""
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(file)
 
 
 def make_key(file: Path, passphrase: str = "") -> Path:
