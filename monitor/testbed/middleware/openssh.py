@@ -113,10 +113,8 @@ class Clients:
         )
         with self._learning:
             self._known[server.name] = (f"{server.name} {host_key}", config)
-            for file, lines in zip(
-                (self.known_hosts, self.config_file), zip(*self._known.values()), strict=True
-            ):
-                _replace(file, "".join(lines))
+            for file, part in ((self.known_hosts, 0), (self.config_file, 1)):
+                _replace(file, "".join(known[part] for known in self._known.values()))
 
     def resource(
         self, server: Server, *, shell: Mapping[str, Any] | None = None, **transfer: Any
