@@ -109,6 +109,13 @@ class Grid(Protocol):
 
     def shell(self, resource: str) -> Shell: ...
 
+    def login(self, resource: str) -> float:
+        """Log in anew, beside the connection that is used otherwise, run ``true`` and log out.
+
+        The seconds until the end of ``true``. Raises ProbeFailed, OutOfTime.
+        """
+        ...
+
     def address(self, resource: str) -> str:
         """The host name or IP address under which other sites reach *resource*. Raises ProbeFailed."""
         ...

@@ -10,6 +10,7 @@ import contextlib
 import math
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -61,6 +62,17 @@ class Grid:
             if not self._connected:
                 self._connect_all()
         return self._connected[resource].result()
+
+    def login(self, resource: str) -> float:
+        """Log in anew, run ``true`` and log out; the seconds of the first two. Raises ProbeFailed."""
+        shell = self._site(resource).another_shell()
+        began = time.monotonic()
+        try:
+            shell.connect(timeout_seconds=math.inf)
+            shell.check(["true"], timeout_seconds=_CREDENTIAL_SECONDS, doing="run a program after logging in")
+            return time.monotonic() - began
+        finally:
+            shell.close()
 
     def address(self, resource: str) -> str:
         """The host name or IP address under which other sites reach *resource*. Raises ResourceUnfit."""
@@ -236,14 +248,19 @@ class _Site:
         self.resource = resource
         self._series = assignment.series
         self._run = run_id(assignment.series, assignment.slot).hex[:_RUN_CHARACTERS]
-        label = f"{assignment.series}@{rfc3339(assignment.slot)}"
-        self.shell = BoundedShell(reach.shell_of(resource, label), deadline)
+        self._label = f"{assignment.series}@{rfc3339(assignment.slot)}"
+        self._deadline = deadline
+        self.shell = self.another_shell()
         self._log = log
         self._making = threading.Lock()
         self._directory: str | None = None
         self._touched = False
         self._batch: BatchSystem | None = None
         self._jobs: list[BatchJob] = []
+
+    def another_shell(self) -> BoundedShell:
+        """A shell of its own connection, not connected yet; who asks for it closes it."""
+        return BoundedShell(reach.shell_of(self.resource, self._label), self._deadline)
 
     def connect(self) -> BoundedShell:
         self.shell.connect(timeout_seconds=math.inf)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import math
 
-_BYTES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def humanised(value: float, unit: str) -> str:
-    """*value* with a unit that suits its size: ``12.3 MB/s``, ``4 min 05 s``."""
+    """*value* with a unit that suits its size: ``12.3 MB/s``, ``4 min 05 s``, ``45 %``."""
     if unit == "seconds":
         return seconds(value)
     if unit in {"bytes", "bytes_per_second"}:
         return _bytes(value) + ("/s" if unit == "bytes_per_second" else "")
     if unit == "count":
         return f"{value:,.6g}"
+    if unit == "ratio":
+        return f"{100 * value:,.4g} %"
+    if unit.endswith("_per_second"):
+        number, prefix = _in_thousands(value)
+        return " ".join(filter(None, (number, prefix, unit.replace("_per_second", "/s"))))
     return f"{value:,.4g} {unit.replace('_per_', '/')}"
 
 
 def seconds(value: float) -> str:
-    """A duration: ``0.42 s``, ``11.8 s``, ``12 min 30 s``, ``3 h 05 min``."""
+    """A duration: ``85.3 us``, ``0.42 s``, ``11.8 s``, ``12 min 30 s``, ``3 h 05 min``."""
+    if 0 < abs(value) < 0.01:
+        return f"{value * 1e3:.3g} ms" if abs(value) >= 0.001 else f"{value * 1e6:.3g} us"
     if abs(value) < 1:
         return f"{value:.2f} s"
     if abs(value) < 600:
@@ -71,7 +78,13 @@ def _largest_unit(value: float) -> str:
 
 
 def _bytes(value: float) -> str:
-    for size, prefix in _BYTES:
+    number, prefix = _in_thousands(value)
+    return f"{number} {prefix}B"
+
+
+def _in_thousands(value: float) -> tuple[str, str]:
+    """Three digits and an SI prefix, which may be empty."""
+    for size, prefix in _THOUSANDS:
         if abs(value) >= size:
-            return f"{value / size:.3g} {prefix}B"
-    return f"{value:.3g} B"
+            return f"{value / size:.3g}", prefix
+    return f"{value:.3g}", ""

@@ -54,16 +54,16 @@ def recipe(heading: str) -> str:
 
 
 def test_the_probe_of_the_recipe_passes_the_contract_suite_by_itself(copy: Path) -> None:
-    (copy / "probes" / "login.py").write_text(recipe("## Add a probe"))
+    (copy / "probes" / "knock.py").write_text(recipe("## Add a probe"))
     tested = run(
-        copy, "-m", "pytest", "tests/contracts/test_probes.py", "-k", "login", "-q", "-p", "no:xdist"
+        copy, "-m", "pytest", "tests/contracts/test_probes.py", "-k", "knock", "-q", "-p", "no:xdist"
     )
     assert tested.returncode == 0, tested.stdout
     assert "7 passed" in tested.stdout
 
 
 def test_a_new_probe_can_be_chosen_for_a_series_without_a_migration(copy: Path) -> None:
-    (copy / "probes" / "login.py").write_text(recipe("## Add a probe"))
+    (copy / "probes" / "knock.py").write_text(recipe("## Add a probe"))
     listed = run(
         copy,
         "manage.py",
@@ -72,7 +72,7 @@ def test_a_new_probe_can_be_chosen_for_a_series_without_a_migration(copy: Path) 
         "-c",
         "from monitor.models.series import probe_choices; print(probe_choices())",
     )
-    assert "('login', 'login')" in listed.stdout, listed.stderr
+    assert "('knock', 'knock')" in listed.stdout, listed.stderr
     unchanged = run(copy, "manage.py", "makemigrations", "--check", "--dry-run")
     assert unchanged.returncode == 0, unchanged.stdout
 

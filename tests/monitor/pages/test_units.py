@@ -25,7 +25,12 @@ from monitor.pages import units
         (5e12, "bytes", "5 TB"),
         (1234, "count", "1,234"),
         (0.87, "correlation", "0.87 correlation"),
-        (3.5e9, "flops_per_second", "3.5e+09 flops/second"),
+        (3.5e9, "flops_per_second", "3.5 G flops/s"),
+        (71_432.0, "operations_per_second", "71.4 k operations/s"),
+        (12.0, "operations_per_second", "12 operations/s"),
+        (0.452, "ratio", "45.2 %"),
+        (0.000_085_3, "seconds", "85.3 us"),
+        (0.0042, "seconds", "4.2 ms"),
     ],
 )
 def test_a_number_has_a_unit_that_suits_its_size(value: float, unit: str, text: str) -> None:

@@ -1,0 +1,50 @@
+"""Batch queue: how long a minimal job waits.
+
+The job asks for little and does nothing, so that its wait is the queue's own: what any job waits at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from probes import steps
+from probes.base import Metric, Parameter, Plan, Role, Stage, Value
+from probes.grid import Grid
+
+
+class Probe:
+    kind = "grid"
+    version = "1.0"
+    summary = "Submits a job that does nothing and measures its wait in the queue."
+    roles = {"target": Role(1, 1, "has the batch system that the job is handed to")}
+    parameters = {
+        "cpus": Parameter(1, "processors that the job asks for", 1, 1e6),
+        "wall_seconds": Parameter(60.0, "wall-clock limit that the job asks for, seconds", 1.0, 864_000.0),
+    }
+    trial: ClassVar[Mapping[str, Value]] = {}
+    stages = (
+        Stage("init", "setup"),
+        Stage("queue_wait", "queue"),
+        Stage("compute", "compute"),
+        Stage("cleanup", "cleanup"),
+    )
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.target = plan.one("target")
+        self.cpus = plan.integer("cpus")
+        self.wall_seconds = float(plan.parameters["wall_seconds"])
+
+    def init(self) -> None:
+        steps.check_resources(self.grid, {self.target: steps.Needs(0, ("true",))})
+
+    def queue_wait(self) -> list[Metric]:
+        self.job = self.grid.submit(self.target, ["true"], cpus=self.cpus, wall_seconds=self.wall_seconds)
+        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+
+    def compute(self) -> list[Metric]:
+        return [Metric("job.seconds", self.job.wait_ended(), "seconds")]
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()

@@ -1,0 +1,54 @@
+"""Login: how long it takes to get a shell, by a new connection and over one that is open.
+
+The difference is what logging in costs: name service, network, key exchange, accounts and the start-up of the
+shell. A slow login is the first thing that users of a sick head node notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import ClassVar
+
+from probes import steps
+from probes.base import Metric, Parameter, Plan, Role, Stage, Value
+from probes.grid import Grid
+
+_COMMAND_TIMEOUT_SECONDS = 60.0
+
+
+class Probe:
+    kind = "grid"
+    version = "1.0"
+    summary = "Logs in anew and runs true; the same over a connection that is open."
+    roles = {"target": Role(1, 1, "is logged in to")}
+    parameters = {"logins": Parameter(1, "how many logins, one after another; the median counts", 1, 20)}
+    trial: ClassVar[Mapping[str, Value]] = {}
+    stages = (
+        Stage("init", "setup"),
+        Stage("login", "compute"),
+        Stage("command", "compute"),
+        Stage("cleanup", "cleanup"),
+    )
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.target = plan.one("target")
+        self.logins = plan.integer("logins")
+
+    def init(self) -> None:
+        steps.check_resources(self.grid, {self.target: steps.Needs(0, ("true",))})
+
+    def login(self) -> list[Metric]:
+        seconds = [self.grid.login(self.target) for _ in range(self.logins)]
+        return [
+            Metric("login.seconds", median(seconds), "seconds"),
+            Metric("login.slowest.seconds", max(seconds), "seconds"),
+        ]
+
+    def command(self) -> list[Metric]:
+        done = self.grid.shell(self.target).run(["true"], timeout_seconds=_COMMAND_TIMEOUT_SECONDS)
+        return [Metric("command.seconds", done.seconds, "seconds")]
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()
