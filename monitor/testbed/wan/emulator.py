@@ -1,0 +1,215 @@
+"""The emulator: one process that holds a TUN device in every namespace and passes packets between them.
+
+``python -m monitor.testbed.wan.emulator PLAN`` with the path of a plan in JSON: ``network``, ``mtu_bytes``,
+``seed``, ``ends`` (name, address, device, pid; a pid of 0 is the namespace in which the emulator runs),
+``tables`` (files of links, later ones win, any may be missing) and ``counters`` (a file to write).
+
+It says ``up`` when all devices are there. Tables are read again whenever one of them changes; one that cannot
+be read is complained of, and the network stays as it was. Counters are written every second if they changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import json
+import os
+import random
+import select
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from monitor.testbed.sites.files import write_atomically
+from monitor.testbed.wan.links import BadLinkTable, LinkTable, parse_lines
+from monitor.testbed.wan.namespaces import configure, network_of, open_tun
+from monitor.testbed.wan.queueing import Network
+
+_LOOK_SECONDS = 0.1
+_COUNT_SECONDS = 1.0
+_PACKETS_AT_ONCE = 32  # of one device, before the others have their turn
+_LARGEST_PACKET_BYTES = 65_535
+_DESTINATION = slice(16, 20)  # of an IPv4 header
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of the network: *pid* is a process in its namespace, 0 for the emulator's own."""
+
+    name: str
+    address: str
+    device: str
+    pid: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an emulator is told. *network* is all addresses that it knows, as in "10.98.0.0/24"."""
+
+    network: str
+    ends: Sequence[End]
+    tables: Sequence[Path]
+    counters: Path
+    mtu_bytes: int
+    seed: int = 0
+
+    def to_json(self) -> str:
+        """The text of a plan."""
+        return json.dumps(asdict(self), default=str)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The inverse of ``to_json``."""
+        document = json.loads(text)
+        document["ends"] = [End(**end) for end in document["ends"]]
+        document["tables"] = [Path(table) for table in document["tables"]]
+        document["counters"] = Path(document["counters"])
+        return cls(**document)
+
+    @property
+    def names(self) -> list[str]:
+        return [end.name for end in self.ends]
+
+
+class Tables:
+    """Files of links, and whether they have changed since they were last read."""
+
+    def __init__(self, sites: Sequence[str], files: Sequence[Path]) -> None:
+        self._sites = sites
+        self._files = files
+        self._seen: list[tuple[int, int]] | None = None
+
+    def changed(self) -> LinkTable | None:
+        """The table, if a file has changed. Raises BadLinkTable, once for each change."""
+        seen = [_stamp(file) for file in self._files]
+        if seen == self._seen:
+            return None
+        self._seen = seen
+        return read_table(self._sites, self._files)
+
+
+def read_table(sites: Sequence[str], files: Sequence[Path]) -> LinkTable:
+    """What *files*, in order, say of the network of *sites*. Raises BadLinkTable."""
+    return LinkTable.of(
+        sites, [line for file in files for line in parse_lines(_text(file), origin=file.name)]
+    )
+
+
+class Emulator:
+    """Passes packets between open devices (by end's name) as *tables* say."""
+
+    def __init__(self, plan: Plan, devices: dict[str, int]) -> None:
+        self._tables = Tables(plan.names, plan.tables)
+        self._counters_file = plan.counters
+        self._devices = devices
+        self._targets = {socket.inet_aton(end.address): end.name for end in plan.ends}
+        self._poll = select.epoll()
+        self._sources = {}
+        for name, device in devices.items():
+            self._sources[device] = name
+            self._poll.register(device, select.EPOLLIN)
+        # One chance for each packet: the course of packets differs from run to run, so seeds make no promise.
+        self.network = Network(LinkTable.of(plan.names, ()), random.Random(plan.seed).random)  # noqa: S311
+        self._waiting: list[tuple[float, int, int, bytes]] = []  # when, number, device, packet
+        self._number = 0
+        self._counted = ""
+
+    def run(self) -> None:
+        """Never returns."""
+        look_at = count_at = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if now >= look_at:
+                look_at = now + _LOOK_SECONDS
+                self.look()
+            if now >= count_at:
+                count_at = now + _COUNT_SECONDS
+                self._write_counters()
+            self._deliver(now)
+            next_at = min(look_at, self._waiting[0][0]) if self._waiting else look_at
+            for device, _ in self._poll.poll(max(0.0, next_at - time.monotonic())):
+                self._take(device)
+
+    def look(self) -> None:
+        """Follow the tables."""
+        try:
+            table = self._tables.changed()
+        except BadLinkTable as error:
+            print(f"the network stays as it was: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            return
+        if table is not None:
+            self.network.change(table)
+
+    def _take(self, device: int) -> None:
+        """Read what an end sends."""
+        source = self._sources[device]
+        for _ in range(_PACKETS_AT_ONCE):
+            try:
+                packet = os.read(device, _LARGEST_PACKET_BYTES)
+            except BlockingIOError:
+                return
+            target = self._targets.get(packet[_DESTINATION]) if packet[0] >> 4 == 4 else None
+            if target is None or target == source:
+                continue
+            at = self.network.arrival(source, target, len(packet), time.monotonic())
+            if at is not None:
+                self._number += 1
+                heapq.heappush(self._waiting, (at, self._number, self._devices[target], packet))
+
+    def _deliver(self, now: float) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= now:
+            _, _, device, packet = heapq.heappop(waiting)
+            with contextlib.suppress(OSError):  # an end that takes no more loses packets, as hosts do
+                os.write(device, packet)
+
+    def _write_counters(self) -> None:
+        counted = [
+            {"source": pair[0], "target": pair[1], **asdict(counters)}
+            for pair, counters in self.network.counters.items()
+            if counters.packets
+        ]
+        text = json.dumps(counted)
+        if text != self._counted:
+            self._counted = text
+            write_atomically(self._counters_file, text)
+
+
+def open_devices(plan: Plan) -> dict[str, int]:
+    """A device at every end, with its address. Raises OSError, TestbedError."""
+    devices = {}
+    for end in plan.ends:
+        with network_of(end.pid) if end.pid else contextlib.nullcontext():
+            devices[end.name] = open_tun(end.device)
+            configure(end.device, end.address, plan.network, plan.mtu_bytes)
+    return devices
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_ino)
+
+
+def main(argv: Sequence[str]) -> None:
+    plan = Plan.from_json(Path(argv[1]).read_text(encoding="utf-8"))
+    emulator = Emulator(plan, open_devices(plan))
+    emulator.look()
+    print("up", flush=True)  # noqa: T201 - whoever started this waits for it
+    emulator.run()
+
+
+if __name__ == "__main__":
+    main(sys.argv)

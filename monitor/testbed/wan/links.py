@@ -1,0 +1,165 @@
+"""The link table: what the emulated network is like, as text that may change at any time.
+
+::
+
+    queue bytes=2000000                      # before each bottleneck; what does not fit is dropped
+    site anl uplink_mbit=100                 # all that leaves the site; 0 is no limit
+    link * * delay_ms=20 jitter_ms=1         # one way; * is every site
+    link anl sdsc delay_ms=31 loss_percent=0.01 rate_mbit=50
+
+Later lines win, and change only the figures that they name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from monitor.testbed.errors import TestbedError
+
+EVERY_SITE = "*"
+DEFAULT_QUEUE_BYTES = 2_000_000
+_BYTES_PER_MBIT = 125_000.0
+
+# Figure of a line -> what it is of a Link, and how many of it are one there.
+_LINK_FIGURES = {
+    "delay_ms": ("delay_seconds", 1e-3),
+    "jitter_ms": ("jitter_seconds", 1e-3),
+    "loss_percent": ("loss", 1e-2),
+    "rate_mbit": ("bytes_per_second", _BYTES_PER_MBIT),
+}
+# Kind of line -> how many names it has, and its figures.
+_KINDS = {"queue": (0, ("bytes",)), "site": (1, ("uplink_mbit",)), "link": (2, tuple(_LINK_FIGURES))}
+
+
+class BadLinkTable(TestbedError):
+    """A line of a link table cannot be read, or names what there is not."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction between two sites. *loss* is the share of packets; a rate of 0 is no limit.
+
+    The jitter is how much a packet may be earlier or later than the delay; packets stay in order.
+    """
+
+    delay_seconds: float = 0.0
+    jitter_seconds: float = 0.0
+    loss: float = 0.0
+    bytes_per_second: float = 0.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: *kind* is "queue", "site" or "link", *figures* are as written, in units of their names."""
+
+    kind: str
+    names: tuple[str, ...]
+    figures: Mapping[str, float]
+
+    def __str__(self) -> str:
+        figures = (f"{name}={value:.10g}" for name, value in self.figures.items())
+        return " ".join([self.kind, *self.names, *figures])
+
+
+@dataclass(frozen=True)
+class LinkTable:
+    """The whole network: a Link for every ordered pair of sites, bytes per second that leave each site."""
+
+    links: Mapping[tuple[str, str], Link]
+    uplinks: Mapping[str, float]
+    queue_bytes: int = DEFAULT_QUEUE_BYTES
+    sites: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, sites: Sequence[str], lines: Iterable[Line]) -> LinkTable:
+        """What *lines*, in order, make of *sites*. Raises BadLinkTable for a site that is none of them."""
+        links = dict.fromkeys(itertools.permutations(sites, 2), Link())
+        uplinks = dict.fromkeys(sites, 0.0)
+        queue_bytes = DEFAULT_QUEUE_BYTES
+        for line in lines:
+            chosen = [_matching(name, sites) for name in line.names]
+            if line.kind == "queue":
+                queue_bytes = int(line.figures["bytes"])
+            elif line.kind == "site":
+                uplinks.update(dict.fromkeys(chosen[0], line.figures["uplink_mbit"] * _BYTES_PER_MBIT))
+            else:
+                for pair in links:
+                    if pair[0] in chosen[0] and pair[1] in chosen[1]:
+                        links[pair] = _changed(links[pair], line.figures)
+        return cls(links, uplinks, queue_bytes, tuple(sites))
+
+
+def link_line(source: str, target: str, **figures: float | None) -> Line:
+    """A line for one direction; figures that are None stay as they are. Raises BadLinkTable."""
+    known = {name: value for name, value in figures.items() if value is not None}
+    return _checked("link", (source, target), known, "")
+
+
+def parse_lines(text: str, origin: str = "") -> list[Line]:
+    """Read the lines of a table; *origin* says in errors where they stand. Raises BadLinkTable."""
+    return [
+        _parsed(words, f"{origin}:{number}: " if origin else f"line {number}: ")
+        for number, line in enumerate(text.splitlines(), 1)
+        if (words := line.partition("#")[0].split())
+    ]
+
+
+def format_lines(lines: Iterable[Line]) -> str:
+    """The inverse of ``parse_lines``."""
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _parsed(words: Sequence[str], where: str) -> Line:
+    kind, *rest = words
+    names = tuple(word for word in rest if "=" not in word)
+    figures = {}
+    for word in rest:
+        name, equals, text = word.partition("=")
+        if equals:
+            figures[name] = _number(text, f"{where}{name}")
+    return _checked(kind, names, figures, where)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise BadLinkTable(f"{where}: expected a number from 0 on, got {text!r}")
+    return value
+
+
+def _checked(kind: str, names: tuple[str, ...], figures: Mapping[str, float], where: str) -> Line:
+    if kind not in _KINDS:
+        raise BadLinkTable(f"{where}unknown kind of line {kind!r}; known are {', '.join(_KINDS)}")
+    wanted, known = _KINDS[kind]
+    if len(names) != wanted:
+        raise BadLinkTable(f"{where}{kind!r} takes {wanted} names, got {len(names)}")
+    unknown = sorted(set(figures) - set(known))
+    if unknown or not figures:
+        got = f"unknown {unknown[0]!r}" if unknown else "no figure"
+        raise BadLinkTable(f"{where}{got}; {kind!r} takes {', '.join(known)}")
+    for name, value in figures.items():
+        _number(str(value), f"{where}{name}")
+    if figures.get("loss_percent", 0.0) > 100.0:
+        raise BadLinkTable(f"{where}loss_percent: at most 100, got {figures['loss_percent']:g}")
+    return Line(kind, names, figures)
+
+
+def _matching(name: str, sites: Sequence[str]) -> tuple[str, ...]:
+    if name != EVERY_SITE and name not in sites:
+        raise BadLinkTable(f"there is no site {name!r} in the network; it has {', '.join(sites)}")
+    return tuple(sites) if name == EVERY_SITE else (name,)
+
+
+def _changed(link: Link, figures: Mapping[str, float]) -> Link:
+    changes = {}
+    for name, value in figures.items():
+        field_name, unit = _LINK_FIGURES[name]
+        changes[field_name] = value * unit
+    return dataclasses.replace(link, **changes)

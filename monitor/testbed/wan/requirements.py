@@ -1,0 +1,48 @@
+"""What the wide-area test-bed takes, and what this machine lacks of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from monitor.testbed.errors import TestbedError
+from monitor.testbed.middleware.programs import missing
+from monitor.testbed.wan.namespaces import TUN
+
+_TOOLS = ("ip", "nsenter", "unshare", "sshd", "ssh-keygen")
+_OF_TRANSFER = {
+    "ssh": (),
+    "gridftp": ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl"),
+}
+_OF_BATCH = {"fork": (), "slurm": ("slurmctld", "slurmd", "munged", "sbatch")}
+
+TRANSFERS, BATCHES = tuple(_OF_TRANSFER), tuple(_OF_BATCH)
+
+
+class CannotRunHere(TestbedError):
+    """This machine, or who asks, cannot have a wide-area test-bed."""
+
+
+def check(transfer: str, batch: str) -> None:
+    """Raise CannotRunHere naming everything that is missing."""
+    lacking = [*lacking_rights(), *missing((*_TOOLS, *_OF_TRANSFER[transfer], *_OF_BATCH[batch]))]
+    if lacking:
+        raise CannotRunHere(f"no wide-area test-bed here: {'; '.join(lacking)}")
+
+
+def lacking_rights() -> Iterable[str]:
+    """What stands in the way of namespaces and TUN devices."""
+    if os.geteuid() != 0:
+        yield "network namespaces need root"
+    elif not TUN.exists():
+        yield f"there is no {TUN} (the kernel's module tun)"
+    elif not _opens():
+        yield f"{TUN} cannot be opened, perhaps inside a container that has no right to it"
+
+
+def _opens() -> bool:
+    try:
+        os.close(os.open(TUN, os.O_RDWR))
+    except OSError:
+        return False
+    return True
