@@ -1,0 +1,192 @@
+"""XRootD servers, one a site: root:// with grid security, and https with third-party copies and macaroons.
+
+A server exports one directory as its "/", to the user of the site's security, at two ports that the kernel
+chose. XRootD refuses to be root: as root it runs as nobody, who is left the right to every file. What it
+writes is nobody's then, and root's shell can read, move and remove it; otherwise it is whoever's runs it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import pwd
+import secrets
+import ssl
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from monitor.testbed.errors import NotServing, TestbedError
+from monitor.testbed.middleware import serving
+from monitor.testbed.middleware.gsi import Security
+from monitor.testbed.middleware.pki import Identity
+from monitor.testbed.middleware.programs import locate
+from reporters import process
+
+ADDRESS = "localhost"
+_USER = "prober"
+_NOBODY = "nobody"
+_REQUEST_SECONDS = 10.0
+_RIGHTS = "+dac_override,+fowner"
+# Servers copy with their own client, which would try for minutes to reach one that is away.
+_CLIENT = {"XRD_CONNECTIONRETRY": "1", "XRD_CONNECTIONWINDOW": "5", "XRD_STREAMTIMEOUT": "10"}
+_CONFIGURATION = """\
+all.role server
+all.sitename {name}
+all.export /
+oss.localroot {exported}
+all.adminpath {directory}/run
+all.pidpath {directory}/run
+xrd.port {port}
+xrd.allow host localhost
+xrd.tls {certificate} {key}
+xrd.tlsca certdir {trust}
+xrootd.chksum max 2 adler32 md5
+ofs.tpc fcreds gsi =X509_USER_PROXY ttl 60 60 xfr 9 streams 2,15 autorm pgm {client} --server
+ofs.authorize 1
+ofs.authlib ++ libXrdMacaroons.so
+acc.authdb {directory}/rights
+xrootd.seclib libXrdSec.so
+sec.protocol gsi -certdir:{trust} -cert:{certificate} -key:{key} -gridmap:{directory}/gridmap -crl:0 \
+-gmapopt:2 -dlgpxy:1 -exppxy:=creds
+sec.protbind * only gsi
+xrd.protocol http:{https_port} libXrdHttp.so
+http.cert {certificate}
+http.key {key}
+http.cadir {trust}
+http.gridmap {directory}/gridmap
+http.desthttps yes
+http.header2cgi Authorization authz
+http.exthandler xrdtpc libXrdHttpTPC.so
+http.exthandler xrdmacaroons libXrdMacaroons.so
+macaroons.secretkey {directory}/secret
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server to be. *exported* is its "/"; it keeps its own files in *directory*.
+
+    Paths that begin with one of *closed* may be listed by its user, and nothing else.
+    """
+
+    name: str
+    directory: Path
+    exported: Path
+    closed: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Server:
+    """An XRootD server that serves."""
+
+    site: Site
+    security: Security
+    port: int
+    https_port: int
+    running: process.Running
+
+    @property
+    def pid(self) -> int:
+        """Its process, for signals."""
+        return int(_pid_file(self.site).read_text(encoding="ascii"))
+
+    def macaroon(self, proxy: Path, *, path: str = "/", minutes: int = 60, activities: str = "") -> str:
+        """A token for what is below *path*, asked of the server with a *proxy*. Raises TestbedError."""
+        asked = {
+            "caveats": [f"activity:{activities or 'DOWNLOAD,UPLOAD,DELETE,MANAGE,LIST'}"],
+            "validity": f"PT{minutes}M",
+        }
+        context = ssl.create_default_context(capath=str(self.security.authority.trust))
+        context.load_cert_chain(proxy)
+        connection = http.client.HTTPSConnection(
+            ADDRESS, self.https_port, context=context, timeout=_REQUEST_SECONDS
+        )
+        with contextlib.closing(connection):
+            connection.request(
+                "POST", path, json.dumps(asked), {"Content-Type": "application/macaroon-request"}
+            )
+            answer = connection.getresponse()
+            body = answer.read()
+        if answer.status != 200:
+            raise TestbedError(f"no macaroon of {self.site.name}: {answer.status} {body.decode()}")
+        return str(json.loads(body)["macaroon"])
+
+
+@contextlib.contextmanager
+def servers(security: Security, sites: Sequence[Site]) -> Iterator[dict[str, Server]]:
+    """Serve all *sites* until the context ends; by name.
+
+    Raises:
+        MissingProgram: something is not installed.
+        NotServing: a server did not come up; with what it said.
+    """
+    certified = security.authority.host(ADDRESS, [ADDRESS, "127.0.0.1", "::1"])
+    with contextlib.ExitStack() as stack:
+        yield {site.name: stack.enter_context(_server(security, certified, site)) for site in sites}
+
+
+@contextlib.contextmanager
+def _server(security: Security, certified: Identity, site: Site) -> Iterator[Server]:
+    port, https_port = serving.free_port(ADDRESS), serving.free_port(ADDRESS)
+    configuration = _write_configuration(security, certified, site, port, https_port)
+    log = site.directory / "xrootd.log"
+    argv = [*_launcher(), locate("xrootd"), "-n", site.name, "-c", str(configuration), "-l", f"={log}"]
+    env = {**_CLIENT, "X509_CERT_DIR": str(security.authority.trust)}
+    _pid_file(site).unlink(missing_ok=True)
+
+    def ready() -> bool:
+        return all(serving.listens(ADDRESS, number) for number in (port, https_port))
+
+    with serving.serving(argv, ready=ready, env=env, log=log) as running:
+        yield Server(site, security, port, https_port, running)
+
+
+def _write_configuration(
+    security: Security, certified: Identity, site: Site, port: int, https_port: int
+) -> Path:
+    """The server's files in its directory; its configuration."""
+    site.directory.mkdir(parents=True, exist_ok=True)
+    values = {
+        "name": site.name,
+        "exported": site.exported,
+        "directory": site.directory,
+        "port": port,
+        "https_port": https_port,
+        "certificate": certified.certificate,
+        "key": certified.key,
+        "trust": security.authority.trust,
+        "client": locate("xrdcp"),
+    }
+    closed = "".join(f"{path} l " for path in site.closed)
+    files = {
+        "xrootd.cfg": _CONFIGURATION.format(**values),
+        "gridmap": f'"{security.user.subject}" {_USER}\n',
+        "rights": f"u {_USER} {closed}/ a\n",
+        "secret": base64.b64encode(secrets.token_bytes(64)).decode() + "\n",
+    }
+    for name, text in files.items():
+        (site.directory / name).touch(mode=0o600)
+        (site.directory / name).write_text(text, encoding="utf-8")
+    return site.directory / "xrootd.cfg"
+
+
+def _launcher() -> list[str]:
+    """What makes it nobody with root's right to files, where we are root; else nothing."""
+    if os.geteuid() != 0:
+        return []
+    try:
+        nobody = pwd.getpwnam(_NOBODY)
+    except KeyError:
+        raise NotServing(f"XRootD refuses to be root, and there is no user {_NOBODY} for it to be") from None
+    # Without the secure bit, access(2) tells that it has no right to what it can open.
+    to_files = [f"--inh-caps={_RIGHTS}", f"--ambient-caps={_RIGHTS}", "--securebits=+no_setuid_fixup"]
+    user = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+    return [locate("setpriv"), *user, *to_files, "--"]
+
+
+def _pid_file(site: Site) -> Path:
+    return site.directory / "run" / site.name / "xrootd.pid"
