@@ -45,11 +45,13 @@ class CopyOptions:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What copies between two resources can do: probes ask for these, never for kinds of transfer."""
+    """What copies between two resources can do, and need; probes ask for these, not for kinds of transfer."""
 
     third_party: bool  # the bytes go from the source to the target, not through the reporter
     parallel_streams: bool
     server_checksum: bool
+    source_tools: Sequence[str] = ()  # programs that must be on the PATH of the source
+    target_tools: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,23 @@ def copy_options(plan: Plan) -> CopyOptions:
 
 
 def check_transfers(grid: Grid, links: Iterable[tuple[str, str]], options: CopyOptions) -> None:
-    """Raise NoData for a link, source to target, whose transfer cannot do what the probe is about."""
+    """Raise NoData for a link, source to target, whose transfer cannot do what the probe is about.
+
+    A program that a transfer needs and an end has not is a failure.
+    """
+    tools: dict[str, set[str]] = {}
     for source, target in links:
         can = grid.capabilities(source, target)
         if not can.third_party:
             raise NoData(f"copies from {source} to {target} go through the reporter, which would be measured")
         if options.server_checksum and not can.server_checksum:
             raise NoData(f"no checksums by the servers for copies from {source} to {target}")
+        tools.setdefault(source, set()).update(can.source_tools)
+        tools.setdefault(target, set()).update(can.target_tools)
+    in_parallel(
+        lambda resource: grid.check_tools(resource, sorted(tools[resource])),
+        [resource for resource, needed in tools.items() if needed],
+    )
 
 
 def transfer_metrics(name: str, copy: Transferred) -> list[Metric]:

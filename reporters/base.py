@@ -22,7 +22,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from probes.base import ProbeFailed
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
@@ -140,7 +140,7 @@ class End:
 class FileTransfer(abc.ABC):
     """Copies files from *source* to *target*, directly. Both ends have the same kind of transfer."""
 
-    capabilities: ClassVar[Capabilities]
+    capabilities: Capabilities
 
     def __init__(self, source: End, target: End) -> None:
         self.source = source

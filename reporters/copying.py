@@ -11,6 +11,7 @@ import abc
 import contextlib
 import os
 import posixpath
+import re
 import uuid
 from collections.abc import Mapping
 
@@ -25,6 +26,9 @@ _TIDY_SECONDS = 10.0
 # The script is one session: the size, then the work.
 _SEND = 'wc -c < "$1" && shift && exec "$@"'
 _ARRIVE = 'size=$(wc -c < "$1") && echo "$size" && [ "$size" -eq "$3" ] && exec mv -f -- "$1" "$2"'
+_NOT_FOUND = 127
+# scp and sftp quote a path that is not ASCII.
+_AT_SOURCE = re.compile(r'\blocal (file )?"')
 # The reporter's other variables (tokens, database URLs ...) are none of a client's business.
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
 
@@ -89,16 +93,30 @@ class SourceProgram(CheckedCopy):
     def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
         """The program to run at the source. Raises CannotCopy for what it cannot take."""
 
+    def standard_input(self, source_path: str, target_path: str) -> str | None:  # noqa: ARG002
+        """What the program reads, if anything."""
+        return None
+
     def send(
         self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        argv = ["sh", "-c", _SEND, "sh", source_path, *self.command(source_path, half_path, options)]
-        done = self.source.shell.run(argv, timeout_seconds=timeout_seconds)
+        command = self.command(source_path, half_path, options)
+        done = self.source.shell.run(
+            ["sh", "-c", _SEND, "sh", source_path, *command],
+            timeout_seconds=timeout_seconds,
+            input=self.standard_input(source_path, half_path),
+        )
         if done.returncode != 0:
-            said = decisive_line(done.stderr) or ended_as(done.returncode)
-            at_source = "local" in said or source_path in said or not done.stdout
-            raise refused(said, self.source if at_source else self.target, done)
+            raise self.failed(command[0], source_path, done)
         return Transferred(int(done.stdout.split()[0]), done.seconds)
+
+    def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
+        """What came of a *program* that ended badly, and at which end."""
+        said = decisive_line(done.stderr) or ended_as(done.returncode)
+        if done.returncode == _NOT_FOUND and said.startswith(("sh: ", "/bin/sh: ")):
+            return refused(f"{program} is not installed at {self.source.resource.name}", self.source, done)
+        at_source = not done.stdout or source_path in said or _AT_SOURCE.search(said)
+        return refused(said, self.source if at_source else self.target, done)
 
 
 class ClientProgram(CheckedCopy):

@@ -1,4 +1,5 @@
-"""scp, run at the source: the bytes go from site to site, never through the reporter.
+"""OpenSSH's tools, or rsync over ssh, run at the source: the bytes go from site to site, never through the
+reporter.
 
 The source reaches the target with credentials of its own (or with the reporter's agent, where the source's
 shell forwards it) and with what its own ~/.ssh/config says.
@@ -7,34 +8,102 @@ shell forwards it) and with what its own ~/.ssh/config says.
 from __future__ import annotations
 
 import re
+import shlex
 
-from probes.grid import Capabilities, CopyOptions
+from probes.base import InvalidParameters, ProbeFailed
+from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.base import CannotCopy, End
-from reporters.copying import SourceProgram
+from reporters.complaints import decisive_line
+from reporters.copying import SourceProgram, refused
 from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options
 
 _CONNECT_TIMEOUT_SECONDS = 10
-# Old versions of scp hand the target's path to a shell at the target.
+_EXPLAIN_SECONDS = 30.0
+_LARGEST_WRITE_BYTES = 255 * 1024  # that OpenSSH's SFTP server takes
+# Old versions of scp and rsync hand the target's path to a shell at the target.
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9_./+,@%=-]*")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.:-]*", re.ASCII)
+_SPECIAL_TO_SFTP = re.compile(r"[^A-Za-z0-9_./+,@%=-]", re.ASCII)
+_NO_RSYNC_THERE = re.compile(r"remote command not found|rsync: (command )?not found")
+# The SFTP protocol has no word for a full disk. Writing a little more says it, in the same place.
+_NO_REASON = re.compile(r": Failure$")
+_WRITE_MORE = 'dd if=/dev/zero bs=1048576 count=1 >> "$1"'
+
+PROGRAMS = ("scp", "rsync", "sftp")
 
 
 class Transfer(SourceProgram):
-    """Options of the target, as other sites see it: *host*, *port*, *user*; by default its shell's."""
-
-    capabilities = Capabilities(third_party=True, parallel_streams=False, server_checksum=False)
+    """Options of the target, as other sites see it: *host*, *port*, *user*; by default its shell's. The host
+    may be another one with the same files. *program* is ``scp``, ``rsync`` (needed at both ends; it compares
+    checksums), or ``sftp`` (for a target without a shell)."""
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)
+        self._program = target.options.get("program", "scp")
+        if self._program not in PROGRAMS:
+            raise InvalidParameters(
+                f"resource {target.resource.name}: transfer 'ssh': program {self._program!r} is none of "
+                f"{', '.join(PROGRAMS)}"
+            )
         self._host, self._port, self._user = _address(target)
+        rsync = self._program == "rsync"
+        self.capabilities = Capabilities(
+            third_party=True,
+            parallel_streams=False,
+            server_checksum=rsync,
+            source_tools=(self._program,),
+            target_tools=("rsync",) if rsync and self._host == target.resource.shell.get("host") else (),
+        )
 
     def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
         if not _SAFE_PATH.fullmatch(target_path):
             raise CannotCopy(
-                f"only letters, digits and _./+,@%=- are safe in a path for every scp, not {target_path!r}",
+                f"only letters, digits and _./+,@%=- are safe in a path for every {self._program}, "
+                f"not {target_path!r}",
                 resource=self.target.resource.name,
             )
-        ssh_options = as_options(
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        address = f"{self._user}@{host}" if self._user else host
+        port = ["-P", str(self._port)] if self._port else []
+        if self._program == "rsync":
+            return ["rsync", *self._rsync_options(), "--", source_path, f"{address}:{target_path}"]
+        if self._program == "sftp":
+            block = ["-B", str(min(options.block_bytes, _LARGEST_WRITE_BYTES))] if options.block_bytes else []
+            return ["sftp", *block, "-b", "-", *port, *self._ssh_options(), "--", address]
+        return ["scp", "-B", *port, *self._ssh_options(), "--", source_path, f"{address}:{target_path}"]
+
+    def standard_input(self, source_path: str, target_path: str) -> str | None:
+        if self._program != "sftp":
+            return None
+        if "\n" in source_path:
+            raise CannotCopy(
+                f"sftp takes no line break in a path: {source_path!r}", resource=self.source.resource.name
+            )
+        return f"put {sftp_quoted(source_path)} {sftp_quoted(target_path)}\n"
+
+    def send(
+        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+    ) -> Transferred:
+        try:
+            return super().send(source_path, half_path, options, timeout_seconds)
+        except CannotCopy as error:
+            why = self._why_no_more(half_path) if _NO_REASON.search(error.message) else ""
+            if not why:
+                raise
+            raise CannotCopy(
+                f"{error.message}: {why}",
+                resource=error.resource,
+                exit_status=error.exit_status,
+                stderr_tail=error.stderr_tail,
+            ) from None
+
+    def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
+        if program == "rsync" and _NO_RSYNC_THERE.search(done.stderr) and "rsync error" in done.stderr:
+            return refused(f"rsync is not installed at {self.target.resource.name}", self.target, done)
+        return super().failed(program, source_path, done)
+
+    def _ssh_options(self) -> list[str]:
+        return as_options(
             BatchMode="yes",
             StrictHostKeyChecking="yes",
             ConnectTimeout=str(_CONNECT_TIMEOUT_SECONDS),
@@ -42,10 +111,26 @@ class Transfer(SourceProgram):
             ServerAliveCountMax=str(SERVER_ALIVE_COUNT),
             SetEnv=f"LC_GRIDCAST_RUN={self.source.shell.label}",
         )
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        address = f"{self._user}@{host}" if self._user else host
-        port = ["-P", str(self._port)] if self._port else []
-        return ["scp", "-B", *port, *ssh_options, "--", source_path, f"{address}:{target_path}"]
+
+    def _rsync_options(self) -> list[str]:
+        # In place: the name is ours alone, and no other is left behind by a receiver that is killed.
+        port = ["-p", str(self._port)] if self._port else []
+        return ["--inplace", "--rsh", shlex.join(["ssh", *port, *self._ssh_options()])]
+
+    def _why_no_more(self, path: str) -> str:
+        """What the target says when a little more is written to *path*; empty where it does not mind."""
+        try:
+            done = self.target.shell.run(
+                ["sh", "-c", _WRITE_MORE, "sh", path], timeout_seconds=_EXPLAIN_SECONDS
+            )
+        except ProbeFailed:  # then what is known has to do
+            return ""
+        return decisive_line(done.stderr).rpartition(": ")[2] if done.returncode != 0 else ""
+
+
+def sftp_quoted(path: str) -> str:
+    """*path* as a word of sftp's command language, in which wildcards work even within quotation marks."""
+    return _SPECIAL_TO_SFTP.sub(lambda special: f"\\{special[0]}", path)
 
 
 def _address(target: End) -> tuple[str, int | None, str]:
@@ -55,7 +140,7 @@ def _address(target: End) -> tuple[str, int | None, str]:
     for text in (host, user):
         if not isinstance(text, str) or not _SAFE_NAME.fullmatch(text) or text.startswith("-"):
             raise CannotCopy(
-                f"cannot copy to {target.resource.name}: scp takes no host or user {text!r}",
+                f"cannot copy to {target.resource.name}: ssh takes no host or user {text!r}",
                 resource=target.resource.name,
             )
     return str(host), port, user

@@ -135,7 +135,12 @@ class Links:
     """A grid whose copies can do this and that; nothing else is asked of it."""
 
     def __init__(self, **can: bool) -> None:
-        self._can = {"third_party": True, "parallel_streams": False, "server_checksum": False, **can}
+        self._can: dict[str, Any] = {
+            "third_party": True,
+            "parallel_streams": False,
+            "server_checksum": False,
+            **can,
+        }
 
     def capabilities(self, source: str, target: str) -> Capabilities:
         return Capabilities(**self._can)
