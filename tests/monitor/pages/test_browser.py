@@ -12,7 +12,7 @@ from typing import Literal
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
@@ -47,7 +47,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    # Playwright's event loop runs in the tests' thread, in which Django then takes every query for a mistake.
+    # Playwright's event loop runs in the tests' thread, in which Django then takes every query for a mistake, and
+    # has other connections than without: those from before must not be among what a test cuts.
+    connections.close_all()
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
