@@ -47,8 +47,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    # Playwright's event loop runs in the tests' thread, in which Django then takes every query for a mistake, and
-    # has other connections than without: those from before must not be among what a test cuts.
+    # Playwright's event loop runs in the tests' thread, in which Django then takes every query for a mistake,
+    # and has other connections than without: those from before must not be among what a test cuts.
     connections.close_all()
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
