@@ -16,7 +16,9 @@ from reporters.registry import UnknownKind
 from tests.reporters.places import Place, two_places
 
 # The program that a kind copies with, so that a test can break it.
-PROGRAMS = {"local": "cp", "ssh": "scp"}
+PROGRAMS = {"local": "cp", "ssh": "scp", "ssh-rsync": "rsync", "ssh-sftp": "sftp"}
+# Kinds that are met in more than one way.
+MORE = ("ssh-rsync", "ssh-sftp")
 
 
 class Ends:
@@ -44,7 +46,7 @@ class Ends:
         return sorted(path.name for path in self.there.iterdir())
 
 
-@pytest.fixture(scope="module", params=transfers.names())
+@pytest.fixture(scope="module", params=[*transfers.names(), *MORE])
 def places(request: pytest.FixtureRequest) -> Iterator[tuple[Place, Place, str]]:
     with two_places(request.param) as (one, two):
         yield one, two, request.param
@@ -84,7 +86,7 @@ def test_a_file_that_is_there_is_replaced(ends: Ends) -> None:
     assert (ends.there / "output.dat").stat().st_size == 5
 
 
-@pytest.mark.parametrize("name", ["-rf", "a b", "it's", "$HOME", "a;b", "ä", "x:y"])
+@pytest.mark.parametrize("name", ["-rf", "it's a b", "$HOME;`id`", "ä:y", "*?[a]#", 'a\\"b'])
 def test_any_name_may_be_copied_from(ends: Ends, name: str) -> None:
     ends.copy(ends.file(7, name), ends.there / "output.dat")
     assert (ends.there / "output.dat").stat().st_size == 7
@@ -121,7 +123,8 @@ def test_bytes_that_are_missing_are_noticed(ends: Ends) -> None:
     source = ends.file(1000)
     ends.source.install(
         ends.program,
-        f'for last; do :; done; head -c 400 "{source}" > "{ends.there}/$(basename "${{last#*:}}")"',
+        "for last; do :; done; case $0 in *sftp) read -r _ _ last ;; esac; "
+        f'head -c 400 "{source}" > "{ends.there}/$(basename "${{last#*:}}")"',
     )
     with pytest.raises(CannotCopy, match="400 of 1000 bytes arrived"):
         ends.copy(source, ends.there / "output.dat")

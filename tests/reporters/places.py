@@ -7,11 +7,14 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from monitor.testbed.middleware import openssh
 from reporters import reach
 from reporters.base import End, ResourceShell
 from reporters.config import Resource
+from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import SshSites
 
 LABEL = "gather-main@2026-03-01T12:07:00.000000Z"
@@ -41,8 +44,16 @@ class Place:
 
 @contextlib.contextmanager
 def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
-    """Two places whose shell, and whose transfer where there is one of that name, is *kind*."""
-    made = {"local": _local, "ssh": _ssh}
+    """Two places whose shell, and whose transfer where there is one of that name, is *kind*.
+
+    One kind may be met in several ways: "ssh-rsync" is ssh with another program.
+    """
+    made = {
+        "local": _local,
+        "ssh": _ssh,
+        "ssh-rsync": partial(_openssh, program="rsync"),
+        "ssh-sftp": partial(_openssh, program="sftp"),
+    }
     if kind not in made:
         raise LookupError(f"tests/reporters/places.py does not know how to make a place of kind {kind!r}")
     with made[kind]() as places, contextlib.ExitStack() as last:
@@ -74,3 +85,23 @@ def _ssh() -> Iterator[tuple[Place, Place]]:
             for resource in (sites.resource("one"), sites.resource("two"))
         )
         yield one, two
+
+
+@contextlib.contextmanager
+def _openssh(program: str) -> Iterator[tuple[Place, Place]]:
+    """Real servers; where copies need no shell, the second place has a data mover that gives none."""
+    needs("sshd", program)
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory, contextlib.ExitStack() as running:
+        clients = openssh.Clients(Path(directory))
+        one, two = (running.enter_context(openssh.sshd(name, clients)) for name in ("one", "two"))
+        mover = two
+        if program == "sftp":
+            mover = running.enter_context(openssh.sshd("mover", clients, openssh.Options(sftp_only=True)))
+        resources = (
+            clients.resource(one, program=program),
+            clients.resource(two, program=program, host=mover.name),
+        )
+        yield (
+            Place(resources[0], reach.shell_of(resources[0], LABEL), one.root / "bin"),
+            Place(resources[1], reach.shell_of(resources[1], LABEL), two.root / "bin"),
+        )
