@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -48,7 +48,7 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
 
     One kind may be met in several ways: "ssh-rsync" is ssh with another program.
     """
-    made = {
+    made: dict[str, Callable[[], contextlib.AbstractContextManager[tuple[Place, Place]]]] = {
         "local": _local,
         "ssh": _ssh,
         "ssh-rsync": partial(_openssh, program="rsync"),
