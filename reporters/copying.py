@@ -59,6 +59,14 @@ class CheckedCopy(FileTransfer):
         """Both ends, for messages."""
         return f"{self.source.resource.name}:{source_path} to {self.target.resource.name}:{target_path}"
 
+    def source_bytes(self, path: str) -> int:
+        """The size of a file at the source. Raises CannotCopy."""
+        return int(_said(self.source, ["sh", "-c", 'wc -c < "$1"', "sh", path]))
+
+    def check_directory(self, target_path: str) -> None:
+        """Raise CannotCopy unless the target's directory exists: some servers make what is missing."""
+        _said(self.target, ["ls", "-d", "--", f"{posixpath.dirname(target_path)}/"])
+
     def _sent(
         self, copying: str, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
@@ -145,16 +153,9 @@ class ClientProgram(CheckedCopy):
     def send(
         self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        size_bytes = self._size_bytes(source_path)
+        size_bytes = self.source_bytes(source_path)
         done = self._run(self.command(source_path, half_path, options), timeout_seconds)
         return self.judge(done, size_bytes, options)
-
-    def _size_bytes(self, path: str) -> int:
-        argv = ["sh", "-c", 'wc -c < "$1"', "sh", path]
-        done = self.source.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
-        if done.returncode != 0:
-            raise refused(decisive_line(done.stderr) or ended_as(done.returncode), self.source, done)
-        return int(done.stdout)
 
     def _run(self, argv: list[str], timeout_seconds: float) -> Completed:
         """Run the client with a hard limit: some hang for ever where nothing answers."""
@@ -178,6 +179,14 @@ def refused(said: str, end: End, done: Completed) -> CannotCopy:
     return CannotCopy(
         said, resource=end.resource.name, exit_status=done.returncode, stderr_tail=tail(done.stderr)
     )
+
+
+def _said(end: End, argv: list[str]) -> str:
+    """What a program says at *end*. Raises CannotCopy unless it ends well."""
+    done = end.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
+    if done.returncode != 0:
+        raise refused(decisive_line(done.stderr) or ended_as(done.returncode), end, done)
+    return done.stdout
 
 
 def _half_path(target_path: str) -> str:
