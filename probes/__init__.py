@@ -7,7 +7,7 @@ import pkgutil
 
 from probes.base import Probe, UnknownProbe
 
-_NOT_PROBES = {"base", "grid", "kernels", "steps"}
+_NOT_PROBES = {"base", "foreign", "grid", "kernels", "steps"}
 
 
 def names() -> list[str]:
