@@ -1,0 +1,286 @@
+"""PreCo: a tilt series is sent to a compute resource, a volume is reconstructed from it there, and sent on.
+
+The application benchmark: electron tomography by filtered back projection (Kak and Slaney, Principles of
+Computerized Tomographic Imaging, IEEE Press 1988, chapter 3), in float32. The object is the Shepp-Logan head
+phantom in three dimensions, whose projections are known in closed form, so that the result can be judged.
+
+The volume must correlate with what the tilts can tell of the phantom: with the phantom without the spatial
+frequencies that no projection between -60 and 60 degrees measures. Nothing can restore that missing wedge, so
+this is the fair reference. Nothing of the volume itself is filtered, or left out but what lies outside the
+cylinder that every projection sees. The correlation with the phantom as it is, missing wedge and all, is a
+metric beside it. How both are made is in ``kernels/phantom.c``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probes import steps
+from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.grid import Grid, Location
+
+TILT_DEGREES = 60
+LEAST_CORRELATION = 0.9
+HEADER_BYTES = 1024  # of the MRC format
+VALUE_BYTES = 4
+
+# Arguments: scratch directory, both kernels, thickness, tilt; for every task the slice before which it ends.
+JOB = """\
+cd "$1" || exit 1
+backproject=$2 phantom=$3 thickness=$4 tilt=$5
+shift 5
+task=0 first=0 running=
+for end; do
+  "$backproject" input.mrc "slab.$task" "$first" "$end" "$thickness" "$tilt" > "task.$task" &
+  running="$running $!" first=$end task=$((task + 1))
+done
+status=0 task=0
+for process in $running; do
+  wait "$process" || { status=$?; echo "task $task of backproject failed with status $status" >&2; }
+  task=$((task + 1))
+done
+[ "$status" -eq 0 ] || exit "$status"
+task=0
+for process in $running; do
+  cat "slab.$task" >> volume.mrc && rm "slab.$task" && cat "task.$task" >> tasks || exit 1
+  task=$((task + 1))
+done
+"$phantom" compare volume.mrc "$tilt" > comparison || exit
+sha256sum input.mrc volume.mrc > checksums
+"""
+
+_SECONDS = r"(\d+\.\d+)"
+_TASK = re.compile(
+    rf"slices (\d+) (\d+) read {_SECONDS} filter {_SECONDS} backproject {_SECONDS} "
+    rf"write {_SECONDS} seconds {_SECONDS}"
+)
+_COMPARISON = re.compile(r"slices \d+ compared \d+ correlation (-?\d\.\d+) plain (-?\d\.\d+)")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one task of the job says: it did the slices from *first* to before *end* in *seconds*."""
+
+    first: int
+    end: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Pearson's correlation with the phantom, as far as the tilts can tell, and as it is."""
+
+    within_tilts: float
+    plain: float
+
+
+class Probe:
+    kind = "application"
+    version = "1.0"
+    summary = "Reconstructs a volume from a tilt series by filtered back projection, delivers it."
+    roles = {
+        "source": Role(1, 1, "makes the tilt series"),
+        "compute": Role(1, 1, "reconstructs the volume in a batch job"),
+        "destination": Role(1, 1, "gets the volume"),
+    }
+    parameters = {
+        "projections": Parameter(61, "projections from -60 to 60 degrees", 41, 1201),
+        "size": Parameter(512, "width and height of a projection, pixels; slices of the volume", 32, 2048),
+        "thickness": Parameter(0, "extent of the volume along the beam, voxels; 0 is the size", 0, 2048),
+        "tasks": Parameter(2, "processes that share the slices", 1, 256),
+        "native": Parameter(True, "compile for the processor of the compute resource's own host"),
+        **steps.COPY_PARAMETERS,
+        "wall_seconds": steps.WALL_SECONDS,
+    }
+    trial = {"projections": 41, "size": 32}
+    stages = (
+        Stage("init", "setup"),
+        Stage("stage_data", "setup"),
+        Stage("build_executable", "setup"),
+        Stage("transfer_data", "transfer"),
+        Stage("queue_wait", "queue"),
+        Stage("compute", "compute"),
+        Stage("transfer_results", "transfer"),
+        Stage("cleanup", "cleanup"),
+    )
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.source = plan.one("source")
+        self.compute_resource = plan.one("compute")
+        self.destination = plan.one("destination")
+        self.projections = plan.integer("projections")
+        self.size = plan.integer("size")
+        self.thickness = plan.integer("thickness") or self.size
+        self.ends = slab_ends(self.size, plan.integer("tasks"))
+        self.native = bool(plan.parameters["native"])
+        self.copy_options = steps.copy_options(plan)
+        self.wall_seconds = steps.wall_seconds(grid, plan)
+
+    def init(self) -> None:
+        steps.check_resources(self.grid, self._needs())
+        links = [(self.source, self.compute_resource), (self.compute_resource, self.destination)]
+        steps.check_transfers(self.grid, links, self.copy_options)
+
+    def stage_data(self) -> None:
+        phantom = self._build(self.source, "phantom")
+        series = self._series()
+        numbers = [str(number) for number in (self.size, self.projections, TILT_DEGREES)]
+        self.grid.shell(self.source).check(
+            [phantom, "project", series.path, *numbers],
+            timeout_seconds=steps.GENERATE_TIMEOUT_SECONDS,
+            doing=f"make {self.projections} projections of the phantom",
+        )
+        self.series_sum = steps.sha256(self.grid, series)
+
+    def build_executable(self) -> None:
+        self.executables = [self._build(self.compute_resource, name) for name in ("backproject", "phantom")]
+
+    def transfer_data(self) -> list[Metric]:
+        copy = self.grid.copy(self._series(), self._at_compute("input.mrc"), self.copy_options)
+        return steps.transfer_metrics("transfer", copy)
+
+    def queue_wait(self) -> list[Metric]:
+        directory = self.grid.scratch(self.compute_resource)
+        numbers = [str(number) for number in (self.thickness, TILT_DEGREES, *self.ends)]
+        argv = ["sh", "-c", JOB, "preco", directory, *self.executables, *numbers]
+        tasks = len(self.ends)
+        self.job = self.grid.submit(self.compute_resource, argv, cpus=tasks, wall_seconds=self.wall_seconds)
+        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+
+    def compute(self) -> list[Metric]:
+        self.job.wait_ended()
+        tasks = parse_tasks(self._read("tasks"), self.ends, self.compute_resource)
+        comparison = parse_comparison(self._read("comparison"), self.compute_resource)
+        self._check_resemblance(comparison)
+        self.volume_sum = self._checked_sums()
+        return [
+            *self._task_metrics([task.seconds for task in tasks]),
+            Metric("preco.correlation", comparison.within_tilts, "ratio"),
+            Metric("preco.correlation.plain", comparison.plain, "ratio"),
+        ]
+
+    def transfer_results(self) -> list[Metric]:
+        target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.mrc")
+        copy = self.grid.copy(self._at_compute("volume.mrc"), target, self.copy_options)
+        arrived = steps.sha256(self.grid, target)
+        if arrived != self.volume_sum:
+            raise ProbeFailed(
+                f"the volume arrived damaged at {self.destination}: SHA-256 {arrived}, "
+                f"sent by {self.compute_resource} as {self.volume_sum}",
+                resource=self.destination,
+            )
+        moved_bytes = self._series_bytes() + self._volume_bytes()
+        return [
+            *steps.transfer_metrics("transfer.results", copy),
+            Metric("preco.moved.bytes", moved_bytes, "bytes"),
+        ]
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()
+
+    def _series_bytes(self) -> int:
+        return HEADER_BYTES + VALUE_BYTES * self.size * self.size * self.projections
+
+    def _volume_bytes(self) -> int:
+        return HEADER_BYTES + VALUE_BYTES * self.size * self.size * self.thickness
+
+    def _needs(self) -> dict[str, steps.Needs]:
+        needed_bytes = dict.fromkeys((self.source, self.compute_resource, self.destination), 0)
+        needed_bytes[self.source] += self._series_bytes()
+        # The slabs, and the volume that is made of them.
+        needed_bytes[self.compute_resource] += self._series_bytes() + 2 * self._volume_bytes()
+        needed_bytes[self.destination] += self._volume_bytes()
+        compilers = {self.source, self.compute_resource}
+        return {
+            name: steps.Needs(size, ["cc", "sha256sum"] if name in compilers else ["sha256sum"])
+            for name, size in needed_bytes.items()
+        }
+
+    def _build(self, resource: str, kernel: str) -> str:
+        build = steps.build_native_kernel if self.native else steps.build_kernel
+        return build(self.grid, resource, kernel, libraries=["-lm"], headers=["tomography"])
+
+    def _series(self) -> Location:
+        return Location(self.source, f"{self.grid.scratch(self.source)}/tilt-series.mrc")
+
+    def _at_compute(self, name: str) -> Location:
+        return Location(self.compute_resource, f"{self.grid.scratch(self.compute_resource)}/{name}")
+
+    def _read(self, name: str) -> str:
+        return self.grid.shell(self.compute_resource).check(
+            ["cat", self._at_compute(name).path], timeout_seconds=60.0, doing=f"read the job's {name}"
+        )
+
+    def _check_resemblance(self, comparison: Comparison) -> None:
+        if comparison.within_tilts < LEAST_CORRELATION:
+            raise ProbeFailed(
+                f"the volume made at {self.compute_resource} does not look like the phantom: correlation "
+                f"{comparison.within_tilts:.3f} within the tilts, at least {LEAST_CORRELATION} expected",
+                resource=self.compute_resource,
+            )
+
+    def _checked_sums(self) -> str:
+        """Compare the series' checksum at the compute resource with the source's; return the volume's."""
+        sums = steps.parse_sha256sum(self._read("checksums"), self.compute_resource)
+        if sums.get("input.mrc") != self.series_sum or "volume.mrc" not in sums:
+            raise ProbeFailed(
+                f"the tilt series from {self.source} was damaged on its way to {self.compute_resource}: "
+                f"SHA-256 {sums.get('input.mrc')}, made as {self.series_sum}",
+                resource=self.compute_resource,
+            )
+        return sums["volume.mrc"]
+
+    def _task_metrics(self, seconds: Sequence[float]) -> list[Metric]:
+        """Rates are of the tasks together, which end with the slowest."""
+        slowest, mean = max(seconds), sum(seconds) / len(seconds)
+        voxels = self.size * self.size * self.thickness
+        flops = estimated_flops(self.projections, self.size, self.thickness)
+        each = [Metric(f"preco.task.{task}.seconds", took, "seconds") for task, took in enumerate(seconds)]
+        return [
+            Metric("compute.voxels_per_second", voxels / slowest, "voxels_per_second"),
+            Metric("compute.flops_per_second", flops / slowest, "flops_per_second"),
+            Metric("preco.imbalance", slowest / mean - 1.0, "ratio"),
+            *each,
+        ]
+
+
+def slab_ends(slices: int, tasks: int) -> list[int]:
+    """Where each task's slices end; no task is without any."""
+    tasks = min(tasks, slices)
+    return [slices * (task + 1) // tasks for task in range(tasks)]
+
+
+def estimated_flops(projections: int, size: int, thickness: int) -> float:
+    """Floating-point operations of a reconstruction, an estimate.
+
+    Back projection: two products and two additions per voxel and projection. Filter: per row of a projection
+    5 N log2 N + N, half of what two complex transforms of length N and the product between them take, N being
+    the power of two from twice the size up. What has to do with coordinates is not counted.
+    """
+    stages = (2 * size - 1).bit_length()  # log2 N
+    rows, length = float(projections * size), 2.0**stages
+    return 4.0 * rows * size * thickness + rows * length * (5 * stages + 1)
+
+
+def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[Task]:
+    """Parse a line for each task, in order. Raises ProbeFailed unless they did all slices up to *ends*."""
+    matches = [_TASK.fullmatch(line) for line in text.splitlines()]
+    tasks = [Task(int(match[1]), int(match[2]), float(match[7])) for match in matches if match]
+    firsts = [0, *ends[:-1]]
+    as_planned = [(task.first, task.end) for task in tasks] == list(zip(firsts, ends))
+    if len(tasks) != len(matches) or not as_planned or any(task.seconds <= 0 for task in tasks):
+        raise ProbeFailed(
+            f"unreadable output of backproject at {resource}: {text[-200:]!r}", resource=resource
+        )
+    return tasks
+
+
+def parse_comparison(text: str, resource: str) -> Comparison:
+    """Parse what ``phantom compare`` prints. Raises ProbeFailed."""
+    match = _COMPARISON.fullmatch(text.strip())
+    if match is None:
+        raise ProbeFailed(f"unreadable output of phantom at {resource}: {text[-200:]!r}", resource=resource)
+    return Comparison(float(match[1]), float(match[2]))
