@@ -1,0 +1,186 @@
+"""Inca reporters: their reports, the traps that XML can hold, and what becomes of a run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from probes.inca import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, Unreadable, parse_report, parse_xml
+from tests.probes.runs import install, logged, metrics, run_locally, units
+
+DATA = Path(__file__).parent / "data" / "inca"
+PERFORMANCE = (DATA / "performance.xml").read_text()
+FAILED = (DATA / "unit_failed.xml").read_text()
+DONE = "<exitStatus><completed>true</completed></exitStatus>"
+
+LAUGHS = """\
+<?xml version="1.0"?>
+<!DOCTYPE report [
+  <!ENTITY a "ha">
+  <!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
+  <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">
+  <!ENTITY d "&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;">
+  <!ENTITY e "&d;&d;&d;&d;&d;&d;&d;&d;&d;&d;">
+  <!ENTITY f "&e;&e;&e;&e;&e;&e;&e;&e;&e;&e;">
+  <!ENTITY g "&f;&f;&f;&f;&f;&f;&f;&f;&f;&f;">
+  <!ENTITY h "&g;&g;&g;&g;&g;&g;&g;&g;&g;&g;">
+  <!ENTITY i "&h;&h;&h;&h;&h;&h;&h;&h;&h;&h;">
+]>
+<report><name>&i;</name></report>
+"""
+
+
+def test_a_report_says_its_name_its_verdict_its_statistics_and_its_log() -> None:
+    report = parse_report(PERFORMANCE)
+    assert (report.name, report.completed, report.error_message) == ("network.transfer.performance", True, "")
+    assert [(found.name, found.value, found.units) for found in report.statistics] == [
+        ("transfer.4_streams.bandwidth", "412.5", "Mb/s"),
+        ("transfer.4_streams.elapsed", "1939", "ms"),
+        ("transfer.4_streams.retries", "1", ""),
+        ("transfer.1_stream.bandwidth", "TBD", "Mb/s"),
+    ]
+    copying = "system: copy -p 4 file:/tmp/a gsiftp://dtn.other.example.org/tmp/b 2>&1"
+    assert report.log == (
+        (copying, "debug"),
+        ("warn: second attempt", "warning"),
+        ("debug: removed", "debug"),
+    )
+
+
+def test_statistics_of_usage_reports_have_names_for_ids() -> None:
+    usage = (
+        "<report><body><usage><entry><type>user</type><name>ana</name><statistics><statistic><name>count</name>"
+        f"<value>3</value></statistic></statistics></entry></usage></body>{DONE}</report>"
+    )
+    assert [found.name for found in parse_report(usage).statistics] == ["ana.count"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no XML: no element found"),
+        ("command not found", "no XML: syntax error"),
+        (PERFORMANCE[:900], "no XML: no element found"),
+        (PERFORMANCE + "<more/>", "no XML: junk after document element"),
+        ("<report>", "no XML"),
+        ("<html><body>404</body></html>", "the root is 'html', expected 'report'"),
+        ("<report><name>x</name></report>", "exitStatus/completed: expected true or false, got None"),
+        (FAILED.replace("false", "perhaps"), "exitStatus/completed: expected true or false, got 'perhaps'"),
+        ("<report>&undefined;</report>", "no XML: undefined entity"),
+        ("<x>" * 10 + "\0", "the root is 'x'"),
+    ],
+)
+def test_what_is_no_report_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(Unreadable) as raised:
+        parse_report(text)
+    assert said in str(raised.value)
+
+
+def test_a_billion_laughs_is_refused_before_the_first() -> None:
+    began = time.process_time()
+    with pytest.raises(Unreadable, match=r"a DOCTYPE \(report\), which no report has"):
+        parse_report(LAUGHS)
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        "<!DOCTYPE report>",
+        '<!DOCTYPE report SYSTEM "http://127.0.0.1:1/no.dtd">',
+        '<!DOCTYPE report PUBLIC "-//x//y" "file:///etc/passwd">',
+        '<!DOCTYPE report [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]>',
+        '<!DOCTYPE report [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
+    ],
+)
+def test_every_doctype_is_refused_whatever_it_asks_for(doctype: str) -> None:
+    with pytest.raises(Unreadable, match="a DOCTYPE"):
+        parse_report(f"<?xml version='1.0'?>{doctype}<report><name>&x;</name>{DONE}</report>")
+
+
+def test_an_entity_of_another_file_is_never_there(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the key")
+    text = f'<!DOCTYPE report [<!ENTITY x SYSTEM "{secret.as_uri()}">]><report><name>&x;</name></report>'
+    install(tmp_path, "reporter", f"cat <<'END'\n{text}\nEND")
+    report = run_locally("inca", tmp_path, {"command": "reporter"})
+    assert report.outcome == "failed"
+    assert "printed no Inca report: a DOCTYPE" in report.reason
+    assert "the key" not in repr(report)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"<report>{'x' * MAX_BYTES}</report>", f"bytes, expected at most {MAX_BYTES}"),
+        ("<report>" + "<a>" * MAX_DEPTH, f"more than {MAX_DEPTH} levels"),
+        ("<report>" + "<a/>" * MAX_ELEMENTS, f"{MAX_ELEMENTS} elements"),
+    ],
+)
+def test_what_is_larger_or_deeper_than_any_report_is_refused(text: str, said: str) -> None:
+    with pytest.raises(Unreadable, match=said):
+        parse_report(text)
+
+
+def test_a_report_as_large_as_allowed_is_read_in_no_time() -> None:
+    piece = "<a/>some text in between "
+    began = time.process_time()
+    parse_xml("<report>" + piece * (MAX_BYTES // len(piece) - 1) + "</report>")
+    assert time.process_time() - began < 2.0
+
+
+def test_text_in_any_coding_is_taken_as_it_arrived() -> None:
+    text = f"<?xml version='1.0' encoding='ISO-8859-1'?><report><name>Zürich</name>{DONE}</report>"
+    assert parse_report(text).name == "Zürich"
+
+
+def test_a_run_has_the_statistics_in_si_units_and_the_log(tmp_path: Path) -> None:
+    report = run_locally("inca", tmp_path, {"command": f"cat {DATA / 'performance.xml'}"})
+    assert report.outcome == "passed", report.reason
+    assert metrics(report) == {
+        "inca.transfer.4_streams.bandwidth": 412.5e6 / 8,
+        "inca.transfer.4_streams.elapsed": 1.939,
+        "inca.transfer.4_streams.retries": 1,
+    }
+    assert sorted(units(report).values()) == ["bytes_per_second", "count", "seconds"]
+    warnings = ["warn: second attempt", "no number: transfer.1_stream.bandwidth is 'TBD'"]
+    assert logged(report, "warning") == warnings
+
+
+def test_a_reporter_that_did_not_complete_fails_with_its_error_message(tmp_path: Path) -> None:
+    report = run_locally("inca", tmp_path, {"command": f"cat {DATA / 'unit_failed.xml'}"})
+    assert report.failure is not None
+    assert (report.outcome, report.failure.stage, report.failure.resource) == (
+        "failed",
+        "verdict",
+        "at-target",
+    )
+    assert report.failure.message == (
+        "grid.login.unit: remoteLogin failed: connect to host login.other.example.org port 22: "
+        "Connection refused"
+    )
+
+
+def test_the_report_counts_not_the_exit_status(tmp_path: Path) -> None:
+    install(tmp_path, "reporter", f"cat {DATA / 'performance.xml'}; exit 1")
+    report = run_locally("inca", tmp_path, {"command": "reporter"})
+    assert report.outcome == "passed", report.reason
+    assert "it completed, but ended with exit status 1" in logged(report, "warning")
+
+
+def test_a_program_that_prints_no_report_has_failed_and_is_quoted(tmp_path: Path) -> None:
+    install(tmp_path, "reporter", "echo 'cannot load module Inca' >&2; exit 2")
+    report = run_locally("inca", tmp_path, {"command": "reporter"})
+    assert report.failure is not None
+    assert (report.outcome, report.failure.stage) == ("failed", "run_reporter")
+    assert "reporter at at-target printed no Inca report: no XML" in report.failure.message
+    assert (report.failure.exit_status, report.failure.stderr_tail) == (2, "cannot load module Inca\n")
+
+
+def test_an_endless_report_is_cut_and_refused(tmp_path: Path) -> None:
+    install(tmp_path, "reporter", "echo '<report>'; yes '<a>' | head -c 3000000")
+    report = run_locally("inca", tmp_path, {"command": "reporter"})
+    assert report.outcome == "failed"
+    assert "expected at most" in report.reason
