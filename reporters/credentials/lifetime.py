@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reporters.base import CredentialUnfit
 
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
 @dataclass(frozen=True)
@@ -17,17 +17,21 @@ class Lifetime:
     begins: float = -math.inf
     ends: float = math.inf
 
-    def check(self, what: str, *, now: float, needed_seconds: float) -> None:
+    def check(self, what: str, *, now: float, needed_seconds: float, resource: str | None = None) -> None:
         """Raise CredentialUnfit unless *what* is valid *now* and for *needed_seconds* more."""
-        if now < self.begins:
-            raise CredentialUnfit(f"{what} is not valid yet: it begins in {in_words(self.begins - now)}")
+        why = self._why_unfit(now, needed_seconds)
+        if why:
+            raise CredentialUnfit(f"{what} {why}", resource=resource)
+
+    def _why_unfit(self, now: float, needed_seconds: float) -> str:
         left_seconds = self.ends - now
+        if now < self.begins:
+            return f"is not valid yet: it begins in {in_words(self.begins - now)}"
         if left_seconds <= 0:
-            raise CredentialUnfit(f"{what} expired {in_words(-left_seconds)} ago")
+            return f"expired {in_words(-left_seconds)} ago"
         if left_seconds < needed_seconds:
-            raise CredentialUnfit(
-                f"{what} expires in {in_words(left_seconds)}, the run needs about {in_words(needed_seconds)}"
-            )
+            return f"expires in {in_words(left_seconds)}, the run needs about {in_words(needed_seconds)}"
+        return ""
 
 
 def in_words(seconds: float) -> str:

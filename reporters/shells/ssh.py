@@ -2,11 +2,12 @@
 
 One connection a resource: a master process logs in and keeps it, every program is a session through its
 control socket, so that a command costs no login. Nothing is ever asked (BatchMode), and a host whose key is
-not known is never trusted (StrictHostKeyChecking).
+not known is never trusted (StrictHostKeyChecking), on the way neither, whatever ~/.ssh/config says.
 """
 
 from __future__ import annotations
 
+import glob
 import math
 import re
 import shlex
@@ -16,15 +17,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from probes.base import InvalidParameters
 from probes.grid import Completed
 from reporters import process
-from reporters.base import CannotConnect, ConnectionLost, ResourceShell, TookTooLong
+from reporters.base import CannotConnect, ConnectionLost, Credential, ResourceShell, TookTooLong
 from reporters.complaints import decisive_line, tail
+from reporters.credentials.ssh_key import SshKey
 
 # A stalled link is noticed after the product of these.
 SERVER_ALIVE_SECONDS = 5
 SERVER_ALIVE_COUNT = 3
 
+_USUAL_CONFIGURATIONS = ["~/.ssh/config", "/etc/ssh/ssh_config"]
 _SSH_FAILED = 255
 _SOCKET_CHARACTERS = 60  # a socket's path has 107 bytes, and ssh appends a suffix of its own
 _LOST_WITHIN_SECONDS = 0.5
@@ -36,14 +40,17 @@ _SESSION = 'timeout -k 2 "$@"; exit "$?"'
 _OWN_WORDS = re.compile(
     r"^(mux_client|muxclient|Control socket|ssh:|kex_|Session open refused|Connection )", re.MULTILINE
 )
+_HOPS = re.compile(r"(?!-)[\w.:@\[\]/-]+(,(?!-)[\w.:@\[\]/-]+)*", re.ASCII)
 _PREFIX = re.compile(r"^ssh: (connect to host \S+ port \d+: )?")
 
 
 class Shell(ResourceShell):
-    """Options: as for ssh; *host* may be an alias in *config_file*. *connect_timeout_seconds* is for the
-    server's first words, *login_timeout_seconds* for the whole login. *forward_agent* lets programs at the
-    site use the reporter's agent. *sessions* is how many programs may run at once over the connection:
-    servers allow ten (MaxSessions), and a job that runs in the background has one too."""
+    """Options: as for ssh; *host* may be an alias in *config_file*, *jump* is one host or several on the way.
+    With *identity_file* that key is used, and no other of the agent's. *connect_timeout_seconds* is for the
+    server's first words, *login_timeout_seconds* for the whole login; a server that says nothing for three
+    times *keep_alive_seconds* is lost. *forward_agent* lets programs at the site use the reporter's agent.
+    *sessions* is how many programs may run at once over the connection: servers allow ten (MaxSessions), and
+    a job that runs in the background has one too."""
 
     def __init__(
         self,
@@ -55,20 +62,29 @@ class Shell(ResourceShell):
         user: str | None = None,
         port: int | None = None,
         identity_file: str | None = None,
+        jump: str | None = None,
         connect_timeout_seconds: float = 10.0,
         login_timeout_seconds: float = 60.0,
+        keep_alive_seconds: float = SERVER_ALIVE_SECONDS,
         forward_agent: bool = False,
         sessions: int = 8,
     ) -> None:
         super().__init__(resource, label)
+        if jump is not None and not _HOPS.fullmatch(jump):
+            raise InvalidParameters(f"resource {resource}: shell 'ssh': {jump!r} names no hosts to jump over")
         self._host = host
+        self._config_file = config_file
+        self._identity_file = identity_file
         self._connect_timeout_seconds = connect_timeout_seconds
         self._login_timeout_seconds = login_timeout_seconds
+        self._keep_alive_seconds = keep_alive_seconds
         self._target = [
-            *(["-F", config_file] if config_file else []),
             *(["-l", user] if user else []),
             *(["-p", str(port)] if port else []),
-            *(["-i", identity_file] if identity_file else []),
+            *(["-i", identity_file, *as_options(IdentitiesOnly="yes")] if identity_file else []),
+            *(["-J", jump] if jump else []),
+            "--",
+            host,
         ]
         self._options = as_options(
             BatchMode="yes",
@@ -81,6 +97,9 @@ class Shell(ResourceShell):
         self._socket = Path()
         self._master: process.Running | None = None
         self._started: list[process.Running] = []
+
+    def credentials(self) -> Sequence[Credential]:
+        return (SshKey(self.resource, self._as_configured(), identity_file=self._identity_file),)
 
     def connect(self, *, timeout_seconds: float) -> None:
         with self._lock:
@@ -123,20 +142,36 @@ class Shell(ResourceShell):
                 self._master.stop()
 
     def _start_master(self) -> process.Running:
+        if self._config_file and not Path(self._config_file).exists():
+            raise self._cannot_connect(f"there is no {self._config_file}", "")
         directory = tempfile.mkdtemp(prefix="gridcast-", dir=_short_directory())
         self._socket = Path(directory, "master")
-        options = as_options(
-            StrictHostKeyChecking="yes",
-            ConnectTimeout=str(math.ceil(self._connect_timeout_seconds)),
-            ConnectionAttempts="1",
-            ServerAliveInterval=str(SERVER_ALIVE_SECONDS),
-            ServerAliveCountMax=str(SERVER_ALIVE_COUNT),
-            ControlPersist="no",
-            ClearAllForwardings="yes",
-            RemoteCommand="none",
-        )
-        ssh = ["ssh", "-M", "-N", "-T", "-S", str(self._socket), *self._target, *options, *self._options]
-        return process.start(["sh", "-c", _MASTER, "sh", directory, *ssh, "--", self._host])
+        config = Path(directory, "config")
+        config.write_text(self._configuration(), encoding="utf-8")
+        options = as_options(ControlPersist="no", ClearAllForwardings="yes", RemoteCommand="none")
+        ssh = ["ssh", "-F", str(config), "-M", "-N", "-T", "-S", str(self._socket), *options, *self._options]
+        return process.start(["sh", "-c", _MASTER, "sh", directory, *ssh, *self._target])
+
+    def _configuration(self) -> str:
+        """Ours first, for ssh takes the first value that it finds, then what the user has configured.
+
+        As a file, for options are not handed on to the hosts to jump over, and the name of the file is.
+        """
+        ours = {
+            **host_is_checked(),
+            "BatchMode": "yes",
+            "ConnectTimeout": str(math.ceil(self._connect_timeout_seconds)),
+            "ConnectionAttempts": "1",
+            "ServerAliveInterval": str(math.ceil(self._keep_alive_seconds)),
+            "ServerAliveCountMax": str(SERVER_ALIVE_COUNT),
+        }
+        theirs = [str(Path(self._config_file).absolute())] if self._config_file else _USUAL_CONFIGURATIONS
+        lines = [f"{name} {value}" for name, value in ours.items()]
+        return "\n".join([*lines, *(f'Include "{glob.escape(file)}"' for file in theirs), ""])
+
+    def _as_configured(self) -> list[str]:
+        """The arguments of an ssh that is told nothing by us."""
+        return [*(["-F", self._config_file] if self._config_file else []), *self._target]
 
     def _await_login(self, master: process.Running, limit_seconds: float) -> None:
         """Until the control socket is there: ssh makes it when it is logged in."""
@@ -159,7 +194,7 @@ class Shell(ResourceShell):
     def _where(self) -> str:
         """host:port as ssh understands its configuration."""
         try:
-            known = process.run(["ssh", "-G", *self._target, "--", self._host], timeout_seconds=10.0)
+            known = process.run(["ssh", "-G", *self._as_configured()], timeout_seconds=10.0)
         except process.ProcessError:
             return self._host
         return parse_address(known.stdout) or self._host
@@ -207,6 +242,11 @@ def _reason(done: Completed, waited_seconds: float) -> str:
     if re.search("timed out|timeout", line, re.IGNORECASE):
         return f"timed out after {waited_seconds:.0f} s"
     return _PREFIX.sub("", line) or f"ssh ended with exit status {done.returncode}"
+
+
+def host_is_checked() -> dict[str, str]:
+    """Options with which a host must be known by its key."""
+    return {"StrictHostKeyChecking": "yes", "NoHostAuthenticationForLocalhost": "no"}
 
 
 def as_options(**values: str) -> list[str]:

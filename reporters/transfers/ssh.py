@@ -15,7 +15,7 @@ from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.base import CannotCopy, End
 from reporters.complaints import decisive_line
 from reporters.copying import SourceProgram, refused
-from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options
+from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options, host_is_checked
 
 _CONNECT_TIMEOUT_SECONDS = 10
 _EXPLAIN_SECONDS = 30.0
@@ -104,8 +104,8 @@ class Transfer(SourceProgram):
 
     def _ssh_options(self) -> list[str]:
         return as_options(
+            **host_is_checked(),
             BatchMode="yes",
-            StrictHostKeyChecking="yes",
             ConnectTimeout=str(_CONNECT_TIMEOUT_SECONDS),
             ServerAliveInterval=str(SERVER_ALIVE_SECONDS),
             ServerAliveCountMax=str(SERVER_ALIVE_COUNT),
