@@ -11,6 +11,7 @@ Errors, all of them ``ProbeFailed``: the grid did not do it, again::
     |-- ConnectionLost      it was reached, and then no more
     |-- CommandFailed       a program ended with a non-zero exit status
     |-- TookTooLong         a program ran longer than its limit
+    |   `-- JobStuck        a job did not start or end in time, and what its batch system says of it
     |-- CannotCopy          a file did not arrive
     |-- JobFailed           a job was refused, was killed or ended badly
     |-- ResourceUnfit       no scratch, no space, no tool
@@ -22,7 +23,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from probes.base import ProbeFailed
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
@@ -49,6 +50,14 @@ class CommandFailed(ProbeFailed):
 
 class TookTooLong(ProbeFailed):
     """A program ran longer than its limit."""
+
+
+class JobStuck(TookTooLong):
+    """A job did not start or end in time. *situation*: what its batch system says, as in "it is PENDING"."""
+
+    def __init__(self, message: str, *, situation: str, resource: str) -> None:
+        super().__init__(message, resource=resource)
+        self.situation = situation
 
 
 class CannotCopy(ProbeFailed):
@@ -183,6 +192,8 @@ class BatchJob(abc.ABC):
 class BatchSystem(abc.ABC):
     """Hands jobs to the batch system of the resource behind *shell*."""
 
+    survives_its_session: ClassVar[bool]  # whether a job lives on when the reporter's connection is lost
+
     def __init__(self, shell: ResourceShell) -> None:
         self.shell = shell
 
@@ -190,7 +201,8 @@ class BatchSystem(abc.ABC):
     def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> BatchJob:
         """Hand in *argv*, to run in *directory* on *cpus* processors for at most *wall_seconds*.
 
-        Keeps its files in a directory ``job-*`` below *directory*. Raises JobFailed.
+        Keeps its files in a directory ``job-*`` below *directory*; where that holds a script ``cancel``, the
+        job may still be there. Raises JobFailed.
         """
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from probes.base import OutOfTime
 from probes.grid import Completed
-from reporters.base import CannotConnect, Credential, ResourceShell, TookTooLong
+from reporters.base import CannotConnect, Credential, JobStuck, ResourceShell, TookTooLong
 from reporters.process import Running
 
 
@@ -41,7 +41,8 @@ class Deadline:
         except (TookTooLong, CannotConnect, OutOfTime) as error:
             if self.remaining_seconds > 0:
                 raise
-            raise self._out_of_time(doing, resource, error.stderr_tail) from error
+            what_for = f"{doing}; {error.situation}" if isinstance(error, JobStuck) else doing
+            raise self._out_of_time(what_for, resource, error.stderr_tail) from error
 
     def _out_of_time(self, doing: str, resource: str | None, stderr_tail: str) -> OutOfTime:
         message = f"the {self._what}'s limit of {self._seconds:g} s was reached while {doing}"

@@ -1,8 +1,9 @@
 """Scratch directories of runs: ``<scratch>/gridcast/<series>/<run>/<resource>``, and checks of a resource.
 
 Each is one command at the site. Two runs of one series never overlap, so that whatever else lies below the
-series' directory was left behind by a reporter that was killed: its jobs are killed, its files removed. Two
-resources may share a file system: a run's own directories are left alone.
+series' directory was left behind by a reporter that was killed: its jobs are killed or cancelled, its files
+removed. Where a job cannot be cancelled now, its run's directory stays for the next time. Two resources may
+share a file system: a run's own directories are left alone.
 
 The last component is the resource's name, so that two resources with one file system do not collide.
 """
@@ -48,23 +49,58 @@ kill_job() {{
 """
 KILL_JOB = f'{_KILL_JOB}\nkill_job "$1"\n'
 
+# cancel_jobs DIRECTORY...: runs all scripts job-*/cancel there, which remove themselves when their job is
+# gone; whether all are. None is run below a directory where somebody else may have put it.
+_CANCEL_JOBS = """\
+private() { [ -n "$(find gridcast -prune -type d -user "$(id -u)" ! -perm -020 ! -perm -002)" ]; }
+uncancelled() {
+  for home; do
+    for file in "$home"/job-*/cancel; do
+      [ ! -f "$file" ] || echo "$file"
+    done
+  done
+}
+cancel_jobs() {
+  private 2> /dev/null || return 0
+  for home; do
+    for file in "$home"/job-*/cancel; do
+      [ ! -f "$file" ] || sh "$file" < /dev/null > /dev/null &
+    done
+  done
+  wait
+  [ -z "$(uncancelled "$@")" ]
+}
+"""
 _MAKE = f"""\
 {_KILL_JOB}
+{_CANCEL_JOBS}
 umask 077
 cd "$1" || exit 1
-for file in "gridcast/$2"/*/*/job-*/pid; do
-  [ -f "$file" ] && kill_job "$file"
+series="gridcast/$2" run="gridcast/$2/$3" own="gridcast/$2/$3/$4"
+set -- "$own"
+for old in "$series"/*/*; do
+  case $old in "$run"/*) ;; *) set -- "$@" "$old" ;; esac
 done
-for old in "gridcast/$2"/*; do
-  [ "$old" = "gridcast/$2/$3" ] || rm -rf -- "$old" || {{ sleep 0.2; rm -rf -- "$old"; }} || exit 1
+for old; do
+  for file in "$old"/job-*/pid; do
+    [ ! -f "$file" ] || kill_job "$file"
+  done
+done
+cancel_jobs "$@"
+for old in "$series"/*; do
+  [ "$old" != "$run" ] || continue
+  ! private || [ -z "$(uncancelled "$old"/*)" ] || continue
+  rm -rf -- "$old" || {{ sleep 0.2; rm -rf -- "$old"; }} || exit 1
 done
 # Another series' cleanup may remove a parent that is still empty: then once more.
-mkdir -p "gridcast/$2/$3/$4" 2> /dev/null || mkdir -p "gridcast/$2/$3/$4" || exit 1
+mkdir -p "$own" 2> /dev/null || mkdir -p "$own" || exit 1
 """
-_REMOVE = """\
+_REMOVE = f"""\
+{_CANCEL_JOBS}
 cd "$1" || exit 1
 own="gridcast/$2/$3/$4"
-rm -rf -- "$own" 2> /dev/null || { sleep 0.2; rm -rf -- "$own"; } || exit 1
+cancel_jobs "$own" || exit 1
+rm -rf -- "$own" 2> /dev/null || {{ sleep 0.2; rm -rf -- "$own"; }} || exit 1
 rmdir "gridcast/$2/$3" "gridcast/$2" gridcast 2> /dev/null
 exit 0
 """

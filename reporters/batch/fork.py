@@ -107,6 +107,8 @@ class Batch(BatchSystem):
     All processors of the resource are there for all jobs: *cpus* makes no difference.
     """
 
+    survives_its_session = False
+
     def __init__(self, shell: ResourceShell, *, launcher: Sequence[str] = ()) -> None:
         super().__init__(shell)
         self._launcher = list(launcher)

@@ -138,9 +138,9 @@ class Cluster:
         self._start("slurmctld", argv, lambda: listens(self._options.address, port))
 
     def lose_node(self, name: str) -> None:
-        """Kill a node and everything on it, and let the controller know."""
-        self._running.pop(name).close()
+        """Let the controller know that a node is lost, then kill it and everything on it."""
         self.run("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=lost")
+        self._running.pop(name).close()
 
     def start_node(self, name: str) -> None:
         port = self._ports[name]

@@ -1,0 +1,157 @@
+"""Slurm: sbatch, and scontrol, sacct or squeue, whichever knows the job; scancel.
+
+Times are asked for in UTC. What the controller has forgotten, the accounting knows, where there is any.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from reporters.jobrecord import (
+    CANCELLED,
+    NO_MEMORY,
+    OVER,
+    RUNNING,
+    UNKNOWN_JOB,
+    WAITING,
+    WALL_LIMIT,
+    Record,
+    Request,
+)
+from reporters.queueing import QueueingSystem
+
+STATUS = """\
+export LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=standard
+scontrol show job -o "$id" ||
+  sacct -n -P -X -j "$id" -o JobID,State,Reason,Submit,Start,End,ExitCode 2> /dev/null | grep . ||
+  squeue -h -t all -j "$id" -o '%i|%T|%r|%V|%S|%e|' 2> /dev/null
+"""
+LISTING = 'squeue -h -o %A -n "$name"'
+REMOVING = 'scancel "$@"'
+
+_NOT_YET = {
+    "PENDING",
+    "CONFIGURING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "SPECIAL_EXIT",
+    "RESV_DEL_HOLD",
+}
+_GOING_ON = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
+_HOW = {
+    "TIMEOUT": WALL_LIMIT,
+    "DEADLINE": "reached its deadline",
+    "CANCELLED": CANCELLED,
+    "REVOKED": CANCELLED,
+    "PREEMPTED": "was preempted",
+    "OUT_OF_MEMORY": NO_MEMORY,
+    "NODE_FAIL": "lost its node",
+    "BOOT_FAIL": "had no node that booted",
+    "LAUNCH_FAILED": "could not be launched",
+    "RECONFIG_FAIL": "could not be launched",
+}
+_LAUNCH_REASONS = {"JobLaunchFailure", "launch_failed_requeued_held", "RaisedSignal:53(Real-time_signal_19)"}
+_NO_SUCH_JOB = re.compile(r"Invalid job id specified")
+NEVER_ARRIVED = re.compile(r"\(connect failure\)|Connection refused")
+_ID = re.compile(r"^(\d+)(?:;\S+)?$", re.MULTILINE)
+
+
+def submit_command(request: Request, queue: str, account: str, extra: Sequence[str]) -> list[str]:
+    """Slurm counts in minutes. A job that is started twice would be measured twice."""
+    return [
+        "sbatch",
+        "--parsable",
+        "--no-requeue",
+        f"--job-name={request.name}",
+        f"--chdir={request.directory}",
+        f"--output={request.output}",
+        "--nodes=1",
+        "--ntasks=1",
+        f"--cpus-per-task={request.cpus}",
+        f"--time={math.ceil(request.wall_seconds / 60)}",
+        *([f"--partition={queue}"] if queue else []),
+        *([f"--account={account}"] if account else []),
+        *extra,
+        request.script,
+    ]
+
+
+def parse_id(text: str) -> str:
+    """The number in what ``sbatch --parsable`` prints: "12", or "12;cluster" of a federation."""
+    found = _ID.search(text)
+    return found[1] if found else ""
+
+
+def parse_status(text: str, complaint: str) -> Record | None:
+    """What ``STATUS`` prints: one line of scontrol, or of sacct or squeue with bars."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return UNKNOWN_JOB if _NO_SUCH_JOB.search(complaint) else None
+    if "JobState=" in lines[0]:
+        return _of_scontrol(lines[0])
+    columns = lines[0].split("|")
+    return _record(*columns[1:7]) if len(columns) >= 7 else None
+
+
+def parse_seconds(text: str) -> float | None:
+    """A time in UTC as Slurm prints it, "Unknown" or "N/A" where there is none."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        return None
+
+
+def _of_scontrol(line: str) -> Record:
+    said = dict(re.findall(r"(?:^| )(\w+)=(\S*)", line))
+    return _record(
+        said.get("JobState", ""),
+        said.get("Reason", ""),
+        *(said.get(name, "") for name in ("SubmitTime", "StartTime", "EndTime", "ExitCode")),
+    )
+
+
+def _record(state: str, reason: str, submitted: str, started: str, ended: str, exit_code: str) -> Record:
+    """*state* may go on, as in "CANCELLED by 1000"; a start that is still to come is a guess."""
+    word = state.partition(" ")[0].rstrip("+")
+    phase = WAITING if word in _NOT_YET else RUNNING if word in _GOING_ON else OVER
+    reason = "" if reason in ("", "None", "(null)") else reason
+    return Record(
+        phase,
+        state,
+        reason,
+        submitted=parse_seconds(submitted),
+        started=None if phase == WAITING else parse_seconds(started),
+        ended=parse_seconds(ended) if phase == OVER else None,
+        status=_status(exit_code) if phase == OVER else None,
+        how="could not be launched" if reason in _LAUNCH_REASONS else _HOW.get(word, ""),
+    )
+
+
+def _status(exit_code: str) -> int | None:
+    """As a shell says it; Slurm has "status:signal"."""
+    status, _, signal = exit_code.partition(":")
+    if not status.isdigit():
+        return None
+    return 128 + int(signal) if signal.isdigit() and int(signal) else int(status)
+
+
+class Batch(QueueingSystem):
+    """Options: *queue* (a partition), *account*, and *extra* arguments for sbatch."""
+
+    status = STATUS
+    listing = LISTING
+    removing = REMOVING
+    never_arrived = NEVER_ARRIVED
+
+    def submit_command(self, request: Request) -> list[str]:
+        return submit_command(request, self.queue, self.account, self.extra)
+
+    def parse_id(self, text: str) -> str:
+        return parse_id(text)
+
+    def parse_status(self, text: str, complaint: str) -> Record | None:
+        return parse_status(text, complaint)
