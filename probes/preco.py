@@ -201,7 +201,7 @@ class Probe:
 
     def _build(self, resource: str, kernel: str) -> str:
         build = steps.build_native_kernel if self.native else steps.build_kernel
-        return build(self.grid, resource, kernel, libraries=["-lm"], headers=["tomography"])
+        return build(self.grid, resource, kernel, libraries=["-lm"], headers=["checked", "tomography"])
 
     def _series(self) -> Location:
         return Location(self.source, f"{self.grid.scratch(self.source)}/tilt-series.mrc")

@@ -2,25 +2,23 @@
  *
  *   backproject SERIES SLAB FIRST END THICKNESS TILT_DEGREES
  *
- * SERIES is an MRC file of projections at equal steps from -TILT_DEGREES to TILT_DEGREES, parallel beam, tilt axis
- * along its columns. The slices from FIRST to before END are written to SLAB, THICKNESS rows each; the slab of
- * slice 0 begins with the header of the whole volume, so that all slabs, one after the other, are an MRC file.
+ * SERIES is an MRC file of projections at equal steps from -TILT_DEGREES to TILT_DEGREES, parallel beam, tilt
+ * axis along its columns. The slices from FIRST to before END are written to SLAB, THICKNESS rows each; the
+ * slab of slice 0 begins with the header of the whole volume, so that all slabs, one after the other, are an
+ * MRC file.
  *
  * Kak and Slaney, Principles of Computerized Tomographic Imaging (IEEE Press 1988), section 3.3: each row is
- * convolved with the band-limited ramp (eq. 61) by a Fourier transform, padded to at least twice its length; a
- * voxel is the sum over all projections of the filtered row where the voxel's ray meets the detector,
- * interpolated linearly (eq. 49 f.), 0 outside.
+ * convolved with the band-limited ramp (eq. 61) by a Fourier transform, padded to at least twice its length;
+ * a voxel is the sum over all projections of the filtered row where the voxel's ray meets the detector,
+ * interpolated linearly, 0 outside.
  *
- * LANES slices are done at once: their geometry is the same, so that the inner loop is over neighbours in memory
- * and needs no gather. Memory does not grow with the number of slices.
+ * LANES slices are done at once: their geometry is the same, so that the inner loop is over neighbours in
+ * memory and needs no gather. Memory does not grow with the number of slices.
  *
  * Prints "slices FIRST END read R filter F backproject B write W seconds S"; exit status 1 and a message for
  * whatever went wrong.
  */
-#define _POSIX_C_SOURCE 200809L
-#define _FILE_OFFSET_BITS 64
 #include "tomography.h"
-#include <time.h>
 
 enum { TILE = 32, STRIP = 32 };
 
@@ -39,14 +37,8 @@ struct job {
     double read_seconds, filter_seconds, backproject_seconds, write_seconds;
 };
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* The transform of the ramp, with what else a filtered row is multiplied by: the inverse transform's scale and
- * the angle between projections; for detector pixels of width `pixel`. */
+/* The transform of the ramp, with what else a filtered row is multiplied by: the inverse transform's scale
+ * and the angle between projections; for detector pixels of width `pixel`. */
 static float *ramp_of(const struct transform *transform, double pixel, double step) {
     long length = transform->length;
     lanes *re = allocate((size_t)length, sizeof *re), *im = allocate((size_t)length, sizeof *im);
@@ -104,8 +96,8 @@ static void load(struct job *job, long first, long count, long projection, lanes
 }
 
 static void store(struct job *job, lanes *places, long projection) {
-    long places_each = job->sizes.x + 2 * job->margin;
-    memcpy(job->filtered + projection * places_each + job->margin, places, (size_t)job->sizes.x * sizeof(lanes));
+    long width = job->sizes.x, begin = projection * (width + 2 * job->margin) + job->margin;
+    memcpy(job->filtered + begin, places, (size_t)width * sizeof(lanes));
 }
 
 /* Filter the slices' rows of two projections at once, one as the real, one as the imaginary part. */
@@ -198,8 +190,9 @@ static void backproject(struct job *job, off_t slice_offset, long count) {
 
 static void reconstruct(struct job *job, long first, long end) {
     off_t begin = first == 0 ? HEADER_BYTES : 0, slice_bytes = 4 * (off_t)job->sizes.x * job->thickness;
+    struct sizes volume = {job->sizes.x, job->thickness, job->sizes.y};
     if (first == 0)
-        write_header(job->slab, job->slab_path, (struct sizes){job->sizes.x, job->thickness, job->sizes.y}, 1);
+        write_header(job->slab, job->slab_path, volume, 1);
     for (long next = first; next < end; next += LANES) {
         long count = end - next < LANES ? end - next : LANES;
         filter(job, next, count);
@@ -225,7 +218,6 @@ int main(int argc, char **argv) {
     close_or_die(job.slab, argv[2]);
     printf("slices %ld %ld read %.6f filter %.6f backproject %.6f write %.6f seconds %.6f\n", first, end,
            job.read_seconds, job.filter_seconds, job.backproject_seconds, job.write_seconds, now() - began);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        die("cannot write the times: %s", strerror(errno));
+    finish_output();
     return 0;
 }

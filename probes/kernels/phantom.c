@@ -5,24 +5,22 @@
  *   phantom compare VOLUME TILT_DEGREES
  *
  * It is the three-dimensional head phantom of Kak and Slaney, Principles of Computerized Tomographic Imaging
- * (IEEE Press 1988), section 3.3, after Shepp and Logan, IEEE Trans. Nucl. Sci. 21 (1974) 21-43: ten ellipsoids in
- * the cube from -1 to 1. The tilt axis is z, the beam is along y at tilt 0. A detector of SIZE x SIZE pixels
- * spans the cube; a voxel is as large as a pixel.
+ * (IEEE Press 1988), page 102, after Shepp and Logan, IEEE Trans. Nucl. Sci. 21 (1974) 21-43: ten ellipsoids
+ * in the cube from -1 to 1. The tilt axis is z, the beam is along y at tilt 0. A detector of SIZE x SIZE
+ * pixels spans the cube; a voxel is as large as a pixel.
  *
- * project: every pixel is the integral along the line through its middle, in closed form (op. cit., section 3.1),
- * of projections at equal steps from -TILT_DEGREES to TILT_DEGREES.
+ * project: every pixel is the integral along the line through its middle, in closed form (op. cit., section
+ * 3.1), of projections at equal steps from -TILT_DEGREES to TILT_DEGREES.
  *
- * compare: prints "slices N compared M correlation C plain P". C is Pearson's correlation of the volume with what
- * projections within the tilts can tell of the phantom (Fourier slice theorem): the phantom without the spatial
- * frequencies more than TILT_DEGREES from the detector's. It is made by a method of its own, a Fourier transform
- * of the phantom's voxels, and the volume is not filtered at all. Both are compared inside the cylinder that
- * every projection sees, in at most 32 slices at equal distances. P is the correlation with the phantom itself,
- * missing wedge and all, in all slices.
+ * compare: prints "slices N compared M correlation C plain P". C is Pearson's correlation of the volume with
+ * what projections within the tilts can tell of the phantom (Fourier slice theorem): the phantom without the
+ * spatial frequencies more than TILT_DEGREES from the detector's. It is made by a method of its own, a
+ * Fourier transform of the phantom's voxels, and the volume is not filtered at all. Both are compared inside
+ * the cylinder that every projection sees, in at most 32 slices at equal distances. P is the correlation with
+ * the phantom itself, missing wedge and all, in all slices.
  *
  * Exit status 1 and a message for whatever went wrong.
  */
-#define _POSIX_C_SOURCE 200809L
-#define _FILE_OFFSET_BITS 64
 #include "tomography.h"
 
 enum { ELLIPSOIDS = 10, COMPARED = 32 };
@@ -102,7 +100,8 @@ static void add_row(float *row, long size, const struct ellipsoid *e, double y, 
     if (root < 0)
         return;
     long first, end;
-    cells_between(e->x + (-xy * dy - sqrt(root)) / xx, e->x + (-xy * dy + sqrt(root)) / xx, size, &first, &end);
+    double centre = e->x - xy * dy / xx, reach = sqrt(root) / xx;
+    cells_between(centre - reach, centre + reach, size, &first, &end);
     for (long i = first; i < end; i++)
         row[i] += (float)e->density;
 }
@@ -195,7 +194,8 @@ static void remove_missing_wedge(struct plane *plane, double tilt_degrees) {
     transform_columns(plane, -1);
     for (long row = 0; row < length; row++)
         for (long column = 0; column < length; column++) {
-            long ky = row < length / 2 ? row : length - row, kx = column < length / 2 ? column : length - column;
+            long ky = row < length / 2 ? row : length - row;
+            long kx = column < length / 2 ? column : length - column;
             int measured = c * (double)ky <= s * (double)kx + 1e-9;
             plane->re[row * length + column] *= (float)measured;
             plane->im[row * length + column] *= (float)measured;
@@ -249,8 +249,12 @@ static double plain_correlation(int file, const char *path, struct sizes sizes) 
     return correlation(&sums);
 }
 
+/* Which slice is number `i` of those that are compared. */
+static long slice_of(long i, long compared, struct sizes sizes) { return (2 * i + 1) * sizes.z / (2 * compared); }
+
 /* The phantom is drawn whole, however thin the volume: what is measured of a slice comes from all of it. */
-static double wedge_correlation(int file, const char *path, struct sizes sizes, long compared, double tilt_degrees) {
+static double wedge_correlation(int file, const char *path, struct sizes sizes, long compared,
+                                double tilt_degrees) {
     long whole = sizes.x + (sizes.x + sizes.y) % 2; /* an even number of rows more than the volume has */
     struct sizes square = {sizes.x, whole > sizes.y ? whole : sizes.y, sizes.z};
     struct plane plane = plane_of(square.y + square.y / 2);
@@ -260,10 +264,10 @@ static double wedge_correlation(int file, const char *path, struct sizes sizes, 
     for (long next = 0; next < compared; next += 2) {
         memset(plane.re, 0, 2 * (size_t)(length * length) * sizeof *plane.re);
         for (long i = next; i < next + 2 && i < compared; i++)
-            draw_slice(i == next ? plane.re : plane.im, length, square, (2 * i + 1) * sizes.z / (2 * compared));
+            draw_slice(i == next ? plane.re : plane.im, length, square, slice_of(i, compared, sizes));
         remove_missing_wedge(&plane, tilt_degrees);
         for (long i = next; i < next + 2 && i < compared; i++) {
-            read_slice(file, path, sizes, (2 * i + 1) * sizes.z / (2 * compared), slice);
+            read_slice(file, path, sizes, slice_of(i, compared, sizes), slice);
             add_slice(&sums, slice, (i == next ? plane.re : plane.im) + offset, length, sizes);
         }
     }
@@ -291,7 +295,6 @@ int main(int argc, char **argv) {
     else
         die("usage: phantom project SERIES SIZE PROJECTIONS TILT_DEGREES | draw VOLUME SIZE THICKNESS | "
             "compare VOLUME TILT_DEGREES");
-    if (fflush(stdout) != 0 || ferror(stdout))
-        die("cannot write the answer: %s", strerror(errno));
+    finish_output();
     return 0;
 }

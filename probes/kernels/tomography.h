@@ -1,93 +1,19 @@
-/* What the kernels of tomography share: errors, arguments, files in the MRC format, Fourier transforms.
+/* What the kernels of tomography share: files in the MRC format, Fourier transforms.
  *
- * MRC2014 (Cheng et al., J. Struct. Biol. 192, 2015) is what electron tomography stores tilt series and volumes
- * in: a header of 1024 bytes, then 32-bit reals in the byte order of the machine, x fastest. IMOD, Fiji and
- * ChimeraX read it.
+ * MRC2014 (Cheng et al., J. Struct. Biol. 192, 2015) is what electron tomography stores tilt series and
+ * volumes in: a header of 1024 bytes, then 32-bit reals in the byte order of the machine, x fastest. IMOD,
+ * Fiji and ChimeraX read it.
  */
 #ifndef TOMOGRAPHY_H
 #define TOMOGRAPHY_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <stdarg.h>
+#include "checked.h"
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { LANES = 32, HEADER_BYTES = 1024, REALS = 2, MOST = 1 << 14 };
 
 static const double PI = 3.14159265358979323846;
-static const char *program;
-
-static void die(const char *format, ...) {
-    va_list arguments;
-    fprintf(stderr, "%s: ", program);
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(1);
-}
-
-static double number(const char *what, const char *text, double least, double most) {
-    char *end = NULL;
-    double value = strtod(text, &end);
-    if (*text == '\0' || *end != '\0' || !(value >= least && value <= most))
-        die("%s: %s is not a number from %g to %g", what, text, least, most);
-    return value;
-}
-
-static long whole(const char *what, const char *text, long least, long most) {
-    double value = number(what, text, (double)least, (double)most);
-    if (value != floor(value))
-        die("%s: %s is not a whole number", what, text);
-    return (long)value;
-}
-
-static void *allocate(size_t count, size_t size) {
-    void *memory = calloc(count, size);
-    if (memory == NULL)
-        die("cannot allocate %zu times %zu bytes: %s", count, size, strerror(errno));
-    return memory;
-}
-
-static int open_or_die(const char *path, int flags) {
-    int file = open(path, flags, 0666);
-    if (file < 0)
-        die("cannot open %s: %s", path, strerror(errno));
-    return file;
-}
-
-static void read_at(int file, const char *path, void *to, size_t bytes, off_t offset) {
-    for (char *next = to; bytes > 0;) {
-        ssize_t got = pread(file, next, bytes, offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            die("cannot read %s: %s", path, got == 0 ? "it ends too early" : strerror(errno));
-        next += got, offset += got, bytes -= (size_t)got;
-    }
-}
-
-static void write_at(int file, const char *path, const void *from, size_t bytes, off_t offset) {
-    for (const char *next = from; bytes > 0;) {
-        ssize_t put = pwrite(file, next, bytes, offset);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            die("cannot write %s: %s", path, strerror(errno));
-        next += put, offset += put, bytes -= (size_t)put;
-    }
-}
-
-static void close_or_die(int file, const char *path) {
-    if (close(file) != 0) /* some file systems say only now that they are full */
-        die("cannot write %s: %s", path, strerror(errno));
-}
 
 /* The sizes of a tilt series (width, rows, projections) or of a volume (width, thickness, slices). */
 struct sizes {
@@ -121,7 +47,7 @@ static struct sizes read_header(int file, const char *path) {
         die("%s is not an MRC file of 32-bit reals in the byte order of this machine", path);
     for (int i = 0; i < 3; i++)
         if (words[i] < 1 || words[i] > MOST)
-            die("%s says it has %ld x %ld x %ld values", path, (long)words[0], (long)words[1], (long)words[2]);
+            die("%s says it has %ld values in one direction", path, (long)words[i]);
     long long expected = HEADER_BYTES + 4LL * words[0] * words[1] * words[2];
     if (fstat(file, &status) != 0)
         die("cannot look at %s: %s", path, strerror(errno));

@@ -1,0 +1,174 @@
+/* The kernel of MADbench: one phase of one task's part of out-of-core matrices.
+ *
+ *   madbench S|W|C FILE NO_PIX NO_BIN TASK TASKS BUSY_EXPONENT READ_LOCK WRITE_LOCK
+ *
+ * After the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H. Shan, SC'07): NO_BIN matrices of
+ * NO_PIX x NO_PIX doubles, split by rows over TASKS, of which this is number TASK; its parts of all matrices
+ * lie one after the other in FILE, and one at a time is in memory.
+ *
+ *   S  makes and writes the matrices
+ *   W  reads each, makes another of it, and writes that in its place
+ *   C  reads each
+ *
+ * For every matrix all tasks together do NO_PIX ^ (2 BUSY_EXPONENT) floating-point operations of busy work.
+ * Every value that is read is compared with what was written. Of the tasks that name the same lock file only
+ * one reads, or writes, at a time. What S and W write is on the storage device when they end, and the system
+ * is advised to forget it, so that the next phase need not find it in memory.
+ *
+ * Prints "phase P task T read B bytes in R write B bytes in W wait Q busy U seconds S"; busy is making and
+ * comparing matrices, and busy work. Exit status 1 and a message for whatever went wrong.
+ */
+#include "checked.h"
+#include <inttypes.h>
+#include <stdint.h>
+
+enum { BLOCK = 256 };
+
+struct part {
+    const char *path;
+    int file, read_lock, write_lock;
+    long no_pix, no_bin, first_row, rows, tasks;
+    double busy_exponent, *values;
+    double read_bytes, read_seconds, write_bytes, write_seconds, wait_seconds;
+};
+
+/* Element of the matrix that S makes: a multiple of 2^-53 in [0, 1), a hash of its place (splitmix64, Steele,
+ * Lea and Flood 2014), so that a value in the wrong place is noticed. */
+static double made(uint64_t place) {
+    uint64_t z = (place + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+/* Element of the matrix that W makes of the one of S; exact. */
+static double made_of(double value) { return 0.5 - value; }
+
+static size_t elements(const struct part *part) { return (size_t)(part->rows * part->no_pix); }
+
+static uint64_t first_place(const struct part *part, long bin) {
+    return (uint64_t)(bin * part->no_pix + part->first_row) * (uint64_t)part->no_pix;
+}
+
+static void make(struct part *part, long bin) {
+    uint64_t place = first_place(part, bin);
+    for (size_t i = 0; i < elements(part); i++)
+        part->values[i] = made(place + i);
+}
+
+static void make_next(struct part *part) {
+    for (size_t i = 0; i < elements(part); i++)
+        part->values[i] = made_of(part->values[i]);
+}
+
+static void compare(const struct part *part, long bin, int after_w) {
+    uint64_t place = first_place(part, bin);
+    for (size_t i = 0; i < elements(part); i++) {
+        double written = after_w ? made_of(made(place + i)) : made(place + i);
+        if (part->values[i] != written)
+            die("%s: row %ld, column %ld of matrix %ld was written as %.17g and read as %.17g", part->path,
+                part->first_row + (long)i / part->no_pix, (long)i % part->no_pix, bin, written,
+                part->values[i]);
+    }
+}
+
+static void work(const struct part *part) {
+    volatile double kept = 0;
+    double block[BLOCK], flops = pow((double)part->no_pix, 2 * part->busy_exponent) / (double)part->tasks;
+    for (int i = 0; i < BLOCK; i++)
+        block[i] = i;
+    for (double done = 0; done < flops; done += 2 * BLOCK)
+        for (int i = 0; i < BLOCK; i++)
+            block[i] = 0.5 * block[i] + 1.5;
+    for (int i = 0; i < BLOCK; i++)
+        kept += block[i];
+}
+
+static void set_lock(int file, short type) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+    while (fcntl(file, F_SETLKW, &lock) != 0)
+        if (errno != EINTR)
+            die("cannot lock: %s", strerror(errno));
+}
+
+static double waited(struct part *part, int lock) {
+    double began = now();
+    set_lock(lock, F_WRLCK);
+    part->wait_seconds += now() - began;
+    return now();
+}
+
+static void read_matrix(struct part *part, long bin) {
+    size_t bytes = elements(part) * sizeof(double);
+    double began = waited(part, part->read_lock);
+    read_at(part->file, part->path, part->values, bytes, (off_t)bytes * bin);
+    part->read_seconds += now() - began;
+    set_lock(part->read_lock, F_UNLCK);
+    part->read_bytes += (double)bytes;
+}
+
+static void write_matrix(struct part *part, long bin) {
+    size_t bytes = elements(part) * sizeof(double);
+    double began = waited(part, part->write_lock);
+    write_at(part->file, part->path, part->values, bytes, (off_t)bytes * bin);
+    part->write_seconds += now() - began;
+    set_lock(part->write_lock, F_UNLCK);
+    part->write_bytes += (double)bytes;
+}
+
+static void settle(struct part *part) {
+    double began = now();
+    if (fsync(part->file) != 0)
+        die("cannot write %s: %s", part->path, strerror(errno));
+    part->write_seconds += now() - began;
+#ifdef POSIX_FADV_DONTNEED
+    posix_fadvise(part->file, 0, 0, POSIX_FADV_DONTNEED); /* advice: a file system may not take it */
+#endif
+}
+
+static void do_phase(struct part *part, char phase) {
+    for (long bin = 0; bin < part->no_bin; bin++) {
+        if (phase == 'S')
+            make(part, bin);
+        else {
+            read_matrix(part, bin);
+            compare(part, bin, phase == 'C');
+        }
+        work(part);
+        if (phase == 'W')
+            make_next(part);
+        if (phase != 'C')
+            write_matrix(part, bin);
+    }
+    if (phase != 'C')
+        settle(part);
+}
+
+int main(int argc, char **argv) {
+    double began = now();
+    program = "madbench";
+    if (argc != 10 || strlen(argv[1]) != 1 || strchr("SWC", *argv[1]) == NULL)
+        die("usage: madbench S|W|C FILE NO_PIX NO_BIN TASK TASKS BUSY_EXPONENT READ_LOCK WRITE_LOCK");
+    char phase = *argv[1];
+    struct part part = {.path = argv[2]};
+    part.no_pix = whole("NO_PIX", argv[3], 1, 1 << 20);
+    part.no_bin = whole("NO_BIN", argv[4], 1, 1 << 20);
+    part.tasks = whole("TASKS", argv[6], 1, part.no_pix);
+    long task = whole("TASK", argv[5], 0, part.tasks - 1);
+    part.busy_exponent = number("BUSY_EXPONENT", argv[7], 0, 2);
+    part.first_row = part.no_pix * task / part.tasks;
+    part.rows = part.no_pix * (task + 1) / part.tasks - part.first_row;
+    part.values = allocate(elements(&part), sizeof(double));
+    part.read_lock = open_or_die(argv[8], O_RDWR | O_CREAT);
+    part.write_lock = open_or_die(argv[9], O_RDWR | O_CREAT);
+    part.file = open_or_die(argv[2], phase == 'S' ? O_WRONLY | O_CREAT | O_TRUNC : O_RDWR);
+    do_phase(&part, phase);
+    close_or_die(part.file, argv[2]);
+    double seconds = now() - began;
+    double elsewhere = part.read_seconds + part.write_seconds + part.wait_seconds;
+    printf("phase %c task %ld read %.0f bytes in %.6f write %.0f bytes in %.6f", phase, task, part.read_bytes,
+           part.read_seconds, part.write_bytes, part.write_seconds);
+    printf(" wait %.6f busy %.6f seconds %.6f\n", part.wait_seconds, seconds - elsewhere, seconds);
+    finish_output();
+    return 0;
+}
