@@ -16,7 +16,13 @@ from reporters.registry import UnknownKind
 from tests.reporters.places import Place, two_places
 
 # The program that a kind copies with, so that a test can break it.
-PROGRAMS = {"local": "cp", "ssh": "scp", "ssh-rsync": "rsync", "ssh-sftp": "sftp"}
+PROGRAMS = {
+    "local": "cp",
+    "ssh": "scp",
+    "ssh-rsync": "rsync",
+    "ssh-sftp": "sftp",
+    "gridftp": "globus-url-copy",
+}
 # Kinds that are met in more than one way.
 MORE = ("ssh-rsync", "ssh-sftp")
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from monitor.testbed.middleware import openssh
+from monitor.testbed.middleware import gridftp, openssh
+from monitor.testbed.middleware.gsi import Security
 from reporters import reach
 from reporters.base import End, ResourceShell
 from reporters.config import Resource
@@ -53,6 +55,7 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
         "ssh": _ssh,
         "ssh-rsync": partial(_openssh, program="rsync"),
         "ssh-sftp": partial(_openssh, program="sftp"),
+        "gridftp": _gridftp,
     }
     if kind not in made:
         raise LookupError(f"tests/reporters/places.py does not know how to make a place of kind {kind!r}")
@@ -69,12 +72,21 @@ def _local() -> Iterator[tuple[Place, Place]]:
         yield _local_place("one", Path(root)), _local_place("two", Path(root))
 
 
-def _local_place(name: str, root: Path) -> Place:
+def _local_place(name: str, root: Path, transfer: Mapping[str, Any] | None = None) -> Place:
     for directory in ("bin", "scratch"):
         (root / name / directory).mkdir(parents=True)
-    path = f"{root / name / 'bin'}:/usr/local/bin:/usr/bin:/bin"
-    resource = Resource(name, name, str(root / name / "scratch"), shell={"kind": "local", "path": path})
+    resource = Resource(
+        name,
+        name,
+        str(root / name / "scratch"),
+        shell={"kind": "local", "path": _path(root / name)},
+        transfer=transfer or {"kind": "local"},
+    )
     return Place(resource, reach.shell_of(resource, LABEL), root / name / "bin")
+
+
+def _path(site: Path) -> str:
+    return f"{site / 'bin'}:/usr/local/bin:/usr/bin:/bin"
 
 
 @contextlib.contextmanager
@@ -105,3 +117,21 @@ def _openssh(program: str) -> Iterator[tuple[Place, Place]]:
             Place(resources[0], reach.shell_of(resources[0], LABEL), one.root / "bin"),
             Place(resources[1], reach.shell_of(resources[1], LABEL), two.root / "bin"),
         )
+
+
+@contextlib.contextmanager
+def _gridftp() -> Iterator[tuple[Place, Place]]:
+    """Local shells, and a GridFTP server for the files of each."""
+    needs("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl")
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        root = Path(directory)
+        security = Security.create(root / "security")
+        proxy = security.proxy()
+        names = ("one", "two")
+        sites = [gridftp.Site(name, f"127.0.0.{11 + n}", root / name) for n, name in enumerate(names)]
+        with gridftp.servers(security, sites) as servers:
+            one, two = (
+                _local_place(name, root, {**servers[name].transfer(proxy), "path": _path(root / "one")})
+                for name in names
+            )
+            yield one, two

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from monitor.testbed.middleware import serving
 from monitor.testbed.middleware.gsi import Security
@@ -38,6 +39,7 @@ class Site:
 class Server:
     """A GridFTP server that serves. *subject* is the distinguished name in its certificate."""
 
+    security: Security
     site: Site
     port: int
     subject: str
@@ -47,8 +49,16 @@ class Server:
     def log(self) -> Path:
         return _log(self.site)
 
-    def url(self, path: str) -> str:
-        return f"gsiftp://{self.site.address}:{self.port}{path}"
+    def transfer(self, proxy: Path) -> dict[str, Any]:
+        """What a resource says of its transfer to be reached here, with a *proxy*."""
+        return {
+            "kind": "gridftp",
+            "host": self.site.address,
+            "port": self.port,
+            "subject": self.subject,
+            "proxy_file": str(proxy),
+            "ca_directory": str(self.security.authority.trust),
+        }
 
 
 @contextlib.contextmanager
@@ -74,7 +84,7 @@ def server(security: Security, site: Site, *options: str) -> Iterator[Server]:
     argv = [*to_file, *site.launcher, locate("globus-gridftp-server"), *_arguments(site), *options]
     env = {**security.environment(identity), "GLOBUS_HOSTNAME": site.address}
     with serving.serving(argv, ready=lambda: _port(said) > 0, env=env, log=_log(site)) as running:
-        yield Server(site, _port(said), identity.subject, running)
+        yield Server(security, site, _port(said), identity.subject, running)
 
 
 def _port(said: Path) -> int:

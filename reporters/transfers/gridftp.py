@@ -1,0 +1,152 @@
+"""GridFTP: globus-url-copy at the reporter lets the servers of both ends copy from one to the other.
+
+It ends with 1 for everything, and is asked to log its talk with the servers: that tells which of them was at
+fault, and how often it began anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from probes.base import InvalidParameters, ProbeFailed
+from probes.grid import Capabilities, Completed, CopyOptions, Transferred
+from reporters.base import CannotConnect, CannotCopy, ConnectionLost, Credential, End, ended_as
+from reporters.complaints import decisive_line, tail
+from reporters.copying import ClientProgram
+from reporters.credentials.proxy import ProxyCertificate
+from reporters.globus import complaint
+
+DEFAULT_PORT = 2811
+_CHECKSUM = "ADLER32"  # every server has it, and it costs a tenth of the others
+_STARTED = re.compile(r"^debug: starting to transfer ", re.MULTILINE)
+_FAULT = re.compile(r"^debug: fault on connection to (?P<url>\S+?):?(?= |$)", re.MULTILINE)
+_ERROR = re.compile(r"^error: .*\Z", re.MULTILINE | re.DOTALL)
+_OFFLINE = re.compile(r"^42\d[ -](?P<why>.*)", re.MULTILINE)
+_LOST = re.compile(r"an end-of-file was reached|Connection reset by peer|Broken pipe|operation was aborted")
+_FILE = re.compile(r"(?P<what>Unable to open file .*)\n\S*globus_xio: System error in \w+: (?P<why>.*)")
+_SYSTEM = re.compile(r"System error in (?P<what>\w+): (?P<why>.*)")
+_CHECKSUMS = re.compile(
+    r"checksum verification failure.*\n\s*got '(?P<got>.*)',\s*expected '(?P<expected>.*)'"
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What globus-url-copy said: its error, if any; the URL of the connection at fault; attempts made."""
+
+    error: str
+    at_fault: str
+    attempts: int
+
+
+class Transfer(ClientProgram):
+    """Options of an end: *host*, *port* (2811), *subject* (the distinguished name of the server's certificate
+    where that is not for its host name), *proxy_file* and *ca_directory* (by default where Globus looks for
+    them). Of the target: *retries*, how often the tool may begin anew where it stopped (0)."""
+
+    capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
+
+    def __init__(self, source: End, target: End) -> None:
+        super().__init__(source, target)
+        self._proxies = [ProxyCertificate.of(end.options) for end in (source, target)]
+        self._retries = int(target.options.get("retries", 0))
+        for end in (source, target):
+            if not isinstance(end.options.get("host"), str):
+                raise InvalidParameters(f"resource {end.resource.name}: transfer 'gridftp': it needs a host")
+
+    def credentials(self) -> Sequence[Credential]:
+        source, target = self._proxies
+        return [source] if source.environment == target.environment else [source, target]
+
+    def environment(self) -> Mapping[str, str]:
+        return {**super().environment(), **self._proxies[1].environment}
+
+    def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
+        return [
+            "globus-url-copy",
+            "-dbg",
+            *(["-p", str(options.streams)] if options.streams > 1 else []),
+            *(["-bs", str(options.block_bytes)] if options.block_bytes else []),
+            *(["-verify-checksum", "-checksum-alg", _CHECKSUM] if options.server_checksum else []),
+            *(["-rst", "-rst-retries", str(self._retries)] if self._retries else []),
+            *_named("-ss", self.source),
+            *_named("-ds", self.target),
+            *self._delegated(),
+            url(self.source, source_path),
+            url(self.target, target_path),
+        ]
+
+    def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
+        said = parse(done.stderr)
+        if done.returncode == 0 and not said.error:
+            return Transferred(size_bytes, done.seconds, options.streams, max(0, said.attempts - 1))
+        raise self._failure(said, done)
+
+    def _delegated(self) -> list[str]:
+        """The options for ends with a proxy each."""
+        source, target = (proxy.file for proxy in self._proxies)
+        return [] if source == target else ["-src-cred", source, "-dst-cred", target]
+
+    def _failure(self, said: Said, done: Completed) -> ProbeFailed:
+        end = self._at_fault(said)
+        error, words = explained(said.error, _address(end) if end else "a server")
+        return error(
+            words or decisive_line(done.stderr) or ended_as(done.returncode),
+            resource=end.resource.name if end else None,
+            exit_status=done.returncode,
+            stderr_tail=tail(said.error or done.stderr),
+        )
+
+    def _at_fault(self, said: Said) -> End | None:
+        for end in (self.source, self.target):
+            if said.at_fault.startswith(f"{url(end, '/')}"):
+                return end
+        return self.target if "checksum" in said.error else None
+
+
+def parse(stderr: str) -> Said:
+    """Parse what ``globus-url-copy -dbg`` says."""
+    error = _ERROR.search(stderr)
+    faults = _FAULT.findall(stderr)
+    return Said(
+        error=error[0].strip() if error else "",
+        at_fault=faults[-1] if faults else "",
+        attempts=len(_STARTED.findall(stderr)),
+    )
+
+
+def explained(text: str, where: str) -> tuple[type[ProbeFailed], str]:
+    """The kind of error that *text* is about, and what is wrong in a line; *where* is the server at fault."""
+    known = complaint(text)
+    if known is not None:
+        server = known.error is CannotConnect
+        return known.error, f"cannot connect to {where}: {known.words}" if server else known.words
+    offline, checksums = _OFFLINE.search(text), _CHECKSUMS.search(text)
+    if offline:
+        return CannotConnect, f"cannot connect to {where}: {offline['why']}"
+    if checksums:
+        return CannotCopy, f"checksums differ: {checksums['got']} arrived, not {checksums['expected']}"
+    lost = _LOST.search(text)
+    if lost:
+        return ConnectionLost, f"the connection to {where} was lost: {lost[0]}"
+    system = _FILE.search(text) or _SYSTEM.search(text)
+    return CannotCopy, f"{system['what']}: {system['why']}" if system else decisive_line(text)
+
+
+def url(end: End, path: str) -> str:
+    """The URL of a file; every character that has a meaning in one is encoded."""
+    return f"gsiftp://{_address(end)}{urllib.parse.quote(os.fsencode(path))}"
+
+
+def _address(end: End) -> str:
+    host = str(end.options["host"])
+    return f"{f'[{host}]' if ':' in host else host}:{end.options.get('port', DEFAULT_PORT)}"
+
+
+def _named(option: str, end: End) -> list[str]:
+    subject = end.options.get("subject")
+    return [option, str(subject)] if subject else []
