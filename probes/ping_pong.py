@@ -1,0 +1,187 @@
+"""Ping-pong: latency and bandwidth between two resources, against the size of a message.
+
+A client at one end sends a message over one TCP connection, the server at the other end sends it back; half
+of the time of both is the time of one message. Sizes double from the smallest to the largest. The median of
+each size counts: on shared networks single messages take many times as long as the others.
+
+What is measured is summed up by the model of Hockney, t(n) = l + n / b, with start-up time l and asymptotic
+bandwidth b: R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
+Computing 20 (1994) 389-398. It is fitted by least squares of the relative errors (weights 1 / t^2): by the
+absolute ones the largest messages alone would decide.
+
+The server's port is open on a host that others use too. It answers one client, and only one that knows a
+random secret, which lies in the private scratch directories of both ends and on no command line.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probes import steps
+from probes.base import InvalidParameters, Metric, Parameter, Plan, ProbeFailed, Role, Stage, in_parallel
+from probes.grid import Grid, Location
+
+READY_SECONDS = 30.0
+MEASURE_TIMEOUT_SECONDS = 1800.0
+_SECRET_BYTES = 16  # written as twice as many hexadecimal digits, as the kernel reads them
+_LARGEST_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Half round trips of messages of one size: the median and the fastest of *repetitions*, in seconds."""
+
+    size_bytes: int
+    repetitions: int
+    median_seconds: float
+    fastest_seconds: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Hockney's model; *error* is the root mean square of the relative errors."""
+
+    latency_seconds: float
+    bytes_per_second: float
+    error: float
+
+
+class Probe:
+    kind = "grid"
+    version = "1.0"
+    summary = "Sends messages there and back over TCP: latency and bandwidth between two resources."
+    roles = {
+        "client": Role(1, 1, "connects and measures"),
+        "server": Role(1, 1, "listens on a port that the client can reach, and answers"),
+    }
+    parameters = {
+        "min_bytes": Parameter(1, "size of the smallest message, bytes", 1, _LARGEST_BYTES),
+        "max_bytes": Parameter(4_194_304, "size of the largest message, bytes", 1, _LARGEST_BYTES),
+        "repetitions": Parameter(100, "how often the smaller sizes are sent", 3, 100_000),
+        "most_bytes": Parameter(10_000_000, "of one size no more are sent than this, bytes", 1, 1e12),
+        "port": Parameter(0, "port that the server listens on; 0 for any", 0, 65535),
+    }
+    trial = {"max_bytes": 65_536, "repetitions": 10}
+    stages = (
+        Stage("init", "setup"),
+        Stage("build_executable", "setup"),
+        Stage("exchange", "transfer"),
+        Stage("cleanup", "cleanup"),
+    )
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.client, self.server = plan.one("client"), plan.one("server")
+        self.port = plan.integer("port")
+        self.sizes = [
+            str(plan.integer(name)) for name in ("min_bytes", "max_bytes", "repetitions", "most_bytes")
+        ]
+        if plan.integer("min_bytes") > plan.integer("max_bytes"):
+            raise InvalidParameters("max_bytes: the largest message is smaller than the smallest")
+
+    def init(self) -> None:
+        ends = (self.client, self.server)
+        steps.check_resources(self.grid, {end: steps.Needs(1_000_000, ("cc",)) for end in ends})
+        self.address = self.grid.address(self.server)
+
+    def build_executable(self) -> None:
+        ends = list(dict.fromkeys((self.client, self.server)))
+        self.executables = dict(zip(ends, in_parallel(self._build, ends)))
+        secret = secrets.token_hex(_SECRET_BYTES)
+        for end in ends:
+            steps.write_file(self.grid, Location(end, self._secret(end)), secret)
+
+    def exchange(self) -> list[Metric]:
+        serve = [self.executables[self.server], "serve", str(self.port), self._secret(self.server)]
+        with self.grid.serving(self.server, serve, within_seconds=READY_SECONDS) as line:
+            port = parse_port(line, self.server)
+            self.grid.log(f"{self.server} listens on {self.address} port {port}")
+            text = self.grid.shell(self.client).check(
+                [
+                    self.executables[self.client],
+                    "measure",
+                    self.address,
+                    str(port),
+                    self._secret(self.client),
+                    *self.sizes,
+                ],
+                timeout_seconds=MEASURE_TIMEOUT_SECONDS,
+                doing=f"exchange messages with {self.server} ({self.address} port {port})",
+            )
+        return self._metrics(parse_timings(text, self.client))
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()
+
+    def _build(self, end: str) -> str:
+        return steps.build_kernel(self.grid, end, "pingpong", options=("-O2", "-pthread"))
+
+    def _secret(self, end: str) -> str:
+        return f"{self.grid.scratch(end)}/secret"
+
+    def _metrics(self, timings: Sequence[Timing]) -> list[Metric]:
+        """Measured: the smallest message's time, the best rate, each size's time; and the fit, if any."""
+        rates = [one.size_bytes / one.median_seconds for one in timings]
+        metrics = [
+            Metric("latency.seconds", timings[0].median_seconds, "seconds"),
+            Metric("bandwidth.bytes_per_second", max(rates), "bytes_per_second"),
+            *(Metric(f"message.{one.size_bytes}.seconds", one.median_seconds, "seconds") for one in timings),
+        ]
+        fit = hockney(timings)
+        if fit is None:
+            self.grid.log("the times do not follow latency + size / bandwidth: no fit", "warning")
+            return metrics
+        return [
+            *metrics,
+            Metric("fit.latency.seconds", fit.latency_seconds, "seconds"),
+            Metric("fit.bandwidth.bytes_per_second", fit.bytes_per_second, "bytes_per_second"),
+            Metric("fit.error", fit.error, "ratio"),
+        ]
+
+
+def hockney(timings: Sequence[Timing]) -> Fit | None:
+    """Fit t(n) = l + n / b to the medians; None where they determine no positive l and b."""
+    points = [(float(one.size_bytes), one.median_seconds) for one in timings]
+    weights = [1.0 / seconds**2 for _, seconds in points]
+    total = math.fsum(weights)
+    mean_bytes = math.fsum(weight * size for weight, (size, _) in zip(weights, points)) / total
+    mean_seconds = math.fsum(weight * seconds for weight, (_, seconds) in zip(weights, points)) / total
+    spread = math.fsum(weight * (size - mean_bytes) ** 2 for weight, (size, _) in zip(weights, points))
+    joint = math.fsum(
+        weight * (size - mean_bytes) * (seconds - mean_seconds)
+        for weight, (size, seconds) in zip(weights, points)
+    )
+    slope = joint / spread if spread > 0 else 0.0
+    latency_seconds = mean_seconds - slope * mean_bytes
+    if slope <= 0 or latency_seconds <= 0:
+        return None
+    errors = [(latency_seconds + slope * size) / seconds - 1 for size, seconds in points]
+    return Fit(latency_seconds, 1 / slope, math.sqrt(math.fsum(error**2 for error in errors) / len(errors)))
+
+
+def parse_port(line: str, server: str) -> int:
+    """The port from the server's first line. Raises ProbeFailed."""
+    word, _, port = line.partition(" ")
+    if word != "listening" or not port.isdigit():
+        raise ProbeFailed(f"unreadable output of pingpong at {server}: {line[:200]!r}", resource=server)
+    return int(port)
+
+
+def parse_timings(text: str, client: str) -> list[Timing]:
+    """What the client printed, smallest message first. Raises ProbeFailed."""
+    try:
+        timings = [_timing(line) for line in text.splitlines()]
+    except ValueError:
+        timings = []
+    if not timings:
+        raise ProbeFailed(f"unreadable output of pingpong at {client}: {text[-200:]!r}", resource=client)
+    return timings
+
+
+def _timing(line: str) -> Timing:
+    """One line; a time too short for the clock is a nanosecond. Raises ValueError."""
+    size, repetitions, median, fastest = line.split()
+    return Timing(int(size), int(repetitions), max(float(median), 1e-9), max(float(fastest), 1e-9))
