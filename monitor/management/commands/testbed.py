@@ -1,4 +1,4 @@
-"""``manage.py testbed``: the local grid in the foreground, and faults put into it by hand."""
+"""``manage.py testbed``: the local grid or the wide-area one in the foreground, and faults put in by hand."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import asyncio
 import json
 import math
 import signal
+import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,18 @@ from monitor.testbed.sites import Options, TestbedError, load_description, open_
 from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.serving import NO_WEATHER
 from monitor.testbed.sites.sources import FAULT_FILE, parse_fault
+from monitor.testbed.wan import by_hand, requirements
+from monitor.testbed.wan.geography import HUB
+from monitor.testbed.wan.grid import Options as WanOptions
+from monitor.testbed.wan.grid import open_grid
 from monitor.testbed.weather import profiles
 from monitor.testbed.weather.conditions import FAULT_KINDS
 
+_KEEP_SECONDS = 1.0
+
 
 class Command(BaseCommand):
-    help = "Run the local grid: real SSH sites on loopback, with weather."
+    help = "Run the local grid: real SSH sites on loopback, with weather; or the wide-area one."
     requires_system_checks = ()  # the sites need neither the database nor the broker
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -35,20 +43,32 @@ class Command(BaseCommand):
         broken.add_argument(
             "kind", help="; ".join(f"{name}: {', '.join(FAULT_KINDS[name])}" for name in FAULT_KINDS)
         )
-        mended = actions.add_parser("mend", help="take back what was broken by hand")
-        for action in (broken, mended):
+        link = actions.add_parser("link", help="change one direction of the wide-area network until mended")
+        _add_link(link)
+        links = actions.add_parser("links", help="what the wide-area network is like now")
+        mended = actions.add_parser("mend", help="take back what was broken or changed by hand")
+        for action in (broken, link, links, mended):
             _add_directory(action)
 
-    def handle(self, *, action: str, directory: Path, **options: Any) -> None:
-        actions: dict[str, Callable[..., None]] = {"up": self._up, "break": self._break, "mend": self._mend}
+    def handle(self, *, action: str, **options: Any) -> None:
+        actions: dict[str, Callable[..., None]] = {
+            "up": self._up,
+            "break": self._break,
+            "mend": self._mend,
+            "link": self._link,
+            "links": self._links,
+        }
         try:
-            actions[action](directory, **options)
+            actions[action](**options)
         except (TestbedError, ValueError) as error:
             raise CommandError(str(error)) from error
 
-    def _up(self, directory: Path, **options: Any) -> None:
-        known = {name: options[name] for name in Options.__dataclass_fields__}
-        asyncio.run(self._serve(directory, Options(**known)))
+    def _up(self, *, wan: bool, directory: Path | None, **options: Any) -> None:
+        if wan:
+            self._serve_wan(directory or _wan_directory(), _wan_options(options))
+        else:
+            known = {name: options[name] for name in Options.__dataclass_fields__}
+            asyncio.run(self._serve(directory or _local_directory(), Options(**known)))
 
     async def _serve(self, directory: Path, options: Options) -> None:
         stop = asyncio.Event()
@@ -56,14 +76,29 @@ class Command(BaseCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         async with open_sites(directory, options) as grid:
-            self.stdout.write(
+            self._say(
                 f"{len(grid.sites)} sites are up: {', '.join(grid.sites)} (weather: {grid.profile}, "
                 f"{grid.scale:g} times as fast). Log in: ssh -F {grid.ssh_config} {grid.compute} COMMAND"
             )
-            self.stdout.flush()
             await stop.wait()
 
-    def _break(self, directory: Path, *, site: str, mechanism: str, kind: str, **_: Any) -> None:
+    def _serve_wan(self, directory: Path, options: WanOptions) -> None:
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        with open_grid(directory, options) as up:
+            grid = up.description
+            self._say(
+                f"{len(grid.sites)} sites are up on an emulated wide-area network: {', '.join(grid.sites)} "
+                f"(transfer: {options.transfer}, batch at {grid.compute}: {options.batch}). "
+                f"Log in: ssh -F {grid.ssh_config} {grid.compute} COMMAND"
+            )
+            while not stop.is_set():
+                up.keep(datetime.now(UTC))
+                stop.wait(_KEEP_SECONDS)
+
+    def _break(self, *, directory: Path | None, site: str, mechanism: str, kind: str, **_: Any) -> None:
+        directory = directory or _local_directory()
         grid = load_description(directory)
         if grid is None:
             raise CommandError(f"no sites are up in {directory}")
@@ -71,8 +106,26 @@ class Command(BaseCommand):
         parse_fault(text, grid.sites)
         write_atomically(grid.directory / FAULT_FILE, text)
 
-    def _mend(self, directory: Path, **_: Any) -> None:
-        (directory / FAULT_FILE).unlink(missing_ok=True)
+    def _mend(self, *, directory: Path | None, **_: Any) -> None:
+        ((directory or _local_directory()) / FAULT_FILE).unlink(missing_ok=True)
+        by_hand.mend(directory or _wan_directory())
+
+    def _link(self, *, directory: Path | None, source: str, target: str, **options: Any) -> None:
+        figures = {name: options[name] for name in by_hand.FIGURES}
+        by_hand.change(directory or _wan_directory(), source, target, figures)
+
+    def _links(self, *, directory: Path | None, **_: Any) -> None:
+        for line in by_hand.report(directory or _wan_directory()):
+            self._say(line)
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+def _wan_options(options: dict[str, Any]) -> WanOptions:
+    known = {name: options[name] for name in WanOptions.__dataclass_fields__ if name in options}
+    return WanOptions(**known, weather=options["profile"] != NO_WEATHER)
 
 
 def _add_up(parser: ArgumentParser) -> None:
@@ -87,13 +140,48 @@ def _add_up(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--compute", help="the site that computes (default: ncsa)")
     parser.add_argument("--destination", help="the site that gets the results (default: sdsc)")
-    for what, default in (("file", Options.reference_file_bytes), ("result", Options.reference_result_bytes)):
+    _add_references(parser)
+    _add_wan(parser)
+
+
+def _add_references(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--applications",
+        nargs="+",
+        metavar="SERIES",
+        default=Options.applications,
+        help="a series that meets the weather of PreCo, with * for any ending (default: preco*)",
+    )
+    references = {
+        "--reference-file-bytes": Options.reference_file_bytes,
+        "--reference-result-bytes": Options.reference_result_bytes,
+        "--application-file-bytes": Options.application_file_bytes,
+        "--application-result-bytes": Options.application_result_bytes,
+    }
+    for option, default in references.items():
+        what = option.split("-")[3]
         parser.add_argument(
-            f"--reference-{what}-bytes",
+            option,
             type=int,
             default=default,
             help=f"size of the {what} whose transfer takes as long as was drawn (default: {default})",
         )
+
+
+def _add_wan(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("the wide-area test-bed (root only)")
+    group.add_argument("--wan", action="store_true", help="a network namespace a site, an emulated network")
+    group.add_argument("--transfer", choices=requirements.TRANSFERS, default=WanOptions.transfer)
+    group.add_argument("--batch", choices=requirements.BATCHES, default=WanOptions.batch)
+
+
+def _add_link(parser: ArgumentParser) -> None:
+    for end in ("source", "target"):
+        parser.add_argument(end, help=f"a site, {HUB!r} for the reporter, or * for all")
+    parser.add_argument("--delay-ms", type=float)
+    parser.add_argument("--jitter-ms", type=float)
+    parser.add_argument("--loss-percent", "--loss", type=float, help="100 cuts it")
+    parser.add_argument("--rate-mbit", type=float, help="0 is no limit")
 
 
 def _positive(text: str) -> float:
@@ -104,4 +192,14 @@ def _positive(text: str) -> float:
 
 
 def _add_directory(parser: ArgumentParser) -> None:
-    parser.add_argument("--directory", type=Path, default=env.var_directory() / "testbed")
+    parser.add_argument(
+        "--directory", type=Path, help="default: var/testbed, or var/wan for the wide-area one"
+    )
+
+
+def _local_directory() -> Path:
+    return env.var_directory() / "testbed"
+
+
+def _wan_directory() -> Path:
+    return env.var_directory() / "wan"

@@ -22,11 +22,16 @@ class Climate:
     def __init__(self, source: WeatherSource, terrain: Terrain) -> None:
         self.source = source
         self.terrain = terrain
-        self.reserves = Reserves()
+        self._reserves = {True: Reserves(), False: Reserves()}  # of applications, of others
         self._runs: OrderedDict[str, RunClock] = OrderedDict()
 
     def conditions(self, label: str | None) -> Conditions | None:
-        return self.source.at(label, datetime.now(UTC))
+        drawn = self.source.at(label, datetime.now(UTC))
+        return drawn and self.terrain.met_by(label, drawn)
+
+    def reference_file_bytes(self, label: str | None) -> int:
+        """The size of the file whose transfer takes as long as was drawn, in a run of that label."""
+        return self.terrain.of_run(label).reference_file_bytes
 
     def run(self, label: str | None) -> RunClock:
         """The clock of a run, the oldest are forgotten; whoever has no label gets a new one each time."""
@@ -43,7 +48,12 @@ class Climate:
     ) -> None:
         """A slow step of a run has ended, see ``RunClock``."""
         if label is not None and self.conditions(label) is not None:
-            self.run(label).step_ended(mechanism, self.reserves, began=began, planned=planned, now=now)
+            reserves = self._reserves_of(label)
+            self.run(label).step_ended(mechanism, reserves, began=began, planned=planned, now=now)
+
+    def _reserves_of(self, label: str | None) -> Reserves:
+        """What has been learned from runs of the same kind."""
+        return self._reserves[self.terrain.is_application(label)]
 
     def door_fault(self, site: int) -> str | None:
         """How the site's listener is broken now: ``refused``, ``hang``, ``denied`` or not at all."""
@@ -55,7 +65,7 @@ class Climate:
         conditions = self.conditions(label)
         if conditions is None:
             return 0.0
-        reserve_seconds = self.reserves.after("login") if label else 0.0
+        reserve_seconds = self._reserves_of(label).after("login") if label else 0.0
         return self.terrain.seconds(conditions, "login", site) - reserve_seconds
 
     def program_seconds(self, label: str | None, site: int, now: float) -> dict[str, float]:
@@ -66,11 +76,13 @@ class Climate:
         seconds = effects.program_seconds(conditions, site, self.terrain)
         if label is None:
             return seconds
-        credit = self.run(label).credit_seconds(now)
-        corrected = {name: value - credit - self.reserves.after(name) for name, value in seconds.items()}
+        if self.run(label).has_compiled or self.terrain.makes_data(label, site):
+            seconds["compile"] = 0.0
+        reserves, credit = self._reserves_of(label), self.run(label).credit_seconds(now)
+        corrected = {name: value - credit - reserves.after(name) for name, value in seconds.items()}
         # The queue and the computation are one session: the former begins it, the latter ends it.
         corrected["queue"] = seconds["queue"] - credit
-        corrected["compute"] = seconds["compute"] - self.reserves.after("compute")
+        corrected["compute"] = seconds["compute"] - reserves.after("compute")
         return corrected
 
     def session_environment(
@@ -78,7 +90,10 @@ class Climate:
     ) -> dict[str, str]:
         """What the programs of a session are told that take *seconds* by mechanism."""
         conditions = self.conditions(label)
-        return effects.session_environment(conditions, site, seconds) if conditions else {}
+        if conditions is None:
+            return {}
+        making = {"SITE_MAKES_DATA": "yes"} if self.terrain.makes_data(label, site) else {}
+        return {**effects.session_environment(conditions, site, seconds), **making}
 
     def incoming_link(self, label: str | None, *, sender: int | None, receiver: int) -> Link:
         conditions = self.conditions(label)
@@ -86,7 +101,7 @@ class Climate:
             return effects.OPEN_LINK
         return effects.incoming_link(
             conditions,
-            self.terrain,
+            self.terrain.of_run(label),
             sender=sender,
             receiver=receiver,
             computed_at=self.run(label).computed_at,
@@ -96,7 +111,11 @@ class Climate:
         """The moment from which the bytes of a connection count."""
         if label is None:
             return accepted_at
-        return accepted_at - self.run(label).credit_seconds(accepted_at) - self.reserves.after(mechanism)
+        return (
+            accepted_at
+            - self.run(label).credit_seconds(accepted_at)
+            - self._reserves_of(label).after(mechanism)
+        )
 
     def disk_fault(self, label: str | None, site: int) -> str | None:
         conditions = self.conditions(label)

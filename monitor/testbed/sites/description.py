@@ -14,14 +14,17 @@ from reporters.config import Resource
 from reporters.report import parse_rfc3339, rfc3339
 
 FILE_NAME = "grid.json"
+LOOPBACK, WAN = "loopback", "wan"
 
 
 @dataclass(frozen=True)
 class GridDescription:
     """The sites in order, how to reach them, and how their weather is made.
 
-    Every site has one resource of the same name. *scale* is how many grid seconds pass in one real second.
-    The reference sizes are those of the file and the result whose transfer takes the drawn seconds.
+    Every site has one resource, here by the name of the site. *kind* is ``LOOPBACK`` or ``WAN``. *scale* is
+    how many grid seconds pass in one real second. The reference sizes are those of the file and the result
+    whose transfer takes the drawn seconds. *applications* are the names of the series, with ``*`` for any
+    ending, that meet the weather of PreCo.
     """
 
     directory: Path
@@ -36,6 +39,8 @@ class GridDescription:
     reference_file_bytes: int
     reference_result_bytes: int
     pid: int
+    applications: tuple[str, ...] = ()
+    kind: str = LOOPBACK
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -68,6 +73,7 @@ class GridDescription:
             "sites": tuple(document["sites"]),
             "resources": resources,
             "epoch": parse_rfc3339(document["epoch"]),
+            "applications": tuple(document["applications"]),
         }
         return cls(**{**document, **changed})
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from monitor.testbed.sites.pacing import bytes_per_second
 from monitor.testbed.weather.conditions import Conditions
@@ -17,12 +19,47 @@ _COMPUTING = ("compile", "queue", "compute", "outbound")
 
 @dataclass(frozen=True)
 class Terrain:
-    """What turns weather into effects: the time scale, the reference sizes, and which sites are sources."""
+    """What turns weather into effects: the time scale, the reference sizes, and which sites are sources.
+
+    *applications* are the names of series, with ``*`` for any ending, whose runs are an application's; these
+    have reference sizes of their own.
+    """
 
     scale: float
     reference_file_bytes: int
     reference_result_bytes: int
     sources: tuple[int, ...]
+    applications: tuple[str, ...] = ()
+    application_file_bytes: int = 0
+    application_result_bytes: int = 0
+
+    def is_application(self, label: str | None) -> bool:
+        """Whether the run of that label (``series@slot``) is an application's."""
+        series = (label or "").partition("@")[0]
+        return any(fnmatchcase(series, pattern) for pattern in self.applications)
+
+    def of_run(self, label: str | None) -> Terrain:
+        """The same for the run of that label: with the reference sizes of its kind."""
+        if not self.is_application(label):
+            return self
+        return dataclasses.replace(
+            self,
+            reference_file_bytes=self.application_file_bytes,
+            reference_result_bytes=self.application_result_bytes,
+        )
+
+    def makes_data(self, label: str | None, site: int) -> bool:
+        """Whether *site* makes the data of an application: its programs do, as slowly as disks."""
+        return self.is_application(label) and site in self.sources
+
+    def met_by(self, label: str | None, conditions: Conditions) -> Conditions:
+        """*conditions* as the run of that label meets them.
+
+        An application has one site for each role, so that each takes as long as was drawn.
+        """
+        if not self.is_application(label):
+            return conditions
+        return dataclasses.replace(conditions, seconds=conditions.application_seconds, slowest_site={})
 
     def seconds(self, conditions: Conditions, mechanism: str, site: int) -> float:
         """Real seconds that *mechanism* takes at *site*: the drawn ones at the slowest site, else less."""

@@ -49,15 +49,17 @@ pace disk "$SITE_DISK_SECONDS" {real} "$@"
 """
 
 # A directory that is in use as a mount point is emptied by rm and stays: this is what is left of it here.
+# Only whole directories, those of runs, are slow to go: jobs remove files of theirs as they work.
 _RM = """\
 last=
 for word; do last=$word; done
-if [ "$SITE_UNLINK_FAULT" = busy ] && [ -e "$last" ]; then
-    if [ -d "$last" ]; then find "$last" -mindepth 1 -delete; fi
+[ -d "$last" ] || exec {real} "$@"
+if [ "$SITE_UNLINK_FAULT" = busy ]; then
+    find "$last" -mindepth 1 -delete
     echo "rm: cannot remove '$last': Device or resource busy" >&2
     exit 1
 fi
-if [ -e "$last" ]; then pace unlink "$SITE_UNLINK_SECONDS" {real} "$@"; else exec {real} "$@"; fi
+pace unlink "$SITE_UNLINK_SECONDS" {real} "$@"
 """
 
 _CC = """\
@@ -66,7 +68,29 @@ if [ "$SITE_COMPILE_FAULT" = crash ]; then
     echo "Please submit a full bug report, with preprocessed source (by using -freport-bug)." >&2
     exit 4
 fi
-pace compile "$SITE_COMPILE_SECONDS" {real} "$@"
+if [ -z "$SITE_MAKES_DATA" ]; then
+    pace compile "$SITE_COMPILE_SECONDS" {real} "$@"
+    exit
+fi
+# At the source of an application, what is built makes the data: it is slow, and not the compiler.
+{real} "$@" || exit
+built=
+for word; do
+    [ "$last" != -o ] || built=$word
+    last=$word
+done
+mv "$built" "$built.real" && cat > "$built" <<'END' && chmod 755 "$built"
+#!/bin/sh
+exec make-data "$0.real" "$@"
+END
+"""
+
+_MAKE_DATA = """\
+case $SITE_DISK_FAULT in
+full) echo "$1: write error: No space left on device" >&2; exit 1 ;;
+unwritable) echo "$1: cannot open the output: Permission denied" >&2; exit 1 ;;
+esac
+pace disk "$SITE_DISK_SECONDS" "$@"
 """
 
 _BATCH = """\
@@ -116,6 +140,7 @@ def prepare_programs(layout: Layout) -> None:
         for name, script in (("dd", _DD), ("rm", _RM)):
             _write(site.bin / name, _PACE + script.replace("{real}", _real(name)))
         _write(site.bin / BATCH_LAUNCHER, _PACE + _BATCH)
+        _write(site.bin / "make-data", _PACE + _MAKE_DATA)
         _prepare_compiler(site)
 
 

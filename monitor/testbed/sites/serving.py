@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import shutil
@@ -15,12 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from monitor.testbed.errors import AlreadyRunning, NoAddress
+from monitor.testbed.errors import NoAddress
 from monitor.testbed.sites.climate import Climate
 from monitor.testbed.sites.credentials import prepare_credentials
 from monitor.testbed.sites.description import FILE_NAME, GridDescription
 from monitor.testbed.sites.effects import Terrain
-from monitor.testbed.sites.files import write_atomically
+from monitor.testbed.sites.files import only_one, write_atomically
 from monitor.testbed.sites.layout import Layout, site_names
 from monitor.testbed.sites.programs import BATCH_LAUNCHER, prepare_programs
 from monitor.testbed.sites.site import Site, kill_everything
@@ -41,7 +40,8 @@ log = logging.getLogger(__name__)
 class Options:
     """What kind of grid. *compute* and *destination* are names of sites; None chooses.
 
-    The reference sizes are those of the file and the result whose transfer takes as long as was drawn.
+    The reference sizes are those of the file and the result whose transfer takes as long as was drawn; series
+    with a name in *applications* (``*`` for any ending) meet the weather of PreCo, and have their own.
     """
 
     sites: int = 7
@@ -52,6 +52,9 @@ class Options:
     destination: str | None = None
     reference_file_bytes: int = 1_000_000
     reference_result_bytes: int = 5_000_000
+    applications: tuple[str, ...] = ("preco*",)
+    application_file_bytes: int = 1_000_448  # 61 projections of 64 x 64
+    application_result_bytes: int = 1_049_600  # a volume of 64 x 64 x 64
 
     def roles(self) -> tuple[str, str]:
         """The compute site and the destination: NCSA and SDSC where they are there, else the last two.
@@ -82,7 +85,7 @@ async def open_sites(
     layout = Layout.of(directory, options.sites)
     compute, destination = options.roles()
     layout.directory.mkdir(parents=True, exist_ok=True)
-    with _only_one(layout.directory):
+    with only_one(layout.directory):
         kill_everything(layout)
         (layout.directory / FILE_NAME).unlink(missing_ok=True)
         state = _prepared(layout)
@@ -90,7 +93,7 @@ async def open_sites(
         source = Sabotaged(
             weather or _chosen_weather(options, state), layout.directory / FAULT_FILE, layout.names
         )
-        async with _listening(layout, state, Climate(source, _terrain(description))) as port:
+        async with _listening(layout, state, Climate(source, _terrain(description, options))) as port:
             if port != state.port:
                 state = State(port, state.epoch, state.passwords)
             save_state(layout.directory, state)
@@ -144,17 +147,6 @@ def _serve_in_thread(
         ready.set_exception(error)
 
 
-@contextmanager
-def _only_one(directory: Path) -> Iterator[None]:
-    """Hold the lock of *directory*; the kernel gives it back however the process ends."""
-    with (directory / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise AlreadyRunning(f"the sites in {directory} are up already") from error
-        yield
-
-
 def _prepared(layout: Layout) -> State:
     """Make what is missing of the directory; return what the last start has left."""
     for site in layout.sites:
@@ -183,6 +175,7 @@ def _describe(
             shell={"kind": "ssh", "host": site.name, "config_file": str(layout.ssh_config)},
             transfer={"kind": "ssh", "host": site.name},
             batch={"kind": "fork", "launcher": [BATCH_LAUNCHER]},
+            address=site.address,
         )
         for site in layout.sites
     }
@@ -199,15 +192,19 @@ def _describe(
         reference_file_bytes=options.reference_file_bytes,
         reference_result_bytes=options.reference_result_bytes,
         pid=os.getpid(),
+        applications=tuple(options.applications),
     )
 
 
-def _terrain(description: GridDescription) -> Terrain:
+def _terrain(description: GridDescription, options: Options) -> Terrain:
     return Terrain(
         scale=description.scale,
         reference_file_bytes=description.reference_file_bytes,
         reference_result_bytes=description.reference_result_bytes,
         sources=tuple(description.sites.index(name) for name in description.sources),
+        applications=tuple(options.applications),
+        application_file_bytes=options.application_file_bytes,
+        application_result_bytes=options.application_result_bytes,
     )
 
 

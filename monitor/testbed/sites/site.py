@@ -197,7 +197,7 @@ class Site:
             channel.get_connection(),
             link,
             opened_at=self.climate.link_opened_at(label, link.mechanism, began),
-            reference_bytes=self.climate.terrain.reference_file_bytes,
+            reference_bytes=self.climate.reference_file_bytes(label),
             on_end=lambda planned: self.climate.step_ended(
                 label, link.mechanism, began=began, planned=planned, now=loop.time()
             ),

@@ -53,6 +53,7 @@ class RunClock:
     last: Step | None = None
     logged_in: set[int] = field(default_factory=set)  # sites
     computed_at: int | None = None  # site
+    has_compiled: bool = False  # once was slow enough: the weather knows stages, not programs
 
     def credit_seconds(self, now: float) -> float:
         """How much of a step that begins at *now* has passed already; less than nothing if it comes early."""
@@ -69,6 +70,7 @@ class RunClock:
         """
         if self.last is not None and self.last.mechanism != mechanism:
             reserves.learn(self.last.mechanism, began - self.last.ended_at)
+        self.has_compiled = self.has_compiled or mechanism == "compile"
         self.last = Step(mechanism, now, max(now, planned + reserves.after(mechanism)))
 
 

@@ -5,7 +5,8 @@
 ``tables`` (files of links, later ones win, any may be missing) and ``counters`` (a file to write).
 
 It says ``up`` when all devices are there. Tables are read again whenever one of them changes; one that cannot
-be read is complained of, and the network stays as it was. Counters are written every second if they changed.
+be read is complained of, in a line, and the network stays as it was. Counters are written every second if
+they have changed.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ class Emulator:
 
     def run(self) -> None:
         """Never returns."""
+        self.look()
         look_at = count_at = time.monotonic()
         while True:
             now = time.monotonic()
@@ -138,7 +140,7 @@ class Emulator:
         try:
             table = self._tables.changed()
         except BadLinkTable as error:
-            print(f"the network stays as it was: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"the network stays as it was: {error}", flush=True)  # noqa: T201
             return
         if table is not None:
             self.network.change(table)
@@ -206,7 +208,6 @@ def _stamp(file: Path) -> tuple[int, int]:
 def main(argv: Sequence[str]) -> None:
     plan = Plan.from_json(Path(argv[1]).read_text(encoding="utf-8"))
     emulator = Emulator(plan, open_devices(plan))
-    emulator.look()
     print("up", flush=True)  # noqa: T201 - whoever started this waits for it
     emulator.run()
 

@@ -22,14 +22,14 @@ from monitor.testbed.errors import TestbedError
 
 EVERY_SITE = "*"
 DEFAULT_QUEUE_BYTES = 2_000_000
-_BYTES_PER_MBIT = 125_000.0
+BYTES_PER_MBIT = 125_000.0
 
 # Figure of a line -> what it is of a Link, and how many of it are one there.
 _LINK_FIGURES = {
     "delay_ms": ("delay_seconds", 1e-3),
     "jitter_ms": ("jitter_seconds", 1e-3),
     "loss_percent": ("loss", 1e-2),
-    "rate_mbit": ("bytes_per_second", _BYTES_PER_MBIT),
+    "rate_mbit": ("bytes_per_second", BYTES_PER_MBIT),
 }
 # Kind of line -> how many names it has, and its figures.
 _KINDS = {"queue": (0, ("bytes",)), "site": (1, ("uplink_mbit",)), "link": (2, tuple(_LINK_FIGURES))}
@@ -85,7 +85,7 @@ class LinkTable:
             if line.kind == "queue":
                 queue_bytes = int(line.figures["bytes"])
             elif line.kind == "site":
-                uplinks.update(dict.fromkeys(chosen[0], line.figures["uplink_mbit"] * _BYTES_PER_MBIT))
+                uplinks.update(dict.fromkeys(chosen[0], line.figures["uplink_mbit"] * BYTES_PER_MBIT))
             else:
                 for pair in links:
                     if pair[0] in chosen[0] and pair[1] in chosen[1]:

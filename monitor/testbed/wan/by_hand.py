@@ -1,0 +1,71 @@
+"""Changes of the emulated network by hand, while it is up; they outlast the weather until they are mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from monitor.testbed.errors import TestbedError
+from monitor.testbed.sites.description import WAN, GridDescription, load_description
+from monitor.testbed.sites.files import write_atomically
+from monitor.testbed.wan.emulator import read_table
+from monitor.testbed.wan.geography import HUB
+from monitor.testbed.wan.grid import HAND, TABLES
+from monitor.testbed.wan.links import BYTES_PER_MBIT, Link, LinkTable, format_lines, link_line, parse_lines
+
+FIGURES = ("delay_ms", "jitter_ms", "loss_percent", "rate_mbit")
+
+
+def change(directory: Path, source: str, target: str, figures: Mapping[str, float | None]) -> None:
+    """Change one direction of the network in *directory*; figures that are None stay as they are.
+
+    Raises:
+        BadLinkTable, TestbedError: there is no such network or site, or no figure was given.
+    """
+    grid = _up(directory)
+    file = directory / HAND
+    line = link_line(source, target, **figures)
+    lines = [*(parse_lines(file.read_text(encoding="utf-8")) if file.exists() else []), line]
+    LinkTable.of((*grid.sites, HUB), lines)
+    write_atomically(file, format_lines(lines))
+
+
+def mend(directory: Path) -> None:
+    """Take back all changes by hand; without any this does nothing."""
+    (directory / HAND).unlink(missing_ok=True)
+
+
+def report(directory: Path) -> Iterator[str]:
+    """What the network is like, a line for each direction, with what became of its packets so far."""
+    grid = _up(directory)
+    table = read_table((*grid.sites, HUB), [directory / name for name in TABLES])
+    counted = _counted(directory / "counters.json")
+    for (source, target), link in table.links.items():
+        uplink = table.uplinks[source] / BYTES_PER_MBIT
+        yield f"{source:>8} > {target:<8} {_figures(link, uplink)}{counted.get((source, target), '')}"
+
+
+def _up(directory: Path) -> GridDescription:
+    grid = load_description(directory)
+    if grid is None or grid.kind != WAN:
+        raise TestbedError(f"no wide-area test-bed is up in {directory}")
+    return grid
+
+
+def _figures(link: Link, uplink_mbit: float) -> str:
+    rates = [rate for rate in (uplink_mbit, link.bytes_per_second / BYTES_PER_MBIT) if rate]
+    rate = f"{min(rates):g} Mbit/s" if rates else "no limit"
+    delay = f"{link.delay_seconds * 1000:g} ms +- {link.jitter_seconds * 1000:g}"
+    return f"{delay:<18}{rate:<14}{link.loss:.3%} lost"
+
+
+def _counted(file: Path) -> dict[tuple[str, str], str]:
+    if not file.exists():
+        return {}
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return {
+        (row["source"], row["target"]): "   so far {packets} packets, {bytes} bytes, {lost} lost, "
+        "{dropped} dropped".format(**row)
+        for row in rows
+    }

@@ -1,0 +1,136 @@
+"""Runs of an application meet its own weather; over a real, scaled run its stages follow what was drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from monitor.testbed.sites import GridDescription, Options, running_sites
+from monitor.testbed.sites.climate import Climate
+from monitor.testbed.sites.effects import Link, Terrain
+from monitor.testbed.weather.conditions import MECHANISMS, Conditions, Fault
+from reporters.config import Assignment
+from reporters.report import Report
+from reporters.run import run
+from tests.monitor.testbed.sites.conftest import DictatedWeather
+
+AT = "@2026-01-01T00:00:00.000000Z"
+GATHER, PRECO = f"gather-main{AT}", f"preco-main{AT}"
+SOURCE, OTHER_SOURCE, COMPUTE, DESTINATION = 0, 1, 5, 6
+DRAWN = Conditions(
+    index=0,
+    seconds=dict.fromkeys(MECHANISMS, 10.0),
+    slowest_site={"login": OTHER_SOURCE, "disk": OTHER_SOURCE, "inbound": OTHER_SOURCE},
+    others_fraction=0.5,
+    application_seconds=dict.fromkeys(MECHANISMS, 30.0),
+)
+TERRAIN = Terrain(
+    scale=1.0,
+    reference_file_bytes=1_000_000,
+    reference_result_bytes=5_000_000,
+    sources=(0, 1, 2, 3, 4),
+    applications=("preco*",),
+    application_file_bytes=3_000_000,
+    application_result_bytes=6_000_000,
+)
+
+
+def climate() -> Climate:
+    return Climate(DictatedWeather(now=DRAWN), TERRAIN)
+
+
+def test_programs_of_an_application_take_what_was_drawn_for_it_wherever_they_run() -> None:
+    reserved = climate().program_seconds(PRECO, SOURCE, 0.0)
+    assert reserved["disk"] == pytest.approx(30.0, abs=0.2)  # less what usually follows
+    assert climate().program_seconds(GATHER, SOURCE, 0.0)["disk"] == pytest.approx(5.0, abs=0.2)
+    assert climate().program_seconds(PRECO, COMPUTE, 0.0)["compute"] == pytest.approx(30.0, abs=0.2)
+    assert climate().login_seconds(PRECO, SOURCE) == pytest.approx(30.0, abs=0.2)
+
+
+def test_its_transfers_have_the_sizes_of_its_own_files() -> None:
+    weather = climate()
+    inbound = weather.incoming_link(PRECO, sender=SOURCE, receiver=COMPUTE)
+    weather.run(PRECO).computed_at = COMPUTE
+    outbound = weather.incoming_link(PRECO, sender=COMPUTE, receiver=DESTINATION)
+    assert inbound == Link(100_000.0, None)
+    assert outbound == Link(200_000.0, None, "outbound")
+    assert weather.incoming_link(GATHER, sender=OTHER_SOURCE, receiver=COMPUTE) == Link(100_000.0, None)
+    assert (weather.reference_file_bytes(PRECO), weather.reference_file_bytes(GATHER)) == (
+        3_000_000,
+        1_000_000,
+    )
+
+
+def test_at_its_source_what_is_built_makes_the_data_and_is_slow_not_the_compiler() -> None:
+    weather = climate()
+    seconds = weather.program_seconds(PRECO, SOURCE, 0.0)
+    assert seconds["compile"] <= 0
+    assert weather.session_environment(PRECO, SOURCE, seconds)["SITE_MAKES_DATA"] == "yes"
+    for label, site in ((PRECO, COMPUTE), (GATHER, SOURCE)):
+        assert "SITE_MAKES_DATA" not in weather.session_environment(label, site, {})
+
+
+def test_the_compiler_is_slow_once_a_run() -> None:
+    weather = climate()
+    assert weather.program_seconds(PRECO, COMPUTE, 0.0)["compile"] > 29
+    weather.step_ended(PRECO, "compile", began=0.0, planned=30.0, now=30.0)
+    assert weather.program_seconds(PRECO, COMPUTE, 30.0)["compile"] <= 0
+
+
+def test_what_follows_a_step_is_learned_apart_from_other_probes() -> None:
+    weather = climate()
+    for number in range(50):
+        label = f"gather-{number}{AT}"
+        weather.step_ended(label, "login", began=0.0, planned=1.0, now=1.0)
+        weather.step_ended(label, "disk", began=9.0, planned=10.0, now=10.0)
+    assert weather.login_seconds(GATHER, OTHER_SOURCE) == pytest.approx(9.5, abs=0.01)
+    assert weather.login_seconds(PRECO, OTHER_SOURCE) == pytest.approx(29.85, abs=0.01)
+
+
+def test_its_series_are_told_by_name() -> None:
+    labels = (PRECO, f"preco-geon{AT}", GATHER, f"my-preco{AT}", None)
+    assert [TERRAIN.is_application(label) for label in labels] == [True, True, False, False, False]
+    assert not dataclasses.replace(TERRAIN, applications=()).is_application(PRECO)
+
+
+def preco(grid: GridDescription) -> Report:
+    """A real run of PreCo."""
+    return run(
+        Assignment(
+            series="preco-main",
+            slot=grid.epoch,
+            reporter="test",
+            probe="preco",
+            bindings={"source": ["anl"], "compute": [grid.compute], "destination": [grid.destination]},
+            resources=grid.resources,
+            parameters={"projections": 61, "size": 64},
+            limit_seconds=120.0,
+        )
+    )
+
+
+@pytest.mark.grid
+@pytest.mark.alone
+def test_the_stages_of_a_run_follow_what_was_drawn_for_preco(tmp_path: Path) -> None:
+    taken = [1.5, 2.0, 1.5, 1.0, 1.0, 2.0, 1.0, 0.5]
+    drawn = dataclasses.replace(DRAWN, application_seconds=dict(zip(MECHANISMS, taken, strict=True)))
+    with running_sites(tmp_path, weather=DictatedWeather(now=drawn), options=Options(scale=1.0)) as grid:
+        report = preco(grid)
+    assert report.outcome == "passed", report.reason
+    measured = {stage.name: stage.seconds for stage in report.stages}
+    for mechanism, stage in MECHANISMS.items():
+        # One run, from which nothing has been learned; Gather's twenty in test_fidelity are held to less.
+        expected = drawn.application_seconds[mechanism]
+        assert measured[stage] == pytest.approx(expected, abs=0.15 * expected + 0.8), stage
+
+
+@pytest.mark.grid
+def test_a_disk_that_is_full_at_its_source_fails_an_application(tmp_path: Path) -> None:
+    fine = dataclasses.replace(DRAWN, application_seconds={}, seconds={})
+    broken = dataclasses.replace(fine, fault=Fault(SOURCE, "disk", "full"))
+    with running_sites(tmp_path, weather=DictatedWeather(now=broken)) as grid:
+        report = preco(grid)
+    assert (report.outcome, report.failure and report.failure.stage) == ("failed", "stage_data")
+    assert "No space left on device" in str(report.reason)
