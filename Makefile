@@ -7,7 +7,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export PYTHON
 
-.PHONY: help demo test check bench clean distclean lock system-packages testbed-packages
+.PHONY: help demo test check bench soak clean distclean lock system-packages testbed-packages
 
 help: ## list what there is to do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -33,6 +33,9 @@ bench: .venv/.development ## measure; writes var/bench.json
 
 testbed-packages: ## install the servers of grid middleware that the tests use, where that is allowed
 	@.ci/system-packages testbed
+
+soak: .venv/.development ## two hundred runs with random faults over every way to reach sites
+	GRIDCAST_SOAK_RUNS=$${GRIDCAST_SOAK_RUNS:-200} $(PY) -m pytest -s tests/probes/test_soak.py
 
 clean: ## stop what runs and remove all state (var)
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean

@@ -43,8 +43,7 @@ def way(shared_way: Way) -> Iterator[Way]:
     yield shared_way
     shared_way.mend()
     assert shared_way.files() == []
-    assert eventually(lambda: shared_way.jobs() == []), shared_way.jobs()
-    assert eventually(lambda: shared_way.processes() == []), shared_way.processes()
+    assert eventually(shared_way.is_idle), (shared_way.jobs(), shared_way.processes())
 
 
 @dataclass

@@ -78,19 +78,33 @@ class Way:
     ) -> Report:
         """Run *probe*; what *at_stage* has for a stage happens when the stage begins."""
         actions = at_stage or {}
+        assignment = self.assignment(probe, limit_seconds=limit_seconds, **parameters)
+        assignment = replace(
+            assignment,
+            resources={**self.resources, **(resources or {})},
+            expected_seconds=expected_seconds or {},
+        )
+
+        def act(stage: str) -> None:
+            actions.get(stage, lambda: None)()
+
+        return reporter.run(assignment, on_stage=act)
+
+    def assignment(
+        self, probe: str, *, limit_seconds: float = LIMIT_SECONDS, **parameters: Any
+    ) -> Assignment:
+        """The next run of *probe*, with small files but for *parameters*."""
         small = SMALL.get(probe) or probes.load(probe).trial
-        assignment = Assignment(
+        return Assignment(
             series=self.series(probe),
             slot=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=next(self._slots)),
             reporter="home",
             probe=probe,
             bindings=BINDINGS[probe],
-            resources={**self.resources, **(resources or {})},
+            resources=self.resources,
             parameters={**small, **parameters},
             limit_seconds=limit_seconds,
-            expected_seconds=expected_seconds or {},
         )
-        return reporter.run(assignment, on_stage=lambda stage: actions.get(stage, lambda: None)())
 
     def series(self, probe: str) -> str:
         return f"{probe}-{self.name.replace('+', '-')}"
@@ -109,6 +123,10 @@ class Way:
 
     def jobs(self) -> list[str]:
         return self.cluster.jobs() if self.cluster is not None else []
+
+    def is_idle(self) -> bool:
+        """Whether nothing of its runs waits or works anywhere."""
+        return self.jobs() == [] and self.processes() == []
 
     def install(self, site: str, program: str, script: str) -> Callable[[], None]:
         """Put a program before the real one on a site's PATH; what takes it away again."""
