@@ -15,6 +15,7 @@ from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import locate
 
 ORGANISATION = "/O=Grid/OU=gridcast"
+_VALID_DAYS = "30"  # a test-bed may be left running
 _SIGNING_POLICY = """\
 access_id_CA X509 '{subject}'
 pos_rights globus CA:sign
@@ -44,11 +45,11 @@ class Authority:
 
     @classmethod
     def create(cls, directory: Path) -> Authority:
-        """Make a new one, valid for two days. Raises TestbedError, MissingProgram."""
+        """Make a new one, valid as long as whatever it signs. Raises TestbedError, MissingProgram."""
         directory.mkdir(parents=True)
         identity = _identity(directory, "ca", f"{ORGANISATION}/CN=throw-away CA")
         argv = ["req", "-x509", "-new", "-key", str(identity.key), "-out", str(identity.certificate)]
-        _openssl(*argv, "-days", "2", "-subj", identity.subject)
+        _openssl(*argv, "-days", _VALID_DAYS, "-subj", identity.subject)
         authority = cls(directory, identity)
         authority._trust_itself()
         return authority
@@ -71,7 +72,7 @@ class Authority:
         _openssl("req", "-new", "-key", str(identity.key), "-subj", identity.subject, "-out", str(request))
         signing = ["-CA", str(self.identity.certificate), "-CAkey", str(self.identity.key), "-CAcreateserial"]
         issued = ["-in", str(request), "-out", str(identity.certificate), "-extfile", str(extended)]
-        _openssl("x509", "-req", *signing, *issued, "-days", "2")
+        _openssl("x509", "-req", *signing, *issued, "-days", _VALID_DAYS)
         return identity
 
     def _trust_itself(self) -> None:
