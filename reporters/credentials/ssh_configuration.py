@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
 import re
 import socket
 from collections.abc import Sequence
@@ -62,7 +63,8 @@ class Configuration:
     def path(self, text: str) -> Path | None:
         """A file's path with ssh's tokens replaced; None where they are beyond us."""
         try:
-            return Path(_TOKEN.sub(self._replaced, text)).expanduser()
+            replaced = _TOKEN.sub(self._replaced, text)
+            return Path(_home(), replaced[2:]) if replaced.startswith("~/") else Path(replaced).expanduser()
         except (KeyError, RuntimeError):  # another token or variable; no such user's home
             return None
 
@@ -72,7 +74,7 @@ class Configuration:
     def _tokens(self) -> dict[str, str]:
         return {
             "%": "%",
-            "d": str(Path.home()),
+            "d": _home(),
             "h": self.one("hostname"),
             "i": str(os.getuid()),
             "k": self.one("hostkeyalias", self.one("host")),
@@ -82,6 +84,11 @@ class Configuration:
             "r": self.one("user"),
             "u": getpass.getuser(),
         }
+
+
+def _home() -> str:
+    """As ssh has it, which does not look at HOME."""
+    return pwd.getpwuid(os.getuid()).pw_dir
 
 
 def parse_configuration(text: str) -> Configuration:

@@ -21,6 +21,7 @@ from typing import Any
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import locate
 from monitor.testbed.middleware.serving import free_port, serving
+from monitor.testbed.supervisor.guard import descendants
 from reporters import process
 from reporters.config import Resource
 
@@ -33,7 +34,7 @@ ListenAddress {address}
 Port {port}
 HostKey {root}/host_key
 AuthorizedKeysFile {authorized_keys}
-PidFile none
+PidFile {root}/pid
 StrictModes no
 UsePAM {pam}
 PasswordAuthentication no
@@ -149,6 +150,10 @@ class Server:
     @property
     def log(self) -> Path:
         return self.root / "log"
+
+    def sessions(self) -> list[int]:
+        """The processes that serve connections, and what runs at their other end."""
+        return descendants(int((self.root / "pid").read_text()))
 
     def install(self, program: str, script: str) -> None:
         """Put a program before the real ones on the PATH of every session."""
