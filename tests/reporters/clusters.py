@@ -1,0 +1,52 @@
+"""A batch system of every kind, for the suites that need one. A new kind gets a line here.
+
+Slurm and Grid Engine are the real ones; of the others there is no server to be had, so that their commands
+are scripted stand-ins, which really run jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from monitor.testbed.middleware import slurm
+from tests.reporters.needs import needs
+from tests.reporters.places import Place
+
+SLURM_PROGRAMS = (*slurm.SERVERS, *slurm.CLIENTS)
+
+
+@contextlib.contextmanager
+def batch_system(kind: str) -> Iterator[Path | None]:
+    """Run one; the directory of the programs that reach it, None where none are needed."""
+    made = {"fork": contextlib.nullcontext, "slurm": _slurm}
+    if kind not in made:
+        raise LookupError(f"tests/reporters/clusters.py does not know how to run a batch system {kind!r}")
+    with made[kind]() as programs:
+        yield programs
+
+
+@contextlib.contextmanager
+def slurm_cluster() -> Iterator[slurm.Cluster]:
+    needs(*SLURM_PROGRAMS)
+    root = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
+    try:
+        with slurm.cluster(root / "cluster") as cluster:
+            yield cluster
+    finally:
+        shutil.rmtree(root)
+
+
+def install(programs: Path | None, place: Place) -> None:
+    """Let *place* find the programs of a batch system."""
+    for program in sorted(programs.iterdir()) if programs else ():
+        place.install(program.name, f'exec {program} "$@"')
+
+
+@contextlib.contextmanager
+def _slurm() -> Iterator[Path]:
+    with slurm_cluster() as cluster:
+        yield cluster.programs

@@ -1,0 +1,75 @@
+"""What is special to jobs without a batch system: a launcher stands before each."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from reporters.base import BatchJob, JobFailed
+from reporters.batch.fork import Batch
+from tests.reporters.places import Place, two_places
+
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module", params=["local", "ssh"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with two_places(request.param) as (one, _):
+        yield one
+
+
+@pytest.fixture
+def directory(place: Place) -> Path:
+    made = place.scratch / f"run-{next(numbers)}"
+    made.mkdir()
+    return made
+
+
+def submit(place: Place, directory: Path, *argv: str, launcher: list[str]) -> BatchJob:
+    system = Batch(place.shell, launcher=launcher)
+    return system.submit(argv, directory=str(directory), cpus=1, wall_seconds=30)
+
+
+def test_a_job_is_in_the_queue_until_its_launcher_lets_it_go(place: Place, directory: Path) -> None:
+    go = directory / "go"
+    hold = ["sh", "-c", f'until [ -e "{go}" ]; do sleep 0.01; done; exec "$@"', "sh"]
+    job = submit(place, directory, "sleep", "0.5", launcher=hold)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(job.wait_started, timeout_seconds=20)
+        time.sleep(0.3)  # the job is in the queue so long
+        assert not waiting.done()
+        go.touch()
+        began = time.monotonic()
+        assert 0.25 <= waiting.result() < 5
+        assert time.monotonic() - began < 0.45  # well before the job's end
+    assert 0.45 <= job.wait_ended(timeout_seconds=20) < 5
+
+
+def test_a_launcher_stands_before_the_job(place: Place, directory: Path) -> None:
+    job = submit(place, directory, "sh", "-c", "nice > level", launcher=["nice", "-n", "7"])
+    job.wait_ended(timeout_seconds=20)
+    assert int((directory / "level").read_text()) >= 7
+
+
+def test_a_launcher_that_refuses_is_quoted_and_nothing_ran(place: Place, directory: Path) -> None:
+    refuse = ["sh", "-c", "echo 'qsub: error: partition is closed' >&2; exit 9", "sh"]
+    job = submit(place, directory, "touch", "ran", launcher=refuse)
+    with pytest.raises(JobFailed, match="the job at one was refused: qsub: error: partition is closed"):
+        job.wait_started(timeout_seconds=20)
+    with pytest.raises(JobFailed, match="was refused"):
+        job.wait_ended(timeout_seconds=20)
+    assert not (directory / "ran").exists()
+
+
+def test_a_job_that_is_cancelled_in_the_queue_never_begins(place: Place, directory: Path) -> None:
+    hold = ["sh", "-c", 'sleep 0.5; exec "$@"', "sh"]
+    job = submit(place, directory, "touch", "ran", launcher=hold)
+    job.cancel()
+    with pytest.raises(JobFailed):
+        job.wait_started(timeout_seconds=20)
+    assert not (directory / "ran").exists()
