@@ -19,6 +19,7 @@ from monitor.testbed.middleware.programs import locate
 from reporters import process
 
 _LISTENS = re.compile(r"^Server listening at \S+:(?P<port>\d+)$", re.MULTILINE)
+_STARTED = "Server started in daemon mode"
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,15 @@ class Site:
     """A server to be: it listens on *address*, and its certificate is for *name* and the address.
 
     *directory* gets its logs. *launcher* is what its command begins with, such as one that enters a network
-    namespace; the server must stay in the foreground behind it.
+    namespace; the server must stay in the foreground behind it. Port 0 is one that the
+    kernel chooses.
     """
 
     name: str
     address: str
     directory: Path
     launcher: Sequence[str] = ()
+    port: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,23 +86,25 @@ def server(security: Security, site: Site, *options: str) -> Iterator[Server]:
     to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
     argv = [*to_file, *site.launcher, locate("globus-gridftp-server"), *_arguments(site), *options]
     env = {**security.environment(identity), "GLOBUS_HOSTNAME": site.address}
-    with serving.serving(argv, ready=lambda: _port(said) > 0, env=env, log=_log(site)) as running:
-        yield Server(security, site, _port(said), identity.subject, running)
+    with serving.serving(argv, ready=lambda: _port(site, said) > 0, env=env, log=_log(site)) as running:
+        yield Server(security, site, _port(site, said), identity.subject, running)
 
 
-def _port(said: Path) -> int:
-    """The port that a server has said to listen at; 0 as long as it has not."""
+def _port(site: Site, said: Path) -> int:
+    """The port that a server has said to listen at; 0 as long as it has not. Given ones are not said."""
+    if site.port:
+        return site.port if _log(site).exists() and _STARTED in _log(site).read_text("utf-8") else 0
     text = said.read_text(encoding="utf-8") if said.exists() else ""
     found = _LISTENS.search(text)
     return int(found["port"]) if found else 0
 
 
 def _arguments(site: Site) -> list[str]:
-    interfaces = ["-port", "0", "-control-interface", site.address, "-data-interface", site.address]
+    interfaces = ["-control-interface", site.address, "-data-interface", site.address]
     # Of containers, root is often all there is, and no account has a password.
     accounts = ["-allow-root", "-allow-disabled-login"]
     log = ["-log-level", "ERROR,WARN,INFO", "-log-module", "stdio:buffer=0", "-logfile", str(_log(site))]
-    return [*interfaces, *accounts, *log]
+    return ["-port", str(site.port), *interfaces, *accounts, *log]
 
 
 def _log(site: Site) -> Path:
