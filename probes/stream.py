@@ -1,0 +1,135 @@
+"""Stream: sustainable memory bandwidth of the nodes that jobs run on.
+
+After the description of STREAM: J. D. McCalpin, "Memory bandwidth and machine balance in current high
+performance computers", IEEE TCCA Newsletter (December 1995) 19-25. Four loops run over arrays that no cache
+holds, the fastest repetition counts, every element is verified. The kernel is built at the site and runs as a
+batch job; how it divides the arrays among the tasks is said in ``kernels/stream.c``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from probes import steps
+from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.grid import Grid
+
+LOOPS = ("copy", "scale", "add", "triad")
+CACHES_IN_AN_ARRAY = 4  # each array at least four times the last-level caches: a rule of STREAM
+_OUTPUT = "stream.out"
+_JOB = f'cd "$1" && shift && "$@" > {_OUTPUT}\n'
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One of the four: the bytes that it moves, and the seconds that its repetitions took."""
+
+    size_bytes: int
+    fastest_seconds: float
+    mean_seconds: float
+    slowest_seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the kernel found. *cache_bytes* is 0 where the node does not say how large its caches are."""
+
+    cache_bytes: int
+    array_bytes: int
+    loops: dict[str, Loop]
+
+
+class Probe:
+    kind = "grid"
+    version = "1.0"
+    summary = "Measures memory bandwidth by the loops of STREAM, in a batch job."
+    roles = {"target": Role(1, 1, "runs the job")}
+    parameters = {
+        "array_bytes": Parameter(
+            0, "size of each of the three arrays, bytes; 0 is four times the last-level caches", 0, 1e13
+        ),
+        "repetitions": Parameter(10, "how often each loop runs; the first does not count", 2, 1000),
+        "tasks": Parameter(1, "processes that share the arrays, each on a processor of its own", 1, 1024),
+        "wall_seconds": steps.WALL_SECONDS,
+    }
+    trial = {"array_bytes": 1_000_000, "repetitions": 3}
+    stages = (
+        Stage("init", "setup"),
+        Stage("build_executable", "setup"),
+        Stage("queue_wait", "queue"),
+        Stage("compute", "compute"),
+        Stage("cleanup", "cleanup"),
+    )
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.target = plan.one("target")
+        self.arguments = [str(plan.integer(name)) for name in ("array_bytes", "repetitions", "tasks")]
+        self.tasks = plan.integer("tasks")
+        self.wall_seconds = steps.wall_seconds(grid, plan)
+
+    def init(self) -> None:
+        steps.check_resources(self.grid, {self.target: steps.Needs(1_000_000, ("cc",))})
+
+    def build_executable(self) -> None:
+        self.executable = steps.build_kernel(
+            self.grid, self.target, "stream", options=("-O3", "-pthread"), libraries=("-lm",)
+        )
+
+    def queue_wait(self) -> list[Metric]:
+        directory = self.grid.scratch(self.target)
+        argv = ["sh", "-c", _JOB, "stream", directory, self.executable, *self.arguments]
+        self.job = self.grid.submit(self.target, argv, cpus=self.tasks, wall_seconds=self.wall_seconds)
+        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+
+    def compute(self) -> list[Metric]:
+        self.job.wait_ended()
+        text = self.grid.shell(self.target).check(
+            ["cat", f"{self.grid.scratch(self.target)}/{_OUTPUT}"],
+            timeout_seconds=60.0,
+            doing="read the job's output",
+        )
+        result = parse_result(text, self.target)
+        self._judge_arrays(result)
+        return [
+            Metric("array.bytes", result.array_bytes, "bytes"),
+            Metric("cache.bytes", result.cache_bytes, "bytes"),
+            *(
+                metric
+                for name, loop in result.loops.items()
+                for metric in steps.rate_metric(
+                    f"{name}.bytes_per_second", loop.size_bytes, loop.fastest_seconds
+                )
+            ),
+        ]
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()
+
+    def _judge_arrays(self, result: Result) -> None:
+        """Say it in the log where it is not memory alone that was measured."""
+        if result.array_bytes < CACHES_IN_AN_ARRAY * result.cache_bytes:
+            self.grid.log(
+                f"arrays of {result.array_bytes} bytes are less than four times the last-level caches "
+                f"({result.cache_bytes} bytes): the caches are measured too",
+                "warning",
+            )
+
+
+def parse_result(text: str, resource: str) -> Result:
+    """Read what the kernel printed. Raises ProbeFailed where not everything is there."""
+    try:
+        said = {name: rest for name, *rest in (line.split() for line in text.splitlines())}
+        return Result(
+            cache_bytes=int(said["cache"][0]),
+            array_bytes=int(said["array"][0]),
+            loops={name: _loop(said[name]) for name in LOOPS},
+        )
+    except (KeyError, ValueError, IndexError):
+        message = f"unreadable output of stream at {resource}: {text[-200:]!r}"
+        raise ProbeFailed(message, resource=resource) from None
+
+
+def _loop(words: list[str]) -> Loop:
+    size, fastest, mean, slowest = words
+    return Loop(int(size), float(fastest), float(mean), float(slowest))
