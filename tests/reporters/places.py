@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from monitor.testbed.middleware import gridftp, openssh
+from monitor.testbed.middleware import gridftp, openssh, xrootd
 from monitor.testbed.middleware.gsi import Security
 from reporters import reach
 from reporters.base import End, ResourceShell
@@ -56,6 +56,8 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
         "ssh-rsync": partial(_openssh, program="rsync"),
         "ssh-sftp": partial(_openssh, program="sftp"),
         "gridftp": _gridftp,
+        "xrootd": _xrootd,
+        "http": _http,
     }
     if kind not in made:
         raise LookupError(f"tests/reporters/places.py does not know how to make a place of kind {kind!r}")
@@ -135,3 +137,46 @@ def _gridftp() -> Iterator[tuple[Place, Place]]:
                 for name in names
             )
             yield one, two
+
+
+@contextlib.contextmanager
+def _xrootd() -> Iterator[tuple[Place, Place]]:
+    """Local shells, and an XRootD server for the files of each."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory, xrootd_servers(Path(directory)) as servers:
+        root, proxy = Path(directory), servers["one"].security.proxy()
+        one, two = (
+            _local_place(name, root, {**server.transfer(proxy), "path": _path(root / "one")})
+            for name, server in servers.items()
+        )
+        yield one, two
+
+
+@contextlib.contextmanager
+def _http() -> Iterator[tuple[Place, Place]]:
+    """The same by WebDAV, with a macaroon of each server."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory, xrootd_servers(Path(directory)) as servers:
+        root, proxy = Path(directory), servers["one"].security.proxy()
+        one, two = (
+            _local_place(
+                name, root, server.https_transfer(private(root / f"{name}.token", server.macaroon(proxy)))
+            )
+            for name, server in servers.items()
+        )
+        yield one, two
+
+
+@contextlib.contextmanager
+def xrootd_servers(root: Path) -> Iterator[dict[str, xrootd.Server]]:
+    """Of the places that will be "one" and "two" in *root*."""
+    needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
+    security = Security.create(root / "security")
+    sites = [xrootd.Site(name, root / f"{name}-server", root / name) for name in ("one", "two")]
+    with xrootd.servers(security, sites) as servers:
+        yield servers
+
+
+def private(file: Path, text: str) -> Path:
+    """A file that only we may read."""
+    file.touch(mode=0o600)
+    file.write_text(text, encoding="utf-8")
+    return file

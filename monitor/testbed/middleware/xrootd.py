@@ -18,6 +18,7 @@ import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from monitor.testbed.errors import NotServing, TestbedError
 from monitor.testbed.middleware import serving
@@ -94,6 +95,14 @@ class Server:
         """Its process, for signals."""
         return int(_pid_file(self.site).read_text(encoding="ascii"))
 
+    def transfer(self, proxy: Path) -> dict[str, Any]:
+        """A resource's options for copies by xrdcp, as who holds *proxy*."""
+        return {"kind": "xrootd", **self._reached(self.port), "proxy_file": str(proxy)}
+
+    def https_transfer(self, token: Path) -> dict[str, Any]:
+        """A resource's options for copies by WebDAV, as who holds the *token*."""
+        return {"kind": "http", **self._reached(self.https_port), "token_file": str(token)}
+
     def macaroon(self, proxy: Path, *, path: str = "/", minutes: int = 60, activities: str = "") -> str:
         """A token for what is below *path*, asked of the server with a *proxy*. Raises TestbedError."""
         asked = {
@@ -114,6 +123,10 @@ class Server:
         if answer.status != 200:
             raise TestbedError(f"no macaroon of {self.site.name}: {answer.status} {body.decode()}")
         return str(json.loads(body)["macaroon"])
+
+    def _reached(self, port: int) -> dict[str, Any]:
+        trust, exported = self.security.authority.trust, self.site.exported
+        return {"host": ADDRESS, "port": port, "directory": str(exported), "ca_directory": str(trust)}
 
 
 @contextlib.contextmanager
@@ -149,7 +162,8 @@ def _write_configuration(
     security: Security, certified: Identity, site: Site, port: int, https_port: int
 ) -> Path:
     """The server's files in its directory; its configuration."""
-    site.directory.mkdir(parents=True, exist_ok=True)
+    for directory in (site.directory, site.exported):
+        directory.mkdir(parents=True, exist_ok=True)
     values = {
         "name": site.name,
         "exported": site.exported,

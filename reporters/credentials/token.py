@@ -1,0 +1,127 @@
+"""Bearer tokens in files: JSON web tokens (RFC 7519), macaroons, and others that only their issuer can read.
+
+Nothing is verified, which only the issuer could: what is read is when a token begins and ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from reporters.base import Credential, CredentialUnfit
+from reporters.credentials.lifetime import Lifetime
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_LONGEST_BYTES = 65536  # no server takes longer headers
+_IN_A_HEADER = re.compile(r"[!-~]+", re.ASCII)
+_BEFORE = b"before:"
+_DIGITS = 4  # a packet of a macaroon begins with its length in hexadecimal
+
+
+class BearerToken(Credential):
+    """A token in *file*, which is read anew each time: others renew it. *now* is a clock."""
+
+    def __init__(self, file: str, *, now: Callable[[], float] = time.time) -> None:
+        self.file = file
+        self._now = now
+
+    def check(self, *, needed_seconds: float) -> None:
+        lifetime = parse_lifetime(self.read())
+        lifetime.check(f"token {self.file}", now=self._now(), needed_seconds=needed_seconds)
+
+    def read(self) -> str:
+        """The token. Raises CredentialUnfit unless there is one, in a file that is private."""
+        try:
+            status = Path(self.file).stat()
+            with Path(self.file).open("rb") as file:
+                text = file.read(_LONGEST_BYTES + 1).decode("utf-8", "replace").strip()
+        except OSError as error:
+            raise self._none(os.strerror(error.errno or 0)) from None
+        if status.st_uid != os.geteuid():
+            raise self._none(f"belongs to user {status.st_uid}, not to user {os.geteuid()}")
+        if status.st_mode & _OTHERS:
+            raise self._none(f"others may use it (mode {stat.S_IMODE(status.st_mode):o}, must be 600)")
+        if not text:
+            raise self._none("is empty")
+        if len(text) > _LONGEST_BYTES or not _IN_A_HEADER.fullmatch(text):
+            raise self._none("holds something else")
+        return text
+
+    def _none(self, why: str) -> CredentialUnfit:
+        return CredentialUnfit(f"no token: {self.file}: {why}")
+
+
+def parse_lifetime(token: str) -> Lifetime:
+    """From when to when a token says that it is valid; for ever where it says nothing that is known here."""
+    claims = _claims(token)
+    if claims is not None:
+        begins, ends = _seconds(claims.get("nbf")), _seconds(claims.get("exp"))
+        return Lifetime(
+            begins=-math.inf if begins is None else begins, ends=math.inf if ends is None else ends
+        )
+    return Lifetime(ends=min(_ends(_decoded(token)), default=math.inf))
+
+
+def _claims(token: str) -> dict[str, Any] | None:
+    """What a JSON web token claims; None for another kind of token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(_decoded(parts[1]))
+    except (ValueError, RecursionError):
+        return None
+    return claims if isinstance(claims, dict) else None
+
+
+def _seconds(claim: object) -> float | None:
+    """A NumericDate: seconds since the epoch."""
+    if isinstance(claim, bool) or not isinstance(claim, (int, float)):
+        return None
+    return float(claim) if abs(claim) < 1e15 else None
+
+
+def _decoded(text: str) -> bytes:
+    """Base64 of either alphabet; nothing where it is none."""
+    plain = text.translate(str.maketrans("-_", "+/")).rstrip("=")
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _ends(macaroon: bytes) -> Iterator[float]:
+    """When each of a macaroon's caveats ``before:`` ends it."""
+    for packet in _packets(macaroon):
+        key, _, value = packet.partition(b" ")
+        if key == b"cid" and value.startswith(_BEFORE):
+            when = value[len(_BEFORE) :].decode("ascii", "replace").strip().replace("Z", "+00:00")
+            try:
+                moment = datetime.fromisoformat(when)
+            except ValueError:
+                continue
+            if moment.tzinfo is not None:
+                yield moment.timestamp()
+
+
+def _packets(macaroon: bytes) -> Iterator[bytes]:
+    """The packets of libmacaroons' version 1: a length with itself, a key, a space, a value, a newline."""
+    while macaroon:
+        try:
+            size = int(macaroon[:_DIGITS], 16)
+        except ValueError:
+            return
+        if not _DIGITS < size <= len(macaroon):
+            return
+        yield macaroon[_DIGITS:size].rstrip(b"\n")
+        macaroon = macaroon[size:]

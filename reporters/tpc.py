@@ -1,0 +1,61 @@
+"""What a server says of a third-party copy while it makes it (HTTP-TPC of the WLCG).
+
+The body of its answer has markers ("Perf Marker ... Stripe Bytes Transferred: 1048576 ... End"), and at its
+end the verdict, "success: Created" or "failure: why". The status was sent before anything was copied, and
+says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST_LINE_BYTES = 16384
+_TAIL_CHARACTERS = 4000
+_INDEX = re.compile(r"Stripe Index:\s*(\d+)", re.ASCII | re.IGNORECASE)
+_BYTES = re.compile(r"Stripe Bytes Transferred:\s*(\d{1,18})", re.ASCII | re.IGNORECASE)
+_VERDICT = re.compile(r"(?P<success>success)|(?P<failure>fail(?:ure|ed)|aborted|error)\b", re.IGNORECASE)
+
+
+class CopyReport:
+    """Fed with the body of an answer as it comes. Keeps no more of it than its tail."""
+
+    def __init__(self) -> None:
+        self.tail = ""
+        self.failure = ""  # why the server says that it failed
+        self.succeeded = False  # whether it says that it did not
+        self._stripe = 0
+        self._stripes: dict[int, int] = {}
+        self._line = b""
+        self.first_line = ""
+        self.last_line = ""
+
+    @property
+    def transferred_bytes(self) -> int:
+        """How much has arrived by the last markers."""
+        return sum(self._stripes.values())
+
+    def feed(self, piece: bytes) -> None:
+        *lines, rest = piece.split(b"\n")
+        for line in lines:
+            self._take(self._line + line)
+            self._line = b""
+        self._line = (self._line + rest)[:_LONGEST_LINE_BYTES]
+
+    def end(self) -> None:
+        """There is no more: the last line needs no end of its own."""
+        self._take(self._line)
+        self._line = b""
+
+    def _take(self, raw: bytes) -> None:
+        line = raw[:_LONGEST_LINE_BYTES].decode("utf-8", "replace").strip()
+        if not line:
+            return
+        self.first_line, self.last_line = self.first_line or line, line
+        self.tail = (self.tail + line + "\n")[-_TAIL_CHARACTERS:]
+        if index := _INDEX.match(line):
+            self._stripe = int(index[1][:9])
+        elif arrived := _BYTES.match(line):
+            self._stripes[self._stripe % 1024] = int(arrived[1])
+        elif verdict := _VERDICT.match(line):
+            self.succeeded = self.succeeded or bool(verdict["success"])
+            self.failure = self.failure or (line if verdict["failure"] else "")
