@@ -137,13 +137,12 @@ class Grid:
         """
         site = self._site(resource)
         needed_seconds = self._expected_seconds.get("total.seconds", 0.0)
-        for credential in (*site.shell.credentials(), *self._transfer(resource, resource).credentials()):
-            try:
+        credentials = (*site.shell.credentials(), *self._transfer(resource, resource).credentials())
+        try:
+            for credential in credentials:
                 credential.check(needed_seconds=needed_seconds)
-            except CredentialUnfit as error:  # it does not know for whom it was wanted
-                raise CredentialUnfit(
-                    error.message, resource=resource, stderr_tail=error.stderr_tail
-                ) from None
+        except CredentialUnfit as error:  # it does not know for whom it was wanted
+            raise CredentialUnfit(error.message, resource=resource, stderr_tail=error.stderr_tail) from None
         self.shell(resource).check(
             ["true"], timeout_seconds=_CREDENTIAL_SECONDS, doing="run a program after logging in"
         )
