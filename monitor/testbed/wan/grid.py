@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from monitor.testbed.wan.geography import HUB, good_weather
 from monitor.testbed.wan.links import format_lines
 from monitor.testbed.wan.network import WideAreaNetwork
 from monitor.testbed.wan.schedule import STEP_SECONDS, weather_lines
+from monitor.testbed.wan.services import Serving
 from reporters.report import parse_rfc3339, rfc3339
 
 GOOD, WEATHER, HAND = "good.links", "weather.links", "hand.links"
@@ -37,6 +39,7 @@ TABLES = (GOOD, WEATHER, HAND)
 CHANGING = "wan"  # the profile of a grid whose network follows the schedule
 _STATE = "state.json"
 _KEPT = {_STATE, "lock"}
+_RENEW_SECONDS = 3600.0
 
 log = logging.getLogger(__name__)
 
@@ -82,18 +85,27 @@ class State:
 class WideAreaGrid:
     """A grid that is up. Whoever has it calls ``keep`` every second or so."""
 
-    def __init__(self, description: GridDescription, wan: WideAreaNetwork) -> None:
+    def __init__(self, description: GridDescription, wan: WideAreaNetwork, serving: Serving) -> None:
         self.description = description
         self.wan = wan
+        self._serving = serving
+        self._renew_at = time.monotonic() + _RENEW_SECONDS
         self._complaints = 0
         self._step: int | None = None
 
     def keep(self, now: datetime) -> None:
-        """Let the weather follow the time. Raises NotServing if something of the network has ended."""
+        """Let the weather follow the time, and renew proxies.
+
+        Raises:
+            NotServing: something of the network has ended.
+        """
         self.wan.check()
         for complaint in self.wan.complaints()[self._complaints :]:
             self._complaints += 1
             log.warning("%s", complaint)
+        if time.monotonic() >= self._renew_at:
+            self._renew_at += _RENEW_SECONDS
+            self._serving.renew()
         if self.description.profile == CHANGING:
             self._follow_weather((now - self.description.epoch).total_seconds())
 
@@ -129,11 +141,11 @@ def open_grid(directory: Path, options: Options) -> Iterator[WideAreaGrid]:
         )
         State(wan.number, state.epoch).save(directory)
         chosen = services.Services(options.transfer, options.batch, compute)
-        resources = last.enter_context(services.serving(directory, wan, chosen))
+        serving = last.enter_context(services.serving(directory, wan, chosen))
         description = GridDescription(
             directory=directory,
             sites=names,
-            resources=resources,
+            resources=serving.resources,
             compute=compute,
             destination=destination,
             profile=CHANGING if options.weather else NO_WEATHER,
@@ -147,7 +159,7 @@ def open_grid(directory: Path, options: Options) -> Iterator[WideAreaGrid]:
         )
         write_atomically(directory / FILE_NAME, description.to_json())
         last.callback((directory / FILE_NAME).unlink, missing_ok=True)
-        yield WideAreaGrid(description, wan)
+        yield WideAreaGrid(description, wan, serving)
 
 
 def _empty(directory: Path) -> None:

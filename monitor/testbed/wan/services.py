@@ -14,7 +14,7 @@ from monitor import env
 from monitor.testbed.errors import NotServing
 from monitor.testbed.middleware import gridftp, openssh
 from monitor.testbed.middleware.gsi import Security
-from monitor.testbed.wan import cluster
+from monitor.testbed.wan import cluster, network
 from monitor.testbed.wan.network import WideAreaNetwork
 from monitor.testbed.wan.starting import all_entered
 from reporters import process
@@ -26,6 +26,7 @@ _SSH_PORT = 22
 _GRIDFTP_PORT = 2811
 _USUAL_PATH = openssh.Options.path
 _CLUSTER_SECONDS = 60.0
+_PROXY = "proxy"
 
 
 @dataclass(frozen=True)
@@ -37,30 +38,44 @@ class Services:
     compute: str
 
 
+@dataclass(frozen=True)
+class Serving:
+    """Sites that serve: their resources, and what their users need to stay users."""
+
+    resources: dict[str, Resource]
+    security: Security | None
+
+    def renew(self) -> None:
+        """Give the reporter a new proxy, where there are any."""
+        if self.security is not None:
+            self.security.proxy("renewed").replace(self.security.directory / _PROXY)
+
+
 @contextlib.contextmanager
-def serving(directory: Path, wan: WideAreaNetwork, services: Services) -> Iterator[dict[str, Resource]]:
-    """Run the servers of all sites until the context ends; the sites' resources.
+def serving(directory: Path, wan: WideAreaNetwork, services: Services) -> Iterator[Serving]:
+    """Run the servers of all sites until the context ends.
 
     Raises:
         NotServing, TestbedError, MissingProgram: a server cannot be started.
     """
     clients = openssh.Clients(directory / "ssh")
     (directory / "ssh_config").symlink_to(clients.config_file)
+    security = Security.create(directory / "gridftp") if services.transfer == "gridftp" else None
     programs = directory / "slurm" / cluster.PROGRAMS
     with contextlib.ExitStack() as last:
-        logins = [
-            _sshd(clients, wan, name, programs if _has_cluster(services, name) else None)
-            for name in wan.sites
-        ]
+        paths = [programs if _has_cluster(services, name) else None for name in wan.sites]
+        logins = [_sshd(clients, wan, name, path) for name, path in zip(wan.sites, paths, strict=True)]
         servers = all_entered(last, logins)
-        transfers = last.enter_context(_transfers(directory / "gridftp", wan, services))
+        transfers = last.enter_context(_gridftp(wan, security)) if security else _ssh(wan)
         if services.batch == "slurm":
             last.enter_context(_cluster(directory / "slurm", wan, services.compute))
-        batch = {name: _batch(services, name) for name in wan.sites}
-        yield {
-            server.name: _resource(clients, server, transfers[server.name], batch[server.name])
+        resources = {
+            server.name: _resource(
+                clients, server, transfers[server.name], batch=_batch(services, server.name)
+            )
             for server in servers
         }
+        yield Serving(resources, security)
 
 
 def _has_cluster(services: Services, name: str) -> bool:
@@ -77,33 +92,31 @@ def _sshd(
     return openssh.sshd(name, clients, options)
 
 
+def _ssh(wan: WideAreaNetwork) -> dict[str, Mapping[str, Any]]:
+    return {name: {"kind": "ssh", "host": name} for name in wan.sites}
+
+
 @contextlib.contextmanager
-def _transfers(
-    directory: Path, wan: WideAreaNetwork, services: Services
-) -> Iterator[dict[str, Mapping[str, Any]]]:
-    """The transfer of every site's resource."""
-    if services.transfer == "ssh":
-        yield {name: {"kind": "ssh", "host": name} for name in wan.sites}
-        return
-    security = Security.create(directory)
+def _gridftp(wan: WideAreaNetwork, security: Security) -> Iterator[dict[str, Mapping[str, Any]]]:
+    """A GridFTP server at every site; how the reporter reaches each."""
+    proxy = security.proxy(_PROXY)
     sites = [
-        gridftp.Site(name, wan.addresses[name], directory / name, wan.sites[name].prefix)
+        gridftp.Site(
+            name, wan.addresses[name], security.directory / name, wan.sites[name].prefix, _GRIDFTP_PORT
+        )
         for name in wan.sites
     ]
     with contextlib.ExitStack() as last:
-        starting = [gridftp.server(security, site, "-port", str(_GRIDFTP_PORT)) for site in sites]
-        servers = all_entered(last, starting)
-        yield {server.site.name: _gridftp(security, server) for server in servers}
-
-
-def _gridftp(security: Security, server: gridftp.Server) -> Mapping[str, Any]:
-    return {"kind": "gridftp", "host": server.site.address, "port": server.port}
+        servers = all_entered(last, [gridftp.server(security, site) for site in sites])
+        yield {server.site.name: server.transfer(proxy) for server in servers}
 
 
 @contextlib.contextmanager
 def _cluster(directory: Path, wan: WideAreaNetwork, site: str) -> Iterator[None]:
+    # Whoever enters a mount namespace begins in its root directory.
+    python = {**network.environment(directory.parent), "PYTHONPATH": str(env.ROOT)}
     argv = [sys.executable, "-m", "monitor.testbed.wan.cluster", str(directory), site]
-    with process.start([*wan.sites[site].prefix, *argv], cwd=str(env.ROOT)) as running:
+    with process.start([*wan.sites[site].prefix, *argv], env=python) as running:
         if not running.wait_for_output(lambda text: "\n" in text, _CLUSTER_SECONDS):
             done = running.poll()
             said = tail(done.stderr).strip() if done else "it was not ready in time"

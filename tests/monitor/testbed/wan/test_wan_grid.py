@@ -1,0 +1,132 @@
+"""The wide-area test-bed as somebody starts it: the command, real servers, a probe, and nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from monitor.testbed.sites import GridDescription
+from monitor.testbed.sites.processes import marked
+from monitor.testbed.wan.grid import Options, open_grid
+from monitor.testbed.wan.network import MARK
+from monitor.testbed.wan.requirements import CannotRunHere, check
+from reporters.config import Assignment
+from reporters.report import Report
+from reporters.run import run
+from tests.monitor.testbed.sites.conftest import eventually, served
+from tests.monitor.testbed.wan.conftest import needs_namespaces
+
+WITHIN_SECONDS = 20.0
+GLOBUS = ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init")
+
+
+@contextmanager
+def up(directory: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], GridDescription]]:
+    with served(directory, "--wan", "--sites=3", "--weather=none", *options) as (process, grid):
+        yield process, grid
+    assert eventually(lambda: left(directory) == [], WITHIN_SECONDS), left(directory)
+
+
+def left(directory: Path) -> list[str]:
+    """The processes that have to do with a grid in *directory*, and the devices of any grid."""
+    commands = [
+        command
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and (command := command_of(entry)) and str(directory) in command
+    ]
+    return [*commands, *map(str, marked(f"{MARK}={directory}"))]
+
+
+def command_of(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def gather(grid: GridDescription) -> Report:
+    named = {site: resource.name for site, resource in grid.resources.items()}
+    return run(
+        Assignment(
+            series="gather-wan",
+            slot=datetime.now(UTC),
+            reporter="test",
+            probe="gather",
+            bindings={
+                "sources": [named[site] for site in grid.sources],
+                "compute": [named[grid.compute]],
+                "destination": [named[grid.destination]],
+            },
+            resources={resource.name: resource for resource in grid.resources.values()},
+            parameters={"file_bytes": 100_000, "result_bytes": 200_000, "parallel": 2},
+            limit_seconds=60.0,
+        )
+    )
+
+
+@pytest.mark.grid
+def test_gather_runs_over_gridftp_and_slurm_and_the_network_is_changed_by_hand(directory: Path) -> None:
+    needs_namespaces(
+        "sshd", "globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "slurmctld", "munged"
+    )
+    with up(directory) as (process, grid):
+        report = gather(grid)
+        assert report.outcome == "passed", report.reason
+        scratches = [Path(resource.scratch) for resource in grid.resources.values()]
+        assert not any(path.is_file() for scratch in scratches for path in scratch.rglob("*"))
+        call_command("testbed", "link", "hub", "anl", loss_percent=100.0, directory=directory)
+        assert "100.000% lost" in told(directory, "hub > anl")
+        call_command("testbed", "mend", directory=directory)
+        assert "0.000% lost" in told(directory, "hub > anl")
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=WITHIN_SECONDS)
+    assert (process.returncode, stderr) == (0, "")
+    assert "3 sites are up on an emulated wide-area network: anl, iu, ornl" in stdout
+
+
+def told(directory: Path, link: str) -> str:
+    """The line of ``testbed links`` about *link*."""
+    from io import StringIO
+
+    said = StringIO()
+    call_command("testbed", "links", directory=directory, stdout=said)
+    return next(line for line in said.getvalue().splitlines() if " ".join(line.split()).startswith(link))
+
+
+@pytest.mark.grid
+def test_a_grid_that_is_killed_leaves_nothing_and_comes_again_on_the_same_network(directory: Path) -> None:
+    needs_namespaces("sshd")
+    with up(directory, "--transfer=ssh", "--batch=fork") as (process, first):
+        process.kill()
+        process.wait()
+    options = Options(sites=3, transfer="ssh", batch="fork", weather=False)
+    with open_grid(directory, options) as again:
+        second = again.description
+        argv = ["ssh", "-F", str(second.ssh_config), "iu", "hostname"]
+        said = subprocess.run(argv, capture_output=True, text=True, timeout=WITHIN_SECONDS, check=False)
+    assert said.stdout == "iu\n", said.stderr
+    assert [resource.address for resource in first.resources.values()] == [
+        resource.address for resource in second.resources.values()
+    ]
+    assert first.epoch == second.epoch
+    assert left(directory) == []
+
+
+def test_without_a_wide_area_grid_there_is_no_link_to_change(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="no wide-area test-bed is up"):
+        call_command("testbed", "link", "anl", "iu", delay_ms=1.0, directory=tmp_path)
+
+
+def test_an_ordinary_user_is_told_what_it_takes() -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may have one")
+    with pytest.raises(CannotRunHere, match="network namespaces need root"):
+        check("gridftp", "slurm")
