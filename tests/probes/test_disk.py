@@ -1,0 +1,260 @@
+"""Disk: what fio and the own kernel print, runs with either, and file systems that are full or too simple."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.base import ProbeFailed
+from probes.disk import FioFailed, Measured, fio_command, parse_fio, parse_own
+from probes.steps import kernel_source
+from reporters.report import Report
+from tests.probes.runs import install, logged, metrics, run_locally, units
+from tests.reporters.needs import needs
+
+DATA = Path(__file__).parent / "data" / "fio"
+SMALL = {"file_bytes": 262_144, "sequential_block_bytes": 65_536, "files": 10, "limit_seconds": 2}
+RATES = [
+    "sequential_write.bytes_per_second",
+    "sequential_read.bytes_per_second",
+    "random_read.operations_per_second",
+    "random_write.operations_per_second",
+    "metadata.create.operations_per_second",
+    "metadata.stat.operations_per_second",
+    "metadata.unlink.operations_per_second",
+]
+PRINTED = "create 1000 0 1.139940870\nstat 1000 0 0.001498908\nunlink 1000 0 0.010911171\n"
+FIO_WRITE = (DATA / "write.json").read_text()
+
+
+def run(directory: Path, tool: str, **changes: Any) -> Report:
+    return run_locally("disk", directory, {**SMALL, "tool": tool}, **changes)
+
+
+def files(directory: Path) -> list[Path]:
+    return [file for file in (directory / "at-target" / "scratch").rglob("*") if file.is_file()]
+
+
+def test_what_fio_did_is_read() -> None:
+    assert parse_fio(FIO_WRITE, "write") == Measured(32, 33_554_432, 0.034)
+    randread = parse_fio((DATA / "randread.json").read_text(), "randread")
+    assert (randread.operations, randread.size_bytes) == (8192, 33_554_432)
+
+
+@pytest.mark.parametrize(
+    ("file", "errno", "said"),
+    [
+        ("full.json", 28, "No space left on device"),
+        ("no_direct.json", 22, "Invalid argument (fio: pid="),
+    ],
+)
+def test_what_fio_could_not_do_is_said_with_its_number(file: str, errno: int, said: str) -> None:
+    with pytest.raises(FioFailed) as raised:
+        parse_fio((DATA / file).read_text(), "write")
+    assert raised.value.errno == errno
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "unreadable output"),
+        ("fio: unknown option", "unreadable output"),
+        (FIO_WRITE[:3000], "unreadable output"),
+        ('{"jobs": []}', "unreadable output"),
+        ('{"jobs": {}}', "unreadable output"),
+        ("{}", "unreadable output"),
+        (FIO_WRITE.replace('"total_ios" : 32', '"total_ios" : 0'), "it did nothing"),
+    ],
+)
+def test_output_of_fio_that_says_nothing_has_failed(text: str, said: str) -> None:
+    with pytest.raises(FioFailed, match=said):
+        parse_fio(text, "write")
+
+
+def test_fio_gets_whole_blocks_and_a_path_whose_colons_are_no_separators() -> None:
+    command = fio_command("randwrite", "/scratch/a:b/disk.dat", 4096, 10_000, 30, direct=True)
+    for argument in ("--filename=/scratch/a\\:b/disk.dat", "--size=8192", "--end_fsync=1", "--direct=1"):
+        assert argument in command
+
+
+def test_what_the_own_kernel_did_is_read() -> None:
+    direct, measured = parse_own(PRINTED, "iu")
+    assert direct
+    assert measured["unlink"] == Measured(1000, 0, 0.010911171)
+    assert parse_own("direct 0\nwrite 10 40960 0.000026940\n", "iu") == (
+        False,
+        {"write": Measured(10, 40_960, 0.000026940)},
+    )
+
+
+@pytest.mark.parametrize("text", ["", "direct 1\n", "write ten 40960 0.1", "write 10 40960"])
+def test_output_of_the_own_kernel_that_says_nothing_has_failed(text: str) -> None:
+    with pytest.raises(ProbeFailed, match="unreadable output of disk at iu"):
+        parse_own(text, "iu")
+
+
+@pytest.mark.parametrize("tool", ["own", "auto"])
+def test_a_run_measures_every_rate_and_leaves_no_file(tmp_path: Path, tool: str) -> None:
+    if tool != "own":
+        needs("fio")
+    report = run(tmp_path, tool)
+    assert report.outcome == "passed", report.reason
+    assert list(metrics(report)) == RATES
+    assert all(rate > 0 for rate in metrics(report).values())
+    assert units(report)["random_read.operations_per_second"] == "operations_per_second"
+    assert f"measured by {'the own kernel' if tool == 'own' else 'fio'}" in logged(report, "info")
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "warns"), [("exit 127", False), ("echo 'cannot load libaio.so.1' >&2; exit 1", True)]
+)
+def test_without_a_fio_that_runs_the_own_kernel_measures(tmp_path: Path, script: str, warns: bool) -> None:
+    install(tmp_path, "fio", script)
+    report = run(tmp_path, "auto")
+    assert report.outcome == "passed", report.reason
+    assert list(metrics(report)) == RATES
+    assert "measured by the own kernel" in logged(report, "info")
+    assert any("libaio" in line for line in logged(report, "warning")) == warns
+
+
+def test_fio_that_is_asked_for_and_missing_fails_the_run(tmp_path: Path) -> None:
+    (tmp_path / "at-target" / "bin").mkdir(parents=True)
+    for program in ("sh", "true", "mktemp", "rmdir", "df"):
+        (tmp_path / "at-target" / "bin" / program).symlink_to(f"/bin/{program}")
+    shell = {"kind": "local", "path": str(tmp_path / "at-target" / "bin")}
+    report = run(tmp_path, "fio", resource={"shell": shell})
+    assert report.failure is not None
+    assert (report.outcome, report.failure.stage) == ("failed", "init")
+    assert "fio is not installed at at-target" in report.reason
+
+
+def test_without_a_compiler_fio_measures_all_but_the_metadata_rate(tmp_path: Path) -> None:
+    needs("fio")
+    install(tmp_path, "cc", "exit 127")
+    report = run(tmp_path, "auto")
+    assert report.outcome == "passed", report.reason
+    assert list(metrics(report)) == RATES[:4]
+    assert any("no metadata rate" in line for line in logged(report, "warning"))
+
+
+def test_a_file_system_without_direct_io_is_measured_through_its_cache(tmp_path: Path) -> None:
+    needs("fio")
+    refusal = f'case "$*" in *--direct=1*) cat {DATA / "no_direct.json"}; exit 1;; esac'
+    install(tmp_path, "fio", f'{refusal}\nPATH=/usr/bin:/bin exec fio "$@"')
+    report = run(tmp_path, "fio")
+    assert report.outcome == "passed", report.reason
+    assert list(metrics(report)) == RATES
+    assert logged(report, "warning") == ["no direct I/O at at-target: the page cache takes part"]
+
+
+def test_fio_that_fails_in_the_middle_fails_the_stage_and_is_quoted(tmp_path: Path) -> None:
+    refusal = f'case "$*" in *--rw=*) cat {DATA / "full.json"}; echo "no space" >&2; exit 1;; esac'
+    install(tmp_path, "fio", refusal)
+    report = run(tmp_path, "fio")
+    assert report.failure is not None
+    assert (report.outcome, report.failure.stage) == ("failed", "sequential_write")
+    assert "fio cannot write at at-target: No space left on device" in report.reason
+    assert (report.failure.exit_status, report.failure.stderr_tail) == (1, "no space\n")
+
+
+@pytest.fixture
+def small_file_system(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB at the site, which fills up while the kernel is built."""
+    scratch = tmp_path / "at-target" / "scratch"
+    scratch.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m,mode=1777", "none", str(scratch)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root can mount a small file system")
+    fill = f"dd if=/dev/zero of={scratch}/theirs bs=1024 2> /dev/null"
+    install(tmp_path, "cc", f'/usr/bin/cc "$@" && case "$*" in *disk.c*) {fill};; esac; exit 0')
+    yield scratch
+    subprocess.run(["umount", str(scratch)], check=True)
+
+
+@pytest.mark.parametrize("tool", ["own", "fio"])
+def test_a_disk_that_is_full_is_named(tmp_path: Path, small_file_system: Path, tool: str) -> None:
+    needs("fio")
+    report = run(tmp_path, tool)
+    assert report.failure is not None
+    assert (report.outcome, report.failure.stage) == ("failed", "sequential_write")
+    assert "No space left on device" in report.reason
+    assert [file.name for file in small_file_system.rglob("*") if file.is_file()] == ["theirs"]
+
+
+def test_a_disk_that_is_too_small_fails_before_anything_is_written(tmp_path: Path) -> None:
+    report = run_locally("disk", tmp_path, {"file_bytes": 10**13, "tool": "own"})
+    assert report.failure is not None
+    assert (report.outcome, report.failure.stage) == ("failed", "init")
+    assert "needs 10.0 TB" in report.reason
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"random_block_bytes": 1000}, {"sequential_block_bytes": 512}, {"file_bytes": 8192}],
+)
+def test_blocks_that_no_direct_io_takes_are_refused(tmp_path: Path, parameters: dict[str, int]) -> None:
+    report = run_locally("disk", tmp_path, parameters)
+    assert (report.outcome, "InvalidParameters" in report.reason) == ("broken", True)
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("disk")
+    (directory / "disk.c").write_text(kernel_source("disk"))
+    strict = ["-O2", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["cc", *strict, "-o", "disk", "disk.c"], cwd=directory, check=True)
+    return directory / "disk"
+
+
+def run_kernel(kernel: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(kernel), *arguments], capture_output=True, text=True, timeout=20, check=False)
+
+
+def test_the_kernel_writes_what_it_is_told_and_reads_it(kernel: Path, tmp_path: Path) -> None:
+    file = str(tmp_path / "x")
+    for operation, blocks in (("write", 4), ("read", 4), ("randread", 4), ("randwrite", 4)):
+        done = run_kernel(kernel, operation, file, "4096", "16384", "5")
+        assert done.returncode == 0, done.stderr
+        _, measured = parse_own(done.stdout, "here")
+        assert (measured[operation].operations, measured[operation].size_bytes) == (blocks, 16_384)
+    assert Path(file).stat().st_size == 16_384
+
+
+def test_the_kernel_stops_at_its_limit_with_what_it_has_done(kernel: Path, tmp_path: Path) -> None:
+    done = run_kernel(kernel, "write", str(tmp_path / "x"), "4096", "4096000000", "0")
+    assert parse_own(done.stdout, "here")[1]["write"].operations == 1
+    made = parse_own(run_kernel(kernel, "metadata", str(tmp_path / "m"), "1", "1000000", "0").stdout, "here")[
+        1
+    ]
+    assert made["create"].operations == made["unlink"].operations < 1_000_000
+    assert [file.name for file in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["write", "/dev/full", "4096", "8192", "5"], "cannot write /dev/full: No space left on device"),
+        (["write", "/no/such/place", "4096", "8192", "5"], "cannot open /no/such/place: No such file"),
+        (["read", "/proc/self/stat", "4096", "8192", "5"], "cannot read /proc/self/stat: Input/output error"),
+        (["metadata", "/no/such/place", "1", "5", "5"], "cannot make /no/such/place.0: No such file"),
+    ],
+)
+def test_what_the_kernel_cannot_do_it_says(kernel: Path, arguments: list[str], said: str) -> None:
+    done = run_kernel(kernel, *arguments)
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["write", "x", "100", "1000", "1"], ["write", "x", "0", "0", "1"], ["erase", "x", "512", "512", "1"]],
+)
+def test_the_kernel_refuses_what_makes_no_sense(kernel: Path, arguments: list[str]) -> None:
+    assert run_kernel(kernel, *arguments).returncode == 2
