@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from probes.base import InvalidParameters
@@ -35,11 +36,10 @@ _LOST_WITHIN_SECONDS = 0.5
 # Keeps the exit status of the master, and removes its directory even if the reporter is killed.
 _MASTER = 'trap : TERM; directory=$1; shift; "$@"; status=$?; rm -rf "$directory"; exit "$status"'
 # A shell between sshd and the program: one that a signal killed then has an exit status (128 + n), where ssh
-# would say 255. The program has the same limit at the site: stopping ssh here does not stop it there.
-_SESSION = 'timeout -k 2 "$@"; exit "$?"'
-_OWN_WORDS = re.compile(
-    r"^(mux_client|muxclient|Control socket|ssh:|kex_|Session open refused|Connection )", re.MULTILINE
-)
+# would say 255; and one that says 255 itself is told from ssh by a last line of stderr. The program has the
+# same limit at the site: stopping ssh here does not stop it there.
+_SESSION = 'timeout -k 2 "$@"; status=$?; [ "$status" -ne 255 ] || echo "$0" >&2; exit "$status"'
+_ITS_OWN = "gridcast: the exit status 255 is the program's own"
 _HOPS = re.compile(r"(?!-)[\w.:@\[\]/-]+(,(?!-)[\w.:@\[\]/-]+)*", re.ASCII)
 _PREFIX = re.compile(r"^ssh: (connect to host \S+ port \d+: )?")
 
@@ -111,7 +111,7 @@ class Shell(ResourceShell):
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
         self._raise_if_lost()
         limit = math.ceil(timeout_seconds) + 2  # the limit here comes first, and says so
-        command = ["sh", "-c", _SESSION, "sh", str(limit), *argv]
+        command = ["sh", "-c", _SESSION, _ITS_OWN, str(limit), *argv]
         try:
             with self._free_sessions:
                 done = process.run(self._session(command), timeout_seconds=timeout_seconds, input=input)
@@ -124,9 +124,7 @@ class Shell(ResourceShell):
             ) from None
         except process.ProcessError as error:
             raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
-        if done.returncode == _SSH_FAILED:
-            self._raise_if_not_the_program(done)
-        return done
+        return done if done.returncode != _SSH_FAILED else self._told_apart(done)
 
     def start(self, argv: Sequence[str]) -> process.Running:
         self._raise_if_lost()
@@ -216,18 +214,19 @@ class Shell(ResourceShell):
                 stderr_tail=tail(done.stderr),
             )
 
-    def _raise_if_not_the_program(self, done: Completed) -> None:
-        """Tell ssh's own exit status 255 from a program's."""
+    def _told_apart(self, done: Completed) -> Completed:
+        """Tell a program's own exit status 255 from ssh's. Raises ConnectionLost for the latter."""
+        if done.stderr.endswith(f"{_ITS_OWN}\n"):
+            return replace(done, stderr=done.stderr[: -len(_ITS_OWN) - 1])
         if self._master is not None:
             self._master.wait_for_output(lambda _: False, _LOST_WITHIN_SECONDS)  # it may be about to end
         self._raise_if_lost()
-        if _OWN_WORDS.search(done.stderr):
-            raise ConnectionLost(
-                f"{self._where()} refused a session: {decisive_line(done.stderr)}",
-                resource=self.resource,
-                exit_status=done.returncode,
-                stderr_tail=tail(done.stderr),
-            )
+        raise ConnectionLost(
+            f"{self._where()} refused a session: {decisive_line(done.stderr) or 'ssh failed'}",
+            resource=self.resource,
+            exit_status=done.returncode,
+            stderr_tail=tail(done.stderr),
+        )
 
 
 def parse_address(text: str) -> str:

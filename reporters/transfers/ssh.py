@@ -25,9 +25,19 @@ _SAFE_PATH = re.compile(r"/[A-Za-z0-9_./+,@%=-]*")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.:-]*", re.ASCII)
 _SPECIAL_TO_SFTP = re.compile(r"[^A-Za-z0-9_./+,@%=-]", re.ASCII)
 _NO_RSYNC_THERE = re.compile(r"remote command not found|rsync: (command )?not found")
-# The SFTP protocol has no word for a full disk. Writing a little more says it, in the same place.
-_NO_REASON = re.compile(r": Failure$")
+# The SFTP protocol has no word for a full disk; rsync may forget to say it, and takes what is denied for
+# missing. Writing a little more, in the same place, says it.
+_NO_REASON = re.compile(r": Failure$|\(code 11\)$|\[receiver\] open .* failed: No such file or directory")
 _WRITE_MORE = 'dd if=/dev/zero bs=1048576 count=1 >> "$1"'
+
+# For when rsync says nothing; its manual, "exit values".
+_RSYNC_ENDED = {
+    11: "error in file IO",
+    12: "error in rsync protocol data stream",
+    20: "received SIGUSR1 or SIGINT",
+    23: "partial transfer due to error",
+    30: "timeout in data send/receive",
+}
 
 PROGRAMS = ("scp", "rsync", "sftp")
 
@@ -100,6 +110,9 @@ class Transfer(SourceProgram):
     def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
         if program == "rsync" and _NO_RSYNC_THERE.search(done.stderr) and "rsync error" in done.stderr:
             return refused(f"rsync is not installed at {self.target.resource.name}", self.target, done)
+        if program == "rsync" and done.stdout and not done.stderr and done.returncode in _RSYNC_ENDED:
+            said = f"rsync error: {_RSYNC_ENDED[done.returncode]} (code {done.returncode})"
+            return refused(said, self.target, done)
         return super().failed(program, source_path, done)
 
     def _ssh_options(self) -> list[str]:

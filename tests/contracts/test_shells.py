@@ -60,7 +60,9 @@ def test_exit_status_and_both_outputs_come_back(place: Place) -> None:
 
 
 def test_a_programs_own_exit_status_255_is_its_own(place: Place) -> None:
-    assert place.shell.run(["sh", "-c", "exit 255"], timeout_seconds=20).returncode == 255
+    said = "ssh: connect to host x port 22: Connection refused\nConnection closed\n"
+    done = place.shell.run(["sh", "-c", 'printf %s "$1" >&2; exit 255', "sh", said], timeout_seconds=20)
+    assert (done.returncode, done.stderr) == (255, said)
 
 
 def test_a_killed_program_ends_as_shells_say_it(place: Place) -> None:

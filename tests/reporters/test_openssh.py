@@ -1,0 +1,367 @@
+"""Shells and copies over real OpenSSH servers: ways in, hosts that are not known, faults of servers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitor.testbed.errors import NotServing
+from monitor.testbed.middleware import openssh
+from monitor.testbed.middleware.openssh import Clients, Options, Server, make_key, public, sshd
+from probes.base import InvalidParameters
+from probes.grid import CopyOptions, Transferred
+from reporters import reach
+from reporters.base import CannotConnect, CannotCopy, ConnectionLost, End, ResourceShell
+from reporters.config import Resource
+from reporters.shells.ssh import Shell
+from reporters.transfers.ssh import PROGRAMS
+from tests.reporters.needs import needs
+from tests.reporters.ssh_sites import eventually
+
+LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
+# As root nobody is denied anything, unless he gives that up.
+CAREFUL = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+
+
+@dataclass
+class Servers:
+    """*dtn* and *mover* are other ways to the files of *ncsa*; behind *gate* are all of them."""
+
+    clients: Clients
+    iu: Server
+    ncsa: Server
+    gate: Server
+    dtn: Server
+    mover: Server
+    shells: dict[str, ResourceShell] = field(default_factory=dict, init=False)
+
+    def end(self, server: Server, **transfer: Any) -> End:
+        """With a shell that stays connected."""
+        resource = self.resource(server, **transfer)
+        if server.name not in self.shells:
+            self.shells[server.name] = reach.shell_of(resource, LABEL)
+            self.shells[server.name].connect(timeout_seconds=30)
+        return End(resource, self.shells[server.name])
+
+    def resource(self, server: Server, **transfer: Any) -> Resource:
+        return self.clients.resource(server, **transfer)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    needs("sshd", "rsync")
+    clients = Clients(tmp_path_factory.mktemp("openssh"))
+    kinds = {"iu": Options(), "ncsa": Options(sessions=3, prefix=CAREFUL), "gate": Options()}
+    kinds |= {"dtn": Options(), "mover": Options(sftp_only=True, prefix=CAREFUL)}
+    with contextlib.ExitStack() as running:
+        made = Servers(clients, *(running.enter_context(sshd(name, clients, kinds[name])) for name in kinds))
+        yield made
+        for shell in made.shells.values():
+            shell.close()
+
+
+@pytest.fixture
+def opened() -> Iterator[contextlib.ExitStack]:
+    """Closes the shells of a test."""
+    with contextlib.ExitStack() as shells:
+        yield shells
+
+
+def shell_to(
+    opened: contextlib.ExitStack, servers: Servers, server: Server, *lines: str, **options: Any
+) -> Shell:
+    """Not connected; *lines* come before what clients are configured with."""
+    config = servers.clients.directory / f"config-{len(list(servers.clients.directory.iterdir()))}"
+    config.write_text("\n".join([*lines, servers.clients.config_file.read_text()]))
+    shell = Shell(server.name, LABEL, **{"host": server.name, "config_file": str(config), **options})
+    opened.callback(shell.close)
+    return shell
+
+
+def refusal(shell: Shell) -> CannotConnect:
+    with pytest.raises(CannotConnect) as raised:
+        shell.connect(timeout_seconds=30)
+    return raised.value
+
+
+def logins(server: Server) -> int:
+    return server.log.read_text().count("Accepted publickey")
+
+
+@pytest.mark.parametrize("how", ["option", "configuration"])
+def test_a_host_behind_another_is_reached_by_way_of_it(
+    opened: contextlib.ExitStack, servers: Servers, how: str
+) -> None:
+    before = logins(servers.gate), logins(servers.iu)
+    if how == "option":
+        shell = shell_to(opened, servers, servers.iu, jump="gate")
+    else:
+        shell = shell_to(opened, servers, servers.iu, "Host iu", "  ProxyJump gate")
+    shell.connect(timeout_seconds=30)
+    assert shell.run(["printenv", "LC_GRIDCAST_RUN"], timeout_seconds=20).stdout == f"{LABEL}\n"
+    assert (logins(servers.gate), logins(servers.iu)) == (before[0] + 1, before[1] + 1)
+
+
+@pytest.mark.parametrize("jump", ["-oProxyCommand=true", "", "a b", "gate,-v", "$(id)"])
+def test_what_is_no_host_is_not_jumped_over(jump: str) -> None:
+    with pytest.raises(InvalidParameters, match="names no hosts to jump over"):
+        Shell("iu", LABEL, host="iu", jump=jump)
+
+
+CARELESS = ("Host *", "  StrictHostKeyChecking no", "  NoHostAuthenticationForLocalhost yes")
+
+
+def test_an_unknown_host_is_refused_even_if_the_configuration_would_not_mind(
+    opened: contextlib.ExitStack, servers: Servers
+) -> None:
+    error = refusal(shell_to(opened, servers, servers.iu, *CARELESS, "  UserKnownHostsFile /dev/null"))
+    assert error.message == f"cannot connect to 127.0.0.1:{servers.iu.port}: Host key verification failed."
+    assert "No ED25519 host key is known for iu" in error.stderr_tail
+
+
+def test_a_host_whose_key_has_changed_is_refused_even_if_the_configuration_would_not_mind(
+    opened: contextlib.ExitStack, servers: Servers, tmp_path: Path
+) -> None:
+    other = public(make_key(tmp_path / "other")).read_text()
+    known_hosts = tmp_path / "known_hosts"
+    known_hosts.write_text(f"iu {other}")
+    error = refusal(shell_to(opened, servers, servers.iu, *CARELESS, f"  UserKnownHostsFile {known_hosts}"))
+    assert "Host key verification failed." in error.message
+    assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in error.stderr_tail
+
+
+def test_an_unknown_host_on_the_way_is_refused_too(opened: contextlib.ExitStack, servers: Servers) -> None:
+    lines = ("Host gate", "  StrictHostKeyChecking no", "  UserKnownHostsFile /dev/null")
+    error = refusal(shell_to(opened, servers, servers.iu, *lines, jump="gate"))
+    assert "No ED25519 host key is known for gate" in error.stderr_tail
+    assert "Host key verification failed." in error.message
+
+
+def test_a_configuration_that_is_not_there_is_named(opened: contextlib.ExitStack, servers: Servers) -> None:
+    error = refusal(shell_to(opened, servers, servers.iu, config_file="/nowhere/ssh_config"))
+    assert error.message == "cannot connect to iu: there is no /nowhere/ssh_config"
+
+
+def test_a_certificate_lets_in_until_it_expires(
+    opened: contextlib.ExitStack, servers: Servers, tmp_path: Path
+) -> None:
+    clients, key = servers.clients, make_key(tmp_path / "key")
+    with sshd("certified", clients, Options(authority=True)) as server:
+        assert "Permission denied (publickey)" in refusal(shell_to(opened, servers, server)).message
+        clients.certify(key)
+        shell = shell_to(opened, servers, server, identity_file=str(key))
+        shell.connect(timeout_seconds=30)
+        assert shell.run(["true"], timeout_seconds=20).returncode == 0
+        clients.certify(key, valid="20200101:20200102")
+        expired = refusal(shell_to(opened, servers, server, identity_file=str(key)))
+    assert "Permission denied (publickey)" in expired.message
+    assert "Certificate invalid: expired" in server.log.read_text()
+
+
+def test_a_server_that_freezes_is_noticed(opened: contextlib.ExitStack, servers: Servers) -> None:
+    shell = shell_to(opened, servers, servers.gate, keep_alive_seconds=1)
+    shell.connect(timeout_seconds=30)
+    running = shell.start(["sh", "-c", "echo up; exec cat"])
+    assert running.wait_for_output(lambda text: text == "up\n", 20)
+    frozen = servers.gate.sessions()
+    for process in frozen:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        with pytest.raises(ConnectionLost, match=r"was lost: Timeout, server 127\.0\.0\.1 not responding"):
+            shell.run(["true"], timeout_seconds=60)
+    finally:
+        kill(frozen)
+
+
+def kill(processes: list[int]) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def test_no_more_sessions_are_opened_than_the_server_allows(
+    opened: contextlib.ExitStack, servers: Servers
+) -> None:
+    within = shell_to(opened, servers, servers.ncsa, sessions=3)
+    within.connect(timeout_seconds=30)
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(lambda n: within.run(["echo", str(n)], timeout_seconds=60).stdout, range(6)))
+    assert done == [f"{number}\n" for number in range(6)]
+
+
+def test_a_session_that_the_server_does_not_allow_is_told_as_that(
+    opened: contextlib.ExitStack, servers: Servers
+) -> None:
+    shell = shell_to(opened, servers, servers.ncsa)
+    shell.connect(timeout_seconds=30)
+    for running in [shell.start(["sh", "-c", "echo up; exec cat"]) for _ in range(3)]:
+        assert running.wait_for_output(lambda text: text == "up\n", 20)
+    with pytest.raises(ConnectionLost, match=r"refused a session: .*open"):
+        shell.run(["true"], timeout_seconds=20)
+
+
+class Copies:
+    """Copies by one program from *iu* to *ncsa*, by way of *server*."""
+
+    def __init__(self, servers: Servers, program: str, server: Server | None = None) -> None:
+        by_way_of = server or (servers.mover if program == "sftp" else servers.ncsa)
+        target = servers.end(servers.ncsa, program=program, host=by_way_of.name)
+        self.ends = [servers.end(servers.iu, program=program), target]
+        self.source, self.target = servers.iu.scratch / "input.dat", servers.ncsa.scratch / "output.dat"
+
+    def input(self, size_bytes: int) -> None:
+        with self.source.open("wb") as file:
+            file.truncate(size_bytes)
+
+    def copy(self, target: Path | None = None, **changes: Any) -> Transferred:
+        source, there = self.ends
+        transfer = reach.transfer_between(source, replace(there, resource=replace(there.resource, **changes)))
+        paths = str(self.source), str(target or self.target)
+        return transfer.copy(*paths, options=CopyOptions(block_bytes=65536), timeout_seconds=60)
+
+    def failure(self, target: Path | None = None, **changes: Any) -> CannotCopy:
+        with pytest.raises(CannotCopy) as raised:
+            self.copy(target, **changes)
+        return raised.value
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_a_copy_that_breaks_off_names_the_target_and_leaves_nothing(servers: Servers, program: str) -> None:
+    copies = Copies(servers, program, servers.dtn)
+    copies.input(2_000_000_000)  # far more than arrives before somebody looks
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(copies.failure)
+        assert eventually(lambda: any(half.stat().st_size for half in servers.ncsa.scratch.glob(".*.part")))
+        kill(servers.dtn.sessions())
+        error = running.result(timeout=30)
+    assert error.resource == "ncsa"
+    assert re.search(r"closed by remote host|Broken pipe|reset by|Connection closed", error.stderr_tail)
+    assert list(servers.ncsa.scratch.iterdir()) == []
+
+
+def test_a_target_that_may_not_be_written_is_named(servers: Servers, program: str, tmp_path: Path) -> None:
+    copies = Copies(servers, program)
+    copies.input(10)
+    tmp_path.chmod(0o555)
+    error = copies.failure(tmp_path / "output.dat")
+    assert error.resource == "ncsa"
+    assert "Permission denied" in error.message
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    tmp_path.chmod(0o755)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "small", str(tmp_path)], check=True)
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+def test_a_full_disk_is_told_as_that_and_nothing_stays(servers: Servers, program: str, small: Path) -> None:
+    copies = Copies(servers, program)
+    copies.input(3_000_000)
+    error = copies.failure(small / "output.dat")
+    assert error.resource == "ncsa"
+    assert (
+        error.message.endswith("No space left on device") or "No space left on device (28)" in error.message
+    )
+    assert list(small.iterdir()) == []
+
+
+def test_copies_are_refused_by_a_host_that_the_source_does_not_know(servers: Servers, program: str) -> None:
+    copies = Copies(servers, program)
+    copies.input(10)
+    numbered = {"kind": "ssh", "program": program, "host": "127.0.0.1", "port": servers.ncsa.port}
+    error = copies.failure(transfer=numbered)
+    assert error.resource == "ncsa"
+    assert error.message.endswith("Host key verification failed.")
+
+
+def test_a_source_that_has_not_the_program_is_named(servers: Servers, program: str, tmp_path: Path) -> None:
+    with bare(servers, tmp_path) as server:
+        (server.root / "bin" / program).unlink(missing_ok=True)
+        copies = Copies(servers, program)
+        copies.ends[0] = servers.end(server, program=program)
+        copies.input(10)
+        error = copies.failure()
+    assert error.message.endswith(f": {program} is not installed at bare")
+    assert error.resource == "bare"
+
+
+def test_rsync_must_be_at_the_target_too(servers: Servers, tmp_path: Path) -> None:
+    with bare(servers, tmp_path) as server:
+        copies = Copies(servers, "rsync")
+        copies.ends[1] = servers.end(server, program="rsync")
+        copies.input(10)
+        error = copies.failure()
+        assert copies_need(copies) == (["rsync"], ["rsync"])
+    assert error.message.endswith(": rsync is not installed at bare")
+    assert error.resource == "bare"
+
+
+def test_what_copies_need_is_told_of_hosts_that_can_be_asked(servers: Servers) -> None:
+    assert copies_need(Copies(servers, "rsync", servers.dtn)) == (["rsync"], [])
+    assert copies_need(Copies(servers, "sftp")) == (["sftp"], [])
+
+
+def test_rsync_cannot_copy_to_a_host_without_a_shell(servers: Servers) -> None:
+    copies = Copies(servers, "rsync", servers.mover)
+    copies.input(10)
+    error = copies.failure()
+    assert error.resource == "ncsa"
+    assert "protocol" in error.message
+
+
+def test_sftp_takes_no_line_break_in_a_name(servers: Servers) -> None:
+    copies = Copies(servers, "sftp")
+    copies.source = copies.source.with_name("a\nb")
+    copies.input(10)
+    assert copies.failure().message.endswith(r"a\nb'")
+
+
+def test_another_program_is_refused_by_name(servers: Servers) -> None:
+    end = servers.end(servers.ncsa, program="ftp")
+    with pytest.raises(
+        InvalidParameters, match="ncsa: transfer 'ssh': program 'ftp' is none of scp, rsync, sftp"
+    ):
+        reach.transfer_between(end, end)
+
+
+def test_a_server_that_cannot_be_started_says_why(servers: Servers) -> None:
+    taken = Options(port=servers.iu.port)
+    with (
+        pytest.raises(NotServing, match=r"Bind to port \d+ on 127\.0\.0\.1 failed: Address already in use"),
+        sshd("second", servers.clients, taken),
+    ):
+        pass
+
+
+@contextlib.contextmanager
+def bare(servers: Servers, directory: Path) -> Iterator[Server]:
+    """A server with little on its PATH."""
+    for program in ("sh", "timeout", "wc", "mv", "rm", "cat", "setpriv"):
+        (directory / program).symlink_to(f"/usr/bin/{program}")
+    with openssh.sshd("bare", servers.clients, Options(path=str(directory))) as server:
+        yield server
+        servers.shells.pop("bare").close()
+
+
+def copies_need(copies: Copies) -> tuple[list[str], list[str]]:
+    can = reach.transfer_between(*copies.ends).capabilities
+    return list(can.source_tools), list(can.target_tools)
