@@ -26,6 +26,7 @@ _TIDY_SECONDS = 10.0
 # The script is one session: the size, then the work.
 _SEND = 'wc -c < "$1" && shift && exec "$@"'
 _ARRIVE = 'size=$(wc -c < "$1") && echo "$size" && [ "$size" -eq "$3" ] && exec mv -f -- "$1" "$2"'
+_WRITE_MORE = 'dd if=/dev/zero bs=1048576 count=1 >> "$1"'
 _NOT_FOUND = 127
 # scp and sftp quote a path that is not ASCII.
 _AT_SOURCE = re.compile(r'\blocal (file )?"')
@@ -66,6 +67,18 @@ class CheckedCopy(FileTransfer):
     def check_directory(self, target_path: str) -> None:
         """Raise CannotCopy unless the target's directory exists: some servers make what is missing."""
         _said(self.target, ["ls", "-d", "--", f"{posixpath.dirname(target_path)}/"])
+
+    def why_no_more(self, half_path: str) -> str:
+        """What the target's system says when a little more is written there; empty where it does not mind.
+
+        For tools that only say that something went wrong, or that the other end hung up.
+        """
+        try:
+            argv = ["sh", "-c", _WRITE_MORE, "sh", half_path]
+            done = self.target.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
+        except ProbeFailed:  # then what is known has to do
+            return ""
+        return decisive_line(done.stderr).rpartition(": ")[2] if done.returncode != 0 else ""
 
     def _sent(
         self, copying: str, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float

@@ -24,8 +24,13 @@ class Complaint:
 # The first that fits counts: what is found within another's text comes before it.
 _RULES = (
     (
-        r"credential: (?P<file>\S.*)\n\s+with subject: .*\n\s+expired (?P<minutes>\d+) minutes ago",
+        r"proxy credential: (?P<file>\S.*)\n\s+with subject: .*\n\s+expired (?P<minutes>\d+) minutes ago",
         Complaint(CredentialUnfit, "proxy {file} expired {ago} ago"),
+    ),
+    (
+        r"^530 530-globus_xio: Server side credential failure\n(?:530-.*\n)*?"
+        r"530-globus_credential: .*\n530-\s+with subject: .*\n530-\s+(has )?expired (?P<minutes>\d+) minutes",
+        Complaint(CannotConnect, "its own certificate expired {ago} ago"),
     ),
     (
         r"Error reading proxy credential\n(?:globus_sysconfig: .*\n)*?globus_sysconfig: (?P<why>File .*)",
@@ -42,7 +47,7 @@ _RULES = (
         Complaint(CannotConnect, "it is {actual}, not {expected}"),
     ),
     (
-        r"^530-(?:.*\n)*530-globus_gsi_callback_module: (?P<why>.*)\n530-\n",
+        r"^530 530-globus_xio: Authentication Error\n(?:.*\n)*530-globus_gsi_callback_module: (?P<why>.*)",
         Complaint(CannotConnect, "it does not trust us: {why}"),
     ),
     (
@@ -67,7 +72,8 @@ def complaint(text: str) -> Complaint | None:
     for pattern, says in _RULES:
         found = re.search(pattern, text, re.MULTILINE)
         if found:
-            return Complaint(says.error, says.words.format(**_values(found)))
+            words = says.words.format(**_values(found))
+            return Complaint(says.error, words.rstrip(": "))  # a reason that was not given
     return None
 
 

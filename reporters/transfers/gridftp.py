@@ -14,7 +14,15 @@ from dataclasses import dataclass
 
 from probes.base import InvalidParameters, ProbeFailed
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
-from reporters.base import CannotConnect, CannotCopy, ConnectionLost, Credential, End, ended_as
+from reporters.base import (
+    CannotConnect,
+    CannotCopy,
+    ConnectionLost,
+    Credential,
+    CredentialUnfit,
+    End,
+    ended_as,
+)
 from reporters.complaints import decisive_line, tail
 from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
@@ -26,6 +34,8 @@ _STARTED = re.compile(r"^debug: starting to transfer ", re.MULTILINE)
 _FAULT = re.compile(r"^debug: fault on connection to (?P<url>\S+?):?(?= |$)", re.MULTILINE)
 _ERROR = re.compile(r"^error: .*\Z", re.MULTILINE | re.DOTALL)
 _OFFLINE = re.compile(r"^42\d[ -](?P<why>.*)", re.MULTILINE)
+# One server's word that the other hung up on it.
+_OTHER_LOST = re.compile(r"^500-.*System error in \w+: (Connection reset by peer|Broken pipe)", re.MULTILINE)
 _LOST = re.compile(r"an end-of-file was reached|Connection reset by peer|Broken pipe|operation was aborted")
 _FILE = re.compile(r"(?P<what>Unable to open file .*)\n\S*globus_xio: System error in \w+: (?P<why>.*)")
 _SYSTEM = re.compile(r"System error in (?P<what>\w+): (?P<why>.*)")
@@ -46,7 +56,10 @@ class Said:
 class Transfer(ClientProgram):
     """Options of an end: *host*, *port* (2811), *subject* (the distinguished name of the server's certificate
     where that is not for its host name), *proxy_file* and *ca_directory* (by default where Globus looks for
-    them). Of the target: *retries*, how often the tool may begin anew where it stopped (0)."""
+    them). Of the target: *retries*, how often the tool may begin anew where it stopped (0).
+
+    A block size is passed on, though servers between themselves keep to their own.
+    """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
 
@@ -80,6 +93,23 @@ class Transfer(ClientProgram):
             url(self.target, target_path),
         ]
 
+    def send(
+        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+    ) -> Transferred:
+        try:
+            return super().send(source_path, half_path, options, timeout_seconds)
+        except ConnectionLost as error:
+            # A target whose disk is full hangs up, and its own word for it may come too late.
+            why = self.why_no_more(half_path) if error.resource == self.target.resource.name else ""
+            if not why:
+                raise
+            raise CannotCopy(
+                f"{why} ({error.message})",
+                resource=error.resource,
+                exit_status=error.exit_status,
+                stderr_tail=error.stderr_tail,
+            ) from None
+
     def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
         said = parse(done.stderr)
         if done.returncode == 0 and not said.error:
@@ -96,26 +126,30 @@ class Transfer(ClientProgram):
         error, words = explained(said.error, _address(end) if end else "a server")
         return error(
             words or decisive_line(done.stderr) or ended_as(done.returncode),
-            resource=end.resource.name if end else None,
+            resource=end.resource.name if end and error is not CredentialUnfit else None,
             exit_status=done.returncode,
             stderr_tail=tail(said.error or done.stderr),
         )
 
     def _at_fault(self, said: Said) -> End | None:
-        for end in (self.source, self.target):
-            if said.at_fault.startswith(f"{url(end, '/')}"):
-                return end
-        return self.target if "checksum" in said.error else None
+        told_by = [
+            end
+            for end in (self.source, self.target)
+            if said.at_fault.startswith(f"gsiftp://{_address(end)}/")
+        ]
+        if told_by and _OTHER_LOST.search(said.error):
+            return self.source if told_by[0] is self.target else self.target
+        return told_by[0] if told_by else self.target if "checksum" in said.error else None
 
 
 def parse(stderr: str) -> Said:
     """Parse what ``globus-url-copy -dbg`` says."""
-    error = _ERROR.search(stderr)
-    faults = _FAULT.findall(stderr)
+    text = stderr.replace("\r", "")
+    error, faults = _ERROR.search(text), _FAULT.findall(text)
     return Said(
         error=error[0].strip() if error else "",
         at_fault=faults[-1] if faults else "",
-        attempts=len(_STARTED.findall(stderr)),
+        attempts=len(_STARTED.findall(text)),
     )
 
 
