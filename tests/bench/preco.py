@@ -1,0 +1,81 @@
+"""PreCo's kernel against a plain OpenMP loop of the same arithmetic, and two processes of it against one."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from tests.bench.base import Result, interleaved
+from tests.probes.kernels import build, run
+from tests.probes.tomography import read_mrc
+
+SIZE, PROJECTIONS, TILT = 256, 121, 60
+TIMES = 9
+FAST = ("-O3", "-march=native")
+PROCESSES = 2
+
+
+def measure() -> list[Result]:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for kernel in ("phantom", "backproject"):
+            build(directory, kernel, FAST)
+        source = Path(__file__).with_suffix(".c")
+        command = ["cc", *FAST, "-fopenmp", f"-I{directory}", "-o", f"{directory}/plain", str(source), "-lm"]
+        subprocess.run(command, check=True)
+        run(directory / "phantom", "project", directory / "series", SIZE, PROJECTIONS, TILT)
+        return [_against_plain(directory), _scaling(directory)]
+
+
+def _kernel(directory: Path, processes: int) -> None:
+    """Reconstruct all slices, shared by *processes*."""
+    ends = [SIZE * (number + 1) // processes for number in range(processes)]
+    command = [directory / "backproject", directory / "series"]
+    running = [
+        subprocess.Popen(
+            [*command, directory / f"slab{first}", str(first), str(end), str(SIZE), str(TILT)],
+            stdout=subprocess.DEVNULL,
+        )
+        for first, end in zip([0, *ends[:-1]], ends, strict=True)
+    ]
+    statuses = [process.wait() for process in running]
+    if any(statuses):
+        raise RuntimeError(f"the kernel failed: {statuses}")
+
+
+def _plain(directory: Path) -> None:
+    subprocess.run(
+        [directory / "plain", directory / "series", directory / "volume", str(TILT)],
+        check=True,
+        env={"OMP_NUM_THREADS": str(PROCESSES)},
+    )
+
+
+def _against_plain(directory: Path) -> Result:
+    ours, plain = interleaved(lambda: _kernel(directory, PROCESSES), lambda: _plain(directory), TIMES)
+    _kernel(directory, 1)
+    difference = np.abs(read_mrc(directory / "slab0") - read_mrc(directory / "volume")).max()
+    if difference > 1e-4:
+        raise RuntimeError(f"the plain loop is not the same arithmetic: differs by {difference}")
+    updates = float(SIZE**3 * PROJECTIONS)
+    return Result(
+        name="back projection / a plain OpenMP loop of it",
+        ratio=plain / ours,
+        target=0.8,
+        better="higher",
+        figures={"ours, M voxels x projections/s": updates / ours / 1e6, "plain": updates / plain / 1e6},
+    )
+
+
+def _scaling(directory: Path) -> Result:
+    one, two = interleaved(lambda: _kernel(directory, 1), lambda: _kernel(directory, PROCESSES), TIMES)
+    return Result(
+        name="back projection, efficiency of 2 processes",
+        ratio=one / (PROCESSES * two),
+        target=0.9,
+        better="higher",
+        figures={"one process, ms": one * 1000, "two, ms": two * 1000},
+    )

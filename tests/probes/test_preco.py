@@ -1,0 +1,318 @@
+"""PreCo: its kernels against tomography as in the books, what its runs measure, and how they fail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probes.base import ProbeFailed
+from probes.preco import Comparison, Task, estimated_flops, parse_comparison, parse_tasks, slab_ends
+from reporters.report import Report
+from tests.probes import tomography
+from tests.probes.kernels import build, compiler_that_copies, refusal, run
+from tests.probes.runs import install, logged, metrics, run_locally, units
+
+SIZE, PROJECTIONS, THICKNESS = 45, 41, 32
+ROLES = ("source", "compute", "destination")
+TASKS = """\
+slices 0 16 read 0.000165 filter 0.001246 backproject 0.002610 write 0.000183 seconds 0.004812
+slices 16 32 read 0.000171 filter 0.001301 backproject 0.002702 write 0.000190 seconds 0.005017
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the kernels, and ``series.mrc`` of the phantom."""
+    directory = tmp_path_factory.mktemp("kernels")
+    for kernel in ("phantom", "backproject"):
+        build(directory, kernel)
+    run(directory / "phantom", "project", directory / "series.mrc", SIZE, PROJECTIONS, 60)
+    return directory
+
+
+def reconstruct(built: Path, file: Path, first: int = 0, end: int = SIZE) -> Path:
+    run(built / "backproject", built / "series.mrc", file, first, end, THICKNESS, 60)
+    return file
+
+
+def test_a_projection_is_the_integral_of_the_phantom_along_each_ray(built: Path) -> None:
+    series = tomography.read_mrc(built / "series.mrc")
+    along = np.linspace(-1.5, 1.5, 30_001)
+    random = np.random.default_rng(1)
+    for projection, row, column in random.integers(0, (PROJECTIONS, SIZE, SIZE), (40, 3)):
+        tilt = tomography.tilts(PROJECTIONS)[projection]
+        place, height = tomography.middles(SIZE, SIZE)[[column, row]]
+        x = place * np.cos(tilt) - along * np.sin(tilt)
+        y = place * np.sin(tilt) + along * np.cos(tilt)
+        integral = tomography.density(x, y, np.asarray(height)).sum() * (along[1] - along[0])
+        assert series[projection, row, column] == pytest.approx(integral, abs=2e-3)
+
+
+@pytest.mark.parametrize("thickness", [1, SIZE - 1, SIZE + 6])
+def test_the_phantom_is_drawn_voxel_by_voxel(built: Path, tmp_path: Path, thickness: int) -> None:
+    run(built / "phantom", "draw", tmp_path / "drawn", SIZE, thickness)
+    drawn = tomography.read_mrc(tmp_path / "drawn")
+    differing = np.abs(drawn - tomography.phantom(SIZE, thickness)) > 1e-6
+    assert differing.mean() < 1e-4  # where a voxel's middle lies on a surface, rounding decides
+
+
+def test_the_reconstruction_is_that_of_the_books(built: Path, tmp_path: Path) -> None:
+    volume = tomography.read_mrc(reconstruct(built, tmp_path / "volume"))
+    expected = tomography.reconstruction(tomography.read_mrc(built / "series.mrc"), THICKNESS)
+    assert volume.shape == (SIZE, THICKNESS, SIZE)
+    assert np.abs(volume - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("ends", [[SIZE], [1, 2, 33, SIZE], slab_ends(SIZE, SIZE), [0, 20, 20, SIZE]])
+def test_slabs_one_after_the_other_are_the_volume_however_it_was_split(
+    built: Path, tmp_path: Path, ends: list[int]
+) -> None:
+    whole = reconstruct(built, tmp_path / "whole").read_bytes()
+    slabs = [
+        reconstruct(built, tmp_path / f"slab{first}-{end}", first, end).read_bytes()
+        for first, end in zip([0, *ends[:-1]], ends, strict=True)
+        if first < end
+    ]
+    assert b"".join(slabs) == whole
+
+
+def test_the_correlations_are_those_that_numpy_finds(built: Path, tmp_path: Path) -> None:
+    file = reconstruct(built, tmp_path / "volume")
+    said = parse_comparison(run(built / "phantom", "compare", file, 60), "here")
+    volume, seen = tomography.read_mrc(file), tomography.seen_by_all(SIZE, THICKNESS)
+    phantom = tomography.phantom(SIZE, THICKNESS)
+    # One row more than the thickness's neighbours: an even number of rows is cut off.
+    square = tomography.phantom(SIZE, SIZE + 1)
+    rows = slice((SIZE + 1 - THICKNESS) // 2, (SIZE + 1 + THICKNESS) // 2)
+    padded = np.pad(square, ((0, 0), (0, 0), (0, 1)))
+    fair = np.array([tomography.without_missing_wedge(one)[rows, :SIZE] for one in padded])
+    assert said.plain == pytest.approx(tomography.correlation(volume[:, seen], phantom[:, seen]), abs=1e-4)
+    assert said.within_tilts == pytest.approx(
+        tomography.correlation(volume[:, seen], fair[:, seen]), abs=5e-3
+    )
+
+
+def test_the_phantom_itself_is_like_itself(built: Path, tmp_path: Path) -> None:
+    run(built / "phantom", "draw", tmp_path / "drawn", SIZE, SIZE)
+    said = parse_comparison(run(built / "phantom", "compare", tmp_path / "drawn", 60), "here")
+    assert said.plain == 1.0
+    everything = parse_comparison(run(built / "phantom", "compare", tmp_path / "drawn", 90), "here")
+    assert everything.within_tilts == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(("size", "thickness"), [(32, 32), (33, 7), (64, 64), (100, 1), (127, 96)])
+def test_the_fewest_projections_that_are_accepted_suffice(
+    built: Path, tmp_path: Path, size: int, thickness: int
+) -> None:
+    series, volume = tmp_path / "series", tmp_path / "volume"
+    run(built / "phantom", "project", series, size, 41, 60)
+    run(built / "backproject", series, volume, 0, size, thickness, 60)
+    assert parse_comparison(run(built / "phantom", "compare", volume, 60), "here").within_tilts >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda data: data[:-1], r"has 333123 bytes, 45 x 45 x 41 values need 333124"),
+        (lambda data: data + b"x", r"has 333125 bytes"),
+        (lambda data: data[:1000], r"it ends too early"),
+        (lambda data: b"", r"it ends too early"),
+        (lambda data: data[:12] + data[15:11:-1] + data[16:], r"not an MRC file of 32-bit reals in the byte"),
+        (lambda data: data[:208] + b"PAM " + data[212:], r"not an MRC file"),
+        (lambda data: b"\xff" * 12 + data[12:], r"says it has -1 values in one direction"),
+    ],
+)  # fmt: skip
+def test_a_series_that_is_not_whole_is_refused(
+    built: Path, tmp_path: Path, spoil: Callable[[bytes], bytes], said: str
+) -> None:
+    (tmp_path / "spoilt").write_bytes(spoil((built / "series.mrc").read_bytes()))
+    answer = refusal(built / "backproject", tmp_path / "spoilt", tmp_path / "slab", 0, SIZE, SIZE, 60)
+    assert re.search(said, answer), answer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((0, SIZE + 1, 8, 60), "END: 46 is not a number from 0 to 45"),
+        ((7, 3, 8, 60), "END: 3 is not a number from 7 to 45"),
+        ((-1, 3, 8, 60), "FIRST: -1"),
+        (("0.5", 3, 8, 60), "FIRST: 0.5 is not a whole number"),
+        ((0, 3, 0, 60), "THICKNESS: 0"),
+        ((0, 3, 8, "nan"), "TILT_DEGREES: nan"),
+        ((0, 3, 8), "usage: backproject"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    built: Path, tmp_path: Path, arguments: tuple[object, ...], said: str
+) -> None:
+    answer = refusal(built / "backproject", built / "series.mrc", tmp_path / "slab", *arguments)
+    assert said in answer
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "phantom project /dev/full 32 2 60",
+        "phantom draw /dev/full 32 2",
+        "backproject series.mrc /dev/full 0 45 8 60",
+        "backproject series.mrc /dev/full 20 45 8 60",
+        "backproject series.mrc /dev/null 0 45 8 60 > /dev/full",
+    ],
+)
+def test_a_full_disk_is_said_to_be_full(built: Path, command: str) -> None:
+    answer = refusal("sh", "-c", f'cd "$1" && exec ./{command}', "sh", built)
+    assert "No space left on device" in answer
+
+
+def test_a_volume_with_a_value_that_is_no_number_is_refused(built: Path, tmp_path: Path) -> None:
+    volume = tomography.phantom(8, 8)
+    volume[3, 0, 5] = np.nan
+    tomography.write_mrc(tmp_path / "volume", volume)
+    assert "voxel 5 of slice 3 is not a finite number" in refusal(
+        built / "phantom", "compare", tmp_path / "volume", 60
+    )
+
+
+def test_memory_does_not_grow_with_the_slices(built: Path, tmp_path: Path) -> None:
+    tomography.write_mrc(tmp_path / "tall", np.zeros((2, 16_000, 32)))
+    limited = ["sh", "-c", 'ulimit -v 8192 && exec "$@"', "sh"]
+    run(*limited, built / "backproject", tmp_path / "tall", tmp_path / "slab", 0, 16_000, 8, 60)
+    assert (tmp_path / "slab").stat().st_size == 1024 + 4 * 16_000 * 8 * 32 > 8192 * 1024
+
+
+def run_preco(directory: Path, built: Path, **changes: object) -> Report:
+    """A small run whose sites have a quick compiler, unless a test has put another there."""
+    for role in ("source", "compute"):
+        if not (directory / f"at-{role}" / "bin" / "cc").exists():
+            install(directory, "cc", compiler_that_copies(built), role)
+    return run_locally("preco", directory, {"size": 32, "projections": 41, **changes}, *ROLES)
+
+
+def replacing_backproject(built: Path, script: str) -> str:
+    """A compiler that makes *script* of the kernel, which is ``$real`` there."""
+    (built / "instead").write_text(f"#!/bin/sh\nreal={built}/backproject\n{script}\n")
+    (built / "instead").chmod(0o755)
+    take = f'case $out in */backproject) cp {built}/instead "$out"; exit ;; esac'
+    return compiler_that_copies(built, unless=take)
+
+
+def test_a_run_measures_tasks_transfers_and_likeness(built: Path, tmp_path: Path) -> None:
+    report = run_preco(tmp_path, built, tasks=3, thickness=20)
+    assert report.outcome == "passed", report.reason
+    measured, unit = metrics(report), units(report)
+    seconds = [measured[f"preco.task.{task}.seconds"] for task in range(3)]
+    assert measured["compute.voxels_per_second"] == pytest.approx(32 * 32 * 20 / max(seconds))
+    assert measured["compute.flops_per_second"] == pytest.approx(estimated_flops(41, 32, 20) / max(seconds))
+    assert measured["preco.imbalance"] == pytest.approx(max(seconds) / (sum(seconds) / 3) - 1)
+    assert measured["preco.moved.bytes"] == 2 * 1024 + 4 * 32 * 32 * (41 + 20)
+    assert 0.9 <= measured["preco.correlation.plain"] <= measured["preco.correlation"] < 1
+    assert (unit["preco.imbalance"], unit["compute.flops_per_second"]) == ("ratio", "flops_per_second")
+    assert {"transfer.seconds", "transfer.results.seconds", "queue.seconds"} <= set(measured)
+
+
+def test_more_tasks_than_slices_are_as_many_as_slices(built: Path, tmp_path: Path) -> None:
+    report = run_preco(tmp_path, built, tasks=40)
+    assert report.outcome == "passed", report.reason
+    assert len([name for name in metrics(report) if name.startswith("preco.task.")]) == 32
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ('case $2 in slab.1) kill -9 $$ ;; esac; exec $real "$@"',
+         "task 1 of backproject failed with status 137"),
+        ('$real "$@" > /dev/null; echo done',
+         "unreadable output of backproject at at-compute: 'done\\ndone\\n'"),
+        ('case $2 in slab.1) exit ;; esac; exec $real "$@"',
+         "slab.1: No such file or directory"),
+        ('$real "$@"; printf x >> $2',
+         "phantom: volume.mrc has 132098 bytes, 32 x 32 x 32 values need 132096"),
+        ('$real "$@" && dd if=/dev/zero of=$2 bs=4096 seek=1 count=15 conv=notrunc status=none',
+         "does not look like the phantom: correlation"),
+    ],
+)  # fmt: skip
+def test_a_task_that_does_not_do_its_work_is_noticed(
+    built: Path, tmp_path: Path, script: str, said: str
+) -> None:
+    install(tmp_path, "cc", replacing_backproject(built, script), "compute")
+    report = run_preco(tmp_path, built)
+    assert report.outcome == "failed"
+    assert report.failure is not None
+    assert (report.failure.stage, report.failure.resource) == ("compute", "at-compute")
+    assert said in report.reason + report.failure.stderr_tail
+
+
+@pytest.mark.parametrize(
+    ("role", "stage", "said"),
+    [
+        ("source", "compute", "the tilt series from at-source was damaged on its way to at-compute"),
+        ("compute", "transfer_results", "the volume arrived damaged at at-destination"),
+    ],
+)
+def test_a_file_that_is_damaged_on_its_way_is_noticed(
+    built: Path, tmp_path: Path, role: str, stage: str, said: str
+) -> None:
+    spoil = 'printf x | dd of="$3" bs=1 seek=5000 conv=notrunc status=none'
+    install(tmp_path, "cp", f'/bin/cp "$@" && case $1 in --) {spoil} ;; esac', role)
+    report = run_preco(tmp_path, built)
+    assert report.outcome == "failed"
+    assert report.failure is not None
+    assert report.failure.stage == stage
+    assert said in report.reason
+
+
+def test_a_compiler_that_does_not_know_the_processor_is_asked_again_without(
+    built: Path, tmp_path: Path
+) -> None:
+    refuse = (
+        'case $* in *-march=native*) echo "cc: error: bad value (native) for -march=" >&2; exit 1 ;; esac'
+    )
+    install(tmp_path, "cc", compiler_that_copies(built, unless=refuse), "compute")
+    report = run_preco(tmp_path, built)
+    assert report.outcome == "passed", report.reason
+    assert [text for text in logged(report, "warning") if "once more without -march=native" in text]
+
+
+def test_a_compiler_that_is_broken_fails_the_run(built: Path, tmp_path: Path) -> None:
+    install(tmp_path, "cc", 'echo "cc: internal compiler error: Killed (program cc1)" >&2; exit 4', "compute")
+    report = run_preco(tmp_path, built)
+    assert report.failure is not None
+    assert (report.outcome, report.failure.stage) == ("failed", "build_executable")
+    assert "cannot compile backproject.c at at-compute: cc: internal compiler error" in report.reason
+
+
+def test_times_of_tasks_are_read_as_printed() -> None:
+    assert parse_tasks(TASKS, [16, 32], "ce1") == [Task(0, 16, 0.004812), Task(16, 32, 0.005017)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense\n", TASKS + "x\n", TASKS.splitlines()[0], TASKS.replace("16 32", "16 31"),
+     TASKS.replace("0.004812", "0.000000"), "\n".join(reversed(TASKS.splitlines()))],
+)  # fmt: skip
+def test_times_that_are_not_of_all_slices_are_unreadable(text: str) -> None:
+    with pytest.raises(ProbeFailed, match="unreadable output of backproject at ce1"):
+        parse_tasks(text, [16, 32], "ce1")
+
+
+def test_a_comparison_is_read_as_printed() -> None:
+    printed = "slices 512 compared 32 correlation 0.978385 plain 0.902491\n"
+    assert parse_comparison(printed, "ce1") == Comparison(0.978385, 0.902491)
+    for text in ("", printed.replace("0.978385", "nan"), printed + printed):
+        with pytest.raises(ProbeFailed, match="unreadable output of phantom at ce1"):
+            parse_comparison(text, "ce1")
+
+
+def test_slabs_are_as_equal_as_can_be() -> None:
+    assert slab_ends(512, 2) == [256, 512]
+    assert slab_ends(10, 3) == [3, 6, 10]
+    assert slab_ends(3, 8) == [1, 2, 3]
+
+
+def test_the_work_is_counted_as_documented() -> None:
+    # 4 per voxel and projection, and 41 x 32 rows of 64 places: 5 x 64 x 6 + 64 each.
+    assert estimated_flops(41, 32, 20) == 4 * 41 * 32 * 32 * 20 + 41 * 32 * (5 * 64 * 6 + 64)
