@@ -1,0 +1,152 @@
+"""Proxy certificates are checked before they are needed: real ones, by openssl."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from monitor.testbed.middleware.gsi import Security
+from reporters.base import CredentialUnfit
+from reporters.credentials.lifetime import Lifetime
+from reporters.credentials.proxy import ProxyCertificate, parse_lifetime, parse_refusal
+from tests.reporters.needs import needs
+
+
+@pytest.fixture(scope="module")
+def security() -> Iterator[Security]:
+    needs("grid-proxy-init", "openssl", "faketime")
+    with TemporaryDirectory() as directory:
+        made = Security.create(Path(directory))
+        made.proxy()
+        yield made
+
+
+@pytest.fixture
+def proxy(security: Security, tmp_path: Path) -> Path:
+    """A good one, of its own."""
+    return Path(shutil.copy2(security.directory / "proxy", tmp_path))
+
+
+def refused(file: Path, security: Security, *, trusted: Path | None = None, needed: float = 0) -> str:
+    with pytest.raises(CredentialUnfit) as raised:
+        checked(file, security, trusted).check(needed_seconds=needed)
+    return raised.value.message
+
+
+def checked(file: Path, security: Security, trusted: Path | None = None) -> ProxyCertificate:
+    return ProxyCertificate(str(file), str(trusted or security.authority.trust))
+
+
+def test_a_good_proxy_is_good_for_as_long_as_it_lasts(proxy: Path, security: Security) -> None:
+    checked(proxy, security).check(needed_seconds=11 * 3600)
+
+
+def test_a_proxy_that_ends_too_soon_says_how_soon(security: Security) -> None:
+    short = security.proxy("short", minutes=4)
+    assert refused(short, security, needed=540) == (
+        f"proxy {short} expires in 4 min, the run needs about 9 min"
+    )
+
+
+def test_an_expired_proxy_says_how_long_ago(security: Security) -> None:
+    expired = security.expired_proxy(hours=47)
+    assert refused(expired, security) == f"proxy {expired} expired 47 h ago"
+
+
+def test_a_proxy_from_the_future_is_not_valid_yet(proxy: Path, security: Security) -> None:
+    early = ProxyCertificate(str(proxy), str(security.authority.trust), now=lambda: time.time() - 7200)
+    with pytest.raises(CredentialUnfit, match=f"proxy {proxy} is not valid yet: it begins in"):
+        early.check(needed_seconds=0)
+
+
+def test_a_proxy_that_is_missing_is_named(security: Security) -> None:
+    assert refused(Path("/no/such"), security) == "no valid proxy: /no/such: No such file or directory"
+
+
+def test_a_proxy_that_others_may_read_is_none(proxy: Path, security: Security) -> None:
+    proxy.chmod(0o640)
+    assert refused(proxy, security) == (f"no valid proxy: {proxy}: others may use it (mode 640, must be 600)")
+
+
+def test_a_proxy_of_somebody_else_is_none(proxy: Path, security: Security) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("giving a file away needs root")
+    os.chown(proxy, 65534, -1)
+    assert refused(proxy, security) == f"no valid proxy: {proxy}: belongs to user 65534, not to user 0"
+
+
+def test_a_proxy_that_may_not_be_read_is_none(proxy: Path, security: Security) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    proxy.chmod(0)
+    assert refused(proxy, security) == f"no valid proxy: {proxy}: Permission denied"
+
+
+def test_a_proxy_without_a_key_is_none(proxy: Path, security: Security) -> None:
+    text = proxy.read_text()
+    proxy.write_text(re.sub(r"-----BEGIN.*?PRIVATE KEY-----.*?END.*?KEY-----\n", "", text, flags=re.DOTALL))
+    assert refused(proxy, security) == f"no valid proxy: {proxy}: holds no private key"
+
+
+def test_a_proxy_without_a_certificate_is_none(proxy: Path, security: Security) -> None:
+    proxy.write_bytes(security.user.key.read_bytes())
+    assert refused(proxy, security) == f"no valid proxy: {proxy}: holds no certificate"
+
+
+def test_a_proxy_whose_chain_is_cut_is_none(proxy: Path, security: Security) -> None:
+    user = security.user.certificate.read_text().strip()
+    proxy.write_text(proxy.read_text().replace(user, ""))
+    assert refused(proxy, security).endswith(": unable to get local issuer certificate")
+
+
+def test_a_proxy_of_an_unknown_authority_is_none(proxy: Path, security: Security, tmp_path: Path) -> None:
+    assert refused(proxy, security, trusted=tmp_path) == (
+        f"no valid proxy: {proxy}: not trusted with the authorities in {tmp_path}: "
+        "unable to get local issuer certificate"
+    )
+
+
+def test_without_a_directory_of_authorities_nobody_is_trusted(proxy: Path, security: Security) -> None:
+    assert refused(proxy, security, trusted=Path("/no/such")) == (
+        "no trusted authorities: /no/such is not a directory"
+    )
+
+
+def test_it_is_where_globus_looks_for_it_unless_an_option_says_so() -> None:
+    usual = ProxyCertificate.of({}, {})
+    assert usual.file == f"/tmp/x509up_u{os.getuid()}"
+    assert usual.ca_directory in (
+        str(Path.home() / ".globus" / "certificates"),
+        "/etc/grid-security/certificates",
+    )
+    environment = {"X509_USER_PROXY": "/a", "X509_CERT_DIR": "/b"}
+    assert ProxyCertificate.of({}, environment).environment == environment
+    options = {"proxy_file": "/c", "ca_directory": "/d"}
+    named = {"X509_USER_PROXY": "/c", "X509_CERT_DIR": "/d"}
+    assert ProxyCertificate.of(options, environment).environment == named
+
+
+def test_a_chain_lasts_as_long_as_what_ends_first() -> None:
+    text = """\
+            Not Before: Nov 21 13:06:45 2026 GMT
+            Not After : Nov 22 01:11:45 2026 GMT
+            Not Before: Nov 21 13:11:44 2026 GMT
+            Not After : Nov 23 13:11:44 2026 GMT
+"""
+    assert parse_lifetime(text) == Lifetime(begins=1795266704.0, ends=1795309905.0)
+    assert parse_lifetime("Total found: 0\n") is None
+
+
+def test_what_openssl_refuses_is_told_by_what_is_next_to_the_root() -> None:
+    text = (
+        "O = Grid\nerror 79 at 1 depth lookup: invalid CA certificate\nO = G\nerror 26 at 0 depth lookup: x\n"
+    )
+    assert parse_refusal(text) == "invalid CA certificate"
+    assert parse_refusal("") == ""
