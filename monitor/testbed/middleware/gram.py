@@ -1,0 +1,120 @@
+"""GRAM5: a gatekeeper with the fork job manager, that runs jobs as whoever starts it.
+
+Job managers keep the state of a job below the home directory of the account (``~/.globus``), wherever it is;
+what they leave empty there is removed at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import pwd
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from monitor.testbed.middleware import serving
+from monitor.testbed.middleware.gsi import Security
+from monitor.testbed.middleware.programs import locate
+
+_CONTACT = re.compile(r"^GRAM contact: (?P<host>[^:]+):(?P<port>\d+):(?P<subject>.*)$", re.MULTILINE)
+_GATEKEEPER = """\
+-f
+-port 0
+-home /usr
+-e /usr/sbin
+-gridmap {gridmap}
+-grid_services {directory}/services
+-logfile {directory}/gatekeeper.log
+-x509_cert_dir {trust}
+-x509_user_proxy {credential}
+"""
+_JOB_MANAGER = """\
+-home /usr
+-type fork
+-globus-host-cputype {machine}
+-globus-host-manufacturer unknown
+-globus-host-osname {system}
+-globus-host-osversion {release}
+-globus-toolkit-version 6.2
+-state-file-dir {directory}/state
+-globus-job-dir {directory}/jobs
+-cache-location {directory}/cache
+-x509-cert-dir {trust}
+-service-tag test-bed
+"""
+
+
+@dataclass(frozen=True)
+class Gatekeeper:
+    """A gatekeeper that serves; *contact* is where its fork job manager is reached."""
+
+    security: Security
+    address: str
+    contact: str
+
+    def shell(self, proxy: Path) -> dict[str, Any]:
+        """What a resource says of its shell to be reached here, with a *proxy*."""
+        return {
+            "kind": "gram",
+            "contact": self.contact,
+            "callback_host": self.address,
+            "proxy_file": str(proxy),
+            "ca_directory": str(self.security.authority.trust),
+        }
+
+
+@contextlib.contextmanager
+def gatekeeper(security: Security, address: str, directory: Path) -> Iterator[Gatekeeper]:
+    """Serve, on every address of this host, as *address*; *directory* gets logs and state.
+
+    Raises:
+        MissingProgram: something is not installed.
+        NotServing: it did not come up; with what it said.
+    """
+    identity = security.authority.host("gatekeeper", ["gatekeeper", address])
+    environment = {**security.environment(identity), "GLOBUS_HOSTNAME": address}
+    _configure(security, directory, environment["X509_USER_PROXY"])
+    said, log = directory / "contact", directory / "gatekeeper.log"
+    to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
+    argv = [*to_file, locate("globus-gatekeeper"), "-conf", str(directory / "gatekeeper.conf")]
+    with serving.serving(argv, ready=lambda: _port(said) > 0, env=environment, log=log):
+        contact = f"{address}:{_port(said)}/jobmanager-fork:{identity.subject}"
+        yield Gatekeeper(security, address, contact)
+    _tidy(address)
+
+
+def _configure(security: Security, directory: Path, credential: str) -> None:
+    for name in ("services", "state", "jobs", "cache"):
+        (directory / name).mkdir(parents=True)
+    values = {
+        "directory": directory,
+        "credential": credential,
+        "gridmap": security.gridmap,
+        "trust": security.authority.trust,
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "release": platform.release(),
+    }
+    (directory / "gatekeeper.conf").write_text(_GATEKEEPER.format(**values), encoding="utf-8")
+    (directory / "job-manager.conf").write_text(_JOB_MANAGER.format(**values), encoding="utf-8")
+    manager = f"{locate('globus-job-manager')} globus-job-manager -conf {directory}/job-manager.conf"
+    service = directory / "services" / "jobmanager-fork"
+    service.write_text(f"stderr_log,local_cred - {manager}\n", encoding="utf-8")
+
+
+def _port(said: Path) -> int:
+    """The port that it has said to listen at; 0 as long as it has not."""
+    found = _CONTACT.search(said.read_text(encoding="utf-8")) if said.exists() else None
+    return int(found["port"]) if found else 0
+
+
+def _tidy(address: str) -> None:
+    """Remove the directories of job managers at *address* that are empty."""
+    top = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".globus"
+    for directory in (top / "job" / address.partition(".")[0], top / "job", top):
+        with contextlib.suppress(OSError):
+            directory.rmdir()
