@@ -23,7 +23,9 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _PER_SECOND = re.compile(r"(.+?)(?:/ ?(?:s|sec|second)|ps)")
 
 PARAMETERS = {
-    "command": Parameter("", "program at the target and its arguments, quoted as for a shell; none runs it"),
+    "command": Parameter(
+        "", "program at the target and its arguments, quoted as for a shell; all who see the series see it"
+    ),
     "timeout_seconds": Parameter(60.0, "how long the program may run, seconds", 0.1, 86_400.0),
 }
 
