@@ -15,6 +15,8 @@ from django.core.management.base import BaseCommand, CommandError
 from monitor.testbed.demo.services import SEED, Options, free_port, is_free, services
 from monitor.testbed.demo.session import Session
 from monitor.testbed.supervisor import AlreadySupervised, NotUp, Supervisor
+from monitor.testbed.wan import requirements
+from monitor.testbed.wan.grid import Options as WanOptions
 from monitor.testbed.weather import profiles
 
 if TYPE_CHECKING:
@@ -34,11 +36,16 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, help="of the web pages (default: the first free from 8000)")
         parser.add_argument("--weather", default="teragrid", choices=[*profiles.names(), "none"])
         parser.add_argument("--seed", type=int, default=SEED, help="of the weather")
+        parser.add_argument("--wan", action="store_true", help="on the wide-area test-bed (root only)")
 
     def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:
         _check(rounds, more["exit"], more["json"])
         _check_port(port)
-        options = Options(settings.VAR_DIR, port or free_port(), weather, seed, scheduled=not rounds)
+        if more["wan"]:
+            _check_wan()
+        options = Options(
+            settings.VAR_DIR, port or free_port(), weather, seed, scheduled=not rounds, wan=more["wan"]
+        )
         session = Session(options, self._say)
         supervisor = Supervisor(
             services(options),
@@ -102,6 +109,13 @@ def _check_port(port: int | None) -> None:
         raise CommandError(
             f"--port: port {port} on 127.0.0.1 is taken, or not for us; leave it out for a free one"
         )
+
+
+def _check_wan() -> None:
+    try:
+        requirements.check(WanOptions.transfer, WanOptions.batch)
+    except requirements.CannotRunHere as error:
+        raise CommandError(f"--wan: {error}") from error
 
 
 def _complete(session: Session, rounds: int, file: Path | None) -> bool:

@@ -8,10 +8,12 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
 from monitor import env
-from monitor.models import ApiToken
+from monitor.models import ApiToken, Series
 from monitor.models.token import READ
+from monitor.services import expand
 from monitor.services.define import define
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import load_description
@@ -25,16 +27,29 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--unscheduled", action="store_true", help="run series only when asked")
+        parser.add_argument("--wan", action="store_true", help="on the wide-area test-bed")
 
-    def handle(self, *, unscheduled: bool, **_: Any) -> None:
+    def handle(self, *, unscheduled: bool, wan: bool, **_: Any) -> None:
         call_command("migrate", verbosity=0)
         viewer = _user("viewer")
         _user("operator").user_permissions.add(Permission.objects.get(codename="run_series"))
         ApiToken.objects.keep(viewer, "demo", [READ], env.kept_secret("demo-token"))
-        grid = load_description(settings.VAR_DIR / "testbed")
+        grid = load_description(settings.VAR_DIR / ("wan" if wan else "testbed"))
         if grid is None:
-            raise CommandError("the local grid is not up: manage.py testbed up")
-        define(list(grid.resources.values()), definition.series(scheduled=not unscheduled))
+            raise CommandError(f"the grid is not up: manage.py testbed up{' --wan' if wan else ''}")
+        ground = definition.WAN if wan else definition.LOCAL
+        for other in definition.GROUNDS:
+            if other != ground:
+                _rest(other)
+        define(list(grid.resources.values()), definition.series(ground, scheduled=not unscheduled))
+
+
+def _rest(ground: definition.Ground) -> None:
+    """Run nothing any more on a ground whose sites are down."""
+    names = [one.name for one in definition.series(ground, scheduled=False)]
+    for series in Series.objects.filter(name__in=names, enabled=True):
+        Series.objects.filter(pk=series.pk).update(enabled=False)
+        expand.withdraw(series, timezone.now())
 
 
 def _user(name: str) -> User:

@@ -33,6 +33,7 @@ class Options:
     seed: int = SEED
     scheduled: bool = True
     capacity: int = 4
+    wan: bool = False
 
     @property
     def url(self) -> str:
@@ -40,7 +41,11 @@ class Options:
 
     @property
     def grid_file(self) -> Path:
-        return self.var / "testbed" / "grid.json"
+        return self.var / ("wan" if self.wan else "testbed") / "grid.json"
+
+    @property
+    def ground(self) -> definition.Ground:
+        return definition.WAN if self.wan else definition.LOCAL
 
 
 def services(options: Options) -> list[Service]:
@@ -73,7 +78,7 @@ def is_free(port: int) -> bool:
 def _testbed(options: Options) -> Service:
     directory = options.grid_file.parent
     argv = ["testbed", "up", f"--sites={len(definition.SITES)}", f"--directory={directory}"]
-    argv += [f"--weather={options.weather}", f"--seed={options.seed}"]
+    argv += [f"--weather={options.weather}", f"--seed={options.seed}", *(["--wan"] if options.wan else [])]
 
     def forget_the_last_one() -> None:
         options.grid_file.unlink(missing_ok=True)
@@ -84,7 +89,8 @@ def _testbed(options: Options) -> Service:
 
 
 def _prepare(options: Options, servers: list[str]) -> Service:
-    argv = _manage("prepare_demo", *([] if options.scheduled else ["--unscheduled"]))
+    chosen = {"--unscheduled": not options.scheduled, "--wan": options.wan}
+    argv = _manage("prepare_demo", *(option for option, given in chosen.items() if given))
     return _service(options, "prepare", argv, once=True, depends_on=[*servers, "testbed"])
 
 

@@ -65,12 +65,17 @@ gridcast is up: {self.options.url}
   read-only login   viewer / {env.demo_password("viewer")}
   with "Run now"    operator / {env.demo_password("operator")}
   forecast by API   curl -H "Authorization: Bearer $(cat {token})" \\
-                      '{self.options.url}api/v1/forecasts?series=gather-main&metric=total.seconds'
+                      '{self.options.url}api/v1/forecasts?series=gather{self.options.ground.series}&metric=total.seconds'
   logs              {self.options.var / "log"}
 
-Weather "{self.options.weather}", seed {self.options.seed}. Finished runs follow; Ctrl-C stops everything.
+{self._weather()}, seed {self.options.seed}. Finished runs follow; Ctrl-C stops everything.
 """
         )
+
+    def _weather(self) -> str:
+        if not self.options.wan:
+            return f'Weather "{self.options.weather}"'
+        return "The servers are real, the wide-area network between them is emulated"
 
     def follow(self) -> None:
         """Say every finished run, until interrupted."""
@@ -85,7 +90,7 @@ Weather "{self.options.weather}", seed {self.options.seed}. Finished runs follow
         start = timezone.now()
         self._before = set(scratch_files(self.options.grid_file.parent))
         follower = Follower(start)
-        names = [one.name for one in definition.series(scheduled=False)]
+        names = [one.name for one in definition.series(self.options.ground, scheduled=False)]
         series = list(Series.objects.filter(name__in=names))
         rounds = Rounds(series, count)
         while not self._when_the_depot_is_there(lambda: rounds.advance(timezone.now())):

@@ -108,7 +108,7 @@ def test_two_rounds_account_for_every_run_and_leave_nothing(
     assert one.wait() == 0, one.said()
     summary = json.loads(file.read_text())
     assert summary["complete"]
-    assert summary["expected_runs"] == summary["accounted_runs"] == 6
+    assert summary["expected_runs"] == summary["accounted_runs"] == 9
     for series in summary["series"].values():
         assert series["runs"] == {"passed": 3}
         assert all(stage["n"] == 3 and stage["stdev"] is not None for stage in series["stages"].values())
@@ -133,6 +133,7 @@ def test_whatever_is_killed_no_run_is_lost_or_doubled(demo: Callable[..., Demo],
     assert {name: sum(series["runs"].values()) for name, series in summary["series"].items()} == {
         "gather-main": 4,
         "circle-main": 4,
+        "preco-main": 4,
     }
     assert one.processes() == []
 
