@@ -40,11 +40,12 @@ def measured(report: Report) -> dict[str, float]:
     return {metric.name: metric.value for metric in report.metrics}
 
 
-def test_every_login_is_a_new_one_and_costs_more_than_a_command(sites: SshSites) -> None:
+def test_every_login_is_a_new_one_and_a_command_is_none(sites: SshSites) -> None:
     before = sites.sites["iu"].logins
     seconds = measured(run("login", sites.resource("iu"), parameters={"logins": 2}))
     assert sites.sites["iu"].logins == before + 3  # the run's own, and two that are measured
-    assert 0 < seconds["command.seconds"] < seconds["login.seconds"] <= seconds["login.slowest.seconds"]
+    assert 0 < seconds["login.seconds"] <= seconds["login.slowest.seconds"]
+    assert seconds["command.seconds"] > 0
 
 
 def test_a_login_leaves_no_connection(sites: SshSites) -> None:
