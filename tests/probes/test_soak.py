@@ -12,6 +12,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Any
 
 import pytest
 
+import probes
 from monitor.testbed.middleware.programs import missing
 from monitor.testbed.weather.conditions import FAULT_KINDS
 from reporters.report import Report
@@ -28,7 +30,6 @@ from tests.reporters.ssh_sites import eventually
 
 RUNS = int(os.environ.get("GRIDCAST_SOAK_RUNS", "9"))
 SEED = int(os.environ.get("GRIDCAST_SOAK_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
-STAGES = ("init", "stage_data", "transfer_data", "transfer_ring", "queue_wait", "compute", "transfer_results")
 RUN_IN_A_PROCESS = "import pickle, sys; from reporters.run import run; run(pickle.load(sys.stdin.buffer))"
 
 pytestmark = [pytest.mark.grid, pytest.mark.chaos]
@@ -80,13 +81,16 @@ class Soak:
             reporter.send_signal(signal.SIGKILL)
 
     def hurt(self, way: Way, probe: str) -> Report:
-        """Something happens at the beginning of a stage."""
+        """Something happens soon after the beginning of a stage."""
         action = self.chance.choice([cut_connections, damage_everything, cancel_jobs, close_the_queue])
+        stage = self.chance.choice([stage.name for stage in probes.load(probe).stages])
+        happens = threading.Timer(self.chance.choice([0.0, 0.1, 0.3]), action, [way])
         try:
-            return way.run(
-                probe, limit_seconds=8.0, at_stage={self.chance.choice(STAGES): lambda: action(way)}
-            )
+            return way.run(probe, limit_seconds=8.0, at_stage={stage: happens.start})
         finally:
+            happens.cancel()
+            if happens.is_alive():
+                happens.join()
             if way.cluster is not None:
                 way.cluster.open_partitions()
 
