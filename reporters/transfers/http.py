@@ -32,7 +32,7 @@ _DIGEST = re.compile(rf"\b{_CHECKSUM}=(?P<sum>[0-9a-f]{{1,8}})(?![0-9a-z])", re.
 _STATUS = re.compile(r"\bstatus(?: code)?:? (?P<status>\d{3})\b", re.ASCII | re.IGNORECASE)
 # What a server says of the other one, not of itself.
 _OF_THE_OTHER = re.compile(
-    r"remote|connect|resolve|status|peer|ssl|tls|certificate|time|too slow", re.IGNORECASE
+    r"remote|connect|resolve|status|peer|ssl|tls|certificate|time|too slow|partial file", re.IGNORECASE
 )
 _IN_WORDS = {
     401: "no token that is valid at {name}",
@@ -82,9 +82,9 @@ class Transfer(CheckedCopy):
                 self._compare_checksums(source_path, half_path, https.Limit(began + timeout_seconds))
         except https.OutOfTime:
             raise TookTooLong(
-                f"the copy of {self.names(source_path, half_path)} ran longer than {timeout_seconds:g} s and "
-                "was stopped",
-                resource=self.target.resource.name,
+                f"the copy from {self._from.name} to {self._to.name} "
+                f"ran longer than {timeout_seconds:g} s and was stopped",
+                resource=self._to.name,
             ) from None
         return Transferred(size_bytes, seconds, streams=streams)
 

@@ -20,6 +20,7 @@ from reporters.endpoints import Endpoint
 _PORT = 1094
 _STREAMS = 15  # xrdcp takes no more
 _CHECKSUM = "adler32"  # what every server has
+_AWAY_SECONDS = 2.0
 # Its own limits are hours. It tries once: what it would have to try again is what a run is to show.
 _LIMITS = {
     "XRD_CONNECTIONRETRY": "1",
@@ -80,13 +81,17 @@ class Transfer(ClientProgram):
         if failure is None and done.returncode == 0:
             return Transferred(size_bytes, done.seconds, streams=max(1, min(options.streams, _STREAMS)))
         said, side = failure or (decisive_line(done.stderr) or _ended_as(done.returncode), None)
-        ends = {"source": self.source, "destination": self.target}
+        ends = {"source": self._from, "destination": self._to}
         raise CannotCopy(
             said,
-            resource=ends[side].resource.name if side else None,
+            resource=ends[side].resource if side else self._away(),
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
         )
+
+    def _away(self) -> str | None:
+        """The resource whose server is gone, if one is."""
+        return next((end.resource for end in (self._from, self._to) if _is_away(end)), None)
 
 
 def parse_failure(stderr: str) -> tuple[str, str | None] | None:
@@ -97,7 +102,7 @@ def parse_failure(stderr: str) -> tuple[str, str | None] | None:
     found = _FAILED.search(stderr)
     if found is None:
         return None
-    said = found["said"].strip()
+    said = found["said"].replace("\0", "").strip()
     # What the source has told the target is an error in an error.
     side = "source" if said.endswith("(source)") or re.search(r"\[3005\] \[ERROR\] Server", said) else None
     if said.endswith("(destination)") or "Local error" in said:
@@ -113,6 +118,14 @@ def _url(endpoint: Endpoint, path: str) -> str:
     if _CUTS.search(exported):
         raise CannotCopy(f"XRootD takes no path with ? or & in it: {path!r}", resource=endpoint.resource)
     return f"root://{endpoint.address}/{exported}"
+
+
+def _is_away(endpoint: Endpoint) -> bool:
+    try:
+        endpoint.check_reachable(_AWAY_SECONDS)
+    except CannotCopy:
+        return True
+    return False
 
 
 def _ended_as(returncode: int) -> str:

@@ -95,6 +95,10 @@ class Server:
         """Its process, for signals."""
         return int(_pid_file(self.site).read_text(encoding="ascii"))
 
+    @property
+    def log(self) -> Path:
+        return _log(self.site)
+
     def transfer(self, proxy: Path) -> dict[str, Any]:
         """A resource's options for copies by xrdcp, as who holds *proxy*."""
         return {"kind": "xrootd", **self._reached(self.port), "proxy_file": str(proxy)}
@@ -146,15 +150,15 @@ def servers(security: Security, sites: Sequence[Site]) -> Iterator[dict[str, Ser
 def _server(security: Security, certified: Identity, site: Site) -> Iterator[Server]:
     port, https_port = serving.free_port(ADDRESS), serving.free_port(ADDRESS)
     configuration = _write_configuration(security, certified, site, port, https_port)
-    log = site.directory / "xrootd.log"
-    argv = [*_launcher(), locate("xrootd"), "-n", site.name, "-c", str(configuration), "-l", f"={log}"]
+    log = ["-l", f"={_log(site)}"]
+    argv = [*_launcher(), locate("xrootd"), "-n", site.name, "-c", str(configuration), *log]
     env = {**_CLIENT, "X509_CERT_DIR": str(security.authority.trust)}
     _pid_file(site).unlink(missing_ok=True)
 
     def ready() -> bool:
         return all(serving.listens(ADDRESS, number) for number in (port, https_port))
 
-    with serving.serving(argv, ready=ready, env=env, log=log) as running:
+    with serving.serving(argv, ready=ready, env=env, log=_log(site)) as running:
         yield Server(site, security, port, https_port, running)
 
 
@@ -200,6 +204,10 @@ def _launcher() -> list[str]:
     to_files = [f"--inh-caps={_RIGHTS}", f"--ambient-caps={_RIGHTS}", "--securebits=+no_setuid_fixup"]
     user = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
     return [locate("setpriv"), *user, *to_files, "--"]
+
+
+def _log(site: Site) -> Path:
+    return site.directory / "xrootd.log"
 
 
 def _pid_file(site: Site) -> Path:
