@@ -9,12 +9,12 @@ from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import missing
 from monitor.testbed.wan.namespaces import TUN
 
-_TOOLS = ("ip", "nsenter", "unshare", "sshd", "ssh-keygen")
+_TOOLS = ("ip", "nsenter", "unshare", "sshd")
 _OF_TRANSFER = {
     "ssh": (),
     "gridftp": ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl"),
 }
-_OF_BATCH = {"fork": (), "slurm": ("slurmctld", "slurmd", "munged", "sbatch")}
+_OF_BATCH = {"fork": (), "slurm": ("slurmctld", "munged")}
 
 TRANSFERS, BATCHES = tuple(_OF_TRANSFER), tuple(_OF_BATCH)
 

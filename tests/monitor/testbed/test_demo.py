@@ -123,7 +123,7 @@ def test_two_rounds_account_for_every_run_and_leave_nothing(
 @pytest.mark.chaos
 def test_whatever_is_killed_no_run_is_lost_or_doubled(demo: Callable[..., Demo], tmp_path: Path) -> None:
     file = tmp_path / "out.json"
-    one = demo("--rounds=4", "--exit", f"--json={file}")
+    one = demo("--rounds=3", "--exit", f"--json={file}")
     until(lambda: "circle-main" in one.said().partition("Finished runs follow")[2], "a first run has ended")
     for service in ("web", "postgres", "valkey", "reporter", "control", "beat"):
         one.kill(service)
@@ -131,9 +131,9 @@ def test_whatever_is_killed_no_run_is_lost_or_doubled(demo: Callable[..., Demo],
     summary = json.loads(file.read_text())
     assert summary["complete"], one.said()
     assert {name: sum(series["runs"].values()) for name, series in summary["series"].items()} == {
-        "gather-main": 4,
-        "circle-main": 4,
-        "preco-main": 4,
+        "gather-main": 3,
+        "circle-main": 3,
+        "preco-main": 3,
     }
     assert one.processes() == []
 
