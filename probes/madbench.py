@@ -1,9 +1,9 @@
 """MADbench: out-of-core matrices written, read and written again, and read, by several processes at once.
 
 The application benchmark for storage, after the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H.
-Shan, Investigation of leading HPC I/O performance using a scientific-application derived benchmark, SC'07): an
-analysis of the cosmic microwave background with all but its I/O replaced by busy work. As there, a task has a
-file of its own, uses POSIX I/O, and of *rmod* (*wmod*) neighbouring tasks one reads (writes) at a time.
+Shan, Investigation of leading HPC I/O performance using a scientific-application derived benchmark, SC'07):
+an analysis of the cosmic microwave background with all but its I/O replaced by busy work. As there, a task
+has a file of its own, uses POSIX I/O, and of *rmod* (*wmod*) neighbouring tasks one reads (writes) at a time.
 Unlike there, the tasks need no MPI: the job waits for all of them after each phase; every value that is read
 is verified; and what is written is on the storage device when a phase ends.
 """

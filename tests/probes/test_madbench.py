@@ -45,7 +45,7 @@ def command(built: Path, phase: str, file: object, task: int = 0, tasks: int = 1
 
 
 def made(matrix: int) -> npt.NDArray[np.float64]:
-    """What S writes: splitmix64 of each element's number among all of them, its upper 53 bits as a fraction."""
+    """What S writes: splitmix64 of each element's number among all, its upper 53 bits as a fraction."""
     with np.errstate(over="ignore"):
         z = np.arange(matrix * NO_PIX**2 + 1, (matrix + 1) * NO_PIX**2 + 1, dtype=np.uint64)
         z = z * np.uint64(0x9E3779B97F4A7C15)
