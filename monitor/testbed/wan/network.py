@@ -55,7 +55,10 @@ class WideAreaNetwork:
     def check(self) -> None:
         """Raise NotServing if the emulator or a site's namespaces have ended."""
         for name, running in [("the emulator", self.emulator), *self._holders()]:
-            done = running.poll()
+            try:
+                done = running.poll()
+            except process.ProcessError as error:
+                raise NotServing(f"{name} ended: {error}") from error
             if done is not None:
                 raise NotServing(f"{name} ended with status {done.returncode}: {tail(done.stderr).strip()}")
 

@@ -22,12 +22,12 @@ class Bottleneck:
         self.queue_bytes = queue_bytes
         self.free_at = 0.0
 
-    def passed_at(self, size_bytes: int, now: float, arrives_at: float) -> float | None:
-        """When a packet has passed that comes at *arrives_at*; None where it does not fit at *now*."""
+    def passed_at(self, size_bytes: int, arrives_at: float) -> float | None:
+        """When a packet has passed that comes at *arrives_at*; None where the queue is full then."""
         if not self.bytes_per_second:
             return arrives_at
         begins = max(self.free_at, arrives_at)
-        if (begins - now) * self.bytes_per_second > self.queue_bytes:
+        if (begins - arrives_at) * self.bytes_per_second > self.queue_bytes:
             return None
         self.free_at = begins + size_bytes / self.bytes_per_second
         return self.free_at
@@ -81,9 +81,9 @@ class Network:
         if link.loss and self.chance() < link.loss:
             counters.lost += 1
             return None
-        passed_at = direction.uplink.passed_at(size_bytes, now, now)
+        passed_at = direction.uplink.passed_at(size_bytes, now)
         if passed_at is not None:
-            passed_at = direction.bottleneck.passed_at(size_bytes, now, passed_at)
+            passed_at = direction.bottleneck.passed_at(size_bytes, passed_at)
         if passed_at is None:
             counters.dropped += 1
             return None

@@ -56,6 +56,12 @@ def test_what_does_not_fit_into_the_queue_is_dropped_and_counted() -> None:
     assert wan.arrival("anl", "iu", PACKET_BYTES, 0.01) is not None  # there is room again
 
 
+def test_what_waits_for_the_uplink_does_not_fill_the_queue_of_the_link() -> None:
+    wan = network("queue bytes=12500\nsite anl uplink_mbit=10\nlink anl iu rate_mbit=100")
+    arrivals = [wan.arrival("anl", "iu", PACKET_BYTES, 0.0) for _ in range(10)]
+    assert None not in arrivals
+
+
 def test_as_many_packets_are_lost_as_chance_says() -> None:
     wan = network("link anl iu loss_percent=10", *(number / 100 for number in range(100)))
     arrivals = [wan.arrival("anl", "iu", PACKET_BYTES, 0.0) for _ in range(1000)]
