@@ -92,8 +92,11 @@ class ResourceShell(abc.ABC):
     """Runs programs at one resource. Thread-safe: several programs may run at once.
 
     Every argument reaches the program as it is. The environment variable ``LC_GRIDCAST_RUN`` holds the run's
-    label wherever the resource lets it through, so that its admin can tell whose a process is.
+    label wherever the resource lets it through, so that its admin can tell whose a process is. A shell that
+    is not *interactive* runs programs to their end only: it cannot ``start`` one.
     """
+
+    interactive: bool = True
 
     def __init__(self, resource: str, label: str) -> None:
         self.resource = resource
@@ -118,7 +121,11 @@ class ResourceShell(abc.ABC):
 
     @abc.abstractmethod
     def start(self, argv: Sequence[str]) -> Running:
-        """Start *argv* and return at once. Its input stays open until ``close_input`` or ``stop``."""
+        """Start *argv* and return at once. Its input stays open until ``close_input`` or ``stop``.
+
+        Raises:
+            NoData: the shell is not interactive.
+        """
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -56,6 +56,7 @@ class BoundedShell(ResourceShell):
         super().__init__(shell.resource, shell.label)
         self._shell = shell
         self._deadline = deadline
+        self.interactive = shell.interactive
 
     def credentials(self) -> Sequence[Credential]:
         return self._shell.credentials()

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes.base import ProbeFailed
+from probes.base import InvalidParameters, ProbeFailed
 from probes.grid import Completed
 from reporters.base import (
     BatchJob,
@@ -111,6 +111,11 @@ class Batch(BatchSystem):
 
     def __init__(self, shell: ResourceShell, *, launcher: Sequence[str] = ()) -> None:
         super().__init__(shell)
+        if not shell.interactive:
+            raise InvalidParameters(
+                f"resource {shell.resource}: batch 'fork': a job is a program that goes on, "
+                "which its shell cannot start"
+            )
         self._launcher = list(launcher)
 
     def submit(

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from monitor.testbed.middleware import gridftp, openssh, xrootd
+from monitor.testbed.middleware import gram, gridftp, openssh, xrootd
 from monitor.testbed.middleware.gsi import Security
 from reporters import reach
 from reporters.base import End, ResourceShell
@@ -56,6 +56,7 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
         "ssh-rsync": partial(_openssh, program="rsync"),
         "ssh-sftp": partial(_openssh, program="sftp"),
         "gridftp": _gridftp,
+        "gram": _gram,
         "xrootd": _xrootd,
         "http": _http,
     }
@@ -74,14 +75,16 @@ def _local() -> Iterator[tuple[Place, Place]]:
         yield _local_place("one", Path(root)), _local_place("two", Path(root))
 
 
-def _local_place(name: str, root: Path, transfer: Mapping[str, Any] | None = None) -> Place:
+def _local_place(
+    name: str, root: Path, transfer: Mapping[str, Any] | None = None, shell: Mapping[str, Any] | None = None
+) -> Place:
     for directory in ("bin", "scratch"):
         (root / name / directory).mkdir(parents=True)
     resource = Resource(
         name,
         name,
         str(root / name / "scratch"),
-        shell={"kind": "local", "path": _path(root / name)},
+        shell=shell or {"kind": "local", "path": _path(root / name)},
         transfer=transfer or {"kind": "local"},
     )
     return Place(resource, reach.shell_of(resource, LABEL), root / name / "bin")
@@ -180,3 +183,17 @@ def private(file: Path, text: str) -> Path:
     file.touch(mode=0o600)
     file.write_text(text, encoding="utf-8")
     return file
+
+
+@contextlib.contextmanager
+def _gram() -> Iterator[tuple[Place, Place]]:
+    """Two directories behind one gatekeeper."""
+    needs(*gram.PROGRAMS)
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory, contextlib.ExitStack() as running:
+        root = Path(directory)
+        security = Security.create(root / "security")
+        path = _path(root / "one")
+        site = running.enter_context(gram.gatekeeper(security, "127.0.0.31", root / "gram", path=path))
+        shell = site.shell(security.proxy())
+        one, two = (_local_place(name, root, shell=shell) for name in ("one", "two"))
+        yield one, two

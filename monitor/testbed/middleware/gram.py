@@ -20,6 +20,14 @@ from monitor.testbed.middleware import serving
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
 
+PROGRAMS = (  # of the server, of its job manager, of its clients
+    "globus-gatekeeper",
+    "globus-job-manager",
+    "globus-fork-starter",
+    "globus-job-run",
+    "grid-proxy-init",
+    "openssl",
+)
 _CONTACT = re.compile(r"^GRAM contact: (?P<host>[^:]+):(?P<port>\d+):(?P<subject>.*)$", re.MULTILINE)
 _GATEKEEPER = """\
 -f
@@ -68,15 +76,19 @@ class Gatekeeper:
 
 
 @contextlib.contextmanager
-def gatekeeper(security: Security, address: str, directory: Path) -> Iterator[Gatekeeper]:
+def gatekeeper(
+    security: Security, address: str, directory: Path, *, path: str = "/usr/local/bin:/usr/bin:/bin"
+) -> Iterator[Gatekeeper]:
     """Serve, on every address of this host, as *address*; *directory* gets logs and state.
+
+    *path* is where jobs find programs.
 
     Raises:
         MissingProgram: something is not installed.
         NotServing: it did not come up; with what it said.
     """
     identity = security.authority.host("gatekeeper", ["gatekeeper", address])
-    environment = {**security.environment(identity), "GLOBUS_HOSTNAME": address}
+    environment = {**security.environment(identity), "GLOBUS_HOSTNAME": address, "PATH": path}
     _configure(security, directory, environment["X509_USER_PROXY"])
     said, log = directory / "contact", directory / "gatekeeper.log"
     to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]

@@ -1,0 +1,240 @@
+"""GRAM5, the Globus job service: every program is a job that globusrun hands in, about three seconds each.
+
+A job has no connection of its own and its exit status does not come back (the fork job manager does not know
+it). So the job is a small shell of ours: it runs the program, and says on stderr, after all that the program
+said, how it ended. Its text travels encoded: job managers have quoting rules of their own, and not all keep
+them. The site reads files of the reporter (by GASS) only where a program has an input.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+import os
+import re
+import shlex
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from probes.base import NoData, ProbeFailed
+from probes.grid import Completed
+from reporters import process
+from reporters.base import (
+    CannotConnect,
+    ConnectionLost,
+    Credential,
+    CredentialUnfit,
+    ResourceShell,
+    TookTooLong,
+)
+from reporters.complaints import decisive_line, tail
+from reporters.credentials.proxy import ProxyCertificate
+from reporters.globus import complaint
+
+_CONNECT_SECONDS = 30.0
+_CANCEL_SECONDS = 6.0  # the fork job manager takes five to be sure
+_ARGUMENT_CHARACTERS = 20_000  # a gatekeeper takes 64,000 for the whole request
+_PASSED_ON = (
+    "GLOBUS_HOSTNAME",
+    "GLOBUS_TCP_PORT_RANGE",
+    "HOME",
+    "LOGNAME",
+    "PATH",
+    "TMPDIR",
+    "TZ",
+    "USER",
+)
+# The reporter's end. Told to stop by the end of its input; of SIGTERM globusrun dies, and the job lives on.
+_CLIENT = """
+exec 3<&0 < /dev/null
+"$@" 3<&- & client=$!
+{ read -r _ <&3; kill -INT "$client"; } 2> /dev/null &
+exec 3<&-
+wait "$client"
+"""
+# The site's end. A job manager that cancels a job signals its process group, and timeout has its own.
+_JOB = """
+now() { { read -r up _ < /proc/uptime && echo "$up"; } 2> /dev/null || date +%s; }
+began=$(now)
+exec 3<&0 4>&2 2> /dev/null
+"$@" <&3 2>&4 3<&- 4>&- & program=$!
+exec 3<&-
+trap 'kill "$program"' TERM
+while kill -0 "$program"; do wait "$program"; status=$?; done
+printf '\\n%s %s %s %s\\n' "$word" "$status" "$began" "$(now)" >&4
+"""
+_FROM_ARGUMENT = 'eval "$(printf %s "$0" | base64 -d)"'
+_FROM_INPUT = 'IFS= read -r job; eval "$(printf %s "$job" | base64 -d)"'
+_FAILED = re.compile(
+    r"GRAM (?:Job|Authentication test) (?:submission )?fail\w+(?: because|:) (?P<why>.*)", re.DOTALL
+)
+_BESIDE_THE_POINT = re.compile(r"\s*\(error code \d+\)\s*(Details:\s*)?$|\.\s+Possible reasons:.*")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the site's end said: the program's own stderr, its exit status and its seconds."""
+
+    stderr: str
+    status: int
+    seconds: float
+
+
+class Shell(ResourceShell):
+    """Options: *contact* of the job manager, as in "ce.example.org:2119/jobmanager-fork:/O=Grid/CN=ce"; the
+    *directory* there in which programs run (the home directory); *callback_host*, the name or address under
+    which the site reaches the reporter (its host name); *path* to find globusrun on; *proxy_file* and
+    *ca_directory* (by default where Globus looks for them)."""
+
+    interactive = False
+
+    def __init__(
+        self,
+        resource: str,
+        label: str,
+        *,
+        contact: str,
+        directory: str | None = None,
+        callback_host: str | None = None,
+        path: str | None = None,
+        proxy_file: str | None = None,
+        ca_directory: str | None = None,
+    ) -> None:
+        super().__init__(resource, label)
+        self._contact = contact
+        self._directory = directory
+        self._proxy = ProxyCertificate.of({"proxy_file": proxy_file, "ca_directory": ca_directory})
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        own = {"GLOBUS_HOSTNAME": callback_host, "PATH": path, "LC_GRIDCAST_RUN": label}
+        given = {name: value for name, value in own.items() if value}
+        self._environment = {**passed_on, **given, **self._proxy.environment}
+
+    def credentials(self) -> Sequence[Credential]:
+        return (self._proxy,)
+
+    def connect(self, *, timeout_seconds: float) -> None:
+        """Authenticate: there is no connection to keep."""
+        limit_seconds = min(timeout_seconds, _CONNECT_SECONDS)
+        argv = ["globusrun", "-a", "-r", self._contact]
+        try:
+            done = process.run(argv, timeout_seconds=limit_seconds, env=self._environment)
+        except process.TimedOut:
+            raise self._cannot_connect(f"timed out after {limit_seconds:g} s", "") from None
+        except process.ProcessError as error:
+            raise self._cannot_connect(str(error), "") from None
+        if done.returncode != 0 or "successful" not in done.stdout:
+            raise self._refused(done.stderr or done.stdout)
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
+        word = f"gridcast-{uuid.uuid4().hex}"
+        limit = math.ceil(timeout_seconds) + 2  # the limit here comes first, and says so
+        script = self._script(word, ["timeout", "-k", "2", str(limit), *argv])
+        try:
+            with self._request(script, input or "") as request:
+                done = self._globusrun(argv[0], request, timeout_seconds)
+        except process.ProcessError as error:
+            raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
+        ending = parse_ending(done.stderr, word)
+        if ending is None:
+            raise self._lost(argv[0], done)
+        return Completed(ending.status, done.stdout, ending.stderr, ending.seconds)
+
+    def start(self, argv: Sequence[str]) -> process.Running:
+        """Raises NoData: a job cannot be talked to while it runs."""
+        raise NoData(
+            f"{self.resource} is reached by GRAM, which cannot start {argv[0]} and let it go on: "
+            "it runs a program to its end"
+        )
+
+    def close(self) -> None:
+        """There is no connection to end."""
+
+    def _script(self, word: str, argv: Sequence[str]) -> str:
+        names = f"LC_GRIDCAST_RUN={shlex.quote(self.label)}; export LC_GRIDCAST_RUN; word={word}\n"
+        return f"{names}set -- {shlex.join(argv)}\n{_JOB}"
+
+    @contextlib.contextmanager
+    def _request(self, script: str, input: str) -> Iterator[list[str]]:
+        """The arguments of globusrun for a job that runs *script* on *input*."""
+        job = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode()
+        if not input and len(job) <= _ARGUMENT_CHARACTERS:
+            yield ["-o", "-r", self._contact, self._description(["-c", _FROM_ARGUMENT, job], "")]
+            return
+        with tempfile.NamedTemporaryFile(prefix="gridcast-") as file:
+            file.write(f"{job}\n{input}".encode("utf-8", "replace"))
+            file.flush()
+            yield ["-s", "-r", self._contact, self._description(["-c", _FROM_INPUT], file.name)]
+
+    def _description(self, arguments: Sequence[str], input_file: str) -> str:
+        """The job in GRAM's Resource Specification Language."""
+        here = "$(GLOBUSRUN_GASS_URL) # "
+        relations = {
+            "executable": _quoted("/bin/sh"),
+            "arguments": " ".join(_quoted(argument) for argument in arguments),
+            "stdout": here + _quoted("/dev/stdout"),
+            "stderr": here + _quoted("/dev/stderr"),
+            **({"stdin": here + _quoted(input_file)} if input_file else {}),
+            **({"directory": _quoted(self._directory)} if self._directory else {}),
+        }
+        return "&" + "".join(f"({name}={value})" for name, value in relations.items())
+
+    def _globusrun(self, program: str, request: list[str], limit_seconds: float) -> Completed:
+        client = ["/bin/sh", "-c", _CLIENT, "sh", "globusrun", *request]
+        with process.start(client, env=self._environment) as running:
+            running.wait_for_output(lambda _: False, limit_seconds)
+            done = running.poll()
+            if done is not None:
+                return done
+            running.close_input()
+            running.wait_for_output(lambda _: False, _CANCEL_SECONDS)
+        raise TookTooLong(
+            f"{program} at {self.resource} ran longer than {limit_seconds:g} s and was stopped",
+            resource=self.resource,
+        )
+
+    def _lost(self, program: str, done: Completed) -> ProbeFailed:
+        """What became of a job whose end is not known."""
+        known = complaint(done.stderr)
+        if known is not None and known.error is CredentialUnfit:
+            return CredentialUnfit(known.words, stderr_tail=tail(done.stderr))
+        why = known.words if known else parse_failure(done.stderr) or "the job ended without a word"
+        return ConnectionLost(
+            f"{program} at {self.resource} was lost: {why}",
+            resource=self.resource,
+            exit_status=done.returncode,
+            stderr_tail=tail(done.stderr),
+        )
+
+    def _refused(self, text: str) -> ProbeFailed:
+        known = complaint(text)
+        if known is not None and known.error is CredentialUnfit:
+            return CredentialUnfit(known.words, stderr_tail=tail(text))
+        return self._cannot_connect(known.words if known else parse_failure(text), text)
+
+    def _cannot_connect(self, reason: str, stderr: str) -> CannotConnect:
+        where = self._contact.partition(":/")[0]
+        return CannotConnect(
+            f"cannot connect to {where}: {reason}", resource=self.resource, stderr_tail=tail(stderr)
+        )
+
+
+def parse_ending(stderr: str, word: str) -> Ending | None:
+    """Read how the program ended from a job's stderr; None where the job did not come so far."""
+    found = re.search(rf"\n{word} (?P<status>\d+) (?P<began>[\d.]+) (?P<ended>[\d.]+)\n", stderr)
+    if found is None:
+        return None
+    seconds = float(found["ended"]) - float(found["began"])
+    return Ending(stderr[: found.start()], int(found["status"]), seconds)
+
+
+def parse_failure(text: str) -> str:
+    """Why globusrun says that a job, or its submission, failed."""
+    found = _FAILED.search(text)
+    return _BESIDE_THE_POINT.sub("", found["why"]).strip() if found else decisive_line(text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
