@@ -139,10 +139,11 @@ def asked(
             with _translated(limit):
                 connection.request(method, target, headers=dict(headers))
                 response = connection.getresponse()
-            if response.status not in _MOVED:
-                yield Answer(response, limit)
-                return
-            target = _elsewhere(endpoint, target, response.headers.get("Location", ""))
+            with contextlib.closing(response):
+                if response.status not in _MOVED:
+                    yield Answer(response, limit)
+                    return
+                target = _elsewhere(endpoint, target, response.headers.get("Location", ""))
     raise WrongWay(f"redirected more than {_REDIRECTS} times")
 
 

@@ -32,7 +32,8 @@ _DIGEST = re.compile(rf"\b{_CHECKSUM}=(?P<sum>[0-9a-f]{{1,8}})(?![0-9a-z])", re.
 _STATUS = re.compile(r"\bstatus(?: code)?:? (?P<status>\d{3})\b", re.ASCII | re.IGNORECASE)
 # What a server says of the other one, not of itself.
 _OF_THE_OTHER = re.compile(
-    r"remote|connect|resolve|status|peer|ssl|tls|certificate|time|too slow|partial file", re.IGNORECASE
+    r"remote|connect|resolve|status|response|peer|ssl|tls|certificate|time|too slow|partial file|nothing",
+    re.IGNORECASE,
 )
 _IN_WORDS = {
     401: "no token that is valid at {name}",
