@@ -33,7 +33,8 @@ LC_GRIDCAST_RUN={label}
 export PATH LC_GRIDCAST_RUN
 job={job}
 cd {directory} && [ -d "$job" ] || exit 1
-[ ! -e "$job/cancelled" ] || {{ echo cancelled >&2; exit 1; }}
+[ ! -e "$job/cancelled" ] || {{ echo "cancelled before it began" >&2; exit 1; }}
+[ ! -e "$job/started" ] || {{ echo "started for a second time" >&2; exit 1; }}
 umask 077
 {functions}
 say() {{ echo "$2" > "$job/$1.part" && mv "$job/$1.part" "$job/$1"; }}
@@ -55,8 +56,12 @@ exit "$status"
 # only in a moment, so that what is there is told to go again and again.
 _CANCEL = """\
 name={name}
-listed() {{ {listing}; }}
-remove() {{ {removing}; }}
+listed() {{
+{listing}
+}}
+remove() {{
+{removing}
+}}
 cd "$(dirname "$0")" || exit 1
 : > cancelled
 if read -r pid < submitter && [ "$(readlink "/proc/$pid/cwd")" = "$(cd -P .. && pwd -P)" ]; then

@@ -58,6 +58,8 @@ class QueueingSystem(BatchSystem):
     removing: ClassVar[str]
     # What is said where nobody was there to take a job.
     never_arrived: ClassVar[re.Pattern[str]]
+    # How long a job that is over may be unknown before it is written down.
+    forgets_for_seconds: ClassVar[float] = 3.0
 
     def __init__(
         self, shell: ResourceShell, *, queue: str = "", account: str = "", extra: Sequence[str] = ()
@@ -180,8 +182,10 @@ class Job(BatchJob):
         until = time.monotonic() + _SETTLE_SECONDS
         while True:
             record = self._look("ended", 0.0, 0.1).record
-            if record is None or record.phase == OVER or time.monotonic() > until:
+            if record is None or (record.phase == OVER and record is not UNKNOWN_JOB):
                 return record
+            if time.monotonic() > until:
+                return None
             time.sleep(0.1)
 
     def _words(self, record: Record) -> str:
@@ -204,14 +208,17 @@ class Job(BatchJob):
                 return seen
             if seen.record is None or seen.record.phase != OVER:
                 over_since = None
-            elif seen.record.how:
+            elif seen.record.how and seen.record is not UNKNOWN_JOB:
                 return seen
             elif over_since is None:
                 over_since = time.monotonic()
-            elif time.monotonic() - over_since > _SETTLE_SECONDS:
+            elif time.monotonic() - over_since > self._settle_seconds(seen.record):
                 return seen
             if time.monotonic() - began >= timeout_seconds:
                 raise self._stuck(event, timeout_seconds)
+
+    def _settle_seconds(self, record: Record) -> float:
+        return self._system.forgets_for_seconds if record is UNKNOWN_JOB else _SETTLE_SECONDS
 
     def _see(self, event: str, waited: float, timeout_seconds: float, *, settling: bool) -> None:
         """Look once more, for longer and longer, but no longer than what is left of the time."""

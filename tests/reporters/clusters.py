@@ -7,12 +7,15 @@ are scripted stand-ins, which really run jobs.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from monitor.testbed.middleware import slurm
+import pytest
+
+from monitor.testbed.middleware import gridengine, slurm
 from tests.reporters.needs import needs
 from tests.reporters.places import Place
 
@@ -22,7 +25,11 @@ SLURM_PROGRAMS = (*slurm.SERVERS, *slurm.CLIENTS)
 @contextlib.contextmanager
 def batch_system(kind: str) -> Iterator[Path | None]:
     """Run one; the directory of the programs that reach it, None where none are needed."""
-    made = {"fork": contextlib.nullcontext, "slurm": _slurm}
+    made: dict[str, Callable[[], contextlib.AbstractContextManager[Path | None]]] = {
+        "fork": contextlib.nullcontext,
+        "gridengine": _gridengine,
+        "slurm": _slurm,
+    }
     if kind not in made:
         raise LookupError(f"tests/reporters/clusters.py does not know how to run a batch system {kind!r}")
     with made[kind]() as programs:
@@ -44,6 +51,25 @@ def install(programs: Path | None, place: Place) -> None:
     """Let *place* find the programs of a batch system."""
     for program in sorted(programs.iterdir()) if programs else ():
         place.install(program.name, f'exec {program} "$@"')
+
+
+@contextlib.contextmanager
+def gridengine_cell() -> Iterator[gridengine.Cell]:
+    needs(*gridengine.SERVERS, *gridengine.CLIENTS)
+    if os.geteuid() != 0:
+        pytest.skip("sge_execd serves root only")
+    root = Path(tempfile.mkdtemp(prefix="ge-", dir="/tmp"))
+    try:
+        with gridengine.cell(root / "cell") as cell:
+            yield cell
+    finally:
+        shutil.rmtree(root)
+
+
+@contextlib.contextmanager
+def _gridengine() -> Iterator[Path]:
+    with gridengine_cell() as cell:
+        yield cell.programs
 
 
 @contextlib.contextmanager

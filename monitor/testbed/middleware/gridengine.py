@@ -1,0 +1,196 @@
+"""A Grid Engine cell: sge_qmaster and one sge_execd on this host, with a queue of two slots.
+
+It runs in the foreground as root, whom its jobs belong to too: the execution daemon changes users. Its files
+are in a directory of its own, its ports are those that the kernel chooses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from monitor.testbed.errors import NotServing, TestbedError
+from monitor.testbed.middleware.programs import locate
+from monitor.testbed.middleware.serving import START_SECONDS, free_port, listens, serving
+from reporters import process
+
+SERVERS = ("sge_qmaster", "sge_execd")
+CLIENTS = ("qsub", "qstat", "qdel", "qacct", "qconf", "qmod")
+_LIBRARY = Path("/usr/lib/gridengine")
+_SHARE = Path("/usr/share/gridengine")
+_COMMAND_SECONDS = 20.0
+_POLL_SECONDS = 0.05
+_BOOTSTRAP = """\
+admin_user none
+default_domain none
+ignore_fqdn true
+spooling_method classic
+spooling_lib libspoolc
+spooling_params {common};{spool}/qmaster
+binary_path /usr/sbin
+qmaster_spool_dir {spool}/qmaster
+security_mode none
+listener_threads 2
+worker_threads 2
+scheduler_threads 1
+"""
+# Of what the distribution has: root may have jobs, and what happened is written down at once.
+_CONFIGURATION = {
+    "execd_spool_dir": "{spool}/execd",
+    "mailer": "/bin/true",
+    "min_uid": "0",
+    "min_gid": "0",
+    "load_report_time": "00:00:01",
+    "reporting_params": "accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 "
+    "joblog=false sharelog=00:00:00",
+}
+_SCHEDULER = {
+    "schedule_interval": "0:0:1",
+    "flush_submit_sec": "1",
+    "flush_finish_sec": "1",
+    "load_adjustment_decay_time": "0:0:0",
+    "job_load_adjustments": "NONE",
+    "schedd_job_info": "true",
+}
+_QUEUE = {
+    "qname": "all.q",
+    "hostlist": "{host}",
+    "slots": "2",
+    "load_thresholds": "NONE",
+    "pe_list": "NONE",
+    "shell": "/bin/sh",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell that runs. *programs* is a directory of clients that find it, to be first on a PATH."""
+
+    directory: Path
+    host: str
+    ports: tuple[int, int]
+
+    @property
+    def programs(self) -> Path:
+        return self.directory / "bin"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a program of Grid Engine needs to find the cell."""
+        return {
+            "SGE_ROOT": str(self.directory / "root"),
+            "SGE_CELL": "default",
+            "SGE_QMASTER_PORT": str(self.ports[0]),
+            "SGE_EXECD_PORT": str(self.ports[1]),
+            "SGE_ND": "1",  # no daemons: in the foreground
+        }
+
+    def run(self, *argv: str) -> str:
+        """What a program prints. Raises TestbedError if it fails."""
+        done = process.run(argv, timeout_seconds=_COMMAND_SECONDS, env={**os.environ, **self.environment})
+        if done.returncode != 0:
+            raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def jobs(self) -> list[str]:
+        """The lines of ``qstat`` about jobs that wait, run, or are about to end."""
+        return self.run("qstat", "-u", "*").splitlines()[2:]
+
+
+@contextlib.contextmanager
+def cell(directory: Path) -> Iterator[Cell]:
+    """Run a cell in a new *directory* until the context ends. For root only.
+
+    Raises:
+        MissingProgram: something is not installed.
+        NotServing: a server did not come up; with what it said.
+    """
+    ports = (free_port("127.0.0.1"), free_port("127.0.0.1"))
+    made = Cell(directory, socket.gethostname(), ports)
+    _prepare(made)
+    with contextlib.ExitStack() as running:
+        for program, port in zip(SERVERS, ports, strict=True):
+            argv = [str(_LIBRARY / program)]
+            log = directory / "spool" / program.removeprefix("sge_") / "messages"
+            server = serving(argv, ready=_listening(port), env=made.environment, log=log)
+            running.enter_context(server)
+            if program == "sge_qmaster":
+                _set_up(made)
+        _await_host(made)
+        yield made
+
+
+def _listening(port: int) -> Callable[[], bool]:
+    return lambda: listens("127.0.0.1", port)
+
+
+def _prepare(made: Cell) -> None:
+    """Everything that must be there before the master starts."""
+    root, spool, common = (made.directory / name for name in ("root", "spool", "root/default/common"))
+    for directory in (common, spool / "qmaster" / "job_scripts", spool / "execd", made.programs):
+        directory.mkdir(parents=True)
+    architecture = made.run(str(_SHARE / "util" / "arch")).strip()
+    for name in ("bin", "lib", "utilbin"):
+        (root / name).mkdir()
+        (root / name / architecture).symlink_to(_LIBRARY)
+    (root / "util").symlink_to(_SHARE / "util")
+    (common / "act_qmaster").write_text(f"{made.host}\n")
+    (common / "host_aliases").write_text(f"{made.host} localhost\n")  # its address may be loopback's
+    (common / "bootstrap").write_text(_BOOTSTRAP.format(common=common, spool=spool))
+    _initialize(made, common, spool)
+    for client in CLIENTS:
+        _wrap(made, client)
+
+
+def _initialize(made: Cell, common: Path, spool: Path) -> None:
+    configuration = made.directory / "configuration"
+    text = (_SHARE / "default-configuration").read_text()
+    configuration.write_text(_with(text, _CONFIGURATION, spool=spool))
+    parameters = f"{common};{spool / 'qmaster'}"
+    made.run(str(_LIBRARY / "spoolinit"), "classic", "libspoolc", parameters, "init")
+    defaults = str(_LIBRARY / "spooldefaults")
+    made.run(defaults, "configuration", str(configuration))
+    made.run(defaults, "complexes", str(_SHARE / "util/resources/centry"))
+    made.run(defaults, "usersets", str(_SHARE / "util/resources/usersets"))
+    made.run(defaults, "managers", "root")
+
+
+def _set_up(made: Cell) -> None:
+    """Hosts, the scheduler and the queue, once the master is there."""
+    made.run("qconf", "-ah", made.host)
+    made.run("qconf", "-as", made.host)
+    scheduler, queue = made.directory / "scheduler", made.directory / "queue"
+    scheduler.write_text(_with(made.run("qconf", "-ssconf"), _SCHEDULER))
+    made.run("qconf", "-Msconf", str(scheduler))
+    queue.write_text(_with(made.run("qconf", "-sq"), _QUEUE, host=made.host))
+    made.run("qconf", "-Aq", str(queue))
+
+
+def _await_host(made: Cell) -> None:
+    """Until the queue can run jobs: its host has told of its load."""
+    until = time.monotonic() + START_SECONDS
+    while " -NA- " in (queues := made.run("qstat", "-f")):
+        if time.monotonic() > until:
+            raise NotServing(f"the host of Grid Engine was not ready in time: {queues.strip()}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _with(text: str, values: dict[str, str], **places: object) -> str:
+    """*text*, a list of names and values, with these *values* instead of its own."""
+    rows = [line.split(None, 1) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    said = {row[0]: row[1] if len(row) > 1 else "" for row in rows}
+    new = {name: value.format(**places) for name, value in values.items()}
+    return "".join(f"{name} {value}\n" for name, value in {**said, **new}.items())
+
+
+def _wrap(made: Cell, client: str) -> None:
+    assignments = " ".join(f"{name}={value}" for name, value in made.environment.items())
+    wrapper = made.programs / client
+    wrapper.write_text(f'#!/bin/sh\n{assignments} exec {locate(client)} "$@"\n')
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
