@@ -18,6 +18,7 @@ import pytest
 from monitor.testbed.middleware import gridengine, slurm
 from tests.reporters.needs import needs
 from tests.reporters.places import Place
+from tests.reporters.stand_ins import Condor, OpenPbs, served
 
 SLURM_PROGRAMS = (*slurm.SERVERS, *slurm.CLIENTS)
 
@@ -28,6 +29,8 @@ def batch_system(kind: str) -> Iterator[Path | None]:
     made: dict[str, Callable[[], contextlib.AbstractContextManager[Path | None]]] = {
         "fork": contextlib.nullcontext,
         "gridengine": _gridengine,
+        "htcondor": lambda: served(Condor()),
+        "pbs": lambda: served(OpenPbs()),
         "slurm": _slurm,
     }
     if kind not in made:
