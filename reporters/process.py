@@ -2,7 +2,9 @@
 
 Every program runs under a guardian (``guardian.py``), a small process of its own that ends the program and
 everything the program ever started: at the limit, when the program itself has ended, and when the reporter
-dies, be it by SIGKILL. What the program prints is kept in bounded memory, cut in the middle where it is huge.
+dies, be it by SIGKILL. A guardian costs 20 ms of a processor: a program that starts no other, and ends by
+itself when the reporter is gone, may do without (*guarded*). What a program prints is kept in bounded memory,
+cut in the middle where it is huge.
 
 Errors::
 
@@ -15,21 +17,19 @@ Errors::
 from __future__ import annotations
 
 import contextlib
-import functools
-import marshal
 import os
 import selectors
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from types import TracebackType
 from typing import IO
 
 from probes.grid import Completed
+from reporters import spawning
 from reporters.capture import Capture
+from reporters.watcher import can_watch
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 CAPTURE_BYTES = 1024 * 1024  # of stdout and of stderr
@@ -66,13 +66,14 @@ def run(
     input: str | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    guarded: bool = True,
 ) -> Completed:
     """Run *argv* to its end; the returncode is -n where signal n killed it. Seconds are the program's own.
 
     Raises:
         ProgramMissing, TimedOut, GuardianLost: nothing of the program is left in any case.
     """
-    with start(argv, input=input or "", env=env, cwd=cwd) as running:
+    with start(argv, input=input or "", env=env, cwd=cwd, guarded=guarded) as running:
         return running.wait(timeout_seconds)
 
 
@@ -82,16 +83,23 @@ def start(
     input: str | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    guarded: bool = True,
 ) -> Running:
     """Start *argv* and return at once. Without *input*, its stdin is open and empty until ``close_input``."""
-    return Running(argv, input=input, env=env, cwd=cwd)
+    return Running(argv, input=input, env=env, cwd=cwd, guarded=guarded)
 
 
 class Running:
     """A program that runs, with all that it starts. As a context, it is stopped at the end."""
 
     def __init__(
-        self, argv: Sequence[str], *, input: str | None, env: Mapping[str, str] | None, cwd: str | None
+        self,
+        argv: Sequence[str],
+        *,
+        input: str | None,
+        env: Mapping[str, str] | None,
+        cwd: str | None,
+        guarded: bool,
     ) -> None:
         self.program = argv[0]
         self._changed = threading.Condition()
@@ -100,7 +108,11 @@ class Running:
         self._ended = False
         self._unsent = None if input is None else memoryview(input.encode("utf-8", "replace"))
         self._began = time.monotonic()
-        self._guardian, self._control, self._status_end = _spawn(argv, env, cwd)
+        spawn = spawning.guarded if guarded or not can_watch() else spawning.watched
+        try:
+            self._guardian, self._control, self._status_end = spawn(argv, env, cwd, GRACE_SECONDS)
+        except (OSError, ValueError) as error:  # no such directory, an argument with a NUL, too long
+            raise ProgramMissing(f"cannot run {argv[0]}: {error}") from error
         self._stdin, self._outputs = _pipes(self._guardian)
         self._pump = threading.Thread(target=self._follow, name=f"follow {self.program}", daemon=True)
         self._pump.start()
@@ -233,49 +245,8 @@ class Running:
             self._stdin.close()
 
 
-def _spawn(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
-) -> tuple[subprocess.Popen[bytes], int, int]:
-    """Start a guardian for *argv*; it, the end to tell it to stop, the end to read its status from."""
-    told, control = os.pipe()
-    status_end, status = os.pipe()
-    code = _guardian_code()
-    read_code = f"import marshal, os; exec(marshal.loads(os.read({told}, {len(code)})))"
-    numbers = (str(told), str(status), str(os.getpid()), str(GRACE_SECONDS))
-    try:
-        os.write(control, code)  # less than any pipe holds
-        guardian = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", read_code, *numbers, *argv],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=env,
-            cwd=cwd,
-            pass_fds=(told, status),
-            start_new_session=True,
-        )
-    except BaseException as error:
-        os.close(control)
-        os.close(status_end)
-        if isinstance(error, (OSError, ValueError)):  # no such directory, an argument with a NUL, too long
-            raise ProgramMissing(f"cannot run {argv[0]}: {error}") from error
-        raise
-    finally:
-        os.close(told)
-        os.close(status)
-    return guardian, control, status_end
-
-
 def _pipes(guardian: subprocess.Popen[bytes]) -> tuple[IO[bytes], tuple[IO[bytes], IO[bytes]]]:
     """Its stdin, and its stdout and stderr."""
     if guardian.stdin is None or guardian.stdout is None or guardian.stderr is None:
         raise AssertionError("they were asked for")
     return guardian.stdin, (guardian.stdout, guardian.stderr)
-
-
-@functools.lru_cache(maxsize=1)
-def _guardian_code() -> bytes:
-    # Its code, not its path: this file may lie inside a zip archive. Compiled once, by the same Python.
-    text = resources.files("reporters").joinpath("guardian.py").read_bytes()
-    return marshal.dumps(compile(text, "guardian.py", "exec"))

@@ -114,7 +114,9 @@ class Shell(ResourceShell):
         command = ["sh", "-c", _SESSION, _ITS_OWN, str(limit), *argv]
         try:
             with self._free_sessions:
-                done = process.run(self._session(command), timeout_seconds=timeout_seconds, input=input)
+                done = process.run(
+                    self._session(command), timeout_seconds=timeout_seconds, input=input, guarded=False
+                )
         except process.TimedOut as error:
             self._raise_if_lost()
             raise TookTooLong(
@@ -128,7 +130,7 @@ class Shell(ResourceShell):
 
     def start(self, argv: Sequence[str]) -> process.Running:
         self._raise_if_lost()
-        running = process.start(self._session(argv))
+        running = process.start(self._session(argv), guarded=False)
         self._started.append(running)
         return running
 
@@ -198,7 +200,8 @@ class Shell(ResourceShell):
         return parse_address(known.stdout) or self._host
 
     def _session(self, argv: Sequence[str]) -> list[str]:
-        # No configuration file: the master has read it. Without the master there must be no second login.
+        # No configuration file: the master has read it. Without the master there must be no second login. A
+        # session ends with the master, so that it needs no guardian of its own.
         options = as_options(ControlMaster="no", ProxyCommand="false")
         ssh = ["ssh", "-F", "none", "-T", "-S", str(self._socket), *options, *self._options]
         return [*ssh, "--", self._host, shlex.join(argv)]

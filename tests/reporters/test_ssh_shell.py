@@ -213,7 +213,8 @@ def test_nothing_is_left_of_a_connection_whose_reporter_is_killed(sites: SshSite
     script = (
         "import sys, time; from reporters.shells.ssh import Shell;"
         "shell = Shell('ncsa', 'l@s', host='ncsa', config_file=sys.argv[1]);"
-        "shell.connect(timeout_seconds=20); print('up', flush=True); time.sleep(600)"
+        "shell.connect(timeout_seconds=20); running = shell.start(['sh', '-c', 'echo up; exec sleep 600']);"
+        "running.wait_for_output(bool, 20); print('up', flush=True); time.sleep(600)"
     )
     reporter = subprocess.Popen(
         [sys.executable, "-c", script, str(sites.config_file)],

@@ -1,0 +1,85 @@
+"""Programs without a guardian behave as those with one, but for what they leave behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from reporters import process
+from reporters.watcher import can_watch
+from tests.reporters.ssh_sites import eventually, processes_naming
+
+pytestmark = pytest.mark.skipif(
+    not can_watch(), reason="only Linux can wait for a process and a pipe at once"
+)
+
+
+def test_what_a_program_is_told_and_says_comes_and_goes() -> None:
+    script = "cat; echo err >&2; exit 3"
+    done = process.run(["sh", "-c", script], timeout_seconds=10, input="x" * 400_000, guarded=False)
+    assert (done.returncode, len(done.stdout), done.stderr) == (3, 400_000, "err\n")
+    assert 0 < done.seconds < 10
+
+
+def test_a_signal_that_ended_the_program_comes_back() -> None:
+    assert process.run(["sh", "-c", "kill -9 $$"], timeout_seconds=10, guarded=False).returncode == -9
+
+
+@pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/hostname"], ["echo", "a\0b"]])
+def test_what_cannot_be_run_is_named(argv: list[str]) -> None:
+    with pytest.raises(process.ProgramMissing, match=f"cannot run {argv[0]}: "):
+        process.run(argv, timeout_seconds=10, guarded=False)
+
+
+def test_it_ignores_no_signal_that_a_shell_would_not() -> None:
+    ignored = ["grep", "SigIgn", "/proc/self/status"]
+    bare = subprocess.run(ignored, capture_output=True, text=True, check=True, restore_signals=True)
+    assert process.run(ignored, timeout_seconds=10, guarded=False).stdout == bare.stdout
+
+
+def test_what_runs_too_long_may_end_politely() -> None:
+    script = "trap 'echo bye; exit' TERM; echo begun; while :; do sleep 0.02; done"
+    with process.start(["sh", "-c", script], guarded=False) as running:
+        assert running.wait_for_output(lambda text: text == "begun\n", 10)
+        with pytest.raises(process.TimedOut) as raised:
+            running.wait(0.05)
+    assert raised.value.partial.stdout == "begun\nbye\n"
+
+
+def test_what_does_not_end_politely_is_killed_with_its_group() -> None:
+    script = "trap '' TERM; sh -c 'echo $$; while :; do sleep 0.02; done'"
+    with process.start(["sh", "-c", script], guarded=False) as running:
+        assert running.wait_for_output(lambda text: text.endswith("\n"), 10)
+        child = int(running.output)
+        running.stop()
+        assert running.wait(1).returncode == -signal.SIGKILL
+    assert eventually(lambda: child not in processes_naming("sleep 0.02"))
+
+
+def test_it_outlives_the_thread_that_started_it() -> None:
+    started: list[process.Running] = []
+    starter = threading.Thread(target=lambda: started.append(process.start(["cat"], guarded=False)))
+    starter.start()
+    starter.join()
+    with started[0] as running:
+        assert not running.wait_for_output(lambda _: False, 0.1)
+        assert running.poll() is None
+        running.close_input()
+        assert running.wait(10).returncode == 0
+
+
+def test_many_at_once_leave_no_descriptor_open_and_no_thread() -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def echo(number: int) -> str:
+        return process.run(["echo", str(number)], timeout_seconds=60, guarded=False).stdout
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(echo, range(24))) == [f"{number}\n" for number in range(24)]
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # others' may be closed meanwhile
+    assert eventually(lambda: not [one for one in threading.enumerate() if one.name.startswith("watch ")])
