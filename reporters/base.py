@@ -172,6 +172,7 @@ class FileTransfer(abc.ABC):
 
         Raises:
             CannotCopy: names both ends and what the tool said.
+            CredentialUnfit, CannotConnect: a server does not let us in, or cannot be reached.
             TookTooLong, ConnectionLost: as a shell does.
         """
 

@@ -154,7 +154,8 @@ class ClientProgram(CheckedCopy):
     def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
         """What came of copying *size_bytes*, by everything that the client said, not by its status alone.
 
-        Raises CannotCopy: what is wrong in words, and the resource at fault where that can be told.
+        Raises ProbeFailed: what is wrong in words (CannotCopy without naming both ends), and the resource at
+        fault where that can be told.
         """
 
     def environment(self) -> Mapping[str, str]:

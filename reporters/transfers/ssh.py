@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 import shlex
 
-from probes.base import InvalidParameters, ProbeFailed
+from probes.base import InvalidParameters
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.base import CannotCopy, End
-from reporters.complaints import decisive_line
 from reporters.copying import SourceProgram, refused
 from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options, host_is_checked
 
 _CONNECT_TIMEOUT_SECONDS = 10
-_EXPLAIN_SECONDS = 30.0
 _LARGEST_WRITE_BYTES = 255 * 1024  # that OpenSSH's SFTP server takes
 # Old versions of scp and rsync hand the target's path to a shell at the target.
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9_./+,@%=-]*")
@@ -28,7 +26,6 @@ _NO_RSYNC_THERE = re.compile(r"remote command not found|rsync: (command )?not fo
 # The SFTP protocol has no word for a full disk; rsync may forget to say it, and takes what is denied for
 # missing. Writing a little more, in the same place, says it.
 _NO_REASON = re.compile(r": Failure$|\(code 11\)$|\[receiver\] open .* failed: No such file or directory")
-_WRITE_MORE = 'dd if=/dev/zero bs=1048576 count=1 >> "$1"'
 
 # For when rsync says nothing; its manual, "exit values".
 _RSYNC_ENDED = {
@@ -97,7 +94,7 @@ class Transfer(SourceProgram):
         try:
             return super().send(source_path, half_path, options, timeout_seconds)
         except CannotCopy as error:
-            why = self._why_no_more(half_path) if _NO_REASON.search(error.message) else ""
+            why = self.why_no_more(half_path) if _NO_REASON.search(error.message) else ""
             if not why:
                 raise
             raise CannotCopy(
@@ -129,16 +126,6 @@ class Transfer(SourceProgram):
         # In place: the name is ours alone, and no other is left behind by a receiver that is killed.
         port = ["-p", str(self._port)] if self._port else []
         return ["--inplace", "--rsh", shlex.join(["ssh", *port, *self._ssh_options()])]
-
-    def _why_no_more(self, path: str) -> str:
-        """What the target says when a little more is written to *path*; empty where it does not mind."""
-        try:
-            done = self.target.shell.run(
-                ["sh", "-c", _WRITE_MORE, "sh", path], timeout_seconds=_EXPLAIN_SECONDS
-            )
-        except ProbeFailed:  # then what is known has to do
-            return ""
-        return decisive_line(done.stderr).rpartition(": ")[2] if done.returncode != 0 else ""
 
 
 def sftp_quoted(path: str) -> str:
