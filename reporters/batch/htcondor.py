@@ -103,7 +103,7 @@ def parse_status(text: str, complaint: str) -> Record | None:
     ads = parse_ads(text)
     if ads:
         return _record(ads[0])
-    return None if complaint.strip() else UNKNOWN_JOB
+    return None if text.strip("[] \n") or complaint.strip() else UNKNOWN_JOB
 
 
 def parse_ads(text: str) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ _HOW = {
     "LAUNCH_FAILED": "could not be launched",
     "RECONFIG_FAIL": "could not be launched",
 }
-_LAUNCH_REASONS = {"JobLaunchFailure", "launch_failed_requeued_held", "RaisedSignal:53(Real-time_signal_19)"}
+_NOT_LAUNCHED = "0:53"  # its script or its output could not be opened
 _NO_SUCH_JOB = re.compile(r"Invalid job id specified")
 NEVER_ARRIVED = re.compile(r"\(connect failure\)|Connection refused")
 _ID = re.compile(r"^(\d+)(?:;\S+)?$", re.MULTILINE)
@@ -127,7 +127,7 @@ def _record(state: str, reason: str, submitted: str, started: str, ended: str, e
         started=None if phase == WAITING else parse_seconds(started),
         ended=parse_seconds(ended) if phase == OVER else None,
         status=_status(exit_code) if phase == OVER else None,
-        how="could not be launched" if reason in _LAUNCH_REASONS else _HOW.get(word, ""),
+        how="could not be launched" if exit_code == _NOT_LAUNCHED else _HOW.get(word, ""),
     )
 
 
