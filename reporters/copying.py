@@ -100,7 +100,8 @@ class CheckedCopy(FileTransfer):
             arrived = done.stdout.strip()
             cut = f"{arrived} of {size_bytes} bytes arrived" if arrived not in ("", str(size_bytes)) else ""
             said = cut or decisive_line(done.stderr) or ended_as(done.returncode)
-            raise refused(f"{copying}: {said}", self.target, done)
+            why = self.why_no_more(half_path) if cut else ""
+            raise refused(f"{copying}: {said}{why and f': {why}'}", self.target, done)
 
     def _remove(self, half_path: str) -> None:
         with contextlib.suppress(ProbeFailed):  # what went wrong first is what counts

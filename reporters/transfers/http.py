@@ -106,7 +106,14 @@ class Transfer(CheckedCopy):
         }
         with active.asked("COPY", path, headers, https.Limit(until, self._stall_seconds)) as answer:
             report = self._followed(answer, passive, size_bytes)
-        _judge(answer, report, active, passive)
+        try:
+            _judge(answer, report, active, passive)
+        except CannotCopy:
+            # One that pushes may know no more than that the other end has hung up.
+            why = self.why_no_more(half_path) if report.failure else ""
+            if why:
+                raise self._to.failed(f"{why}: {report.failure}", report.tail) from None
+            raise
 
     def _followed(self, answer: https.Answer, passive: _Server, size_bytes: int) -> CopyReport:
         """What the server has said in the end. Raises CannotCopy where it says that nothing moves."""
