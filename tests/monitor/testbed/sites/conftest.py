@@ -119,7 +119,7 @@ def served(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[
     ) as process:
         try:
             assert eventually(
-                lambda: load_description(directory) is not None or process.poll() is not None, 30.0
+                lambda: load_description(directory) is not None or process.poll() is not None, 60.0
             )
             grid = load_description(directory)
             assert grid is not None, process.communicate()[1]
