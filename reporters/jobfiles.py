@@ -95,7 +95,7 @@ echo "submitted $(now)"
 exec "$@" < /dev/null
 """
 # JOB EVENT ROUNDS PAUSE: waits for a file for so many pauses. Prints the stamps that are there, an empty
-# line, and what the batch system says, which is asked for behind this.
+# line, and what the batch system says, which is asked for behind this unless the job has said all.
 WATCH = """\
 rounds=$3
 until [ -s "$1/$2" ] || [ -s "$1/ended" ] || [ "$rounds" -le 0 ]; do
@@ -107,6 +107,7 @@ for event in started ended; do
   [ ! -s "$1/$event" ] || echo "$event $(cat "$1/$event")"
 done
 echo
+[ "$2" != ended ] || [ ! -s "$1/ended" ] || exit 0
 """
 STDERR = 'file=$1/stderr; [ -s "$file" ] || file=$1/batch; exec tail -c 4000 "$file"'
 

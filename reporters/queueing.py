@@ -181,7 +181,7 @@ class Job(BatchJob):
         """What the batch system says of a job that was killed, as soon as it says that it is over."""
         until = time.monotonic() + _SETTLE_SECONDS
         while True:
-            record = self._look("ended", 0.0, 0.1).record
+            record = self._look("record", 0.0, 0.1).record
             if record is None or (record.phase == OVER and record is not UNKNOWN_JOB):
                 return record
             if time.monotonic() > until:

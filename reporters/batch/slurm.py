@@ -25,9 +25,12 @@ from reporters.queueing import QueueingSystem
 
 STATUS = """\
 export LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=standard
-scontrol show job -o "$id" ||
-  sacct -n -P -X -j "$id" -o JobID,State,Reason,Submit,Start,End,ExitCode 2> /dev/null | grep . ||
-  squeue -h -t all -j "$id" -o '%i|%T|%r|%V|%S|%e|' 2> /dev/null
+if command -v scontrol > /dev/null; then
+  scontrol show job -o "$id" && exit
+else
+  squeue -h -t all -j "$id" -o '%i|%T|%r|%V|%S|%e|' && exit
+fi
+sacct -n -P -X -j "$id" -o JobID,State,Reason,Submit,Start,End,ExitCode 2> /dev/null
 """
 LISTING = 'squeue -h -o %A -n "$name"'
 REMOVING = 'scancel "$@"'

@@ -54,6 +54,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+EnforcePartLimits=ALL
 SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=1,bf_interval=1,sched_interval=1,sched_min_interval=1
@@ -109,9 +110,9 @@ class Cluster:
             raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
         return done.stdout
 
-    def jobs(self) -> list[str]:
-        """The names of the jobs that wait, run or are about to end."""
-        return self.run("squeue", "-h", "-o", "%j").split()
+    def jobs(self, *partitions: str) -> list[str]:
+        """The names of the jobs that wait, run or are about to end, in these partitions or all."""
+        return self.run("squeue", "-h", "-p", ",".join(partitions or PARTITIONS), "-o", "%j").split()
 
     def close_partitions(self, state: str = "DOWN") -> None:
         """Start no more jobs; DRAIN takes no new ones either. ``open_partitions`` undoes it."""

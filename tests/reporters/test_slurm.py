@@ -1,0 +1,297 @@
+"""What goes wrong in a real Slurm, provoked for real; and no job is in its queue afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitor.testbed.middleware.slurm import Cluster
+from probes.base import OutOfTime
+from reporters.base import BatchJob, ConnectionLost, JobFailed, JobStuck
+from reporters.batch.slurm import Batch
+from reporters.config import Assignment, Resource
+from reporters.deadline import Deadline
+from reporters.grid import Grid
+from tests.reporters.clusters import install, slurm_cluster
+from tests.reporters.places import Place, two_places
+from tests.reporters.ssh_sites import SshSites, eventually
+
+numbers = itertools.count()
+HOLD = ["--hold"]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Cluster]:
+    with slurm_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: Cluster, overdue: BatchJob) -> Iterator[Cluster]:
+    """With nothing in its default partition before and after."""
+    yield running
+    assert eventually(lambda: running.jobs("short") == [])
+
+
+@pytest.fixture(scope="module")
+def place(running: Cluster) -> Iterator[Place]:
+    with two_places("local") as (one, _):
+        install(running.programs, one)
+        yield one
+
+
+class Jobs:
+    """Hands in jobs in a directory of its own; all are cancelled in the end."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.directory = place.scratch / f"run-{next(numbers)}"
+        self.directory.mkdir()
+        self._jobs: list[BatchJob] = []
+
+    def submit(self, *argv: str, wall_seconds: float = 30, **options: Any) -> BatchJob:
+        system = Batch(self.place.shell, **options)
+        job = system.submit(argv, directory=str(self.directory), cpus=1, wall_seconds=wall_seconds)
+        self._jobs.append(job)
+        return job
+
+    def started(self, *argv: str) -> BatchJob:
+        job = self.submit(*argv)
+        job.wait_started(timeout_seconds=20)
+        return job
+
+    def cancel(self) -> None:
+        for job in self._jobs:
+            job.cancel()
+
+
+@pytest.fixture
+def jobs(cluster: Cluster, place: Place) -> Iterator[Jobs]:
+    made = Jobs(place)
+    yield made
+    made.cancel()
+
+
+def failure(work: Callable[[], object]) -> str:
+    with pytest.raises(JobFailed) as raised:
+        work()
+    return raised.value.message
+
+
+def test_a_partition_that_does_not_exist_is_refused_in_slurms_words(jobs: Jobs) -> None:
+    message = failure(lambda: jobs.submit("true", queue="nosuch"))
+    assert message == "the job at one was refused: sbatch: error: invalid partition specified: nosuch"
+
+
+def test_an_account_that_may_not_use_a_partition_is_refused_in_slurms_words(
+    jobs: Jobs, cluster: Cluster
+) -> None:
+    cluster.run("scontrol", "update", "PartitionName=long", "AllowAccounts=physics")
+    try:
+        message = failure(lambda: jobs.submit("true", queue="long", account="chemistry"))
+        assert message.startswith("the job at one was refused: sbatch: error: ")
+        assert "Invalid account or account/partition combination" in message
+    finally:
+        cluster.run("scontrol", "update", "PartitionName=long", "AllowAccounts=ALL")
+
+
+def test_queue_account_processors_and_limit_arrive(jobs: Jobs, cluster: Cluster) -> None:
+    system = Batch(jobs.place.shell, queue="long", account="physics", extra=HOLD)
+    job = system.submit(["true"], directory=str(jobs.directory), cpus=2, wall_seconds=61)
+    (number,) = cluster.run("squeue", "-h", "-t", "PENDING", "-o", "%A").split()
+    shown = cluster.run("scontrol", "show", "job", "-o", number)
+    job.cancel()
+    for expected in ("Partition=long", "Account=physics", "NumCPUs=2", "TimeLimit=00:02:00", "Requeue=0"):
+        assert f" {expected} " in shown
+
+
+def test_a_job_that_is_held_waits_and_says_why(jobs: Jobs) -> None:
+    with pytest.raises(JobStuck) as raised:
+        jobs.submit("true", extra=HOLD).wait_started(timeout_seconds=0.3)
+    waited = "the job at one was not started: waited 0.3 s for it"
+    assert raised.value.message == f"{waited}; it is PENDING (JobHeldUser)"
+
+
+def test_a_queue_wait_is_as_long_as_the_job_was_in_the_queue(jobs: Jobs, cluster: Cluster) -> None:
+    cluster.close_partitions()
+    job = jobs.submit("true")
+    began = time.monotonic()
+    with pytest.raises(JobStuck, match=r"it is PENDING \(PartitionDown\)"):
+        job.wait_started(timeout_seconds=1.5)
+    cluster.open_partitions()
+    queued = job.wait_started(timeout_seconds=20)
+    assert 1.4 < queued < time.monotonic() - began + 1.0
+
+
+def test_a_job_for_drained_nodes_never_starts(jobs: Jobs, cluster: Cluster) -> None:
+    cluster.drain_nodes("new memory")
+    try:
+        with pytest.raises(JobStuck, match=r"it is PENDING \(.*(DOWN|DRAINED|Resources|Nodes)"):
+            jobs.submit("true").wait_started(timeout_seconds=1.5)
+    finally:
+        cluster.resume_nodes()
+
+
+def test_an_output_that_cannot_be_written_is_told(jobs: Jobs) -> None:
+    job = jobs.submit("touch", "ran", extra=["--output=/no/such/directory/file"])
+    message = failure(lambda: job.wait_ended(timeout_seconds=20))
+    assert message == "the job at one could not be launched: FAILED (JobLaunchFailure)"
+    assert not (jobs.directory / "ran").exists()
+
+
+def test_a_job_that_somebody_else_cancels_was_cancelled(jobs: Jobs, cluster: Cluster) -> None:
+    waiting = jobs.submit("true", extra=HOLD)
+    at_work = jobs.started("sleep", "600")
+    cluster.run("scancel", "--partition=short")
+    assert failure(lambda: waiting.wait_started(timeout_seconds=20)).startswith(
+        "the job at one was cancelled: CANCELLED"
+    )
+    assert failure(lambda: at_work.wait_ended(timeout_seconds=20)).startswith(
+        "the job at one was cancelled: CANCELLED"
+    )
+
+
+def test_a_job_whose_node_dies_lost_its_node(jobs: Jobs, cluster: Cluster) -> None:
+    job = jobs.submit("sleep", "600", extra=["--nodelist=cn2"])
+    job.wait_started(timeout_seconds=20)
+    cluster.lose_node("cn2")
+    try:
+        message = failure(lambda: job.wait_ended(timeout_seconds=20))
+        assert message.startswith("the job at one lost its node: NODE_FAIL (NodeDown)")
+    finally:
+        cluster.start_node("cn2")
+        cluster.await_idle()
+
+
+def test_a_controller_that_is_down_takes_no_job(jobs: Jobs, cluster: Cluster) -> None:
+    cluster.stop_controller()
+    try:
+        message = failure(lambda: jobs.submit("true"))
+    finally:
+        cluster.start_controller()
+    assert message.startswith("cannot submit a job at one: sbatch: error: Batch job submission failed: ")
+    assert "Unable to contact slurm controller" in message
+
+
+def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, cluster: Cluster) -> None:
+    job = jobs.started("sh", "-c", "until [ -e go ]; do sleep 0.05; done")
+    cluster.stop_controller()
+    try:
+        with pytest.raises(JobStuck, match=r"the batch system does not answer: .*slurm controller"):
+            job.wait_ended(timeout_seconds=0.3)
+        (jobs.directory / "go").touch()
+        assert job.wait_ended(timeout_seconds=20) > 0
+    finally:
+        cluster.start_controller()
+        cluster.await_idle()
+
+
+@pytest.fixture(scope="module")
+def overdue(running: Cluster, place: Place) -> Iterator[BatchJob]:
+    """A job over its limit by Slurm's watch alone, which looks every half a minute: it begins first."""
+    made = Jobs(place)
+    job = made.submit("sleep", "600", wall_seconds=3600, queue="long", extra=["--time=1"])
+    job.wait_started(timeout_seconds=20)
+    (number,) = running.run("squeue", "-h", "-o", "%A").split()
+    running.run("scontrol", "update", f"JobId={number}", "EndTime=now")
+    yield job
+    made.cancel()
+
+
+def test_a_job_that_slurm_kills_at_its_limit_exceeded_it(running: Cluster, overdue: BatchJob) -> None:
+    message = failure(lambda: overdue.wait_ended(timeout_seconds=90))
+    assert message.startswith("the job at one exceeded its wall limit of 3600 s")
+
+
+class Run:
+    """A run of one series at one resource, with a deadline of its own."""
+
+    def __init__(self, resource: Resource, slot: datetime, limit_seconds: float = 60.0) -> None:
+        assignment = Assignment(
+            series="gather-main",
+            slot=slot,
+            reporter="home",
+            probe="gather",
+            bindings={"compute": ["one"]},
+            resources={"one": resource},
+        )
+        self.deadline = Deadline(limit_seconds, time.monotonic)
+        self.grid = Grid(assignment, self.deadline, lambda text, level: None)
+
+    def clean_up(self) -> None:
+        self.deadline.restart(60.0, "cleanup")
+        self.grid.clean_up()
+
+
+def resource_of(place: Place, *extra: str) -> Resource:
+    batch = {"kind": "slurm", "extra": list(extra)}
+    return Resource("one", "one", place.resource.scratch, shell=place.resource.shell, batch=batch)
+
+
+def test_a_run_that_is_out_of_time_says_what_its_job_waited_for(cluster: Cluster, place: Place) -> None:
+    run = Run(resource_of(place, "--hold"), datetime.now(UTC), limit_seconds=2.0)
+    job = run.grid.submit("one", ["true"], cpus=1, wall_seconds=30)
+    with pytest.raises(OutOfTime) as raised:
+        job.wait_started()
+    waiting = "was reached while waiting for the job at one to start"
+    assert raised.value.message.endswith(f"{waiting}; it is PENDING (JobHeldUser)")
+    assert len(cluster.jobs("short")) == 1
+    run.clean_up()
+    assert cluster.jobs("short") == []
+
+
+def test_the_jobs_of_a_killed_reporter_are_cancelled_by_the_next_run(cluster: Cluster, place: Place) -> None:
+    killed = Run(resource_of(place, "--hold"), datetime(2026, 3, 1, tzinfo=UTC))
+    killed.grid.submit("one", ["true"], cpus=1, wall_seconds=30)
+    assert len(cluster.jobs("short")) == 1
+    following = Run(resource_of(place), datetime(2026, 3, 2, tzinfo=UTC))
+    own = Path(following.grid.scratch("one"))
+    assert cluster.jobs("short") == []
+    assert [path.name for path in own.parent.parent.iterdir()] == [own.parent.name]
+    following.clean_up()
+
+
+def test_a_run_that_is_begun_again_cancels_its_own_earlier_jobs(cluster: Cluster, place: Place) -> None:
+    slot = datetime(2026, 3, 3, tzinfo=UTC)
+    Run(resource_of(place, "--hold"), slot).grid.submit("one", ["true"], cpus=1, wall_seconds=30)
+    again = Run(resource_of(place), slot)
+    again.grid.scratch("one")
+    assert cluster.jobs("short") == []
+    again.clean_up()
+
+
+def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(cluster: Cluster) -> None:
+    with SshSites("one") as sites, ThreadPoolExecutor(1) as pool:
+        for program in cluster.programs.iterdir():
+            sites.sites["one"].install(program.name, f'exec {program} "$@"')
+        sites.sites["one"].install("sbatch", f'{cluster.programs}/sbatch --hold "$@"; sleep 60')
+        ssh = sites.resource("one")
+        run = Run(Resource("one", "one", ssh.scratch, ssh.shell, batch={"kind": "slurm"}), datetime.now(UTC))
+        run.grid.scratch("one")
+        submitting = pool.submit(run.grid.submit, "one", ["true"], cpus=1, wall_seconds=30)
+        assert eventually(lambda: len(cluster.jobs("short")) == 1)
+        sites.drop("one")
+        with pytest.raises(ConnectionLost):
+            submitting.result()
+        run.clean_up()
+        assert cluster.jobs("short") == []
+        assert list(sites.sites["one"].scratch.iterdir()) == []
+
+
+def test_nothing_is_run_that_somebody_else_may_have_put_there(cluster: Cluster, place: Place) -> None:
+    planted = place.scratch / "gridcast" / "gather-main" / "old" / "one" / "job-0"
+    planted.mkdir(parents=True)
+    (planted / "cancel").write_text(f"touch {place.scratch}/ran\n")
+    (place.scratch / "gridcast").chmod(0o777)
+    run = Run(resource_of(place), datetime.now(UTC))
+    run.grid.scratch("one")
+    assert not (place.scratch / "ran").exists()
+    assert not planted.exists()
+    run.clean_up()
