@@ -1,0 +1,166 @@
+"""One resource of a run: its shell, its scratch directory, its jobs, and what serves there for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from probes.base import ProbeFailed
+from reporters import reach, scratch
+from reporters.base import BatchJob, BatchSystem, CommandFailed, ConnectionLost, ResourceUnfit
+from reporters.complaints import decisive_line, tail
+from reporters.config import Assignment, Resource
+from reporters.deadline import BoundedShell, Deadline
+from reporters.process import ProcessError, Running
+from reporters.report import rfc3339, run_id
+
+_RUN_CHARACTERS = 12
+_ANSWER_SECONDS = 60.0
+
+
+class Site:
+    """One resource of a run: its shell, its scratch directory, its jobs."""
+
+    def __init__(
+        self, resource: Resource, assignment: Assignment, deadline: Deadline, log: Callable[[str], None]
+    ) -> None:
+        self.resource = resource
+        self._series = assignment.series
+        self._run = run_id(assignment.series, assignment.slot).hex[:_RUN_CHARACTERS]
+        self._label = f"{assignment.series}@{rfc3339(assignment.slot)}"
+        self._deadline = deadline
+        self.shell = self.another_shell()
+        self._log = log
+        self._making = threading.Lock()
+        self._directory: str | None = None
+        self._touched = False
+        self._batch: BatchSystem | None = None
+        self._jobs: list[BatchJob] = []
+
+    def another_shell(self) -> BoundedShell:
+        """A shell of its own connection, not connected yet; who asks for it closes it."""
+        return BoundedShell(reach.shell_of(self.resource, self._label), self._deadline)
+
+    def address(self) -> str:
+        """The host name or IP address under which other sites reach it. Raises ResourceUnfit."""
+        config = self.resource
+        seen = config.address or config.transfer.get("host") or config.shell.get("host")
+        if not seen and config.shell.get("kind") != "local":
+            raise ResourceUnfit(
+                f"{config.name} has no address: set one, as other sites see it", resource=config.name
+            )
+        return str(seen or "127.0.0.1")
+
+    def login(self) -> float:
+        """Log in anew, run ``true`` and log out; the seconds of the first two. Raises ProbeFailed."""
+        shell = self.another_shell()
+        began = time.monotonic()
+        try:
+            shell.connect(timeout_seconds=math.inf)
+            check_answers(shell)
+            return time.monotonic() - began
+        finally:
+            shell.close()
+
+    def connect(self) -> BoundedShell:
+        self.shell.connect(timeout_seconds=math.inf)
+        self._log(f"connected to {self.resource.name}")
+        return self.shell
+
+    def scratch(self, shell: BoundedShell) -> str:
+        with self._making:
+            if self._directory is None:
+                self._touched = True  # a directory that was half made must be removed too
+                self._directory = scratch.make(shell, self.resource.scratch, self._series, self._run)
+            return self._directory
+
+    def submit(self, argv: Sequence[str], directory: str, cpus: int, wall_seconds: float) -> BatchJob:
+        with self._making:
+            if self._batch is None:
+                self._batch = reach.batch_of(self.resource, self.shell)
+        job = self._batch.submit(argv, directory=directory, cpus=cpus, wall_seconds=wall_seconds)
+        self._jobs.append(job)
+        return job
+
+    def clean_up(self) -> None:
+        """Leave nothing, anew connected if need be. Raises ProbeFailed."""
+        if not self._touched:
+            return
+        try:
+            self._clean_up()
+        except ConnectionLost:  # perhaps by what failed the run: then a new one may do
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        self.shell.connect(timeout_seconds=math.inf)
+        with contextlib.ExitStack() as last:  # also when a job cannot be cancelled
+            last.callback(scratch.remove, self.shell, self.resource.scratch, self._series, self._run)
+            for job in self._jobs:
+                last.callback(job.cancel)
+
+
+class GridJob:
+    """A job whose waits end with the run."""
+
+    def __init__(self, job: BatchJob, resource: str, deadline: Deadline) -> None:
+        self._job = job
+        self._resource = resource
+        self._deadline = deadline
+
+    def wait_started(self) -> float:
+        """Seconds in the queue. Raises ProbeFailed."""
+        doing = f"waiting for the job at {self._resource} to start"
+        with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
+            return self._job.wait_started(timeout_seconds=limit_seconds)
+
+    def wait_ended(self) -> float:
+        """Seconds of run time. Raises ProbeFailed."""
+        doing = f"waiting for the job at {self._resource} to end"
+        with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
+            return self._job.wait_ended(timeout_seconds=limit_seconds)
+
+
+def check_answers(shell: BoundedShell) -> None:
+    """Raise ProbeFailed unless a program runs there."""
+    shell.check(["true"], timeout_seconds=_ANSWER_SECONDS, doing="run a program after logging in")
+
+
+@contextlib.contextmanager
+def serving(
+    shell: BoundedShell, argv: Sequence[str], deadline: Deadline, within_seconds: float
+) -> Iterator[str]:
+    """While in this context *argv* runs behind *shell*; its value is its first line. Raises ProbeFailed."""
+    resource = shell.resource
+    running = shell.start(argv)
+    try:
+        with deadline.bounding(
+            within_seconds, f"starting {argv[0]} at {resource}", resource
+        ) as limit_seconds:
+            running.wait_for_output(lambda text: "\n" in text, limit_seconds)
+        if "\n" not in running.output:
+            raise _not_serving(resource, argv[0], running, within_seconds)
+        yield running.output.partition("\n")[0]
+    finally:
+        running.stop()
+
+
+def _not_serving(resource: str, program: str, running: Running, within_seconds: float) -> ProbeFailed:
+    """Why a program that was to serve has said nothing."""
+    try:
+        done = running.poll()
+    except ProcessError as error:
+        return ConnectionLost(f"{program} at {resource}: {error}", resource=resource)
+    if done is None:
+        return CommandFailed(
+            f"{program} at {resource} was not ready after {within_seconds:g} s", resource=resource
+        )
+    said = decisive_line(done.stderr) or f"exit status {done.returncode}"
+    return CommandFailed(
+        f"{program} at {resource} ended before it was ready: {said}",
+        resource=resource,
+        exit_status=done.returncode,
+        stderr_tail=tail(done.stderr),
+    )
