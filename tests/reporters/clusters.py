@@ -20,6 +20,7 @@ from tests.reporters.needs import needs
 from tests.reporters.places import Place
 from tests.reporters.stand_ins import Condor, OpenPbs, served
 
+PLAIN_SLURM = slurm.Options()
 SLURM_PROGRAMS = (*slurm.SERVERS, *slurm.CLIENTS)
 
 
@@ -40,11 +41,11 @@ def batch_system(kind: str) -> Iterator[Path | None]:
 
 
 @contextlib.contextmanager
-def slurm_cluster() -> Iterator[slurm.Cluster]:
+def slurm_cluster(options: slurm.Options = PLAIN_SLURM) -> Iterator[slurm.Cluster]:
     needs(*SLURM_PROGRAMS)
     root = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
     try:
-        with slurm.cluster(root / "cluster") as cluster:
+        with slurm.cluster(root / "cluster", options) as cluster:
             yield cluster
     finally:
         shutil.rmtree(root)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from monitor.testbed.middleware.slurm import Cluster
+from monitor.testbed.middleware.slurm import Cluster, Options
 from probes.base import OutOfTime
 from reporters.base import BatchJob, ConnectionLost, JobFailed, JobStuck
 from reporters.batch.slurm import Batch
@@ -20,6 +20,7 @@ from reporters.config import Assignment, Resource
 from reporters.deadline import Deadline
 from reporters.grid import Grid
 from tests.reporters.clusters import install, slurm_cluster
+from tests.reporters.needs import needs
 from tests.reporters.places import Place, two_places
 from tests.reporters.ssh_sites import SshSites, eventually
 
@@ -34,10 +35,9 @@ def running() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def cluster(running: Cluster, overdue: BatchJob) -> Iterator[Cluster]:
-    """With nothing in its default partition before and after."""
+def cluster(running: Cluster) -> Iterator[Cluster]:
     yield running
-    assert eventually(lambda: running.jobs("short") == [])
+    assert eventually(lambda: running.jobs() == [])
 
 
 @pytest.fixture(scope="module")
@@ -193,21 +193,19 @@ def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, c
         cluster.await_idle()
 
 
-@pytest.fixture(scope="module")
-def overdue(running: Cluster, place: Place) -> Iterator[BatchJob]:
-    """A job over its limit by Slurm's watch alone, which looks every half a minute: it begins first."""
-    made = Jobs(place)
-    job = made.submit("sleep", "600", wall_seconds=3600, queue="long", extra=["--time=1"])
-    job.wait_started(timeout_seconds=20)
-    (number,) = running.run("squeue", "-h", "-o", "%A").split()
-    running.run("scontrol", "update", f"JobId={number}", "EndTime=now")
-    yield job
-    made.cancel()
-
-
-def test_a_job_that_slurm_kills_at_its_limit_exceeded_it(running: Cluster, overdue: BatchJob) -> None:
-    message = failure(lambda: overdue.wait_ended(timeout_seconds=90))
-    assert message.startswith("the job at one exceeded its wall limit of 3600 s")
+def test_a_job_that_slurm_kills_at_its_limit_exceeded_it() -> None:
+    needs("faketime")
+    with (
+        slurm_cluster(Options(launcher=["faketime", "-f", "+0 x20"])) as hurried,
+        two_places("local") as sites,
+    ):
+        install(hurried.programs, sites[0])
+        job = Jobs(sites[0]).submit("sleep", "60000", wall_seconds=3600, extra=["--time=1"])
+        message = failure(lambda: job.wait_ended(timeout_seconds=30))
+        assert message.startswith("the job at one exceeded its wall limit of 3600 s")
+        assert "DUE TO TIME LIMIT" in message
+        job.cancel()
+        assert hurried.jobs() == []
 
 
 class Run:
@@ -242,18 +240,18 @@ def test_a_run_that_is_out_of_time_says_what_its_job_waited_for(cluster: Cluster
         job.wait_started()
     waiting = "was reached while waiting for the job at one to start"
     assert raised.value.message.endswith(f"{waiting}; it is PENDING (JobHeldUser)")
-    assert len(cluster.jobs("short")) == 1
+    assert len(cluster.jobs()) == 1
     run.clean_up()
-    assert cluster.jobs("short") == []
+    assert cluster.jobs() == []
 
 
 def test_the_jobs_of_a_killed_reporter_are_cancelled_by_the_next_run(cluster: Cluster, place: Place) -> None:
     killed = Run(resource_of(place, "--hold"), datetime(2026, 3, 1, tzinfo=UTC))
     killed.grid.submit("one", ["true"], cpus=1, wall_seconds=30)
-    assert len(cluster.jobs("short")) == 1
+    assert len(cluster.jobs()) == 1
     following = Run(resource_of(place), datetime(2026, 3, 2, tzinfo=UTC))
     own = Path(following.grid.scratch("one"))
-    assert cluster.jobs("short") == []
+    assert cluster.jobs() == []
     assert [path.name for path in own.parent.parent.iterdir()] == [own.parent.name]
     following.clean_up()
 
@@ -263,7 +261,7 @@ def test_a_run_that_is_begun_again_cancels_its_own_earlier_jobs(cluster: Cluster
     Run(resource_of(place, "--hold"), slot).grid.submit("one", ["true"], cpus=1, wall_seconds=30)
     again = Run(resource_of(place), slot)
     again.grid.scratch("one")
-    assert cluster.jobs("short") == []
+    assert cluster.jobs() == []
     again.clean_up()
 
 
@@ -276,12 +274,12 @@ def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(clus
         run = Run(Resource("one", "one", ssh.scratch, ssh.shell, batch={"kind": "slurm"}), datetime.now(UTC))
         run.grid.scratch("one")
         submitting = pool.submit(run.grid.submit, "one", ["true"], cpus=1, wall_seconds=30)
-        assert eventually(lambda: len(cluster.jobs("short")) == 1)
+        assert eventually(lambda: len(cluster.jobs()) == 1)
         sites.drop("one")
         with pytest.raises(ConnectionLost):
             submitting.result()
         run.clean_up()
-        assert cluster.jobs("short") == []
+        assert cluster.jobs() == []
         assert list(sites.sites["one"].scratch.iterdir()) == []
 
 

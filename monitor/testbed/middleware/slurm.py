@@ -110,9 +110,9 @@ class Cluster:
             raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
         return done.stdout
 
-    def jobs(self, *partitions: str) -> list[str]:
-        """The names of the jobs that wait, run or are about to end, in these partitions or all."""
-        return self.run("squeue", "-h", "-p", ",".join(partitions or PARTITIONS), "-o", "%j").split()
+    def jobs(self) -> list[str]:
+        """The names of the jobs that wait, run or are about to end."""
+        return self.run("squeue", "-h", "-o", "%j").split()
 
     def close_partitions(self, state: str = "DOWN") -> None:
         """Start no more jobs; DRAIN takes no new ones either. ``open_partitions`` undoes it."""

@@ -1,0 +1,108 @@
+"""What goes wrong in queues beside Slurm's: jobs refused, held, cancelled by others, killed at a limit."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from reporters.base import BatchJob, JobFailed, JobStuck
+from reporters.batch import gridengine, htcondor, pbs
+from reporters.queueing import QueueingSystem
+from tests.reporters.clusters import gridengine_cell, install
+from tests.reporters.places import Place, two_places
+from tests.reporters.stand_ins import Condor, OpenPbs, StandIn, served
+
+numbers = itertools.count()
+
+
+def submit(system: QueueingSystem, place: Place, *argv: str, wall_seconds: float = 30.0) -> BatchJob:
+    directory = place.scratch / f"run-{next(numbers)}"
+    directory.mkdir()
+    return system.submit(argv, directory=str(directory), cpus=1, wall_seconds=wall_seconds)
+
+
+@pytest.fixture(params=[(OpenPbs, pbs.Batch), (Condor, htcondor.Batch)], ids=["pbs", "htcondor"])
+def scripted(request: pytest.FixtureRequest) -> Iterator[tuple[StandIn, QueueingSystem, Place]]:
+    made, batch = request.param
+    stand_in = made()
+    with served(stand_in) as programs, two_places("local") as (place, _):
+        install(programs, place)
+        yield stand_in, batch(place.shell), place
+
+
+Scripted = tuple[StandIn, QueueingSystem, Place]
+
+
+def test_a_refusal_is_quoted(scripted: Scripted) -> None:
+    stand_in, system, place = scripted
+    stand_in.refuse = "qsub: Job violates queue and/or server resource limits"
+    with pytest.raises(JobFailed) as raised:
+        submit(system, place, "true")
+    assert raised.value.message.startswith("the job at one was refused: ")
+    assert stand_in.refuse in raised.value.message
+
+
+def test_a_job_that_is_held_waits_and_says_why_and_runs_when_it_is_released(scripted: Scripted) -> None:
+    stand_in, system, place = scripted
+    stand_in.hold = True
+    job = submit(system, place, "true")
+    with pytest.raises(JobStuck, match=r"the job at one was not started: waited 0.2 s for it; it is held"):
+        job.wait_started(timeout_seconds=0.2)
+    stand_in.release()
+    assert job.wait_started(timeout_seconds=20) > 0.1
+    assert job.wait_ended(timeout_seconds=20) >= 0
+
+
+def test_a_job_that_somebody_else_removes_was_cancelled(scripted: Scripted) -> None:
+    stand_in, system, place = scripted
+    job = submit(system, place, "sleep", "600")
+    job.wait_started(timeout_seconds=20)
+    stand_in.remove(stand_in.jobs[1])
+    with pytest.raises(JobFailed, match="the job at one was cancelled: "):
+        job.wait_ended(timeout_seconds=20)
+
+
+def test_a_job_in_the_queue_is_gone_when_it_is_cancelled(scripted: Scripted) -> None:
+    stand_in, system, place = scripted
+    stand_in.hold = True
+    job = submit(system, place, "touch", str(place.scratch / "ran"))
+    job.cancel()
+    with pytest.raises(JobFailed):
+        job.wait_started(timeout_seconds=20)
+    assert not (place.scratch / "ran").exists()
+
+
+@pytest.fixture(scope="module")
+def grid_engine() -> Iterator[Place]:
+    with gridengine_cell() as cell, two_places("local") as (place, _):
+        install(cell.programs, place)
+        yield place
+
+
+def test_grid_engine_refuses_a_queue_that_does_not_exist(grid_engine: Place) -> None:
+    with pytest.raises(JobFailed, match=r'the job at one was refused: .*unknown queue "nosuch.q"'):
+        submit(gridengine.Batch(grid_engine.shell, queue="nosuch.q"), grid_engine, "true")
+
+
+def test_a_job_that_grid_engine_holds_waits_and_says_why(grid_engine: Place) -> None:
+    job = submit(gridengine.Batch(grid_engine.shell, extra=["-h"]), grid_engine, "true")
+    with pytest.raises(JobStuck, match="it is waiting"):
+        job.wait_started(timeout_seconds=0.5)
+    job.cancel()
+
+
+def test_an_output_that_grid_engine_cannot_write_is_told(grid_engine: Place) -> None:
+    job = submit(gridengine.Batch(grid_engine.shell, extra=["-o", "/no/such/place"]), grid_engine, "true")
+    with pytest.raises(JobStuck, match=r"it is in error .*can't open output file"):
+        job.wait_started(timeout_seconds=3.0)
+    job.cancel()
+
+
+def test_a_job_that_grid_engine_kills_at_its_limit_exceeded_it(grid_engine: Place) -> None:
+    system = gridengine.Batch(grid_engine.shell, extra=["-l", "h_rt=1"])
+    job = submit(system, grid_engine, "sleep", "600", wall_seconds=60.0)
+    with pytest.raises(JobFailed, match="the job at one exceeded its wall limit of 60 s"):
+        job.wait_ended(timeout_seconds=30)
+    job.cancel()
