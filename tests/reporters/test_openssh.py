@@ -7,9 +7,11 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,12 @@ from monitor.testbed.middleware import openssh
 from monitor.testbed.middleware.openssh import Clients, Options, Server, make_key, public, sshd
 from probes.base import InvalidParameters
 from probes.grid import CopyOptions, Transferred
+from probes.steps import check_transfers
 from reporters import reach
-from reporters.base import CannotConnect, CannotCopy, ConnectionLost, End, ResourceShell
-from reporters.config import Resource
+from reporters.base import CannotConnect, CannotCopy, ConnectionLost, End, ResourceShell, ResourceUnfit
+from reporters.config import Assignment, Resource
+from reporters.deadline import Deadline
+from reporters.grid import Grid
 from reporters.shells.ssh import Shell
 from reporters.transfers.ssh import PROGRAMS
 from tests.reporters.needs import needs
@@ -313,6 +318,20 @@ def test_rsync_must_be_at_the_target_too(servers: Servers, tmp_path: Path) -> No
         assert copies_need(copies) == (["rsync"], ["rsync"])
     assert error.message.endswith(": rsync is not installed at bare")
     assert error.resource == "bare"
+
+
+def test_a_missing_rsync_is_found_before_anything_is_copied(servers: Servers, tmp_path: Path) -> None:
+    with bare(servers, tmp_path) as server:
+        copies = Copies(servers, "rsync")
+        copies.ends[1] = servers.end(server, program="rsync")
+        resources = {end.resource.name: end.resource for end in copies.ends}
+        assignment = Assignment("s", datetime(2026, 3, 1, tzinfo=UTC), "home", "x", {}, resources)
+        grid = Grid(assignment, Deadline(60.0, time.monotonic), lambda *_: None)
+        try:
+            with pytest.raises(ResourceUnfit, match="rsync is not installed at bare"):
+                check_transfers(grid, [("iu", "bare")], CopyOptions())
+        finally:
+            grid.clean_up()
 
 
 def test_what_copies_need_is_told_of_hosts_that_can_be_asked(servers: Servers) -> None:
