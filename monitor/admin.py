@@ -24,7 +24,8 @@ from monitor.models import (
     Suite,
 )
 from monitor.services import expand
-from probes.base import ProbeError, checked_parameters
+from probes.base import InvalidParameters, ProbeError, checked_parameters
+from reporters import config, reach
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     ReadOnlyBase = admin.ModelAdmin[Any]
     InlineResource = admin.StackedInline[Resource, Site]
     InlineBinding = admin.TabularInline[Binding, Series]
+    ResourceFormBase = forms.ModelForm[Resource]
     SeriesFormBase = forms.ModelForm[Series]
 else:
     ReadOnlyBase = admin.ModelAdmin
     InlineResource = admin.StackedInline
     InlineBinding = admin.TabularInline
+    ResourceFormBase = forms.ModelForm
     SeriesFormBase = forms.ModelForm
 
 admin.site.site_header = "gridcast"
@@ -60,8 +63,30 @@ class ReadOnly(ReadOnlyBase):
         return False
 
 
+class ResourceForm(ResourceFormBase):
+    """A way to reach a site that there is not is refused here, where somebody can mend it."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        ways = ("shell", "transfer", "batch")
+        if {"name", "scratch", *ways} <= cleaned.keys():
+            objects = {way: cleaned[way] for way in ways if isinstance(cleaned[way], dict)}
+            for way in set(ways) - objects.keys():
+                self.add_error(way, 'Expected an object, such as {"kind": "ssh"}.')
+            if len(objects) == len(ways):
+                self._check(config.Resource(cleaned["name"], "", cleaned["scratch"], **objects))
+        return cleaned
+
+    def _check(self, resource: config.Resource) -> None:
+        try:
+            reach.check(resource)
+        except InvalidParameters as error:
+            self.add_error(None, str(error))
+
+
 class ResourceInline(InlineResource):
     model = Resource
+    form = ResourceForm
     extra = 0
 
 
@@ -80,6 +105,7 @@ class SiteAdmin(ReadOnlyBase):
 
 @admin.register(Resource)
 class ResourceAdmin(ReadOnlyBase):
+    form = ResourceForm
     list_display = ("name", "site", "scratch")
     list_select_related = ("site",)
     list_filter = ("site",)

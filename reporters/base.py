@@ -157,6 +157,7 @@ class FileTransfer(abc.ABC):
     """Copies files from *source* to *target*, directly. Both ends have the same kind of transfer."""
 
     capabilities: Capabilities
+    option_names: ClassVar[frozenset[str]] = frozenset()  # what an end may say beside its kind
 
     def __init__(self, source: End, target: End) -> None:
         self.source = source

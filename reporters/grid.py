@@ -171,5 +171,4 @@ def _refuse_unfit(assignment: Assignment) -> None:
         if not _PATH_NAME.fullmatch(name):
             raise InvalidParameters(f"the name {name!r} may have letters, digits and ._- only")
     for resource in assignment.resources.values():
-        if not resource.scratch.startswith("/"):
-            raise InvalidParameters(f"resource {resource.name}: scratch {resource.scratch!r} is not absolute")
+        reach.check(resource)

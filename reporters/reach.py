@@ -15,6 +15,16 @@ from reporters.registry import UnknownKind
 Loaded = TypeVar("Loaded")
 
 
+def check(resource: Resource) -> None:
+    """Raise InvalidParameters unless *resource* can be reached as it says. Nothing is connected."""
+    if not resource.scratch.startswith("/"):
+        raise InvalidParameters(f"resource {resource.name}: scratch {resource.scratch!r} is not absolute")
+    shell = shell_of(resource, "")
+    end = End(resource, shell)
+    transfer_between(end, end)
+    batch_of(resource, shell)
+
+
 def shell_of(resource: Resource, label: str) -> ResourceShell:
     """The shell of *resource*, not connected yet. Raises InvalidParameters."""
     return _made(resource, "shell", resource.shell, shells.load, resource.name, label)
@@ -35,7 +45,18 @@ def transfer_between(source: End, target: End) -> FileTransfer:
             resource=target.resource.name,
         )
     transfer = _loaded(target.resource, "transfer", kinds[0], transfers.load)
+    for end in (source, target):
+        _refuse_unknown_options(end, transfer)
     return transfer(source, target)
+
+
+def _refuse_unknown_options(end: End, transfer: type[FileTransfer]) -> None:
+    unknown = sorted(end.options.keys() - transfer.option_names)
+    if unknown:
+        raise InvalidParameters(
+            f"resource {end.resource.name}: transfer {end.resource.transfer.get('kind')!r}: unknown option "
+            f"{unknown[0]!r}; known are {', '.join(sorted(transfer.option_names)) or 'none'}"
+        )
 
 
 def _loaded(resource: Resource, what: str, kind: Any, load: Callable[[str], Loaded]) -> Loaded:

@@ -13,6 +13,7 @@ from monitor.models import Binding, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.services import expand
 from probes.base import checked_plan
+from reporters import reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +40,8 @@ def define(resources: Sequence[config.Resource], series: Sequence[SeriesDefiniti
     """Make or change these resources and series; others stay as they are.
 
     Raises:
-        probes.base.ProbeError: an unknown probe, or bindings or parameters that it does not accept.
+        probes.base.ProbeError: an unknown probe, bindings or parameters that it does not accept, or a
+            resource that cannot be reached as it says.
         reporters.schedule.InvalidSchedule: a schedule that cannot be read.
     """
     for resource in resources:
@@ -50,6 +52,7 @@ def define(resources: Sequence[config.Resource], series: Sequence[SeriesDefiniti
 
 
 def _define_resource(resource: config.Resource) -> None:
+    reach.check(resource)
     site, _ = Site.objects.get_or_create(name=resource.site)
     Resource.objects.update_or_create(
         name=resource.name,

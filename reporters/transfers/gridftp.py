@@ -62,6 +62,7 @@ class Transfer(ClientProgram):
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
+    option_names = frozenset({"ca_directory", "host", "path", "port", "proxy_file", "retries", "subject"})
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)

@@ -58,6 +58,19 @@ class Transfer(CheckedCopy):
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
+    option_names = frozenset(
+        {
+            "ca_directory",
+            "ca_file",
+            "directory",
+            "host",
+            "mode",
+            "port",
+            "proxy_file",
+            "stall_seconds",
+            "token_file",
+        }
+    )
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)

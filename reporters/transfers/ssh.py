@@ -44,6 +44,8 @@ class Transfer(SourceProgram):
     may be another one with the same files. *program* is ``scp``, ``rsync`` (needed at both ends; it compares
     checksums), or ``sftp`` (for a target without a shell)."""
 
+    option_names = frozenset({"host", "port", "program", "user"})
+
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)
         self._program = target.options.get("program", "scp")
@@ -134,13 +136,12 @@ def sftp_quoted(path: str) -> str:
 
 
 def _address(target: End) -> tuple[str, int | None, str]:
-    """Where other sites reach *target*. Raises CannotCopy."""
+    """Where other sites reach *target*. Raises InvalidParameters."""
     seen = {**target.resource.shell, **target.resource.transfer}
     host, port, user = seen.get("host"), seen.get("port"), seen.get("user") or ""
     for text in (host, user):
         if not isinstance(text, str) or not _SAFE_NAME.fullmatch(text) or text.startswith("-"):
-            raise CannotCopy(
-                f"cannot copy to {target.resource.name}: ssh takes no host or user {text!r}",
-                resource=target.resource.name,
+            raise InvalidParameters(
+                f"resource {target.resource.name}: transfer 'ssh': {text!r} is no host or user"
             )
     return str(host), port, user

@@ -111,7 +111,7 @@ def test_the_address_is_what_other_sites_see(tmp_path: Path, changes: dict[str, 
 
 
 def test_a_resource_without_an_address_says_what_to_do(tmp_path: Path) -> None:
-    grid = grid_of(tmp_path, shell={"kind": "ssh", "host": ""})
+    grid = grid_of(tmp_path, shell={"kind": "gram", "contact": "ce.example.org"}, batch={"kind": "slurm"})
     with pytest.raises(ResourceUnfit, match="one has no address: set one, as other sites see it"):
         grid.address("one")
 
@@ -121,9 +121,9 @@ def test_a_grid_tells_what_copies_can_do(tmp_path: Path) -> None:
 
 
 def test_there_is_no_way_between_two_kinds_of_transfer(tmp_path: Path) -> None:
+    transfers = {"one": {"kind": "local"}, "two": {"kind": "ssh", "host": "two.example.org"}}
     resources = {
-        name: Resource(name, name, str(tmp_path), transfer={"kind": kind})
-        for name, kind in (("one", "local"), ("two", "ssh"))
+        name: Resource(name, name, str(tmp_path), transfer=transfer) for name, transfer in transfers.items()
     }
     assignment = Assignment("s", SLOT, "home", "x", {}, resources)
     grid = Grid(assignment, Deadline(60.0, lambda: 0.0), lambda *_: None)

@@ -42,8 +42,9 @@ CIRCLE = {
 def site(name: str, *, title: str = "") -> Resource:
     """A site with one resource, ``<name>-login``."""
     made, _ = Site.objects.get_or_create(name=name, defaults={"title": title})
+    ways = {"shell": {"kind": "local"}, "transfer": {"kind": "local"}, "batch": {"kind": "fork"}}
     resource, _ = Resource.objects.get_or_create(
-        name=f"{name}-login", defaults={"site": made, "scratch": "/scratch/probes"}
+        name=f"{name}-login", defaults={"site": made, "scratch": "/scratch/probes", **ways}
     )
     return resource
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from datetime import datetime
 
 import pytest
@@ -9,7 +11,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from monitor.models import ApiToken, Forecast, Run, Series
+from monitor.models import ApiToken, Forecast, Resource, Run, Series
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -68,6 +70,33 @@ def test_what_no_run_could_be_made_from_is_refused(
     assert said in edited(administrator, grid.circle, **{field: value})
     grid.circle.refresh_from_db()
     assert getattr(grid.circle, field) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("shell", '{"kind": "telnet"}', "there is no shell 'telnet'"),
+        ("shell", '{"kind": "ssh"}', "missing a required argument: 'host'"),
+        ("transfer", '{"kind": "gridftp"}', "it needs a host"),
+        ("transfer", '{"kind": "gridftp", "host": "a", "prot": 1}', "unknown option 'prot'"),
+        ("batch", '{"kind": "slurm", "partition": "short"}', "partition"),
+        ("batch", "[1]", "Expected an object"),
+        ("scratch", "tmp", "is not absolute"),
+    ],
+)
+def test_a_way_to_reach_a_site_that_there_is_not_is_refused(
+    grid: Grid, administrator: Client, field: str, value: str, said: str
+) -> None:
+    resource = Resource.objects.earliest("pk")
+    url = reverse("admin:monitor_resource_change", args=[resource.pk])
+    shown = administrator.get(url).context["adminform"].form
+    form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
+    form = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in form.items()}
+    answer = administrator.post(url, {**form, field: value}, follow=True).content.decode()
+    assert html.escape(said) in answer
+    before = getattr(resource, field)
+    resource.refresh_from_db()
+    assert getattr(resource, field) == before
 
 
 def test_a_series_keeps_its_name_since_its_runs_are_known_by_it(grid: Grid, administrator: Client) -> None:
