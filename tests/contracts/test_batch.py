@@ -19,7 +19,7 @@ from tests.reporters.ssh_sites import eventually, processes_naming
 
 # Of seconds that a job sleeps: what tells it from all others, of other runs of these tests too.
 numbers = itertools.count(secrets.randbelow(10**9) * 1000)
-# How queues are reached makes no difference to them; a job that dies with its session is tried behind each kind.
+# How a queue is reached is nothing to it; a job that dies with its session is tried behind both kinds.
 PAIRS = [
     (kind, shell)
     for kind, shell in itertools.product(batch.names(), shells.names())
@@ -30,11 +30,10 @@ PAIRS = [
 class Cluster:
     """A batch system at a place, and a directory for jobs."""
 
-    def __init__(self, place: Place, kind: str) -> None:
-        self.place, self.kind = place, kind
+    def __init__(self, place: Place, kind: str, jobs: list[BatchJob]) -> None:
+        self.place, self.kind, self.jobs = place, kind, jobs
         self.directory = place.scratch / f"run-{next(numbers)}"
         self.directory.mkdir()
-        self.jobs: list[BatchJob] = []
 
     def submit(self, *argv: str, wall_seconds: float = 30) -> BatchJob:
         system = batch.load(self.kind)(self.place.shell)
@@ -54,19 +53,20 @@ class Cluster:
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids="-".join)
-def cluster_place(request: pytest.FixtureRequest) -> Iterator[tuple[Place, str]]:
+def cluster_place(request: pytest.FixtureRequest) -> Iterator[tuple[Place, str, list[BatchJob]]]:
+    """With a list for all jobs, which are cancelled in the end."""
     kind, shell = request.param
+    jobs: list[BatchJob] = []
     with batch_system(kind) as programs, two_places(shell) as (place, _):
         install(programs, place)
-        yield place, kind
+        yield place, kind, jobs
+        for job in jobs:
+            job.cancel()
 
 
 @pytest.fixture
-def cluster(cluster_place: tuple[Place, str]) -> Iterator[Cluster]:
-    made = Cluster(*cluster_place)
-    yield made
-    for job in made.jobs:
-        job.cancel()
+def cluster(cluster_place: tuple[Place, str, list[BatchJob]]) -> Cluster:
+    return Cluster(*cluster_place)
 
 
 def test_an_unknown_kind_is_refused_by_name() -> None:
@@ -127,7 +127,7 @@ def test_a_program_that_is_missing_is_named(cluster: Cluster) -> None:
 
 
 def test_the_wall_limit_is_kept(cluster: Cluster) -> None:
-    job = cluster.submit("sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600", wall_seconds=0.5)
+    job = cluster.submit("sh", "-c", "sleep 600 & wait; sleep 600", wall_seconds=0.5)
     with pytest.raises(JobFailed, match=r"the job at one exceeded its wall limit of 0.5 s"):
         job.wait_ended(timeout_seconds=20)
 
@@ -136,6 +136,7 @@ def test_waiting_has_a_limit_of_its_own(cluster: Cluster) -> None:
     job, _ = cluster.sleeper()
     with pytest.raises(TookTooLong, match=r"the job at one was not ended: waited 0.2 s"):
         job.wait_ended(timeout_seconds=0.2)
+    job.cancel()
 
 
 def test_a_directory_that_is_missing_is_refused(cluster: Cluster) -> None:
@@ -166,6 +167,7 @@ def test_a_job_whose_connection_is_lost_lives_on_or_dies_as_its_batch_system_say
                 job.wait_ended(timeout_seconds=20)
     finally:
         cluster.place.shell.connect(timeout_seconds=20)
+    job.cancel()
 
 
 def test_a_job_that_is_cancelled_at_once_does_nothing_more(cluster: Cluster) -> None:

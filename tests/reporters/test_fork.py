@@ -66,6 +66,13 @@ def test_a_launcher_that_refuses_is_quoted_and_nothing_ran(place: Place, directo
     assert not (directory / "ran").exists()
 
 
+def test_a_job_that_does_not_want_to_end_ends_soon_after_its_limit(place: Place, directory: Path) -> None:
+    argv = ["sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600"]
+    job = Batch(place.shell).submit(argv, directory=str(directory), cpus=1, wall_seconds=0.2)
+    with pytest.raises(JobFailed, match=r"the job at one exceeded its wall limit of 0.2 s"):
+        job.wait_ended(timeout_seconds=20)
+
+
 def test_a_job_that_is_cancelled_in_the_queue_never_begins(place: Place, directory: Path) -> None:
     hold = ["sh", "-c", 'sleep 0.5; exec "$@"', "sh"]
     job = submit(place, directory, "touch", "ran", launcher=hold)

@@ -193,6 +193,12 @@ def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, c
         cluster.await_idle()
 
 
+def test_a_job_that_does_not_want_to_end_ends_soon_after_its_limit(jobs: Jobs) -> None:
+    job = jobs.submit("sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600", wall_seconds=0.2)
+    message = failure(lambda: job.wait_ended(timeout_seconds=20))
+    assert message == "the job at one exceeded its wall limit of 0.2 s"
+
+
 def test_a_job_that_slurm_kills_at_its_limit_exceeded_it() -> None:
     needs("faketime")
     with (
