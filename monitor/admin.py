@@ -74,7 +74,11 @@ class ResourceForm(ResourceFormBase):
             for way in set(ways) - objects.keys():
                 self.add_error(way, 'Expected an object, such as {"kind": "ssh"}.')
             if len(objects) == len(ways):
-                self._check(config.Resource(cleaned["name"], "", cleaned["scratch"], **objects))
+                self._check(
+                    config.Resource(
+                        cleaned["name"], "", cleaned["scratch"], address=cleaned.get("address", ""), **objects
+                    )
+                )
         return cleaned
 
     def _check(self, resource: config.Resource) -> None:

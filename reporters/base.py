@@ -157,7 +157,8 @@ class FileTransfer(abc.ABC):
     """Copies files from *source* to *target*, directly. Both ends have the same kind of transfer."""
 
     capabilities: Capabilities
-    option_names: ClassVar[frozenset[str]] = frozenset()  # what an end may say beside its kind
+    # What an end may say beside its kind, and of which type that is (reporters.options).
+    option_types: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, source: End, target: End) -> None:
         self.source = source

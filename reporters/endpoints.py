@@ -7,10 +7,20 @@ import re
 import socket
 from dataclasses import dataclass
 
+from probes.base import InvalidParameters
 from reporters.base import CannotCopy, End
 
 CONNECT_SECONDS = 10.0
-_SAFE_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*|[0-9A-Fa-f:.]+", re.ASCII)
+# Labels of 1 to 63 characters: for others Python's resolver has errors of its own.
+_SAFE_HOST = re.compile(
+    r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*",
+    re.ASCII,
+)
+
+
+def is_host(host: object) -> bool:
+    """Whether *host* is a name or an address that a URL takes."""
+    return isinstance(host, str) and _SAFE_HOST.fullmatch(host) is not None
 
 
 @dataclass(frozen=True)
@@ -29,21 +39,18 @@ class Endpoint:
     def of(cls, end: End, port: int) -> Endpoint:
         """From the options *host* (by default its shell's), *port* (by default *port*) and *directory*.
 
-        Raises CannotCopy: they make no address.
+        Raises InvalidParameters: they make no address.
         """
         name, options = end.resource.name, end.options
         host = options.get("host") or end.resource.address or end.resource.shell.get("host")
-        port = options.get("port") or port
-        directory = options.get("directory") or "/"
-        if not isinstance(host, str) or not _SAFE_HOST.fullmatch(host):
-            raise CannotCopy(f"{name} has no host that a URL takes: {host!r}", resource=name)
-        if not isinstance(port, int) or not 0 < port < 65536:
-            raise CannotCopy(f"{name} has no port that a URL takes: {port!r}", resource=name)
-        if not isinstance(directory, str) or not directory.startswith("/"):
-            raise CannotCopy(
-                f"the directory that {name} exports is not absolute: {directory!r}", resource=name
+        directory = options.get("directory", "/")
+        if not is_host(host):
+            raise InvalidParameters(f"resource {name} has no host that a URL takes: {host!r}")
+        if not directory.startswith("/"):
+            raise InvalidParameters(
+                f"the directory that resource {name} exports is not absolute: {directory!r}"
             )
-        return cls(name, host, port, directory)
+        return cls(name, str(host), options.get("port", port), directory)
 
     @property
     def address(self) -> str:

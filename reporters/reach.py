@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from probes.base import InvalidParameters
 from reporters import batch, shells, transfers
-from reporters.base import BatchSystem, CannotCopy, End, FileTransfer, ResourceShell
+from reporters.base import BatchSystem, CannotCopy, End, FileTransfer, ResourceShell, options_of
 from reporters.config import Resource
+from reporters.options import unfit
 from reporters.registry import UnknownKind
 
 Loaded = TypeVar("Loaded")
@@ -36,7 +37,7 @@ def batch_of(resource: Resource, shell: ResourceShell) -> BatchSystem:
 
 
 def transfer_between(source: End, target: End) -> FileTransfer:
-    """What copies from *source* to *target*. Raises CannotCopy, InvalidParameters."""
+    """What copies from *source* to *target*. Raises InvalidParameters; CannotCopy for two kinds."""
     kinds = [end.resource.transfer.get("kind") for end in (source, target)]
     if kinds[0] != kinds[1]:
         raise CannotCopy(
@@ -46,16 +47,20 @@ def transfer_between(source: End, target: End) -> FileTransfer:
         )
     transfer = _loaded(target.resource, "transfer", kinds[0], transfers.load)
     for end in (source, target):
-        _refuse_unknown_options(end, transfer)
+        _refuse_unfit_options(end, transfer.option_types)
     return transfer(source, target)
 
 
-def _refuse_unknown_options(end: End, transfer: type[FileTransfer]) -> None:
-    unknown = sorted(end.options.keys() - transfer.option_names)
+def _refuse_unfit_options(end: End, types: Mapping[str, str]) -> None:
+    unknown = sorted(end.options.keys() - types.keys())
     if unknown:
+        known = ", ".join(sorted(types)) or "none"
+        why = f"unknown option {unknown[0]!r}; known are {known}"
+    else:
+        why = unfit(end.options, types)
+    if why:
         raise InvalidParameters(
-            f"resource {end.resource.name}: transfer {end.resource.transfer.get('kind')!r}: unknown option "
-            f"{unknown[0]!r}; known are {', '.join(sorted(transfer.option_names)) or 'none'}"
+            f"resource {end.resource.name}: transfer {end.resource.transfer.get('kind')!r}: {why}"
         )
 
 
@@ -76,9 +81,12 @@ def _made(
     """An instance of the kind that *options* name, with the others as its keyword arguments."""
     kind = options.get("kind")
     made = _loaded(resource, what, kind, load)
-    others = {name: value for name, value in options.items() if name != "kind"}
+    others, signature = options_of(options), inspect.signature(made)
     try:
-        inspect.signature(made).bind(*arguments, **others)
+        signature.bind(*arguments, **others)
+        why = unfit(others, {name: signature.parameters[name].annotation for name in others})
     except TypeError as error:
-        raise InvalidParameters(f"resource {resource.name}: {what} {kind!r}: {error}") from None
+        why = str(error)
+    if why:
+        raise InvalidParameters(f"resource {resource.name}: {what} {kind!r}: {why}")
     return made(*arguments, **others)

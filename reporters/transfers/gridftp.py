@@ -11,6 +11,7 @@ import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from probes.base import InvalidParameters, ProbeFailed
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
@@ -26,6 +27,7 @@ from reporters.base import (
 from reporters.complaints import decisive_line, tail
 from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
+from reporters.endpoints import is_host
 from reporters.globus import complaint
 
 DEFAULT_PORT = 2811
@@ -62,14 +64,22 @@ class Transfer(ClientProgram):
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
-    option_names = frozenset({"ca_directory", "host", "path", "port", "proxy_file", "retries", "subject"})
+    option_types: ClassVar[Mapping[str, str]] = {
+        "ca_directory": "str",
+        "host": "str",
+        "path": "str",
+        "port": "int",
+        "proxy_file": "str",
+        "retries": "int",
+        "subject": "str",
+    }
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)
         self._proxies = [ProxyCertificate.of(end.options) for end in (source, target)]
-        self._retries = int(target.options.get("retries", 0))
+        self._retries = target.options.get("retries", 0)
         for end in (source, target):
-            if not isinstance(end.options.get("host"), str):
+            if not is_host(end.options.get("host")):
                 raise InvalidParameters(f"resource {end.resource.name}: transfer 'gridftp': it needs a host")
 
     def credentials(self) -> Sequence[Credential]:

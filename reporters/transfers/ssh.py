@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
+from typing import ClassVar
 
 from probes.base import InvalidParameters
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
@@ -44,7 +46,12 @@ class Transfer(SourceProgram):
     may be another one with the same files. *program* is ``scp``, ``rsync`` (needed at both ends; it compares
     checksums), or ``sftp`` (for a target without a shell)."""
 
-    option_names = frozenset({"host", "port", "program", "user"})
+    option_types: ClassVar[Mapping[str, str]] = {
+        "host": "str",
+        "port": "int",
+        "program": "str",
+        "user": "str",
+    }
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)
@@ -138,7 +145,7 @@ def sftp_quoted(path: str) -> str:
 def _address(target: End) -> tuple[str, int | None, str]:
     """Where other sites reach *target*. Raises InvalidParameters."""
     seen = {**target.resource.shell, **target.resource.transfer}
-    host, port, user = seen.get("host"), seen.get("port"), seen.get("user") or ""
+    host, port, user = seen.get("host") or None, seen.get("port"), seen.get("user") or ""
     for text in (host, user):
         if not isinstance(text, str) or not _SAFE_NAME.fullmatch(text) or text.startswith("-"):
             raise InvalidParameters(

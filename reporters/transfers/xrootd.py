@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.base import CannotCopy, Credential, End, ended_as
@@ -48,7 +49,15 @@ class Transfer(ClientProgram):
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
-    option_names = frozenset({"ca_directory", "delegate", "directory", "host", "path", "port", "proxy_file"})
+    option_types: ClassVar[Mapping[str, str]] = {
+        "ca_directory": "str",
+        "delegate": "bool",
+        "directory": "str",
+        "host": "str",
+        "path": "str",
+        "port": "int",
+        "proxy_file": "str",
+    }
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)

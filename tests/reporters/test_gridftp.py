@@ -265,7 +265,7 @@ def test_a_client_that_is_not_installed_is_named(grid: Grid, target: Path, tmp_p
 
 def test_a_transfer_without_a_host_is_refused(grid: Grid) -> None:
     with pytest.raises(InvalidParameters, match="resource one: transfer 'gridftp': it needs a host"):
-        grid.transfer(host=None)
+        grid.transfer(host="")
 
 
 def test_a_server_that_says_nothing_is_given_up_at_the_limit(grid: Grid, target: Path) -> None:

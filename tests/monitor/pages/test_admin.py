@@ -79,6 +79,9 @@ def test_what_no_run_could_be_made_from_is_refused(
         ("shell", '{"kind": "ssh"}', "missing a required argument: 'host'"),
         ("transfer", '{"kind": "gridftp"}', "it needs a host"),
         ("transfer", '{"kind": "gridftp", "host": "a", "prot": 1}', "unknown option 'prot'"),
+        ("transfer", '{"kind": "gridftp", "host": "a", "retries": -1}', "retries: -1 is negative"),
+        ("transfer", '{"kind": "xrootd", "host": "a b"}', "no host that a URL takes"),
+        ("shell", '{"kind": "ssh", "host": "a", "port": "22"}', "port: expected int | None, got '22'"),
         ("batch", '{"kind": "slurm", "partition": "short"}', "partition"),
         ("batch", "[1]", "Expected an object"),
         ("scratch", "tmp", "is not absolute"),
@@ -88,15 +91,26 @@ def test_a_way_to_reach_a_site_that_there_is_not_is_refused(
     grid: Grid, administrator: Client, field: str, value: str, said: str
 ) -> None:
     resource = Resource.objects.earliest("pk")
+    assert html.escape(said) in edited_resource(administrator, resource, **{field: value})
+    before = getattr(resource, field)
+    resource.refresh_from_db()
+    assert getattr(resource, field) == before
+
+
+def test_the_address_of_a_resource_does_for_its_transfer(grid: Grid, administrator: Client) -> None:
+    resource = Resource.objects.earliest("pk")
+    edited_resource(administrator, resource, address="dtn.example.org", transfer='{"kind": "http"}')
+    resource.refresh_from_db()
+    assert resource.transfer == {"kind": "http"}
+
+
+def edited_resource(administrator: Client, resource: Resource, **changes: str) -> str:
+    """The page after *changes* were posted."""
     url = reverse("admin:monitor_resource_change", args=[resource.pk])
     shown = administrator.get(url).context["adminform"].form
     form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
     form = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in form.items()}
-    answer = administrator.post(url, {**form, field: value}, follow=True).content.decode()
-    assert html.escape(said) in answer
-    before = getattr(resource, field)
-    resource.refresh_from_db()
-    assert getattr(resource, field) == before
+    return administrator.post(url, {**form, **changes}, follow=True).content.decode()
 
 
 def test_a_series_keeps_its_name_since_its_runs_are_known_by_it(grid: Grid, administrator: Client) -> None:

@@ -1,0 +1,85 @@
+"""What a resource may say of the ways to reach it: what could mean nothing is refused beforehand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from probes.base import InvalidParameters
+from reporters import reach
+from reporters.config import Resource
+
+SSH = {"kind": "ssh", "host": "login.example.org"}
+GRIDFTP = {"kind": "gridftp", "host": "dtn.example.org"}
+XROOTD = {"kind": "xrootd", "host": "dtn.example.org"}
+HTTP = {"kind": "http", "host": "dtn.example.org"}
+
+
+def complaint(**ways: Any) -> str:
+    """Why a resource is not reached in such *ways*."""
+    with pytest.raises(InvalidParameters) as raised:
+        reach.check(Resource("ncsa", "ncsa", "/scratch", **ways))
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("ways", "said"),
+    [
+        ({"shell": {**SSH, "port": "22"}}, "port: expected int | None, got '22'"),
+        ({"shell": {**SSH, "port": True}}, "port: expected int | None, got True"),
+        ({"shell": {**SSH, "port": 65_536}}, "port: 65536 is outside 1 to 65535"),
+        ({"shell": {**SSH, "jump": 5}}, "jump: expected str | None, got 5"),
+        ({"shell": {**SSH, "host": None}}, "host: expected str, got None"),
+        ({"shell": {**SSH, "user": "a\0b"}}, r"user: expected str | None, got 'a\x00b'"),
+        ({"shell": {**SSH, "connect_timeout_seconds": "10"}}, "expected float, got '10'"),
+        ({"shell": {**SSH, "connect_timeout_seconds": math.inf}}, "expected float, got inf"),
+        ({"shell": {**SSH, "keep_alive_seconds": 0}}, "sessions and seconds are over 0"),
+        ({"shell": {**SSH, "sessions": 0}}, "sessions and seconds are over 0"),
+        ({"shell": {**SSH, "sessions": 2.5}}, "sessions: expected int, got 2.5"),
+        ({"shell": {**SSH, "host": ""}}, "'' is no host or user"),
+        ({"shell": {**SSH, "host": "-oProxyCommand=x"}}, "'-oProxyCommand=x' is no host or user"),
+        ({"shell": {**SSH, "user": "a;b"}}, "'a;b' is no host or user"),
+        ({"shell": {"kind": "local", "directory": []}}, "directory: expected str | None, got []"),
+        ({"shell": {"kind": []}}, "there is no shell []"),
+        ({"shell": {**SSH, "label": "x"}}, "multiple values for argument 'label'"),
+        ({"transfer": {"kind": "ssh", "host": ""}}, "None is no host or user"),
+        ({"transfer": {**GRIDFTP, "retries": -1}}, "retries: -1 is negative"),
+        ({"transfer": {**GRIDFTP, "retries": "many"}}, "retries: expected int, got 'many'"),
+        ({"transfer": {**GRIDFTP, "port": None}}, "port: expected int, got None"),
+        ({"transfer": {**GRIDFTP, "host": "a b"}}, "it needs a host"),
+        ({"transfer": {**GRIDFTP, "proxy_file": []}}, "proxy_file: expected str, got []"),
+        ({"transfer": {**XROOTD, "delegate": "false"}}, "delegate: expected bool, got 'false'"),
+        ({"transfer": {**XROOTD, "host": "a..b"}}, "no host that a URL takes: 'a..b'"),
+        ({"transfer": {**XROOTD, "host": "a" * 64}}, "no host that a URL takes"),
+        ({"transfer": {**XROOTD, "port": 0}}, "port: 0 is outside 1 to 65535"),
+        ({"transfer": {"kind": "http"}}, "no host that a URL takes: None"),
+        ({"transfer": {**HTTP, "directory": ""}}, "is not absolute: ''"),
+        ({"transfer": {**HTTP, "token_file": ["x"]}}, "token_file: expected str, got ['x']"),
+        ({"transfer": {**HTTP, "stall_seconds": math.nan}}, "stall_seconds: expected float, got nan"),
+        ({"batch": {"kind": "slurm", "extra": "--exclusive"}}, "extra: expected Sequence[str], got '--exc"),
+        ({"batch": {"kind": "slurm", "extra": [5]}}, "extra: expected Sequence[str], got [5]"),
+        ({"batch": {"kind": "pbs", "select": 1}}, "select: expected bool, got 1"),
+    ],
+)
+def test_an_option_of_another_type_or_out_of_range_is_named(ways: dict[str, Any], said: str) -> None:
+    message = complaint(**ways)
+    assert said in message
+    assert "ncsa" in message
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        {"shell": {**SSH, "port": 22, "user": "GRID\\probe", "connect_timeout_seconds": 5}},
+        {"shell": {**SSH, "port": None, "jump": None}},
+        {"shell": {**SSH, "host": "2001:db8::1"}, "transfer": HTTP},
+        {"transfer": {**XROOTD, "host": "dtn.example.org."}},
+        {"transfer": {**HTTP, "host": "::1", "stall_seconds": 5}},
+        {"transfer": {"kind": "http"}, "address": "192.0.2.7"},
+        {"batch": {"kind": "slurm", "extra": ["--exclusive"]}},
+    ],
+)
+def test_what_has_a_meaning_is_taken(ways: dict[str, Any]) -> None:
+    reach.check(Resource("ncsa", "ncsa", "/scratch", **ways))
