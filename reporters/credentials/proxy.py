@@ -19,6 +19,7 @@ from probes.grid import Completed
 from reporters import process
 from reporters.base import Credential, CredentialUnfit
 from reporters.complaints import decisive_line
+from reporters.credentials import files
 from reporters.credentials.lifetime import Lifetime
 
 _OPENSSL_SECONDS = 20.0
@@ -57,17 +58,17 @@ class ProxyCertificate(Credential):
 
     def _read(self) -> str:
         """What is in the file, which must be a private one. Raises CredentialUnfit."""
-        file = Path(self.file)
         try:
-            status = file.stat()
-            text = file.read_text(encoding="utf-8", errors="replace")
+            status, data = files.read(Path(self.file))
         except OSError as error:
-            raise self._invalid(os.strerror(error.errno or 0)) from None
+            raise self._invalid(str(error.strerror)) from None
         if status.st_uid != os.geteuid():
             raise self._invalid(f"belongs to user {status.st_uid}, not to user {os.geteuid()}")
         if status.st_mode & _OTHERS:
             raise self._invalid(f"others may use it (mode {stat.S_IMODE(status.st_mode):o}, must be 600)")
-        return text
+        if len(data) >= files.LONGEST_BYTES:
+            raise self._invalid("is too long for a proxy")
+        return data.decode("utf-8", "replace")
 
     def _lifetime(self) -> Lifetime:
         """From when to when the whole chain is valid."""
@@ -78,7 +79,7 @@ class ProxyCertificate(Credential):
         return lifetime
 
     def _check_chain(self) -> None:
-        if not Path(self.ca_directory).is_dir():
+        if not files.is_directory(Path(self.ca_directory)):
             raise CredentialUnfit(f"no trusted authorities: {self.ca_directory} is not a directory")
         trusting = ["-CApath", self.ca_directory, "-no-CAfile"]
         done = self._openssl("verify", "-allow_proxy_certs", *trusting, "-untrusted", self.file, self.file)
@@ -121,4 +122,4 @@ def _usual_file() -> str:
 def _usual_authorities() -> str:
     """The user's own directory of authorities where there is one, else the host's."""
     own = Path.home() / ".globus" / "certificates"
-    return str(own) if own.is_dir() else "/etc/grid-security/certificates"
+    return str(own) if files.is_directory(own) else "/etc/grid-security/certificates"

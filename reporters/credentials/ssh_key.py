@@ -16,6 +16,7 @@ from pathlib import Path
 
 from reporters import process
 from reporters.base import Credential, CredentialUnfit
+from reporters.credentials.files import is_there, read
 from reporters.credentials.ssh_configuration import Configuration, parse_configuration
 from reporters.credentials.ssh_files import KeyFile, parse_key_file, parse_public_key, parse_validity
 
@@ -62,7 +63,7 @@ class SshKey(Credential):
 
     def _check_usual_keys(self, config: Configuration) -> None:
         agent = Agent(config.agent)
-        files = [file for file in _paths(config, config.identity_files) if file.exists()]
+        files = [file for file in _paths(config, config.identity_files) if is_there(file)]
         if files and agent.keys == frozenset():
             self._check_keys(files, agent)
 
@@ -87,7 +88,7 @@ class SshKey(Credential):
 
     def _check_certificate(self, file: Path, needed_seconds: float) -> None:
         what, now = f"SSH certificate {file}", self._now()
-        if not file.exists():
+        if not is_there(file):
             raise CredentialUnfit(f"no SSH certificate: {file} does not exist", resource=self._resource)
         shown = _said(["ssh-keygen", "-L", "-f", str(file)], TZ="UTC") or ""
         for lifetime in parse_validity(shown):
@@ -116,7 +117,7 @@ class Agent:
 def why_unusable(file: Path, agent: Agent) -> str:
     """Why ssh cannot use the key in *file*, in words; empty where it can, or may."""
     try:
-        mode, data = file.stat(), file.read_bytes()
+        mode, data = read(file)
     except FileNotFoundError:
         known = _public(file)
         return "" if known and agent.may_have(known) else f"no SSH key: {file} does not exist"
@@ -144,8 +145,8 @@ def _why_locked(file: Path, key: KeyFile, agent: Agent) -> str:
 
 def _public(file: Path) -> str:
     try:
-        return parse_public_key(file.with_name(f"{file.name}.pub").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return parse_public_key(read(file.with_name(f"{file.name}.pub"))[1].decode("utf-8", "replace"))
+    except OSError:
         return ""
 
 
@@ -156,7 +157,7 @@ def _paths(config: Configuration, texts: Iterable[str]) -> list[Path]:
 def _beside(keys: Iterable[Path]) -> list[Path]:
     """The certificates that ssh finds by the names of *keys*."""
     certificates = (key.with_name(f"{key.name}-cert.pub") for key in keys)
-    return [certificate for certificate in certificates if certificate.exists()]
+    return [certificate for certificate in certificates if is_there(certificate)]
 
 
 def _said(argv: Sequence[str], *, but: Sequence[int] = (), **environment: str) -> str | None:

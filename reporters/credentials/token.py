@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from reporters.base import Credential, CredentialUnfit
+from reporters.credentials import files
 from reporters.credentials.lifetime import Lifetime
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -42,11 +43,10 @@ class BearerToken(Credential):
     def read(self) -> str:
         """The token. Raises CredentialUnfit unless there is one, in a file that is private."""
         try:
-            status = Path(self.file).stat()
-            with Path(self.file).open("rb") as file:
-                text = file.read(_LONGEST_BYTES + 1).decode("utf-8", "replace").strip()
+            status, data = files.read(Path(self.file))
         except OSError as error:
-            raise self._none(os.strerror(error.errno or 0)) from None
+            raise self._none(str(error.strerror)) from None
+        text = data.decode("utf-8", "replace").strip()
         if status.st_uid != os.geteuid():
             raise self._none(f"belongs to user {status.st_uid}, not to user {os.geteuid()}")
         if status.st_mode & _OTHERS:

@@ -1,0 +1,62 @@
+"""What lies where a credential should be is never waited for, and never read to an end that it has not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reporters.base import Credential, CredentialUnfit
+from reporters.credentials.files import LONGEST_BYTES, is_directory, is_there, read
+from reporters.credentials.proxy import ProxyCertificate
+from reporters.credentials.ssh_key import SshKey
+from reporters.credentials.token import BearerToken
+
+KINDS: dict[str, Callable[[Path], Credential]] = {
+    "proxy": lambda file: ProxyCertificate(str(file), str(file.parent)),
+    "token": lambda file: BearerToken(str(file)),
+    "key": lambda file: SshKey("ncsa", ["-F", "none", "--", "ncsa"], identity_file=str(file)),
+}
+
+
+@pytest.fixture(params=KINDS)
+def refused(request: pytest.FixtureRequest) -> Callable[[Path], str]:
+    """Why there is no such credential in a file."""
+
+    def refused(file: Path) -> str:
+        with pytest.raises(CredentialUnfit) as raised:
+            KINDS[request.param](file).check(needed_seconds=0.0)
+        return raised.value.message
+
+    return refused
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    assert refused(tmp_path / "pipe").endswith(": Not a regular file")
+
+
+def test_a_device_is_not_read(refused: Callable[[Path], str]) -> None:
+    assert refused(Path("/dev/zero")).endswith(": Not a regular file")
+
+
+def test_a_directory_is_told_as_that(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+    assert refused(tmp_path).endswith(": Is a directory")
+
+
+def test_a_file_of_terabytes_is_told_at_once(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+    file = tmp_path / "large"
+    file.touch(mode=0o600)
+    os.truncate(file, 2**40)
+    assert str(file) in refused(file)
+    assert len(read(file)[1]) == LONGEST_BYTES
+
+
+def test_where_nobody_may_look_there_is_nothing(tmp_path: Path) -> None:
+    assert is_there(tmp_path)
+    assert is_directory(tmp_path)
+    beyond = Path("/proc/1/cwd/x") if os.geteuid() else tmp_path / "x"
+    assert not is_there(beyond)
+    assert not is_directory(beyond)
