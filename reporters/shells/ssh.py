@@ -7,14 +7,17 @@ not known is never trusted (StrictHostKeyChecking), on the way neither, whatever
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import math
 import re
 import shlex
+import shutil
+import signal
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from probes.grid import Completed
 from reporters import process
 from reporters.base import CannotConnect, ConnectionLost, Credential, ResourceShell, TookTooLong
 from reporters.complaints import decisive_line, tail
+from reporters.credentials.files import is_there
 from reporters.credentials.ssh_key import SshKey
 
 # A stalled link is noticed after the product of these.
@@ -41,6 +45,8 @@ _MASTER = 'trap : TERM; directory=$1; shift; "$@"; status=$?; rm -rf "$directory
 _SESSION = 'timeout -k 2 "$@"; status=$?; [ "$status" -ne 255 ] || echo "$0" >&2; exit "$status"'
 _ITS_OWN = "gridcast: the exit status 255 is the program's own"
 _HOPS = re.compile(r"(?!-)[\w.:@\[\]/-]+(,(?!-)[\w.:@\[\]/-]+)*", re.ASCII)
+# Neither may say more than a name to ssh, or to a shell to which its configuration hands it (ProxyCommand).
+_NO_NAME = re.compile(r"^-|[\s'\"`;&<>|(){}]")
 _PREFIX = re.compile(r"^ssh: (connect to host \S+ port \d+: )?")
 
 
@@ -72,6 +78,11 @@ class Shell(ResourceShell):
         super().__init__(resource, label)
         if jump is not None and not _HOPS.fullmatch(jump):
             raise InvalidParameters(f"resource {resource}: shell 'ssh': {jump!r} names no hosts to jump over")
+        for name in (host, *([user] if user else [])):
+            if not name or _NO_NAME.search(name):
+                raise InvalidParameters(f"resource {resource}: shell 'ssh': {name!r} is no host or user")
+        if min(sessions, connect_timeout_seconds, login_timeout_seconds, keep_alive_seconds) <= 0:
+            raise InvalidParameters(f"resource {resource}: shell 'ssh': sessions and seconds are over 0")
         self._host = host
         self._config_file = config_file
         self._identity_file = identity_file
@@ -103,7 +114,7 @@ class Shell(ResourceShell):
 
     def connect(self, *, timeout_seconds: float) -> None:
         with self._lock:
-            if self._master is not None and self._master.poll() is None:
+            if self._master is not None and _came_of(self._master) is None:
                 return
             self._master = self._start_master()
             self._await_login(self._master, min(timeout_seconds, self._login_timeout_seconds))
@@ -111,12 +122,10 @@ class Shell(ResourceShell):
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
         self._raise_if_lost()
         limit = math.ceil(timeout_seconds) + 2  # the limit here comes first, and says so
-        command = ["sh", "-c", _SESSION, _ITS_OWN, str(limit), *argv]
+        command = self._session(["sh", "-c", _SESSION, _ITS_OWN, str(limit), *argv])
         try:
-            with self._free_sessions:
-                done = process.run(
-                    self._session(command), timeout_seconds=timeout_seconds, input=input, guarded=False
-                )
+            with self._a_session(argv[0], timeout_seconds) as left_seconds:
+                done = process.run(command, timeout_seconds=left_seconds, input=input, guarded=False)
         except process.TimedOut as error:
             self._raise_if_lost()
             raise TookTooLong(
@@ -141,13 +150,34 @@ class Shell(ResourceShell):
             if self._master is not None:
                 self._master.stop()
 
+    @contextlib.contextmanager
+    def _a_session(self, program: str, timeout_seconds: float) -> Iterator[float]:
+        """Have one of the sessions; what is left of the time then. Raises TookTooLong."""
+        until = time.monotonic() + timeout_seconds
+        if not self._free_sessions.acquire(timeout=min(timeout_seconds, threading.TIMEOUT_MAX)):
+            raise TookTooLong(
+                f"{program} at {self.resource} waited {timeout_seconds:g} s for a session of the connection",
+                resource=self.resource,
+            )
+        try:
+            yield until - time.monotonic()
+        finally:
+            self._free_sessions.release()
+
     def _start_master(self) -> process.Running:
-        if self._config_file and not Path(self._config_file).exists():
+        if self._config_file and not is_there(Path(self._config_file)):
             raise self._cannot_connect(f"there is no {self._config_file}", "")
-        directory = tempfile.mkdtemp(prefix="gridcast-", dir=_short_directory())
+        try:
+            directory = tempfile.mkdtemp(prefix="gridcast-", dir=_short_directory())
+        except OSError as error:
+            raise self._cannot_connect(f"{error.filename} at the reporter: {error.strerror}", "") from None
         self._socket = Path(directory, "master")
         config = Path(directory, "config")
-        config.write_text(self._configuration(), encoding="utf-8")
+        try:
+            config.write_text(self._configuration(), encoding="utf-8")
+        except OSError as error:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise self._cannot_connect(f"{config} at the reporter: {error.strerror}", "") from None
         options = as_options(ControlPersist="no", ClearAllForwardings="yes", RemoteCommand="none")
         ssh = ["ssh", "-F", str(config), "-M", "-N", "-T", "-S", str(self._socket), *options, *self._options]
         return process.start(["sh", "-c", _MASTER, "sh", directory, *ssh, *self._target])
@@ -178,7 +208,7 @@ class Shell(ResourceShell):
         began = time.monotonic()
         while not self._socket.exists():
             waited_seconds = time.monotonic() - began
-            done = master.poll()
+            done = _came_of(master)
             if done is not None:
                 raise self._cannot_connect(_reason(done, waited_seconds), done.stderr)
             if waited_seconds > limit_seconds:
@@ -207,7 +237,7 @@ class Shell(ResourceShell):
         return [*ssh, "--", self._host, shlex.join(argv)]
 
     def _raise_if_lost(self) -> None:
-        done = None if self._master is None else self._master.poll()
+        done = None if self._master is None else _came_of(self._master)
         if self._master is None:
             raise ConnectionLost(f"{self.resource} is not connected", resource=self.resource)
         if done is not None:
@@ -230,6 +260,14 @@ class Shell(ResourceShell):
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
         )
+
+
+def _came_of(master: process.Running) -> Completed | None:
+    """What came of the connection's process; None while it lives. One that was killed has said so."""
+    try:
+        return master.poll()
+    except process.ProcessError as error:
+        return Completed(128 + signal.SIGKILL, "", f"{error}\n", 0.0)
 
 
 def parse_address(text: str) -> str:

@@ -24,14 +24,22 @@ from probes.base import InvalidParameters
 from probes.grid import CopyOptions, Transferred
 from probes.steps import check_transfers
 from reporters import reach
-from reporters.base import CannotConnect, CannotCopy, ConnectionLost, End, ResourceShell, ResourceUnfit
+from reporters.base import (
+    CannotConnect,
+    CannotCopy,
+    ConnectionLost,
+    End,
+    ResourceShell,
+    ResourceUnfit,
+    TookTooLong,
+)
 from reporters.config import Assignment, Resource
 from reporters.deadline import Deadline
 from reporters.grid import Grid
 from reporters.shells.ssh import Shell
 from reporters.transfers.ssh import PROGRAMS
 from tests.reporters.needs import needs
-from tests.reporters.ssh_sites import eventually
+from tests.reporters.ssh_sites import eventually, processes_naming
 
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
 # As root nobody is denied anything, unless he gives that up.
@@ -213,6 +221,40 @@ def test_a_session_that_the_server_does_not_allow_is_told_as_that(
         assert running.wait_for_output(lambda text: text == "up\n", 20)
     with pytest.raises(ConnectionLost, match=r"refused a session: .*open"):
         shell.run(["true"], timeout_seconds=20)
+
+
+def test_who_waits_for_a_session_waits_no_longer_than_the_limit(
+    opened: contextlib.ExitStack, servers: Servers
+) -> None:
+    shell = shell_to(opened, servers, servers.iu, sessions=1)
+    shell.connect(timeout_seconds=30)
+    with ThreadPoolExecutor(1) as pool:
+        until_told = ["sh", "-c", 'until [ -e "$1" ]; do sleep 0.05; done', "sh", f"{servers.iu.root}/go"]
+        first = pool.submit(shell.run, until_told, timeout_seconds=20)
+        assert eventually(lambda: len(processes_naming(f"{servers.iu.root}/go")) > 0)
+        try:
+            with pytest.raises(TookTooLong, match=r"^true at iu waited 0\.1 s for a session"):
+                shell.run(["true"], timeout_seconds=0.1)
+        finally:
+            (servers.iu.root / "go").touch()
+        assert first.result().returncode == 0
+    assert shell.run(["true"], timeout_seconds=20).returncode == 0
+
+
+def test_a_connection_whose_guardian_was_killed_is_lost_and_can_be_made_anew(
+    opened: contextlib.ExitStack, servers: Servers
+) -> None:
+    label = "unguarded@2026-03-01T12:07:00.000000Z"
+    shell = Shell("iu", label, host="iu", config_file=str(servers.clients.config_file))
+    opened.callback(shell.close)
+    shell.connect(timeout_seconds=30)
+    tree = processes_naming(f"SetEnv=LC_GRIDCAST_RUN={label}")
+    kill(tree)
+    assert eventually(lambda: not processes_naming(f"SetEnv=LC_GRIDCAST_RUN={label}"))
+    with pytest.raises(ConnectionLost, match=r"the connection to .* was lost: the guardian of sh is gone"):
+        shell.run(["true"], timeout_seconds=20)
+    shell.connect(timeout_seconds=30)
+    assert shell.run(["true"], timeout_seconds=20).returncode == 0
 
 
 class Copies:
