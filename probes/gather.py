@@ -146,13 +146,14 @@ class Probe:
         )
         sums = steps.parse_sha256sum(text, self.compute_resource)
         for source in self.sources:
-            if sums.get(_input_name(source)) != self.checksums[source]:
+            arrived = steps.sum_of(_input_name(source), sums, self.compute_resource)
+            if arrived != self.checksums[source]:
                 raise ProbeFailed(
                     f"the input from {source} was damaged on its way to {self.compute_resource}: SHA-256 "
-                    f"{sums.get(_input_name(source))}, made as {self.checksums[source]}",
+                    f"{arrived}, made as {self.checksums[source]}",
                     resource=self.compute_resource,
                 )
-        return sums["result.dat"]
+        return steps.sum_of("result.dat", sums, self.compute_resource)
 
 
 def _input_name(source: str) -> str:

@@ -12,6 +12,7 @@ from probes.grid import CopyOptions, Grid, Location, Transferred
 CHECKSUM_TIMEOUT_SECONDS = 600.0
 COMPILE_TIMEOUT_SECONDS = 300.0
 GENERATE_TIMEOUT_SECONDS = 900.0
+_STANDARD = ("-std=gnu99",)  # compilers before 2015 take C for that of 1989
 DEFAULT_WALL_SECONDS = 1800.0
 
 COPY_PARAMETERS = {
@@ -124,7 +125,7 @@ def sha256(grid: Grid, file: Location) -> str:
     answer = grid.shell(file.resource).check(
         ["sha256sum", file.path], timeout_seconds=CHECKSUM_TIMEOUT_SECONDS, doing=f"checksum {file.path}"
     )
-    return parse_sha256sum(answer, file.resource)[file.path]
+    return sum_of(file.path, parse_sha256sum(answer, file.resource), file.resource)
 
 
 def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
@@ -136,6 +137,15 @@ def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
             raise ProbeFailed(f"unreadable output of sha256sum at {resource}: {line!r}", resource=resource)
         sums[path] = digest
     return sums
+
+
+def sum_of(path: str, sums: Mapping[str, str], resource: str) -> str:
+    """That of *path* among what ``parse_sha256sum`` has read. Raises ProbeFailed where it is missing."""
+    if path not in sums:
+        raise ProbeFailed(
+            f"unreadable output of sha256sum at {resource}: nothing about {path}", resource=resource
+        )
+    return sums[path]
 
 
 def build_kernel(
@@ -158,7 +168,7 @@ def build_kernel(
         write_file(grid, file, kernel_source(header, suffix=".h"))
     write_file(grid, Location(resource, source), kernel_source(kernel))
     shell.check(
-        ["cc", *options, "-o", executable, source, *libraries],
+        ["cc", *_STANDARD, *options, "-o", executable, source, *libraries],
         timeout_seconds=COMPILE_TIMEOUT_SECONDS,
         doing=f"compile {kernel}.c",
     )

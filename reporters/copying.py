@@ -12,6 +12,7 @@ import contextlib
 import os
 import posixpath
 import re
+import time
 import uuid
 from collections.abc import Mapping
 
@@ -62,7 +63,7 @@ class CheckedCopy(FileTransfer):
 
     def source_bytes(self, path: str) -> int:
         """The size of a file at the source. Raises CannotCopy."""
-        return int(_said(self.source, ["sh", "-c", 'wc -c < "$1"', "sh", path]))
+        return parse_size(_said(self.source, ["sh", "-c", 'wc -c < "$1"', "sh", path]), self.source)
 
     def check_directory(self, target_path: str) -> None:
         """Raise CannotCopy unless the target's directory exists: some servers make what is missing."""
@@ -130,7 +131,7 @@ class SourceProgram(CheckedCopy):
         )
         if done.returncode != 0:
             raise self.failed(command[0], source_path, done)
-        return Transferred(int(done.stdout.split()[0]), done.seconds)
+        return Transferred(parse_size(done.stdout, self.source), done.seconds)
 
     def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
         """What came of a *program* that ended badly, and at which end."""
@@ -168,18 +169,20 @@ class ClientProgram(CheckedCopy):
     def send(
         self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
+        until = time.monotonic() + timeout_seconds
         size_bytes = self.source_bytes(source_path)
-        done = self._run(self.command(source_path, half_path, options), timeout_seconds)
+        done = self._run(self.command(source_path, half_path, options), until, timeout_seconds)
         return self.judge(done, size_bytes, options)
 
-    def _run(self, argv: list[str], timeout_seconds: float) -> Completed:
-        """Run the client with a hard limit: some hang for ever where nothing answers."""
+    def _run(self, argv: list[str], until: float, limit_seconds: float) -> Completed:
+        """Run the client with a hard limit, that of the copy: some hang for ever where nothing answers."""
+        left_seconds = until - time.monotonic()
         try:
-            return process.run(argv, timeout_seconds=timeout_seconds, env=self.environment())
+            return process.run(argv, timeout_seconds=left_seconds, env=self.environment())
         except process.TimedOut as error:
             raise TookTooLong(
                 f"{argv[0]} from {self.source.resource.name} to {self.target.resource.name} ran longer than "
-                f"{timeout_seconds:g} s and was stopped",
+                f"{limit_seconds:g} s and was stopped",
                 resource=self.target.resource.name,
                 stderr_tail=tail(error.partial.stderr),
             ) from None
@@ -194,6 +197,15 @@ def refused(said: str, end: End, done: Completed) -> CannotCopy:
     return CannotCopy(
         said, resource=end.resource.name, exit_status=done.returncode, stderr_tail=tail(done.stderr)
     )
+
+
+def parse_size(text: str, end: End) -> int:
+    """The number of bytes with which what ``wc`` prints at *end* begins. Raises CannotCopy."""
+    words = text.split(None, 1)
+    if not words or not words[0].isdecimal():
+        name = end.resource.name
+        raise CannotCopy(f"unreadable output of wc at {name}: {text[:200]!r}", resource=name)
+    return int(words[0])
 
 
 def _said(end: End, argv: list[str]) -> str:

@@ -1,0 +1,23 @@
+"""What transfers by a program have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes.grid import CopyOptions
+from reporters import reach
+from reporters.base import CannotCopy
+from tests.reporters.places import two_places
+
+
+@pytest.mark.parametrize("said", ["Welcome to IU", "", "-1", "1.5"])
+def test_a_size_that_cannot_be_read_is_the_sites_failure_and_leaves_nothing(said: str) -> None:
+    with two_places("local") as (one, two):
+        one.install("wc", f"echo '{said}'")
+        (one.scratch / "file").write_bytes(b"12345")
+        transfer = reach.transfer_between(one.end, two.end)
+        paths = str(one.scratch / "file"), str(two.scratch / "file")
+        with pytest.raises(CannotCopy, match="unreadable output of wc at one: ") as raised:
+            transfer.copy(*paths, options=CopyOptions(), timeout_seconds=10)
+        assert raised.value.resource == "one"
+        assert list(two.scratch.iterdir()) == []
