@@ -21,10 +21,12 @@ import http.client
 import queue
 import socket
 import ssl
+import stat
 import threading
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from reporters.endpoints import CONNECT_SECONDS, Endpoint
@@ -155,12 +157,14 @@ def context_of(*, ca_file: str, ca_directory: str, certificate_file: str) -> ssl
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslsocket_class = _LimitedSocket
     try:
+        if ca_file and not stat.S_ISREG(Path(ca_file).stat().st_mode):  # a pipe would be waited for
+            raise Unreachable(f"cannot use {ca_file}: not a regular file")
         if ca_file or ca_directory:
             context.load_verify_locations(ca_file or None, ca_directory or None)
         else:
             context.load_default_certs()
-        if certificate_file:
-            context.load_cert_chain(certificate_file)
+        if certificate_file:  # with a password for its key, lest OpenSSL ask somebody
+            context.load_cert_chain(certificate_file, password="")
     except OSError as error:  # ssl.SSLError is one
         files = ", ".join(file for file in (ca_file, ca_directory, certificate_file) if file)
         raise Unreachable(f"cannot use {files}: {error.strerror or error}") from None
@@ -187,17 +191,25 @@ def _socket(endpoint: Endpoint, limit: Limit) -> socket.socket:
     """A connection to the first of its addresses that takes one."""
     said = "it has no address"
     for family, address in _addresses(endpoint, limit):
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.settimeout(min(CONNECT_SECONDS, limit.wait_seconds()))
+        seconds = min(CONNECT_SECONDS, limit.wait_seconds())
         try:
-            made.connect(address)
+            return _connection(family, address, seconds)
         except OSError as error:
-            made.close()
             limit.wait_seconds()  # the limit's end is the cause that counts
             said = error.strerror or str(error)
-        else:
-            return made
     raise Unreachable(f"cannot connect to {endpoint.address}: {said}")
+
+
+def _connection(family: int, address: Any, seconds: float) -> socket.socket:
+    """Raises OSError, also where this host has nothing of that family."""
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.settimeout(seconds)
+        made.connect(address)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def _addresses(endpoint: Endpoint, limit: Limit) -> list[tuple[int, Any]]:

@@ -8,6 +8,7 @@ says nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _LONGEST_LINE_BYTES = 16384
 _TAIL_CHARACTERS = 4000
@@ -17,9 +18,11 @@ _VERDICT = re.compile(r"(?P<success>success)|(?P<failure>fail(?:ure|ed)|aborted|
 
 
 class CopyReport:
-    """Fed with the body of an answer as it comes. Keeps no more of it than its tail."""
+    """Fed with the body of an answer as it comes. Keeps no more of it than its tail, and no *secrets* that a
+    server repeats."""
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Sequence[str] = ()) -> None:
+        self._secrets = secrets
         self.tail = ""
         self.failure = ""  # why the server says that it failed
         self.succeeded = False  # whether it says that it did not
@@ -48,6 +51,8 @@ class CopyReport:
 
     def _take(self, raw: bytes) -> None:
         line = raw[:_LONGEST_LINE_BYTES].decode("utf-8", "replace").strip()
+        for secret in self._secrets:
+            line = line.replace(secret, "[secret]")
         if not line:
             return
         self.first_line, self.last_line = self.first_line or line, line

@@ -12,7 +12,7 @@ import re
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import ClassVar
 
 from probes.base import InvalidParameters
 from probes.grid import Capabilities, CopyOptions, Transferred
@@ -58,19 +58,17 @@ class Transfer(CheckedCopy):
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
-    option_names = frozenset(
-        {
-            "ca_directory",
-            "ca_file",
-            "directory",
-            "host",
-            "mode",
-            "port",
-            "proxy_file",
-            "stall_seconds",
-            "token_file",
-        }
-    )
+    option_types: ClassVar[Mapping[str, str]] = {
+        "ca_directory": "str",
+        "ca_file": "str",
+        "directory": "str",
+        "host": "str",
+        "mode": "str",
+        "port": "int",
+        "proxy_file": "str",
+        "stall_seconds": "float",
+        "token_file": "str",
+    }
 
     def __init__(self, source: End, target: End) -> None:
         super().__init__(source, target)
@@ -85,15 +83,16 @@ class Transfer(CheckedCopy):
     def send(
         self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
+        until = time.monotonic() + timeout_seconds
         size_bytes = self.source_bytes(source_path)
         self.check_directory(half_path)
         streams = options.streams if self._pulls else 1
         began = time.monotonic()
         try:
-            self._copy(source_path, half_path, size_bytes, streams, began + timeout_seconds)
+            self._copy(source_path, half_path, size_bytes, streams, until)
             seconds = time.monotonic() - began
             if options.server_checksum:
-                self._compare_checksums(source_path, half_path, https.Limit(began + timeout_seconds))
+                self._compare_checksums(source_path, half_path, https.Limit(until))
         except https.OutOfTime:
             raise TookTooLong(
                 f"the copy from {self._from.name} to {self._to.name} "
@@ -109,16 +108,18 @@ class Transfer(CheckedCopy):
         else:
             active, path, passive = self._from, source_path, self._to
             told = {"Destination": self._to.url(half_path)}
+        authorizations = [server.authorization() for server in (active, passive)]
         headers = {
             **told,
             "Overwrite": "T",
             "Credential": "none",  # it is to use the token, and to ask for no proxy
             "User-Agent": f"gridcast {self.source.shell.label}",
-            **active.authorization(),
-            **{f"TransferHeader{name}": value for name, value in passive.authorization().items()},
+            **authorizations[0],
+            **{f"TransferHeader{name}": value for name, value in authorizations[1].items()},
         }
         with active.asked("COPY", path, headers, https.Limit(until, self._stall_seconds)) as answer:
-            report = self._followed(answer, passive, size_bytes)
+            secrets = [one["Authorization"].partition(" ")[2] for one in authorizations if one]
+            report = self._followed(answer, passive, size_bytes, CopyReport(secrets))
         try:
             _judge(answer, report, active, passive)
         except CannotCopy:
@@ -128,9 +129,11 @@ class Transfer(CheckedCopy):
                 raise self._to.failed(f"{why}: {report.failure}", report.tail) from None
             raise
 
-    def _followed(self, answer: https.Answer, passive: _Server, size_bytes: int) -> CopyReport:
+    def _followed(
+        self, answer: https.Answer, passive: _Server, size_bytes: int, report: CopyReport
+    ) -> CopyReport:
         """What the server has said in the end. Raises CannotCopy where it says that nothing moves."""
-        report, heard_bytes = CopyReport(), 0
+        heard_bytes = 0
         arrived_bytes, grew = 0, time.monotonic()
         for piece in answer.pieces():
             report.feed(piece)
@@ -161,9 +164,9 @@ class _Server:
         options = end.options
         self.name = end.resource.name
         self._endpoint = Endpoint.of(end, _PORT)
-        self._token = BearerToken(str(options["token_file"])) if options.get("token_file") else None
+        self._token = BearerToken(options["token_file"]) if options.get("token_file") else None
         self._proxy = ProxyCertificate.of(options) if options.get("proxy_file") else None
-        self._trusted = {name: str(options.get(name) or "") for name in ("ca_file", "ca_directory")}
+        self._trusted = {name: options.get(name, "") for name in ("ca_file", "ca_directory")}
 
     def credentials(self) -> Sequence[Credential]:
         return [credential for credential in (self._token, self._proxy) if credential is not None]
@@ -227,14 +230,14 @@ def _in_words(status: int, server: _Server) -> str:
     return f"{words.format(name=server.name)}: " if words else ""
 
 
-def _mode(mode: Any, end: End) -> str:
+def _mode(mode: str, end: End) -> str:
     if mode not in ("pull", "push"):
         raise _unfit(end, f"mode is pull or push, not {mode!r}")
-    return str(mode)
+    return mode
 
 
-def _positive(seconds: Any, end: End) -> float:
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+def _positive(seconds: float, end: End) -> float:
+    if not seconds > 0:
         raise _unfit(end, f"stall_seconds is a number over 0, not {seconds!r}")
     return float(seconds)
 

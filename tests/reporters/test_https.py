@@ -1,0 +1,40 @@
+"""What a request is made with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reporters.https import Unreachable, context_of
+from tests.reporters.needs import needs
+
+
+def test_a_pipe_in_place_of_authorities_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unreachable, match=r"cannot use .*/pipe: not a regular file"):
+        context_of(ca_file=str(tmp_path / "pipe"), ca_directory="", certificate_file="")
+
+
+def test_nobody_is_asked_for_the_passphrase_of_a_key(tmp_path: Path) -> None:
+    needs("openssl")
+    file = str(tmp_path / "proxy")
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-subj",
+        "/CN=x",
+    ]
+    secret = ["-passout", "pass:secret", "-keyout", f"{file}.key", "-out", file]
+    subprocess.run([*made, *secret], check=True, capture_output=True)
+    with Path(file).open("a") as both:
+        both.write(Path(f"{file}.key").read_text())
+    with pytest.raises(Unreachable, match=r"cannot use .*/proxy: "):
+        context_of(ca_file="", ca_directory="", certificate_file=file)
