@@ -50,10 +50,15 @@ def watched(
     status_end, status = os.pipe()
     try:
         program = _popen(argv, env, cwd, ())
+        try:
+            watch(program, told, status, grace_seconds)
+        except OSError:
+            program.kill()
+            program.communicate()  # what it has said is of no use, but its pipes are to be closed
+            raise
     except BaseException:
         _close(told, control, status_end, status)
         raise
-    watch(program, told, status, grace_seconds)
     return program, control, status_end
 
 

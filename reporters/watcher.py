@@ -6,6 +6,7 @@ It tells the same lines over the same pipes as ``guardian.py``, and costs no Pyt
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -24,15 +25,22 @@ def can_watch() -> bool:
 
 
 def watch(program: subprocess.Popen[bytes], told: int, status: int, grace_seconds: float) -> None:
-    """From now on: end *program* and its group at a byte over *told*; say over *status* how it ended."""
-    work = (program, told, status, grace_seconds, time.monotonic())
-    threading.Thread(target=_watch, args=work, name=f"watch {program.pid}", daemon=True).start()
+    """From now on: end *program* and its group at a byte over *told*; say over *status* how it ended.
+
+    Raises OSError, and nothing is watched: there is no descriptor left, or no thread.
+    """
+    process = os.pidfd_open(program.pid)
+    work = (program, process, told, status, grace_seconds, time.monotonic())
+    try:
+        threading.Thread(target=_watch, args=work, name=f"watch {program.pid}", daemon=True).start()
+    except RuntimeError as error:
+        os.close(process)
+        raise OSError(errno.EAGAIN, str(error)) from error
 
 
 def _watch(
-    program: subprocess.Popen[bytes], told: int, status: int, grace_seconds: float, began: float
+    program: subprocess.Popen[bytes], process: int, told: int, status: int, grace_seconds: float, began: float
 ) -> None:
-    process = os.pidfd_open(program.pid)
     try:
         if not _readable(process, told):
             _end(program.pid, process, grace_seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,6 +72,22 @@ def test_it_outlives_the_thread_that_started_it() -> None:
         assert running.poll() is None
         running.close_input()
         assert running.wait(10).returncode == 0
+
+
+def test_where_no_descriptor_is_left_for_it_nothing_is_watched_and_who_asked_is_told() -> None:
+    script = """
+import os, resource, subprocess, sys
+from reporters.watcher import watch
+with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
+    told, status = os.pipe()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (status + 1, status + 1))
+    try:
+        watch(program, told, status, 1.0)
+    except OSError as error:
+        print(error.strerror)
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout == "Too many open files\n"
 
 
 def test_many_at_once_leave_no_descriptor_open_and_no_thread() -> None:
