@@ -18,7 +18,7 @@ demo: .venv/.runtime ## watch seven real sites on this machine (ARGS="--help" fo
 
 test: check ## check, and run every test
 	@.ci/system-packages test
-	$(PY) -m pytest -n 2 --dist loadscope -m "not alone"
+	$(PY) -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not alone"
 	$(PY) -m pytest -m alone
 
 check: .venv/.development ## format, lint, types, layers, migrations: in seconds
@@ -35,7 +35,8 @@ testbed-packages: ## install the servers of grid middleware that the tests use, 
 	@.ci/system-packages testbed
 
 soak: .venv/.development ## two hundred runs with random faults over every way to reach sites
-	GRIDCAST_SOAK_RUNS=$${GRIDCAST_SOAK_RUNS:-200} $(PY) -m pytest -s tests/probes/test_soak.py
+	GRIDCAST_SOAK_RUNS=$${GRIDCAST_SOAK_RUNS:-200} GRIDCAST_SOAK_SEED=$${GRIDCAST_SOAK_SEED:-$$(date +%s)} \
+		$(PY) -m pytest -s tests/probes/test_soak.py
 
 clean: ## stop what runs and remove all state (var)
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean

@@ -1,4 +1,4 @@
-"""Gather and Circle over seven real SSH sites: what they measure, and how they fail."""
+"""Gather and Circle over seven real SSH sites: what they measure, and what only SSH sites can do to them."""
 
 from __future__ import annotations
 
@@ -57,30 +57,6 @@ def test_circle_measures_every_hop_and_every_checksum(grid: Grid) -> None:
     assert grid.scratch_files() == []
 
 
-@pytest.mark.parametrize(
-    ("site", "mechanism", "kind", "stage", "said"),
-    [
-        ("tacc", "login", "refused", "init", "Connection refused"),
-        ("tacc", "login", "denied", "init", "Permission denied"),
-        ("iu", "disk", "full", "stage_data", "No space left on device"),
-        ("ncsa", "compile", "missing", "init", "cc is not installed"),
-    ],
-)
-def test_a_failed_gather_names_stage_resource_and_cause_and_the_next_run_is_clean(
-    grid: Grid, site: str, mechanism: str, kind: str, stage: str, said: str
-) -> None:
-    grid.break_(site, mechanism, kind)
-    report = grid.gather()
-    assert report.outcome == "failed"
-    assert report.failure is not None
-    assert report.failure.stage == stage
-    assert site in report.reason
-    assert said in report.reason + report.failure.stderr_tail
-    grid.mend()
-    assert grid.gather().outcome == "passed"
-    assert grid.scratch_files() == []
-
-
 def test_a_corrupted_byte_in_the_ring_names_the_hop_and_the_next_run_is_clean(grid: Grid) -> None:
     grid.break_("purdue", "inbound", "corrupt")
     report = grid.circle()
@@ -89,13 +65,6 @@ def test_a_corrupted_byte_in_the_ring_names_the_hop_and_the_next_run_is_clean(gr
     assert "purdue" in report.reason
     grid.mend()
     assert grid.circle().outcome == "passed"
-
-
-def test_a_corrupted_input_of_gather_names_its_source(grid: Grid) -> None:
-    grid.break_("purdue", "inbound", "corrupt")
-    report = grid.gather()
-    assert report.outcome == "failed"
-    assert "the input from purdue was damaged" in report.reason
 
 
 def test_an_unknown_host_is_named(grid: Grid) -> None:
@@ -121,27 +90,9 @@ def test_a_wrong_key_is_a_refused_login(grid: Grid, tmp_path: Path) -> None:
     assert "iu" in report.reason
 
 
-def test_an_unwritable_scratch_is_named(grid: Grid) -> None:
-    lost = replace(grid.description.resources["anl"], scratch="/proc/no-such-place")
-    report = grid.gather(resources={"anl": lost})
-    assert report.outcome == "failed"
-    assert report.failure is not None
-    assert (report.failure.stage, report.failure.resource) == ("init", "anl")
-    assert "/proc/no-such-place" in report.reason
-
-
-def test_a_job_that_never_starts_ends_as_timed_out_and_leaves_nothing(grid: Grid) -> None:
-    grid.break_("ncsa", "queue", "stuck")
-    report = grid.gather(limit_seconds=8.0)
-    assert report.outcome == "timed_out"
-    assert report.failure is not None
-    assert report.failure.stage == "queue_wait"
-    assert grid.scratch_files() == []
-
-
 def test_a_link_that_stalls_ends_as_timed_out(grid: Grid) -> None:
     grid.break_("ornl", "inbound", "stall")
-    report = grid.gather(limit_seconds=8.0)
+    report = grid.gather(limit_seconds=5.0)
     assert report.outcome == "timed_out"
     assert report.failure is not None
     assert report.failure.stage == "transfer_data"
