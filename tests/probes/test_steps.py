@@ -11,7 +11,7 @@ from probes.base import ProbeFailed
 def test_a_checksum_of_another_file_is_the_sites_failure() -> None:
     sums = steps.parse_sha256sum(f"{'0' * 64}  /scratch/other\n", "ncsa")
     assert steps.sum_of("/scratch/other", sums, "ncsa") == "0" * 64
-    with pytest.raises(ProbeFailed, match="of sha256sum at ncsa: nothing about /scratch/file$") as raised:
+    with pytest.raises(ProbeFailed, match=r"of sha256sum at ncsa: nothing about /scratch/file$") as raised:
         steps.sum_of("/scratch/file", sums, "ncsa")
     assert raised.value.resource == "ncsa"
 
