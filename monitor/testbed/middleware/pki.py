@@ -6,6 +6,7 @@ them. A trust directory holds the authority's certificate under its hash, with a
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from monitor.testbed.middleware.programs import locate
 
 ORGANISATION = "/O=Grid/OU=gridcast"
 _VALID_DAYS = "30"  # a test-bed may be left running
+_SERIAL_BITS = 120  # of at most 159
 _SIGNING_POLICY = """\
 access_id_CA X509 '{subject}'
 pos_rights globus CA:sign
@@ -70,7 +72,9 @@ class Authority:
         extended = identity.key.with_suffix(".ext")
         extended.write_text(extensions, encoding="utf-8")
         _openssl("req", "-new", "-key", str(identity.key), "-subj", identity.subject, "-out", str(request))
-        signing = ["-CA", str(self.identity.certificate), "-CAkey", str(self.identity.key), "-CAcreateserial"]
+        signing = ["-CA", str(self.identity.certificate), "-CAkey", str(self.identity.key)]
+        # Certificates are issued at the same time: a file with the next serial number would be torn.
+        signing += ["-set_serial", str(secrets.randbits(_SERIAL_BITS) + 1)]
         issued = ["-in", str(request), "-out", str(identity.certificate), "-extfile", str(extended)]
         _openssl("x509", "-req", *signing, *issued, "-days", _VALID_DAYS)
         return identity
