@@ -28,7 +28,7 @@ from probes.grid import Completed, Grid
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 _MAX_PERFDATA_CHARACTERS = 65_536
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"  # digits in one way only: time is linear
 _ITEM = re.compile(r"(?:[^\s']|'(?:[^']|'')*'?)+")  # up to a space that is not quoted
 _PAIR = re.compile(r"(?:'(?P<quoted>.*)'|(?P<plain>[^'=]+))=(?P<rest>[^=]*)", re.DOTALL)
 _VALUE = re.compile(rf"(?P<number>{_NUMBER}|U)(?P<unit>[^\d;'\"]*)")  # so that 1,5 is no 1

@@ -162,7 +162,11 @@ def test_numbers_that_no_report_can_hold_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["' " * 40_000, "'" * 80_000, "x=" * 40_000, "x=1;" * 20_000, "a=1 " * 20_000]
+    "text",
+    [
+        *("' " * 40_000, "'" * 80_000, "x=" * 40_000, "x=1;" * 20_000, "a=1 " * 20_000),
+        *("a=" + "1" * 60_000 + '"', "a=1;" + "1" * 30_000 + ":" + "1" * 30_000 + "x"),
+    ],
 )
 def test_hostile_perfdata_is_read_in_no_time(text: str) -> None:
     began = time.process_time()
