@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probes import steps
-from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import InvalidParameters, Metric, Parameter, Plan, ProbeFailed, Role, Stage
 from probes.grid import Grid, Location
 
 TILT_DEGREES = 60
 LEAST_CORRELATION = 0.9
+PIXELS_A_PROJECTION = 34  # with more, streaks alone make a thin volume unlike the phantom
 HEADER_BYTES = 1024  # of the MRC format
 VALUE_BYTES = 4
 
@@ -114,6 +115,11 @@ class Probe:
         self.projections = plan.integer("projections")
         self.size = plan.integer("size")
         self.thickness = plan.integer("thickness") or self.size
+        if self.projections * PIXELS_A_PROJECTION < self.size:
+            raise InvalidParameters(
+                f"projections: {self.projections} are too few for {self.size} pixels, "
+                f"needs {-(-self.size // PIXELS_A_PROJECTION)}"
+            )
         self.ends = slab_ends(self.size, plan.integer("tasks"))
         self.native = bool(plan.parameters["native"])
         self.copy_options = steps.copy_options(plan)

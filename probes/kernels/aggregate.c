@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
     }
     errno = 0;
     unsigned long long bytes = strtoull(argv[2], &end, 10);
-    if (errno != 0 || *argv[2] == '\0' || *end != '\0' || argv[2][0] == '-') {
+    if (errno != 0 || argv[2][0] < '0' || argv[2][0] > '9' || *end != '\0') {
         fprintf(stderr, "aggregate: not a number of bytes: %s\n", argv[2]);
         return 2;
     }
@@ -104,5 +104,7 @@ int main(int argc, char **argv) {
         hash = checksum(argv[i], hash, &total);
     write_result(argv[1], bytes, argv + 3, argc - 3);
     printf("read %" PRIu64 " bytes, fnv1a64 %016" PRIx64 "\n", total, hash);
+    if (fflush(stdout) != 0)
+        die("write", "the answer");
     return 0;
 }

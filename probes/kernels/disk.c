@@ -15,6 +15,7 @@
  * create, stat and unlink. Exit status 1 and a message for whatever went wrong.
  */
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -65,6 +66,13 @@ static uint64_t next_random(uint64_t *state) {
 
 static void print(const char *what, uint64_t operations, uint64_t bytes, double seconds) {
     printf("%s %" PRIu64 " %" PRIu64 " %.9f\n", what, operations, bytes, seconds);
+}
+
+/* The exit status, when all that was printed has been taken. */
+static int finished(void) {
+    if (fflush(stdout) != 0)
+        die("write", "the answer");
+    return 0;
 }
 
 static int open_file(const Task *task, int flags) {
@@ -120,7 +128,7 @@ static int blocks(const Task *task, int writes, int is_random) {
         die("close", task->path);
     print(task->operation, done, done * task->block_bytes, seconds);
     free(block);
-    return 0;
+    return finished();
 }
 
 static void make(const char *path) {
@@ -157,7 +165,7 @@ static int metadata(const Task *task) {
     uint64_t made = to_each(task, "create", make, task->file_bytes, 1);
     to_each(task, "stat", look_at, made, 1);
     to_each(task, "unlink", take_away, made, 0);
-    return 0;
+    return finished();
 }
 
 int main(int argc, char **argv) {

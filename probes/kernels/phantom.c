@@ -213,6 +213,8 @@ static void add_slice(struct sums *sums, const float *a, const float *b, long b_
     for (long row = 0; row < sizes.y; row++) {
         double y = middle(row, sizes.y, sizes.x), half = sqrt(fmax(1 - y * y, 0));
         long first, end;
+        if (fabs(y) > 1)
+            continue;
         cells_between(-half, half, sizes.x, &first, &end);
         for (long i = first; i < end; i++) {
             double u = a[row * sizes.x + i], v = b[row * b_stride + i];

@@ -62,8 +62,12 @@ static uint64_t number(const char *text, uint64_t most) {
 
 static void read_secret(const char *path, unsigned char *secret) {
     FILE *file = fopen(path, "rb");
-    if (file == NULL || fread(secret, 1, SECRET_BYTES, file) != SECRET_BYTES)
-        die("read the secret");
+    if (file == NULL)
+        die("open the secret");
+    if (fread(secret, 1, SECRET_BYTES, file) != SECRET_BYTES) {
+        fprintf(stderr, "pingpong: cannot read the secret: %s is too short\n", path);
+        exit(1);
+    }
     fclose(file);
 }
 
@@ -252,7 +256,8 @@ static int serve(char **argv) {
         die("start a thread");
     int door = listen_on(port);
     printf("listening %u\n", port_of(door));
-    fflush(stdout);
+    if (fflush(stdout) != 0)
+        die("say the port");
     int client = admit(door, secret);
     prepare(client);
     send_all(client, "!", 1);
@@ -333,6 +338,8 @@ static int measure(char **argv) {
         measure_size(server, size, often < 3 ? 3 : often);
     }
     close(server);
+    if (fflush(stdout) != 0)
+        die("write the answer");
     return 0;
 }
 

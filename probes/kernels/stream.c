@@ -139,6 +139,12 @@ static double *array_of(size_t size, double value) {
     return array;
 }
 
+static void die_with(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it has died before */
+        _exit(1);
+}
+
 static void task(Shared *shared, int is_first, size_t size, int repetitions) {
     double *a = array_of(size, 1.0), *b = array_of(size, 2.0), *c = array_of(size, 0.0);
     for (int i = 0; i < repetitions; i++) {
@@ -161,12 +167,13 @@ static void run_tasks(Shared *shared, int tasks, size_t size, int repetitions) {
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     if ((errno = pthread_barrier_init(&shared->together, &attributes, (unsigned)tasks)) != 0)
         die("make a barrier");
+    pid_t parent = getpid();
     for (int i = 0; i < tasks; i++) {
         pid_t child = fork();
         if (child < 0)
             die("start a task"); /* the others die with this process */
         if (child == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            die_with(parent);
             task(shared, i == 0, size, repetitions);
             exit(0);
         }
@@ -274,5 +281,7 @@ int main(int argc, char **argv) {
     printf("cache %llu\narray %llu\n", cache, array_bytes);
     for (int loop = 0; loop < LOOPS; loop++)
         print(shared, loop, array_bytes, (int)repetitions);
+    if (fflush(stdout) != 0)
+        die("write the answer");
     return 0;
 }

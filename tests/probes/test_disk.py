@@ -208,7 +208,7 @@ def test_blocks_that_no_direct_io_takes_are_refused(tmp_path: Path, parameters: 
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("disk")
     (directory / "disk.c").write_text(kernel_source("disk"))
-    strict = ["-O2", "-Wall", "-Wextra", "-Werror"]
+    strict = ["-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["cc", *strict, "-o", "disk", "disk.c"], cwd=directory, check=True)
     return directory / "disk"
 
@@ -250,6 +250,19 @@ def test_what_the_kernel_cannot_do_it_says(kernel: Path, arguments: list[str], s
     done = run_kernel(kernel, *arguments)
     assert done.returncode == 1
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("operation", ["write", "metadata"])
+def test_an_answer_that_the_kernel_cannot_write_is_no_success(
+    kernel: Path, tmp_path: Path, operation: str
+) -> None:
+    argv = [str(kernel), operation, str(tmp_path / "x"), "512", "512", "5"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "disk: cannot write the answer: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,8 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "pingpong.c").write_text(kernel_source("pingpong"))
     (directory / "secret").write_text(SECRET)
     (directory / "wrong").write_text("0" * 32)
-    strict = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    (directory / "short").write_text("0" * 31)
+    strict = ["-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
     subprocess.run(["cc", *strict, "-o", "pingpong", "pingpong.c"], cwd=directory, check=True)
     return directory / "pingpong"
 
@@ -201,6 +202,12 @@ def test_a_client_with_another_secret_is_told_that_it_was_refused(kernel: Path) 
     with serving(kernel) as (_, port):
         done = measure(kernel, port, "wrong")
         assert (done.returncode, done.stderr) == (1, "pingpong: refused by the server\n")
+
+
+def test_a_secret_that_is_too_short_is_named(kernel: Path) -> None:
+    done = measure(kernel, 1, "short")
+    assert done.returncode == 1
+    assert done.stderr == f"pingpong: cannot read the secret: {kernel.with_name('short')} is too short\n"
 
 
 def test_strangers_who_say_nothing_do_not_keep_the_client_waiting(kernel: Path) -> None:

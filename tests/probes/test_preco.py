@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +95,18 @@ def test_the_correlations_are_those_that_numpy_finds(built: Path, tmp_path: Path
     assert said.within_tilts == pytest.approx(
         tomography.correlation(volume[:, seen], fair[:, seen]), abs=5e-3
     )
+
+
+def test_what_lies_outside_the_cylinder_is_not_compared(built: Path, tmp_path: Path) -> None:
+    size, thickness = 9, 19
+    drawn = tmp_path / "drawn"
+    run(built / "phantom", "draw", drawn, size, thickness)
+    data = bytearray(drawn.read_bytes())
+    for row in (0, 4, 14, 18):  # the column on the axis, above and below the cylinder, in the first slice
+        offset = 1024 + 4 * (row * size + size // 2)
+        data[offset : offset + 4] = struct.pack("=f", 1e6)
+    drawn.write_bytes(data)
+    assert parse_comparison(run(built / "phantom", "compare", drawn, 60), "here").plain == 1.0
 
 
 def test_the_phantom_itself_is_like_itself(built: Path, tmp_path: Path) -> None:
@@ -305,6 +318,11 @@ def test_a_comparison_is_read_as_printed() -> None:
     for text in ("", printed.replace("0.978385", "nan"), printed + printed):
         with pytest.raises(ProbeFailed, match="unreadable output of phantom at ce1"):
             parse_comparison(text, "ce1")
+
+
+def test_projections_that_cannot_suffice_for_so_many_pixels_are_refused(tmp_path: Path) -> None:
+    report = run_locally("preco", tmp_path, {"size": 2048, "projections": 60}, *ROLES)
+    assert "projections: 60 are too few for 2048 pixels, needs 61" in report.reason
 
 
 def test_slabs_are_as_equal_as_can_be() -> None:

@@ -65,7 +65,7 @@ def test_a_node_that_kills_the_job_fails_it(tmp_path: Path) -> None:
 
 
 def test_a_job_that_prints_half_of_it_fails(tmp_path: Path) -> None:
-    install(tmp_path, "cc", 'printf "#!/bin/sh\\necho cache 0" > "$4"; chmod +x "$4"')
+    install(tmp_path, "cc", 'printf "#!/bin/sh\\necho cache 0" > "$5"; chmod +x "$5"')
     report = run_locally("stream", tmp_path, SMALL)
     assert report.failure is not None
     assert (report.outcome, report.failure.stage) == ("failed", "compute")
@@ -79,7 +79,7 @@ def broken_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     right, wrong = "a[i] = b[i] + SCALAR * c[i];", "a[i] = b[i] + SCALAR * c[i] + (i == size - 1);"
     assert right in kernel_source("stream")
     (directory / "stream.c").write_text(kernel_source("stream").replace(right, wrong))
-    strict = ["-O3", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    strict = ["-std=gnu99", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread"]
     subprocess.run(["cc", *strict, "-o", "stream", "stream.c", "-lm"], cwd=directory, check=True)
     return directory / "stream"
 
@@ -93,6 +93,19 @@ def test_one_wrong_element_is_found_and_named(broken_kernel: Path, tasks: str) -
     done = run_kernel(broken_kernel, "100000", "2", tasks)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"stream: wrong result: a[{100000 // 8 // int(tasks) - 1}] is " in done.stderr
+
+
+def test_a_result_that_the_kernel_cannot_write_is_no_success(broken_kernel: Path) -> None:
+    mended = broken_kernel.with_name("mended")
+    mended.with_suffix(".c").write_text(kernel_source("stream"))
+    subprocess.run(["cc", "-std=gnu99", "-O1", "-pthread", "-o", mended, f"{mended}.c", "-lm"], check=True)
+    with Path("/dev/full").open("w") as full:
+        argv = [str(mended), "100000", "2", "1"]
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "stream: cannot write the answer: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize(
