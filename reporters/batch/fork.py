@@ -11,6 +11,7 @@ Files in the job's directory: ``pid`` (its session), ``events`` (a pipe), ``star
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,6 +81,12 @@ exit 0
 """
 
 
+_AT = r"(?P<at>\d+(?:\.\d+)?)"
+_EVENT = re.compile(
+    rf"^(?P<event>submitted|started|ended(?= \S+ \d)) {_AT}(?: (?P<status>\d+))?\n", re.MULTILINE
+)
+
+
 @dataclass(frozen=True)
 class Events:
     """What the supervisor has said so far; times in seconds of one clock at the site."""
@@ -91,14 +98,12 @@ class Events:
 
 
 def parse_events(text: str) -> Events:
-    """Parse the supervisor's output as far as it has come; a half line is no event yet."""
-    said: dict[str, list[str]] = {}
-    for line in text.splitlines(keepends=True):
-        if line.endswith("\n"):
-            event, *words = line.split()
-            said.setdefault(event, words)
-    times = {name: float(said[name][0]) for name in ("submitted", "started", "ended") if name in said}
-    return Events(**times, status=int(said["ended"][1]) if "ended" in said else None)
+    """Parse the supervisor's output as far as it has come: a half line is no event yet, other lines none."""
+    said: dict[str, re.Match[str]] = {}
+    for found in _EVENT.finditer(text):
+        said.setdefault(found["event"], found)
+    times = {name: float(found["at"]) for name, found in said.items()}
+    return Events(**times, status=int(said["ended"]["status"]) if "ended" in said else None)
 
 
 class Batch(BatchSystem):

@@ -39,10 +39,15 @@ _SOCKET_CHARACTERS = 60  # a socket's path has 107 bytes, and ssh appends a suff
 _LOST_WITHIN_SECONDS = 0.5
 # Keeps the exit status of the master, and removes its directory even if the reporter is killed.
 _MASTER = 'trap : TERM; directory=$1; shift; "$@"; status=$?; rm -rf "$directory"; exit "$status"'
+# What a login says before a program does (start-up files, modules, quotas) is no output of the program.
+_BEGINS = "gridcast: the program begins"
 # A shell between sshd and the program: one that a signal killed then has an exit status (128 + n), where ssh
 # would say 255; and one that says 255 itself is told from ssh by a last line of stderr. The program has the
 # same limit at the site: stopping ssh here does not stop it there.
-_SESSION = 'timeout -k 2 "$@"; status=$?; [ "$status" -ne 255 ] || echo "$0" >&2; exit "$status"'
+_SESSION = (
+    f'echo "{_BEGINS}"; echo "{_BEGINS}" >&2; '
+    'timeout -k 2 "$@"; status=$?; [ "$status" -ne 255 ] || echo "$0" >&2; exit "$status"'
+)
 _ITS_OWN = "gridcast: the exit status 255 is the program's own"
 _HOPS = re.compile(r"(?!-)[\w.:@\[\]/-]+(,(?!-)[\w.:@\[\]/-]+)*", re.ASCII)
 # Neither may say more than a name to ssh, or to a shell to which its configuration hands it (ProxyCommand).
@@ -131,10 +136,11 @@ class Shell(ResourceShell):
             raise TookTooLong(
                 f"{argv[0]} at {self.resource} ran longer than {timeout_seconds:g} s and was stopped",
                 resource=self.resource,
-                stderr_tail=tail(error.partial.stderr),
+                stderr_tail=tail(_without_greeting(error.partial.stderr)),
             ) from None
         except process.ProcessError as error:
             raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
+        done = replace(done, stdout=_without_greeting(done.stdout), stderr=_without_greeting(done.stderr))
         return done if done.returncode != _SSH_FAILED else self._told_apart(done)
 
     def start(self, argv: Sequence[str]) -> process.Running:
@@ -260,6 +266,12 @@ class Shell(ResourceShell):
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
         )
+
+
+def _without_greeting(text: str) -> str:
+    """What a session printed, without what was there before the program."""
+    greeting, begins, said = text.partition(f"{_BEGINS}\n")
+    return said if begins else greeting
 
 
 def _came_of(master: process.Running) -> Completed | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reporters.base import BatchJob, JobFailed
-from reporters.batch.fork import Batch
+from reporters.batch.fork import Batch, Events, parse_events
 from tests.reporters.places import Place, two_places
 
 numbers = itertools.count()
@@ -28,6 +28,20 @@ def directory(place: Place) -> Path:
     made = place.scratch / f"run-{next(numbers)}"
     made.mkdir()
     return made
+
+
+@pytest.mark.parametrize(
+    ("text", "events"),
+    [
+        ("", Events()),
+        ("submitted 1.5\nstarted 2", Events(1.5)),
+        ("Welcome!\n\nsubmitted 1.5\nstarted 2.25\nended 3 137\n", Events(1.5, 2.25, 3.0, 137)),
+        ("submitted\nstarted soon\nended 3\nended\n\n", Events()),
+        ("submitted 1\nsubmitted 2\n", Events(1.0)),
+    ],
+)
+def test_events_are_read_between_whatever_else_a_login_says(text: str, events: Events) -> None:
+    assert parse_events(text) == events
 
 
 def submit(place: Place, directory: Path, *argv: str, launcher: list[str]) -> BatchJob:

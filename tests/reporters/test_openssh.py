@@ -33,6 +33,7 @@ from reporters.base import (
     ResourceUnfit,
     TookTooLong,
 )
+from reporters.batch.fork import Batch
 from reporters.config import Assignment, Resource
 from reporters.deadline import Deadline
 from reporters.grid import Grid
@@ -163,6 +164,20 @@ def test_an_unknown_host_on_the_way_is_refused_too(opened: contextlib.ExitStack,
 def test_a_configuration_that_is_not_there_is_named(opened: contextlib.ExitStack, servers: Servers) -> None:
     error = refusal(shell_to(opened, servers, servers.iu, config_file="/nowhere/ssh_config"))
     assert error.message == "cannot connect to iu: there is no /nowhere/ssh_config"
+
+
+def test_what_a_login_says_is_no_output_of_a_program(servers: Servers) -> None:
+    greets = 'echo "Welcome!"; echo; echo "module: command not found" >&2; eval "$SSH_ORIGINAL_COMMAND"'
+    with sshd("greets", servers.clients, Options(lines=(f"ForceCommand {greets}",))) as server:
+        shell = servers.end(server).shell
+        done = shell.run(["sh", "-c", "echo out; echo err >&2; exit 255"], timeout_seconds=20)
+        assert (done.returncode, done.stdout, done.stderr) == (255, "out\n", "err\n")
+        directory = server.root / "jobs"
+        directory.mkdir()
+        job = Batch(shell).submit(["true"], directory=str(directory), cpus=1, wall_seconds=20)
+        assert job.wait_ended(timeout_seconds=20) < 10
+        job.cancel()
+        shell.close()
 
 
 def test_a_certificate_lets_in_until_it_expires(
