@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from probes.base import OutOfTime, ProbeFailed
+from probes.base import InvalidParameters, OutOfTime, ProbeFailed
 from probes.grid import Completed
 from reporters import jobfiles
 from reporters.base import (
@@ -65,6 +65,14 @@ class QueueingSystem(BatchSystem):
         self, shell: ResourceShell, *, queue: str = "", account: str = "", extra: Sequence[str] = ()
     ) -> None:
         super().__init__(shell)
+        for text in (queue, account, *extra):
+            if not text.isprintable():  # a line of its own would be an instruction to some
+                raise InvalidParameters(f"resource {shell.resource}: batch: {text!r} is not one line of text")
+        for text in (queue, account):
+            if text.startswith("-"):
+                raise InvalidParameters(
+                    f"resource {shell.resource}: batch: {text!r} would be taken for an option"
+                )
         self.queue = queue
         self.account = account
         self.extra = list(extra)

@@ -32,19 +32,24 @@ else
 fi
 sacct -n -P -X -j "$id" -o JobID,State,Reason,Submit,Start,End,ExitCode 2> /dev/null
 """
-LISTING = 'squeue -h -o %A -n "$name"'
+# Of a job that has said its last, only what follows it at the node (the epilog) can be going on still.
+LISTING = """\
+[ ! -e ended ] || set -- -t PENDING,CONFIGURING,RUNNING,SUSPENDED
+squeue -h -o %A -n "$name" "$@"
+"""
 REMOVING = 'scancel "$@"'
 
 _NOT_YET = {
     "PENDING",
     "CONFIGURING",
+    "EXPEDITING",
+    "POWER_UP_NODE",
     "REQUEUED",
     "REQUEUE_FED",
     "REQUEUE_HOLD",
     "SPECIAL_EXIT",
     "RESV_DEL_HOLD",
 }
-_GOING_ON = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
 _HOW = {
     "TIMEOUT": WALL_LIMIT,
     "DEADLINE": "reached its deadline",
@@ -57,6 +62,7 @@ _HOW = {
     "LAUNCH_FAILED": "could not be launched",
     "RECONFIG_FAIL": "could not be launched",
 }
+_OVER = {"COMPLETED", "FAILED", *_HOW}  # whatever else there is, or will be, goes on
 _NOT_LAUNCHED = "0:53"  # its script or its output could not be opened
 _NO_SUCH_JOB = re.compile(r"Invalid job id specified")
 NEVER_ARRIVED = re.compile(r"\(connect failure\)|Connection refused")
@@ -120,7 +126,7 @@ def _of_scontrol(line: str) -> Record:
 def _record(state: str, reason: str, submitted: str, started: str, ended: str, exit_code: str) -> Record:
     """*state* may go on, as in "CANCELLED by 1000"; a start that is still to come is a guess."""
     word = state.partition(" ")[0].rstrip("+")
-    phase = WAITING if word in _NOT_YET else RUNNING if word in _GOING_ON else OVER
+    phase = WAITING if word in _NOT_YET else OVER if word in _OVER else RUNNING
     reason = "" if reason in ("", "None", "(null)") else reason
     return Record(
         phase,

@@ -76,6 +76,8 @@ def test_slurms_times_are_utc_and_a_start_to_come_is_no_start() -> None:
         ("TIMEOUT|None|{at}:01|{at}:03|{at}:05|0:0", OVER, WALL_LIMIT),
         ("COMPLETING|None|{at}:01|{at}:03|{at}:05|", RUNNING, ""),
         ("PENDING|Priority|{at}:01|N/A|N/A|", WAITING, ""),
+        ("POWER_UP_NODE|None|{at}:01|{at}:03|N/A|", WAITING, ""),
+        ("A_STATE_OF_TOMORROW|None|{at}:01|{at}:03|N/A|", RUNNING, ""),
     ],
 )
 def test_slurms_accounting_and_queue_are_understood(row: str, phase: str, how: str) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from probes.base import InvalidParameters
 from reporters.base import BatchJob, JobFailed, JobStuck
-from reporters.batch import gridengine, htcondor, pbs
+from reporters.batch import gridengine, htcondor, pbs, slurm
+from reporters.jobfiles import cancel_script
 from reporters.queueing import QueueingSystem
 from tests.reporters.clusters import gridengine_cell, install
 from tests.reporters.places import Place, two_places
@@ -72,6 +78,29 @@ def test_a_job_in_the_queue_is_gone_when_it_is_cancelled(scripted: Scripted) -> 
     with pytest.raises(JobFailed):
         job.wait_started(timeout_seconds=20)
     assert not (place.scratch / "ran").exists()
+
+
+def test_what_an_epilog_still_does_keeps_nobody_waiting(tmp_path: Path) -> None:
+    programs, job = tmp_path / "bin", tmp_path / "job-1"
+    for directory in (programs, job):
+        directory.mkdir()
+    # A job that is COMPLETING is listed unless the states are named.
+    (programs / "squeue").write_text("#!/bin/sh\ncase $* in *' -t '*) ;; *) echo 7 ;; esac\n")
+    (programs / "squeue").chmod(0o755)
+    cancel = job / "cancel"
+    cancel.write_text(cancel_script("gc-1", slurm.LISTING, slurm.REMOVING))
+    (job / "ended").write_text("12.5 0\n")
+    path = f"{programs}:{os.environ['PATH']}"
+    subprocess.run(["sh", cancel], env={"PATH": path}, timeout=5, check=True)
+    assert not cancel.exists()
+
+
+@pytest.mark.parametrize("kind", [gridengine, htcondor, pbs, slurm])
+def test_an_account_that_would_be_more_than_a_name_is_refused(kind: ModuleType) -> None:
+    with two_places("local") as (place, _):
+        for account, why in (("a\nexecutable = /bin/evil", "not one line"), ("-x", "taken for an option")):
+            with pytest.raises(InvalidParameters, match=f"resource one: batch: .* {why}|is {why}"):
+                kind.Batch(place.shell, account=account)
 
 
 @pytest.fixture(scope="module")
