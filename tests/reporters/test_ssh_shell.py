@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from probes.base import InvalidParameters
 from reporters.base import CannotConnect, ConnectionLost
 from reporters.shells.ssh import Shell, parse_address
 from tests.reporters.ssh_sites import Site, SshSites, eventually, processes_naming
@@ -148,7 +149,8 @@ def test_a_login_that_hangs_times_out(shell_of: Closing, sites: SshSites, tmp_pa
 
 
 def test_a_host_cannot_be_an_option(shell_of: Closing, tmp_path: Path) -> None:
-    failure(shell_of(host=f"-oProxyCommand=touch {tmp_path}/taken"))
+    with pytest.raises(InvalidParameters, match="is no host or user"):
+        shell_of(host=f"-oProxyCommand=touch {tmp_path}/taken")
     assert list(tmp_path.iterdir()) == []
 
 
