@@ -73,7 +73,7 @@ class Seen:
     def situation(self) -> str:
         if self.record is None:
             return f"the batch system does not answer: {self.complaint or 'it said nothing'}"
-        return f"it is {self.record}"
+        return self.record.state if self.record is UNKNOWN_JOB else f"it is {self.record}"
 
 
 def queue_seconds(submitted: float, breath: Breath, record: Record | None) -> float:

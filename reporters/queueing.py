@@ -148,6 +148,7 @@ class Job(BatchJob):
         self._wall_seconds = wall_seconds
         self._queue_seconds: float | None = None
         self._seen = Seen(Breath(), None)
+        self._cancelled = False
 
     def wait_started(self, *, timeout_seconds: float) -> float:
         if self._queue_seconds is None:
@@ -170,6 +171,7 @@ class Job(BatchJob):
 
     def cancel(self) -> None:
         run_cancel(self._shell, self._files)
+        self._cancelled = True
 
     def _by_record(self, record: Record) -> float:
         """The seconds that a job ran that could not say so itself. Raises JobFailed."""
@@ -226,7 +228,9 @@ class Job(BatchJob):
                 raise self._stuck(event, timeout_seconds)
 
     def _settle_seconds(self, record: Record) -> float:
-        return self._system.forgets_for_seconds if record is UNKNOWN_JOB else _SETTLE_SECONDS
+        if record is not UNKNOWN_JOB:
+            return _SETTLE_SECONDS
+        return 0.0 if self._cancelled else self._system.forgets_for_seconds
 
     def _see(self, event: str, waited: float, timeout_seconds: float, *, settling: bool) -> None:
         """Look once more, for longer and longer, but no longer than what is left of the time."""
