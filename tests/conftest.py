@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from django.db import connection
+from pytest_django.plugin import DjangoDbBlocker
 
 # Modules that take a minute or so, the longest first: a worker that gets one last keeps the others waiting.
 # They wait more than they compute.
@@ -33,3 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest modules begin first; else the order is that which was drawn."""
     rank = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(LONG)))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The database of this worker. In the end nobody keeps it: threads of the web may be slow to let go."""
+    yield
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

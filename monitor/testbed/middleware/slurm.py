@@ -127,7 +127,11 @@ class Cluster:
         self.run("scontrol", "update", f"NodeName={','.join(self.nodes)}", "State=DRAIN", f"Reason={reason}")
 
     def resume_nodes(self) -> None:
-        self.run("scontrol", "update", f"NodeName={','.join(self.nodes)}", "State=RESUME")
+        """Let all nodes work again; one that has come back by itself is left as it is."""
+        for node in self.nodes:
+            done = self._client(["scontrol", "update", f"NodeName={node}", "State=RESUME"])
+            if done.returncode != 0 and "Invalid node state" not in done.stderr:
+                raise TestbedError(f"cannot resume {node}: {done.stderr.strip()}")
 
     def stop_controller(self) -> None:
         self._running.pop("slurmctld").close()

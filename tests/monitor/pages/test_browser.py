@@ -55,6 +55,7 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+        connections.close_all()
 
 
 @dataclass
