@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from pytest_django.plugin import DjangoDbBlocker
 
 # Modules that take a minute or so, the longest first: a worker that gets one last keeps the others waiting.
@@ -48,3 +48,4 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
+    connections.close_all()

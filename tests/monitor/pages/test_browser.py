@@ -46,7 +46,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium(django_db_setup: None) -> Iterator[Browser]:
     # Playwright's event loop runs in the tests' thread, in which Django then takes every query for a mistake,
     # and has other connections than without: those from before must not be among what a test cuts.
     connections.close_all()
