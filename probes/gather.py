@@ -98,14 +98,10 @@ class Probe:
 
     def transfer_results(self) -> list[Metric]:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.dat")
-        copy = self.grid.copy(self._at_compute("result.dat"), target, self.copy_options)
-        arrived = steps.sha256(self.grid, target)
-        if arrived != self.result_sum:
-            raise ProbeFailed(
-                f"the result arrived damaged at {self.destination}: SHA-256 {arrived}, "
-                f"sent by {self.compute_resource} as {self.result_sum}",
-                resource=self.destination,
-            )
+        result = self._at_compute("result.dat")
+        copy = steps.deliver(
+            self.grid, result, target, self.copy_options, what="the result", sent_as=self.result_sum
+        )
         return steps.transfer_metrics("transfer.results", copy)
 
     def cleanup(self) -> None:
@@ -140,10 +136,7 @@ class Probe:
 
     def _verified_result(self) -> str:
         """Compare the inputs' checksums at the compute resource with the sources'; return the result's."""
-        directory = self.grid.scratch(self.compute_resource)
-        text = self.grid.shell(self.compute_resource).check(
-            ["cat", f"{directory}/checksums"], timeout_seconds=60.0, doing="read the job's checksums"
-        )
+        text = steps.read_of_job(self.grid, self.compute_resource, "checksums", what="checksums")
         sums = steps.parse_sha256sum(text, self.compute_resource)
         for source in self.sources:
             arrived = steps.sum_of(_input_name(source), sums, self.compute_resource)

@@ -121,11 +121,7 @@ class Probe:
 
     def compute(self) -> list[Metric]:
         self.job.wait_ended()
-        text = self.grid.shell(self.compute_resource).check(
-            ["cat", f"{self.grid.scratch(self.compute_resource)}/times"],
-            timeout_seconds=60.0,
-            doing="read the job's times",
-        )
+        text = steps.read_of_job(self.grid, self.compute_resource, "times", what="times")
         times = parse_times(text, self.tasks, self._matrices_bytes(), self.compute_resource)
         phases = [[one for one in times if one.phase == phase] for phase in PHASES]
         return [metric for phase in phases for metric in phase_metrics(phase)] + overall_metrics(phases)

@@ -170,14 +170,10 @@ class Probe:
 
     def transfer_results(self) -> list[Metric]:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.mrc")
-        copy = self.grid.copy(self._at_compute("volume.mrc"), target, self.copy_options)
-        arrived = steps.sha256(self.grid, target)
-        if arrived != self.volume_sum:
-            raise ProbeFailed(
-                f"the volume arrived damaged at {self.destination}: SHA-256 {arrived}, "
-                f"sent by {self.compute_resource} as {self.volume_sum}",
-                resource=self.destination,
-            )
+        volume = self._at_compute("volume.mrc")
+        copy = steps.deliver(
+            self.grid, volume, target, self.copy_options, what="the volume", sent_as=self.volume_sum
+        )
         moved_bytes = self._series_bytes() + self._volume_bytes()
         return [
             *steps.transfer_metrics("transfer.results", copy),
@@ -216,9 +212,7 @@ class Probe:
         return Location(self.compute_resource, f"{self.grid.scratch(self.compute_resource)}/{name}")
 
     def _read(self, name: str) -> str:
-        return self.grid.shell(self.compute_resource).check(
-            ["cat", self._at_compute(name).path], timeout_seconds=60.0, doing=f"read the job's {name}"
-        )
+        return steps.read_of_job(self.grid, self.compute_resource, name, what=name)
 
     def _check_resemblance(self, comparison: Comparison) -> None:
         if comparison.within_tilts < LEAST_CORRELATION:

@@ -148,6 +148,28 @@ def sum_of(path: str, sums: Mapping[str, str], resource: str) -> str:
     return sums[path]
 
 
+def deliver(
+    grid: Grid, source: Location, target: Location, options: CopyOptions, *, what: str, sent_as: str
+) -> Transferred:
+    """Copy *what* from *source* to *target*; raise ProbeFailed unless it has the SHA-256 *sent_as* there."""
+    copy = grid.copy(source, target, options)
+    arrived = sha256(grid, target)
+    if arrived != sent_as:
+        raise ProbeFailed(
+            f"{what} arrived damaged at {target.resource}: SHA-256 {arrived}, "
+            f"sent by {source.resource} as {sent_as}",
+            resource=target.resource,
+        )
+    return copy
+
+
+def read_of_job(grid: Grid, resource: str, name: str, *, what: str) -> str:
+    """The small file *name* that a job has left in the scratch directory; *what* it is, for messages."""
+    return grid.shell(resource).check(
+        ["cat", f"{grid.scratch(resource)}/{name}"], timeout_seconds=60.0, doing=f"read the job's {what}"
+    )
+
+
 def build_kernel(
     grid: Grid,
     resource: str,

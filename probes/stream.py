@@ -84,11 +84,7 @@ class Probe:
 
     def compute(self) -> list[Metric]:
         self.job.wait_ended()
-        text = self.grid.shell(self.target).check(
-            ["cat", f"{self.grid.scratch(self.target)}/{_OUTPUT}"],
-            timeout_seconds=60.0,
-            doing="read the job's output",
-        )
+        text = steps.read_of_job(self.grid, self.target, _OUTPUT, what="output")
         result = parse_result(text, self.target)
         self._judge_arrays(result)
         return [
