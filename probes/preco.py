@@ -225,13 +225,14 @@ class Probe:
     def _checked_sums(self) -> str:
         """Compare the series' checksum at the compute resource with the source's; return the volume's."""
         sums = steps.parse_sha256sum(self._read("checksums"), self.compute_resource)
-        if sums.get("input.mrc") != self.series_sum or "volume.mrc" not in sums:
+        arrived = steps.sum_of("input.mrc", sums, self.compute_resource)
+        if arrived != self.series_sum:
             raise ProbeFailed(
                 f"the tilt series from {self.source} was damaged on its way to {self.compute_resource}: "
-                f"SHA-256 {sums.get('input.mrc')}, made as {self.series_sum}",
+                f"SHA-256 {arrived}, made as {self.series_sum}",
                 resource=self.compute_resource,
             )
-        return sums["volume.mrc"]
+        return steps.sum_of("volume.mrc", sums, self.compute_resource)
 
     def _task_metrics(self, seconds: Sequence[float]) -> list[Metric]:
         """Rates are of the tasks together, which end with the slowest."""
