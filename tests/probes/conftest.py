@@ -14,27 +14,15 @@ from typing import Any
 import pytest
 
 from monitor.testbed.sites import GridDescription, Options, running_sites
-from monitor.testbed.weather.conditions import Conditions, Fault
+from monitor.testbed.weather.conditions import Fault
 from reporters import run as reporter
 from reporters.config import Assignment, Resource
 from reporters.report import Report
+from tests.probes.ways import Weather
 
 FILE_BYTES = 200_000
 SOURCES = ("anl", "iu", "ornl", "tacc", "purdue")
 RING = ("iu", "ornl", "purdue", "tacc", "sdsc", "ncsa", "anl")
-
-
-@dataclass
-class Weather:
-    """Fine for everybody, but for the fault that is set."""
-
-    fault: Fault | None = None
-
-    def at(self, label: str | None, now: datetime) -> Conditions | None:
-        if self.fault is None:
-            return None
-        seconds = {"compute": 0.5}  # long enough for a job to begin before it is killed
-        return Conditions(index=0, seconds=seconds, slowest_site={}, others_fraction=1.0, fault=self.fault)
 
 
 @dataclass
@@ -102,7 +90,8 @@ class Grid:
 
 @pytest.fixture(scope="session")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
-    weather = Weather()
+    # Long enough for a job to begin before it is killed.
+    weather = Weather(seconds={"compute": 0.5})
     options = Options(sites=7)
     with running_sites(tmp_path_factory.mktemp("grid"), weather=weather, options=options) as description:
         yield Grid(description, weather)

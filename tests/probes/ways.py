@@ -46,14 +46,17 @@ LIMIT_SECONDS = 60.0
 
 @dataclass
 class Weather:
-    """Fine for everybody, but for the fault that is set."""
+    """Fine for everybody, but for the fault that is set; then mechanisms take these *seconds*."""
 
     fault: Fault | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def at(self, label: str | None, now: datetime) -> Conditions | None:
         if self.fault is None:
             return None
-        return Conditions(index=0, seconds={}, slowest_site={}, others_fraction=1.0, fault=self.fault)
+        return Conditions(
+            index=0, seconds=self.seconds, slowest_site={}, others_fraction=1.0, fault=self.fault
+        )
 
 
 @dataclass
