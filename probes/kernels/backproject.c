@@ -153,19 +153,21 @@ static void backproject_tile(const struct job *job, double left, double row, lan
     }
 }
 
-/* Some rows of all LANES slices, slice after slice. */
+/* Some rows of all LANES slices, slice after slice. The rows of one column of tiles come one after the other:
+ * their rays meet nearly the same places, which are then in the processor's own cache. */
 static void backproject_strip(const struct job *job, long top, long rows) {
     lanes sums[TILE];
     long width = job->sizes.x;
-    for (long row = 0; row < rows; row++)
-        for (long left = 0; left < width; left += TILE) {
-            long count = width - left < TILE ? width - left : TILE;
+    for (long left = 0; left < width; left += TILE) {
+        long count = width - left < TILE ? width - left : TILE;
+        for (long row = 0; row < rows; row++) {
             backproject_tile(job, (double)left - (double)(width - 1) / 2,
                              (double)(top + row) - (double)(job->thickness - 1) / 2, sums);
             for (long l = 0; l < LANES; l++)
                 for (long i = 0; i < count; i++)
                     job->strip[(l * rows + row) * width + left + i] = sums[i][l];
         }
+    }
 }
 
 static void write_strip(const struct job *job, off_t slice_offset, long count, long top, long rows) {

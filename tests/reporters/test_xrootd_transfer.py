@@ -296,7 +296,8 @@ def test_a_source_that_is_killed_meanwhile_fails_the_copy() -> None:
         with (sites.root / "one" / "large").open("wb") as file:
             file.truncate(MANY_BYTES)
         killing = when_it_moves(sites, lambda: os.kill(sites.servers["one"].pid, signal.SIGKILL))
-        with pytest.raises(CannotCopy, match="cannot connect: Connection error") as raised:
+        # As it comes: the target lost it, or found it gone when it asked for more.
+        with pytest.raises(CannotCopy, match="Connection error|connection reset by peer") as raised:
             sites.copy(name="large")
         killing.join()
         assert raised.value.resource == "one"
