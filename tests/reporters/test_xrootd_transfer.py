@@ -297,7 +297,7 @@ def test_a_source_that_is_killed_meanwhile_fails_the_copy() -> None:
             file.truncate(MANY_BYTES)
         killing = when_it_moves(sites, lambda: os.kill(sites.servers["one"].pid, signal.SIGKILL))
         # As it comes: the target lost it, or found it gone when it asked for more.
-        with pytest.raises(CannotCopy, match="Connection error|connection reset by peer") as raised:
+        with pytest.raises(CannotCopy, match=r"Connection error|connection reset by peer") as raised:
             sites.copy(name="large")
         killing.join()
         assert raised.value.resource == "one"
