@@ -6,6 +6,10 @@ dies, be it by SIGKILL. A guardian costs 20 ms of a processor: a program that st
 itself when the reporter is gone, may do without (*guarded*). What a program prints is kept in bounded memory,
 cut in the middle where it is huge.
 
+A program that others speak before (a login, a launcher) says the line *begins* first, on stdout and on
+stderr: what comes up to it is no output of the program. It is kept only where the line never comes: then it
+tells why.
+
 Errors::
 
     ProcessError
@@ -67,13 +71,14 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     guarded: bool = True,
+    begins: str = "",
 ) -> Completed:
     """Run *argv* to its end; the returncode is -n where signal n killed it. Seconds are the program's own.
 
     Raises:
         ProgramMissing, TimedOut, GuardianLost: nothing of the program is left in any case.
     """
-    with start(argv, input=input or "", env=env, cwd=cwd, guarded=guarded) as running:
+    with start(argv, input=input or "", env=env, cwd=cwd, guarded=guarded, begins=begins) as running:
         return running.wait(timeout_seconds)
 
 
@@ -84,9 +89,10 @@ def start(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     guarded: bool = True,
+    begins: str = "",
 ) -> Running:
     """Start *argv* and return at once. Without *input*, its stdin is open and empty until ``close_input``."""
-    return Running(argv, input=input, env=env, cwd=cwd, guarded=guarded)
+    return Running(argv, input=input, env=env, cwd=cwd, guarded=guarded, begins=begins)
 
 
 class Running:
@@ -100,10 +106,12 @@ class Running:
         env: Mapping[str, str] | None,
         cwd: str | None,
         guarded: bool,
+        begins: str,
     ) -> None:
         self.program = argv[0]
         self._changed = threading.Condition()
-        self._stdout, self._stderr = Capture(CAPTURE_BYTES), Capture(CAPTURE_BYTES)
+        line = f"{begins}\n".encode() if begins else b""
+        self._stdout, self._stderr = Capture(CAPTURE_BYTES, line), Capture(CAPTURE_BYTES, line)
         self._status = b""
         self._ended = False
         self._unsent = None if input is None else memoryview(input.encode("utf-8", "replace"))
@@ -129,7 +137,7 @@ class Running:
     def output(self) -> str:
         """What it has printed to stdout so far."""
         with self._changed:
-            return self._stdout.text()
+            return self._printed()
 
     def poll(self) -> Completed | None:
         """What came of it, or None while it runs. Raises ProgramMissing, GuardianLost."""
@@ -149,8 +157,8 @@ class Running:
     def wait_for_output(self, wanted: Callable[[str], bool], timeout_seconds: float) -> bool:
         """Wait until stdout is as *wanted*, it has ended, or the time is over; whether it is as wanted."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or wanted(self._stdout.text()), timeout_seconds)
-            return wanted(self._stdout.text())
+            self._changed.wait_for(lambda: self._ended or wanted(self._printed()), timeout_seconds)
+            return wanted(self._printed())
 
     def close_input(self) -> None:
         """Let the program see the end of its input."""
@@ -166,6 +174,9 @@ class Running:
                 if not self._changed.wait_for(lambda: self._ended, _STOP_SECONDS):
                     self._guardian.kill()
         self._pump.join(_STOP_SECONDS)
+
+    def _printed(self) -> str:
+        return self._stdout.text() if self._stdout.begun else ""
 
     def _partial(self) -> Completed:
         seconds = time.monotonic() - self._began

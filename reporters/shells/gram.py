@@ -56,7 +56,9 @@ exec 3<&-
 wait "$client"
 """
 # The site's end. A job manager that cancels a job signals its process group, and timeout has its own.
+# What is said before it begins (start-up files of a batch system's shell) is no output of the program.
 _JOB = """
+echo "$word"; echo "$word" >&2
 now() { { read -r up _ < /proc/uptime && echo "$up"; } 2> /dev/null || date +%s; }
 began=$(now)
 exec 3<&0 4>&2 2> /dev/null
@@ -134,7 +136,7 @@ class Shell(ResourceShell):
         script = self._script(word, ["timeout", "-k", "2", str(limit), *argv])
         try:
             with self._request(script, input or "") as request:
-                done = self._globusrun(argv[0], request, timeout_seconds)
+                done = self._globusrun(argv[0], request, timeout_seconds, begins=word)
         except process.ProcessError as error:
             raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
         ending = parse_ending(done.stderr, word)
@@ -181,9 +183,9 @@ class Shell(ResourceShell):
         }
         return "&" + "".join(f"({name}={value})" for name, value in relations.items())
 
-    def _globusrun(self, program: str, request: list[str], limit_seconds: float) -> Completed:
+    def _globusrun(self, program: str, request: list[str], limit_seconds: float, *, begins: str) -> Completed:
         client = ["/bin/sh", "-c", _CLIENT, "sh", "globusrun", *request]
-        with process.start(client, env=self._environment) as running:
+        with process.start(client, env=self._environment, begins=begins) as running:
             running.wait_for_output(lambda _: False, limit_seconds)
             done = running.poll()
             if done is not None:

@@ -44,10 +44,7 @@ _BEGINS = "gridcast: the program begins"
 # A shell between sshd and the program: one that a signal killed then has an exit status (128 + n), where ssh
 # would say 255; and one that says 255 itself is told from ssh by a last line of stderr. The program has the
 # same limit at the site: stopping ssh here does not stop it there.
-_SESSION = (
-    f'echo "{_BEGINS}"; echo "{_BEGINS}" >&2; '
-    'timeout -k 2 "$@"; status=$?; [ "$status" -ne 255 ] || echo "$0" >&2; exit "$status"'
-)
+_TO_ITS_END = 'timeout -k 2 "$@"; status=$?; [ "$status" -ne 255 ] || echo "$0" >&2; exit "$status"'
 _ITS_OWN = "gridcast: the exit status 255 is the program's own"
 _HOPS = re.compile(r"(?!-)[\w.:@\[\]/-]+(,(?!-)[\w.:@\[\]/-]+)*", re.ASCII)
 # Neither may say more than a name to ssh, or to a shell to which its configuration hands it (ProxyCommand).
@@ -127,25 +124,26 @@ class Shell(ResourceShell):
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
         self._raise_if_lost()
         limit = math.ceil(timeout_seconds) + 2  # the limit here comes first, and says so
-        command = self._session(["sh", "-c", _SESSION, _ITS_OWN, str(limit), *argv])
+        command = self._session(_TO_ITS_END, _ITS_OWN, str(limit), *argv)
         try:
             with self._a_session(argv[0], timeout_seconds) as left_seconds:
-                done = process.run(command, timeout_seconds=left_seconds, input=input, guarded=False)
+                done = process.run(
+                    command, timeout_seconds=left_seconds, input=input, guarded=False, begins=_BEGINS
+                )
         except process.TimedOut as error:
             self._raise_if_lost()
             raise TookTooLong(
                 f"{argv[0]} at {self.resource} ran longer than {timeout_seconds:g} s and was stopped",
                 resource=self.resource,
-                stderr_tail=tail(_without_greeting(error.partial.stderr)),
+                stderr_tail=tail(error.partial.stderr),
             ) from None
         except process.ProcessError as error:
             raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
-        done = replace(done, stdout=_without_greeting(done.stdout), stderr=_without_greeting(done.stderr))
         return done if done.returncode != _SSH_FAILED else self._told_apart(done)
 
     def start(self, argv: Sequence[str]) -> process.Running:
         self._raise_if_lost()
-        running = process.start(self._session(argv), guarded=False)
+        running = process.start(self._session('exec "$@"', "sh", *argv), guarded=False, begins=_BEGINS)
         self._started.append(running)
         return running
 
@@ -235,12 +233,14 @@ class Shell(ResourceShell):
             return self._host
         return parse_address(known.stdout) or self._host
 
-    def _session(self, argv: Sequence[str]) -> list[str]:
+    def _session(self, script: str, *words: str) -> list[str]:
+        """The ssh that runs *script* at the site, with *words* as its $0, $1, ..."""
         # No configuration file: the master has read it. Without the master there must be no second login. A
         # session ends with the master, so that it needs no guardian of its own.
         options = as_options(ControlMaster="no", ProxyCommand="false")
         ssh = ["ssh", "-F", "none", "-T", "-S", str(self._socket), *options, *self._options]
-        return [*ssh, "--", self._host, shlex.join(argv)]
+        begins = f'echo "{_BEGINS}"; echo "{_BEGINS}" >&2; '
+        return [*ssh, "--", self._host, shlex.join(["sh", "-c", begins + script, *words])]
 
     def _raise_if_lost(self) -> None:
         done = None if self._master is None else _came_of(self._master)
@@ -266,12 +266,6 @@ class Shell(ResourceShell):
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
         )
-
-
-def _without_greeting(text: str) -> str:
-    """What a session printed, without what was there before the program."""
-    greeting, begins, said = text.partition(f"{_BEGINS}\n")
-    return said if begins else greeting
 
 
 def _came_of(master: process.Running) -> Completed | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -13,12 +14,15 @@ from typing import Any
 
 from monitor.testbed.middleware import gram, gridftp, openssh, xrootd
 from monitor.testbed.middleware.gsi import Security
+from monitor.testbed.middleware.programs import locate
 from reporters import reach
 from reporters.base import End, ResourceShell
 from reporters.config import Resource
 from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import SshSites
 
+# What every login says, where there is one: no program has said that.
+GREETING = "echo 'Welcome!'; echo 'listening 1'; echo 'quota: 91 % used' >&2"
 LABEL = "gather-main@2026-03-01T12:07:00.000000Z"
 
 
@@ -39,9 +43,7 @@ class Place:
         return End(self.resource, self.shell)
 
     def install(self, program: str, script: str) -> None:
-        file = self.programs / program
-        file.write_text(f"#!/bin/sh\n{script}\n")
-        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        install(self.programs, program, script)
 
 
 @contextlib.contextmanager
@@ -67,6 +69,12 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
             last.callback(place.shell.close)
             place.shell.connect(timeout_seconds=30)
         yield places
+
+
+def install(directory: Path, program: str, script: str) -> None:
+    file = directory / program
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
 
 @contextlib.contextmanager
@@ -97,6 +105,8 @@ def _path(site: Path) -> str:
 @contextlib.contextmanager
 def _ssh() -> Iterator[tuple[Place, Place]]:
     with SshSites("one", "two") as sites:
+        for site in sites.sites.values():
+            site.start_up = GREETING
         one, two = (
             Place(resource, reach.shell_of(resource, LABEL), sites.sites[resource.name].root / "bin")
             for resource in (sites.resource("one"), sites.resource("two"))
@@ -194,6 +204,9 @@ def _gram() -> Iterator[tuple[Place, Place]]:
         security = Security.create(root / "security")
         path = _path(root / "one")
         site = running.enter_context(gram.gatekeeper(security, "127.0.0.31", root / "gram", path=path))
-        shell = site.shell(security.proxy())
+        clients = root / "clients"
+        clients.mkdir()
+        install(clients, "globusrun", f'{GREETING}; exec {locate("globusrun")} "$@"')
+        shell = {**site.shell(security.proxy()), "path": f"{clients}:{os.environ['PATH']}"}
         one, two = (_local_place(name, root, shell=shell) for name in ("one", "two"))
         yield one, two

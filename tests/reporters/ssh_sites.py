@@ -36,11 +36,13 @@ Host {name}
 
 @dataclass
 class Site:
-    """One site: *environments* are those that clients sent, one a session."""
+    """One site: *environments* are those that clients sent, one a session; *start_up* is what every login
+    runs first."""
 
     name: str
     root: Path
     port: int = 0
+    start_up: str = ""
     environments: list[dict[str, str]] = field(default_factory=list)
     connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
     logins: int = 0
@@ -178,7 +180,7 @@ def _processes_for(site: Site) -> Any:
         child = await asyncio.create_subprocess_exec(
             "/bin/sh",
             "-c",
-            process.command or "",
+            f"{site.start_up}\n{process.command or ''}",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
