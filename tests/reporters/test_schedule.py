@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reporters.schedule import InvalidSchedule, hashed, resolve
+from reporters.cron import InvalidSchedule, hashed, resolve
 
 
 @pytest.mark.parametrize(
