@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.utils import timezone
 
 import probes
 from monitor.models import (
@@ -167,11 +166,6 @@ class SeriesAdmin(ReadOnlyBase):
     def get_readonly_fields(self, _request: HttpRequest, obj: Series | None = None) -> tuple[str, ...]:
         """The name is for good: runs, their slots and reports under way are known by it."""
         return () if obj is None else ("name",)
-
-    def save_model(self, request: HttpRequest, obj: Series, form: Any, change: bool) -> None:
-        if change and "schedule" in form.changed_data:
-            expand.withdraw(obj, timezone.now())
-        super().save_model(request, obj, form, change)
 
 
 @admin.register(Run)

@@ -5,7 +5,7 @@ from monitor.models.forecast import Forecast
 from monitor.models.metric import Metric, Sample
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
-from monitor.models.run import Run
+from monitor.models.run import Run, Transition
 from monitor.models.series import Binding, Series, Suite
 from monitor.models.site import Resource, Site
 from monitor.models.token import ApiToken
@@ -24,4 +24,5 @@ __all__ = [
     "Series",
     "Site",
     "Suite",
+    "Transition",
 ]

@@ -1,4 +1,4 @@
-"""The expectation ledger: a run for every slot of every series, and what became of it."""
+"""The expectation ledger: a run for every slot of every series, what became of it, and how."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ IN_FLIGHT = (State.CLAIMED, State.RUNNING)
 REPORTED = (State.PASSED, State.FAILED, State.BROKEN, State.NO_DATA, State.TIMED_OUT, State.SKIPPED)
 ENDED = (*REPORTED, State.MISSED, State.LOST)
 
-# What may follow what. A late report corrects "missed" and "lost"; a report is never overwritten.
+# What may follow what. A late report corrects "missed" and "lost"; a report is never overwritten. The depot
+# has the same table, in a trigger, and refuses everything else, whoever asks.
 FOLLOWS: dict[str, tuple[str, ...]] = {
     State.EXPECTED: (State.CLAIMED, State.SKIPPED, State.MISSED, *REPORTED),
     State.CLAIMED: (State.RUNNING, State.EXPECTED, State.LOST, *REPORTED),
@@ -73,13 +74,14 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Claimed or running, but not heard of within the lease."""
         return self.in_flight().filter(lease_until__lt=now)
 
-    def move(self, ids: Iterable[uuid.UUID], to: State, **fields: Any) -> int:
+    def move(self, ids: Iterable[uuid.UUID], to: State, *, cause: str, **fields: Any) -> int:
         """Move those runs that may go to *to* there, in one statement; return how many went.
 
-        The one place in which a run's state changes: whoever comes second moves nothing.
+        The one place in which a run's state changes: whoever comes second moves nothing. *cause* is kept in
+        the run's transitions.
         """
         sources = [state for state, targets in FOLLOWS.items() if to in targets]
-        return self.filter(id__in=list(ids), state__in=sources).update(state=to, **fields)
+        return self.filter(id__in=list(ids), state__in=sources).update(state=to, cause=cause, **fields)
 
 
 class Run(models.Model):
@@ -91,6 +93,7 @@ class Run(models.Model):
     trigger = models.CharField(max_length=200, default=SCHEDULE, help_text="the schedule, or who asked")
     state = models.CharField(max_length=10, choices=State.choices, default=State.EXPECTED)
     reason = models.TextField(blank=True)
+    cause = models.CharField(max_length=200, blank=True, help_text="what brought it into its state")
     attempt = models.PositiveSmallIntegerField(default=0)
     stage = models.CharField(max_length=100, blank=True, help_text="the stage that it is in, or failed in")
     claimed_at = models.DateTimeField(null=True)
@@ -130,3 +133,19 @@ class Run(models.Model):
         if self.started_at is None or self.ended_at is None:
             return None
         return (self.ended_at - self.started_at).total_seconds()
+
+
+class Transition(models.Model):
+    """A run went from one state to another. Written by the database itself, so that none is forgotten."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="transitions")
+    source = models.CharField(max_length=10, choices=State.choices)
+    target = models.CharField(max_length=10, choices=State.choices)
+    at = models.DateTimeField(help_text="by the clock of the database")
+    cause = models.CharField(max_length=200)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}: {self.source} -> {self.target}, {self.cause}"

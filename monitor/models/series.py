@@ -59,10 +59,16 @@ class Series(models.Model):
     probe = models.CharField(max_length=100, choices=probe_choices)
     parameters = models.JSONField(default=dict, blank=True)
     reporter = models.ForeignKey(Reporter, on_delete=models.PROTECT, related_name="series")
-    schedule = models.CharField(
-        max_length=200, blank=True, help_text="five-field cron, UTC; H is a hashed slot"
+    schedule = models.CharField(max_length=200, blank=True, help_text="five-field cron; H is a hashed slot")
+    timezone = models.CharField(
+        max_length=50, default="UTC", help_text="whose clock the schedule means, by IANA name"
     )
+    starts_at = models.DateTimeField(null=True, blank=True, help_text="no slot is before it")
+    ends_at = models.DateTimeField(null=True, blank=True, help_text="no slot is after it")
     enabled = models.BooleanField(default=True)
+    # The ledger's: the database empties both when what the schedule says changes, whoever changes it.
+    scheduled_since = models.DateTimeField(null=True, editable=False)
+    expanded_until = models.DateTimeField(null=True, editable=False)
     limit_seconds = models.FloatField(default=1800.0)
     created_at = models.DateTimeField(auto_now_add=True)
 

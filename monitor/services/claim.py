@@ -57,7 +57,7 @@ def claim_one(run: Run, now: datetime) -> Claim | None:
 def release(claim: Claim) -> None:
     """Take back a claim that could not be handed over; the attempt does not count."""
     Run.objects.filter(attempt=claim.attempt, state=State.CLAIMED).move(
-        [claim.run_id], State.EXPECTED, attempt=F("attempt") - 1
+        [claim.run_id], State.EXPECTED, cause="the broker did not take it", attempt=F("attempt") - 1
     )
 
 
@@ -82,13 +82,14 @@ def _claim_for(reporter: Reporter, now: datetime) -> list[Claim]:
 def _skip_overlap(run: Run) -> None:
     if run.trigger == SCHEDULE and run.attempt == 0:
         reason = "overlap: the run before it had not ended when its time came"
-        Run.objects.all().move([run.pk], State.SKIPPED, reason=reason)
+        Run.objects.all().move([run.pk], State.SKIPPED, cause="its time came", reason=reason)
 
 
 def _mark_claimed(runs: list[Run], now: datetime) -> int:
     return Run.objects.all().move(
         [run.pk for run in runs],
         State.CLAIMED,
+        cause="claimed for its reporter",
         claimed_at=now,
         lease_until=lease_until(now),
         attempt=F("attempt") + 1,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.utils import timezone
 
 import probes
 from monitor.models import Binding, Reporter, Resource, Series, Site, Suite
@@ -72,7 +71,6 @@ def _define_series(definition: SeriesDefinition, reporter: Reporter) -> None:
     if definition.schedule:
         expand.check(definition.schedule, definition.name)
     suite, _ = Suite.objects.get_or_create(name=definition.suite)
-    _withdraw_if_rescheduled(definition)
     series, _ = Series.objects.update_or_create(
         name=definition.name,
         defaults={
@@ -86,12 +84,6 @@ def _define_series(definition: SeriesDefinition, reporter: Reporter) -> None:
         },
     )
     _bind(series, definition.bindings)
-
-
-def _withdraw_if_rescheduled(definition: SeriesDefinition) -> None:
-    before = Series.objects.filter(name=definition.name).exclude(schedule=definition.schedule).first()
-    if before is not None:
-        expand.withdraw(before, timezone.now())
 
 
 def _bind(series: Series, bindings: Mapping[str, Sequence[str]]) -> None:

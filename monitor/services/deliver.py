@@ -72,4 +72,6 @@ def _refused(run: uuid.UUID, receipt: Receipt) -> None:
     """The report will never be taken: its run ends with that reason, instead of being run again."""
     logger.error("the report of %s is refused: %s", run, receipt.error)
     reason = f"its report was refused: {receipt.error}"
-    Run.objects.all().move([run], State.BROKEN, reason=reason, ended_at=timezone.now())
+    Run.objects.all().move(
+        [run], State.BROKEN, cause="its report was refused", reason=reason, ended_at=timezone.now()
+    )

@@ -41,7 +41,8 @@ def execute(run_id: uuid.UUID, attempt: int) -> None:
 def _begin(run_id: uuid.UUID, attempt: int) -> Run | None:
     now = timezone.now()
     mine = Run.objects.filter(attempt=attempt, state=State.CLAIMED)
-    if not mine.move([run_id], State.RUNNING, started_at=now, lease_until=lease_until(now)):
+    began = {"started_at": now, "lease_until": lease_until(now)}
+    if not mine.move([run_id], State.RUNNING, cause="its reporter began it", **began):
         return None
     return Run.objects.select_related("series__reporter").get(pk=run_id)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cronsim import CronSim, CronSimError
-from django.db.models import Max, Q
+from django.db.models import Q
 
 from monitor.models import Component, Run, Series
 from monitor.models.run import SCHEDULE, RunQuerySet, State
@@ -20,26 +20,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 BEAT = "beat"  # the component that ticks
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-AHEAD = timedelta(hours=1)
-CATCH_UP = timedelta(days=1)  # after an outage, slots older than this are not even listed as missed
+AHEAD = timedelta(days=1)
+AT_LEAST_AHEAD = AHEAD / 2  # a series is expanded when it has less, so that most ticks have little to do
+CATCH_UP = timedelta(days=7)  # after an outage, slots older than this are not even listed as missed
 
 
 def expand(now: datetime) -> int:
     """Add the slots that are not yet in the ledger, from where each series stopped until AHEAD; how many.
 
-    What the last tick did not put there was not expected then, because the series was switched off, say:
-    only slots after it are added. A schedule that cannot be read stops its own series alone.
+    A series whose schedule says something new (the database then has emptied its ``expanded_until``) loses
+    its future slots and begins at the last tick: what that did not put there was not expected then. What is
+    claimed already is not touched. A schedule that cannot be read stops its own series alone.
     """
-    _future(now).exclude(series__in=Series.objects.scheduled()).delete()
+    withdrawn = ~Q(series__in=Series.objects.scheduled()) | Q(series__expanded_until=None)
+    _future(now).filter(withdrawn).delete()
     last_tick = Component.objects.filter(name=BEAT).values_list("seen_at", flat=True).first() or LONG_AGO
-    by_schedule = Q(runs__trigger=SCHEDULE)
-    scheduled = Series.objects.scheduled().annotate(last_slot=Max("runs__slot", filter=by_schedule))
+    short = Q(expanded_until=None) | Q(expanded_until__lt=now + AT_LEAST_AHEAD)
+    scheduled = Series.objects.scheduled().filter(short).select_for_update(no_key=True)
     return sum(_expand_series(series, last_tick, now) for series in scheduled)
-
-
-def withdraw(series: Series, now: datetime) -> None:
-    """Take the future slots of *series* out of the ledger: the next tick adds those of its new schedule."""
-    _future(now).filter(series=series).delete()
 
 
 def _future(now: datetime) -> RunQuerySet:
@@ -68,14 +66,26 @@ def slots(schedule: str, name: str, after: datetime, until: datetime) -> Iterato
 
 
 def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
-    last_slot: datetime | None = series.last_slot  # type: ignore[attr-defined]
-    after = max(last_slot or series.created_at, last_tick, now - CATCH_UP)
+    after, until = _from(series, last_tick, now), now + AHEAD
     try:
         runs = [
             Run(id=run_id(series.name, slot), series=series, slot=slot)
-            for slot in slots(series.schedule, series.name, after, now + AHEAD)
+            for slot in slots(series.schedule, series.name, after, until)
         ]
     except InvalidSchedule as error:
         logger.error("series %s is not scheduled: %s", series.name, error)
         return 0
-    return len(Run.objects.bulk_create(runs, ignore_conflicts=True))
+    since = series.scheduled_since if after == series.expanded_until else after
+    Series.objects.filter(pk=series.pk).update(scheduled_since=since, expanded_until=until)
+    return len(Run.objects.bulk_create(runs, ignore_conflicts=True, batch_size=5000))
+
+
+def _from(series: Series, last_tick: datetime, now: datetime) -> datetime:
+    earliest = now - CATCH_UP
+    if series.expanded_until is None:
+        return max(series.created_at, last_tick, earliest)
+    if series.expanded_until < earliest:
+        logger.warning(
+            "series %s: the ledger was away too long, its slots until %s are lost", series.name, earliest
+        )
+    return max(series.expanded_until, earliest)

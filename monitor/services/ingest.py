@@ -17,6 +17,7 @@ from reporters import report as wire
 if TYPE_CHECKING:
     import uuid
 
+_CAUSE_CHARACTERS = 200
 _CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has all of it
 
 
@@ -76,6 +77,7 @@ def _end(run: Run, report: wire.Report) -> None:
     Run.objects.all().move(
         [run.pk],
         report.outcome,  # type: ignore[arg-type]  # the wire format knows no other outcomes than State
+        cause=f"reported by {report.reporter}"[:_CAUSE_CHARACTERS],
         reason=report.reason,
         stage=failure.stage[:_CHARACTERS] if failure else "",
         failed_resource=(failure.resource or "")[:_CHARACTERS] if failure else "",

@@ -10,20 +10,29 @@ from monitor.models import Run
 from monitor.models.run import SCHEDULE, RunQuerySet, State
 from monitor.services.claim import lease_until
 
+_SILENT = "its lease was over"
+
 
 def reap(now: datetime) -> None:
     """Give runs of dead executors back to be claimed again, or up; end slots past their grace as missed."""
     silent = Run.objects.silent(now)
     most = settings.GRIDCAST_MAX_ATTEMPTS
-    _move(silent.filter(attempt__lt=most), State.EXPECTED, "its executor fell silent; it is run again")
+    _move(
+        silent.filter(attempt__lt=most),
+        State.EXPECTED,
+        "its executor fell silent; it is run again",
+        cause=_SILENT,
+    )
     _move(
         silent.filter(attempt__gte=most),
         State.LOST,
         f"its executor fell silent {most} times; it is not known whether it ran",
+        cause=_SILENT,
     )
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     late = Run.objects.due(now - grace).filter(trigger=SCHEDULE, started_at=None)
-    _move(late, State.MISSED, f"no reporter took it within {grace.total_seconds():.0f} s of its time")
+    reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
+    _move(late, State.MISSED, reason, cause="its grace was over")
 
 
 def give_time(now: datetime) -> None:
@@ -31,6 +40,6 @@ def give_time(now: datetime) -> None:
     Run.objects.in_flight().update(lease_until=lease_until(now))
 
 
-def _move(runs: RunQuerySet, to: State, reason: str) -> None:
+def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> None:
     # The conditions stay in the statement: a run that gave a sign of life meanwhile is not touched.
-    runs.move(runs.values_list("pk", flat=True), to, reason=reason)
+    runs.move(runs.values_list("pk", flat=True), to, cause=cause, reason=reason)

@@ -8,12 +8,10 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from monitor import env
 from monitor.models import ApiToken, Series
 from monitor.models.token import READ
-from monitor.services import expand
 from monitor.services.define import define
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import load_description
@@ -47,9 +45,7 @@ class Command(BaseCommand):
 def _rest(ground: definition.Ground) -> None:
     """Run nothing any more on a ground whose sites are down."""
     names = [one.name for one in definition.series(ground, scheduled=False)]
-    for series in Series.objects.filter(name__in=names, enabled=True):
-        Series.objects.filter(pk=series.pk).update(enabled=False)
-        expand.withdraw(series, timezone.now())
+    Series.objects.filter(name__in=names, enabled=True).update(enabled=False)
 
 
 def _user(name: str) -> User:

@@ -257,7 +257,9 @@ def test_run_now_shows_the_run_until_it_has_ended(visitors: Visitors, watched: W
     page.get_by_role("button", name="Run now").click()
     expect(page.get_by_role("heading", name="Waits for its reporter")).to_be_visible(timeout=SOON)
     run = Run.objects.get(trigger="asked for by operator")
-    Run.objects.filter(pk=run.pk).update(state=State.RUNNING, stage="compute", started_at=timezone.now())
+    Run.objects.all().move([run.pk], State.CLAIMED, cause="claimed")
+    began = {"stage": "compute", "started_at": timezone.now()}
+    Run.objects.all().move([run.pk], State.RUNNING, cause="it began", **began)
     expect(page.get_by_role("heading", name="Running: compute")).to_be_visible(timeout=SOON)
     builders.delivered(builders.report(run.series, run.slot))
     expect(page.get_by_role("heading", name="Passed")).to_be_visible(timeout=SOON)

@@ -135,7 +135,7 @@ def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series
 def test_a_heartbeat_keeps_the_lease_and_says_the_stage(circle: Series, settings: Settings) -> None:
     settings.GRIDCAST_HEARTBEAT_SECONDS = 0.01
     claim = claimed(circle)
-    Run.objects.all().move([claim.run_id], State.RUNNING, lease_until=timezone.now())
+    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", lease_until=timezone.now())
     with Heartbeat(claim.run_id, claim.attempt) as heartbeat:
         heartbeat.enter("transfer_ring")
         deadline = threading.Event()

@@ -13,7 +13,7 @@ from django.db import connection
 
 from monitor.models import Metric, RawReport, Run, Sample, Series
 from monitor.models.run import State
-from monitor.services.expand import expand
+from monitor.services.expand import AHEAD, expand
 from monitor.services.history import history, of_run
 from monitor.services.ingest import Receipt, ingest
 from monitor.services.reap import reap
@@ -118,7 +118,7 @@ def test_a_series_that_was_renamed_keeps_its_runs(circle: Series, noon: datetime
         slot = noon + number * MINUTE
         assert ingest(wire.to_json(circle_report(slot, series=name))).accepted
         assert Run.objects.get(slot=slot).state == State.PASSED
-    assert Run.objects.count() == 60
+    assert Run.objects.count() == AHEAD // MINUTE
 
 
 def test_a_long_stage_or_resource_is_cut_in_the_ledger_only(circle: Series, noon: datetime) -> None:

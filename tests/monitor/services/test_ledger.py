@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from monitor.models import Reporter, Run, Series
+from monitor.models import Reporter, Run, Series, Transition
 from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, State
 from monitor.services import health, tick
 from monitor.services.claim import Claim, claim_due, claim_one, release
-from monitor.services.expand import AHEAD, CATCH_UP, expand, withdraw
+from monitor.services.expand import AHEAD, CATCH_UP, expand
 from monitor.services.reap import reap
 from monitor.services.run_now import run_now
 from reporters.report import run_id
@@ -27,25 +28,41 @@ def states() -> Counter[str]:
     return Counter(Run.objects.values_list("state", flat=True))
 
 
-def test_a_schedule_is_expanded_an_hour_ahead_and_only_once(circle: Series, noon: datetime) -> None:
-    assert expand(noon) == 60
+EVERY_MINUTE_AHEAD = AHEAD // MINUTE
+
+
+def test_a_schedule_is_expanded_a_day_ahead_and_only_once(circle: Series, noon: datetime) -> None:
+    assert expand(noon) == EVERY_MINUTE_AHEAD
     assert expand(noon) == 0
     assert Run.objects.order_by("slot").first().slot == noon + MINUTE  # type: ignore[union-attr]
-    assert Run.objects.count() == AHEAD / MINUTE
+    assert Run.objects.count() == EVERY_MINUTE_AHEAD
+
+
+def test_a_series_is_expanded_further_when_half_a_day_is_left(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    assert expand(noon + AHEAD / 2 - MINUTE) == 0
+    assert expand(noon + AHEAD / 2 + MINUTE) == 12 * 60 + 1
 
 
 def test_a_runs_identity_is_that_of_its_series_and_slot(circle: Series, noon: datetime) -> None:
     expand(noon)
     assert {run.pk for run in Run.objects.all()} == {
-        run_id("circle", noon + MINUTE * number) for number in range(1, 61)
+        run_id("circle", noon + MINUTE * number) for number in range(1, EVERY_MINUTE_AHEAD + 1)
     }
 
 
 def test_after_an_outage_the_slots_in_between_are_expected_too(circle: Series, noon: datetime) -> None:
     expand(noon)
-    expand(noon + timedelta(hours=3))
-    assert Run.objects.count() == 4 * 60
-    assert expand(noon + timedelta(days=30)) == (CATCH_UP + AHEAD) / MINUTE
+    expand(noon + timedelta(days=3))
+    assert Run.objects.count() == 4 * EVERY_MINUTE_AHEAD
+
+
+def test_after_a_very_long_outage_the_schedule_is_in_force_anew(circle: Series, noon: datetime) -> None:
+    Series.objects.update(schedule="0 * * * *")
+    expand(noon)
+    back = noon + timedelta(days=30)
+    assert expand(back) == (CATCH_UP + AHEAD) / timedelta(hours=1)
+    assert Series.objects.get().scheduled_since == back - CATCH_UP
 
 
 def test_future_slots_of_a_disabled_series_leave_the_ledger(circle: Series, noon: datetime) -> None:
@@ -77,7 +94,7 @@ def test_a_run_that_was_asked_for_waits_until_its_series_is_free(circle: Series,
     (scheduled,) = claim_due(noon + MINUTE)
     asked = run_now(circle, who="ada", now=noon + MINUTE + timedelta(seconds=1))
     assert claim_due(noon + MINUTE + timedelta(seconds=2)) == []
-    Run.objects.all().move([scheduled.run_id], State.PASSED)
+    Run.objects.all().move([scheduled.run_id], State.PASSED, cause="it ran")
     assert [claim.run_id for claim in claim_due(noon + MINUTE + timedelta(seconds=3))] == [asked.pk]
 
 
@@ -129,7 +146,7 @@ def test_a_run_whose_executor_died_is_claimed_again_and_at_last_given_up(
 def test_a_slot_that_nobody_took_in_time_is_missed(circle: Series, noon: datetime) -> None:
     expand(noon)
     reap(noon + 3.5 * MINUTE)
-    assert states() == {State.MISSED: 1, State.EXPECTED: 59}
+    assert states() == {State.MISSED: 1, State.EXPECTED: EVERY_MINUTE_AHEAD - 1}
     assert "within 120 s" in Run.objects.get(state=State.MISSED).reason
 
 
@@ -176,7 +193,7 @@ def test_what_began_is_ended_even_if_its_series_is_switched_off_meanwhile(
 ) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
-    Run.objects.all().move([claim.run_id], State.RUNNING, started_at=noon + MINUTE)
+    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE)
     Series.objects.update(enabled=False)
     reap(noon + MINUTE + LEASE)
     assert [again.run_id for again in claim_due(noon + MINUTE + LEASE)] == [claim.run_id]
@@ -193,16 +210,35 @@ def test_a_schedule_that_cannot_be_read_stops_its_own_series_alone(
         reporter=circle.reporter,
         schedule=unreadable,
     )
-    assert expand(noon) == 60
+    assert expand(noon) == EVERY_MINUTE_AHEAD
 
 
 def test_slots_of_a_schedule_that_was_changed_leave_the_ledger(circle: Series, noon: datetime) -> None:
     tick.tick(noon)
-    withdraw(circle, noon + MINUTE * 5)
-    Series.objects.update(schedule="0 * * * *")
     tick.tick(noon + MINUTE * 5)
-    assert Run.objects.order_by("-slot").values_list("slot", flat=True)[:2][0] == noon + timedelta(hours=1)
-    assert Run.objects.count() == 6
+    Series.objects.update(schedule="0 * * * *")
+    tick.tick(noon + MINUTE * 5 + timedelta(seconds=2))
+    first, *others = Run.objects.filter(slot__gt=noon + MINUTE * 5).order_by("slot")
+    assert first.slot == noon + timedelta(hours=1)
+    assert len(others) == 23
+    assert Run.objects.count() == 5 + 24
+
+
+def test_a_change_that_says_nothing_of_the_schedule_leaves_the_ledger_alone(
+    circle: Series, noon: datetime
+) -> None:
+    expand(noon)
+    Series.objects.update(limit_seconds=7.0)
+    assert expand(noon) == 0
+    assert Run.objects.count() == EVERY_MINUTE_AHEAD
+
+
+def test_a_run_that_is_claimed_outlives_its_schedule(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    (claim,) = claim_due(noon + MINUTE)
+    Series.objects.update(schedule="")
+    expand(noon + MINUTE)
+    assert [run.pk for run in Run.objects.all()] == [claim.run_id]
 
 
 def test_a_series_without_a_schedule_any_more_has_no_future(circle: Series, noon: datetime) -> None:
@@ -258,7 +294,7 @@ def test_two_ticks_at_once_are_one(circle: Series, noon: datetime) -> None:
         cursor.execute("SELECT pg_advisory_unlock(%s)", [tick.LOCK])
     other.close()
     tick.tick(noon)
-    assert Run.objects.count() == 60
+    assert Run.objects.count() == EVERY_MINUTE_AHEAD
 
 
 def test_after_an_outage_of_the_monitor_nobody_is_taken_for_dead_at_once(
@@ -289,6 +325,39 @@ def test_the_database_refuses_a_state_that_it_does_not_know(circle: Series, noon
     run = run_now(circle, who="ada", now=noon)
     with pytest.raises(IntegrityError), transaction.atomic():
         Run.objects.filter(pk=run.pk).update(state="vanished")
+
+
+def allowed_by_the_database(series: Series, slot: datetime, source: str, target: str) -> bool:
+    """Whether a run may go from *source* to *target*, whoever asks."""
+    run = Run.objects.create(id=run_id(series.name, slot), series=series, slot=slot, state=source)
+    try:
+        with transaction.atomic():
+            Run.objects.filter(pk=run.pk).update(state=target)
+    except IntegrityError:
+        return False
+    return True
+
+
+def test_the_database_knows_what_may_follow_what(circle: Series, noon: datetime) -> None:
+    pairs = [(source, target) for source in State.values for target in State.values if source != target]
+    allowed = {
+        pair
+        for number, pair in enumerate(pairs)
+        if allowed_by_the_database(circle, noon + number * MINUTE, *pair)
+    }
+    assert allowed == {(source, target) for source, targets in FOLLOWS.items() for target in targets}
+
+
+def test_how_a_run_came_to_its_end_is_kept_with_time_and_cause(circle: Series, noon: datetime) -> None:
+    run_now(circle, who="ada", now=noon)
+    claim_due(noon)
+    reap(noon + LEASE)
+    moved = list(Transition.objects.order_by("id"))
+    assert [(one.source, one.target, one.cause) for one in moved] == [
+        ("expected", "claimed", "claimed for its reporter"),
+        ("claimed", "expected", "its lease was over"),
+    ]
+    assert moved[0].at <= moved[1].at <= timezone.now()
 
 
 def test_one_slot_of_a_series_has_one_run(circle: Series, noon: datetime) -> None:

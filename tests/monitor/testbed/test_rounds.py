@@ -28,10 +28,10 @@ def test_rounds_begin_when_what_an_earlier_demo_left_has_ended(circle: Series) -
     rounds = Rounds([circle], 1)
     assert not rounds.advance(now)
     assert rounds.asked == {}
-    Run.objects.all().move([left.pk], State.PASSED)
+    Run.objects.all().move([left.pk], State.PASSED, cause="it ran")
     assert not rounds.advance(now)
     (asked,) = rounds.asked
-    Run.objects.all().move([asked], State.FAILED)
+    Run.objects.all().move([asked], State.FAILED, cause="it ran")
     assert rounds.advance(now)
 
 
