@@ -27,7 +27,9 @@ _TIDY_SECONDS = 10.0
 # The script is one session: the size, then the work.
 _SEND = 'wc -c < "$1" && shift && exec "$@"'
 _ARRIVE = 'size=$(wc -c < "$1") && echo "$size" && [ "$size" -eq "$3" ] && exec mv -f -- "$1" "$2"'
-_WRITE_MORE = 'dd if=/dev/zero bs=1048576 count=1 >> "$1"'
+_WRITE_MORE = (
+    'head -c 1048576 /dev/zero | tee -a "$1" > /dev/null'  # not by ">>": shells have words of their own
+)
 _NOT_FOUND = 127
 # scp and sftp quote a path that is not ASCII.
 _AT_SOURCE = re.compile(r'\blocal (file )?"')

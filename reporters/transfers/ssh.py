@@ -25,12 +25,13 @@ _SAFE_PATH = re.compile(r"/[A-Za-z0-9_./+,@%=-]*")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.:-]*", re.ASCII)
 _SPECIAL_TO_SFTP = re.compile(r"[^A-Za-z0-9_./+,@%=-]", re.ASCII)
 _NO_RSYNC_THERE = re.compile(r"remote command not found|rsync: (command )?not found")
-# The SFTP protocol has no word for a full disk; rsync may forget to say it, and takes what is denied for
-# missing. Writing a little more, in the same place, says it.
-_NO_REASON = re.compile(r": Failure$|\(code 11\)$|\[receiver\] open .* failed: No such file or directory")
+# The SFTP protocol has no word for a full disk; rsync may forget what the other end said, and takes what is
+# denied for missing. Writing a little more, in the same place, says it.
+_NO_REASON = re.compile(r": Failure$|\(code (3|11)\)$|\[receiver\] open .* failed: No such file or directory")
 
 # For when rsync says nothing; its manual, "exit values".
 _RSYNC_ENDED = {
+    3: "errors selecting input/output files, dirs",
     11: "error in file IO",
     12: "error in rsync protocol data stream",
     20: "received SIGUSR1 or SIGINT",

@@ -40,6 +40,7 @@ from reporters.grid import Grid
 from reporters.shells.ssh import Shell
 from reporters.transfers.ssh import PROGRAMS
 from tests.reporters.needs import needs
+from tests.reporters.places import install
 from tests.reporters.ssh_sites import eventually, processes_naming
 
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
@@ -375,6 +376,19 @@ def test_rsync_must_be_at_the_target_too(servers: Servers, tmp_path: Path) -> No
         assert copies_need(copies) == (["rsync"], ["rsync"])
     assert error.message.endswith(": rsync is not installed at bare")
     assert error.resource == "bare"
+
+
+def test_an_rsync_that_forgets_what_the_other_end_said_is_helped_out(servers: Servers, tmp_path: Path) -> None:
+    with bare(servers, tmp_path) as server:
+        install(tmp_path, "rsync", "exit 3")
+        copies = Copies(servers, "rsync")
+        copies.ends[0] = servers.end(server, program="rsync")
+        copies.input(10)
+        error = copies.failure(servers.ncsa.scratch / "missing" / "output.dat")
+    assert error.message.endswith(
+        ": rsync error: errors selecting input/output files, dirs (code 3): No such file or directory"
+    )
+    assert error.resource == "ncsa"
 
 
 def test_a_missing_rsync_is_found_before_anything_is_copied(servers: Servers, tmp_path: Path) -> None:
