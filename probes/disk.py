@@ -5,7 +5,8 @@ By fio (Jens Axboe, fio.readthedocs.io) where the site has it, else by a kernel 
 looks at and removes empty files: the metadata rate, what users feel when they unpack or compile something.
 
 Direct I/O leaves out the page cache. Where a file system has none, the log says so: rates are then partly
-those of memory, and do not compare with others.
+those of memory, and do not compare with others. Blocks must be multiples of the device's own, of which some
+have 4096 bytes: where they are not there are no data.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes import steps
-from probes.base import InvalidParameters, Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import InvalidParameters, Metric, NoData, Parameter, Plan, ProbeFailed, Role, Stage
 from probes.grid import Grid
 
 FIO_OPERATIONS = {"write": "write", "read": "read", "randread": "read", "randwrite": "write"}  # in its JSON
 _NO_DIRECT_IO = 22  # EINVAL, of opening a file for it
+_SMALLEST_DIRECT = (
+    "for size in 512 1024 2048 4096 8192 16384 32768 65536; do"
+    ' dd if=/dev/zero of="$1" bs=$size count=1 oflag=direct 2> /dev/null && echo $size && break;'
+    ' done; rm -f "$1"'
+)
 _BUILD_BYTES = 1_000_000
 _GRACE_SECONDS = 120.0  # for the flush after the last block
 
@@ -96,6 +102,7 @@ class Probe:
             self.tool = "fio" if self._runs("fio") else "own"
         self.can_build = self.tool == "own" or self._runs("cc")
         self.grid.check_tools(self.target, ["fio" if self.tool == "fio" else "cc"])
+        self._check_blocks()
 
     def build_executable(self) -> None:
         if self.can_build:
@@ -132,6 +139,21 @@ class Probe:
 
     def cleanup(self) -> None:
         self.grid.clean_up()
+
+    def _check_blocks(self) -> None:
+        """Raise NoData where the device takes no such blocks; nothing where it takes none of any size."""
+        text = self.grid.shell(self.target).check(
+            ["sh", "-c", _SMALLEST_DIRECT, "sh", self._file()],
+            timeout_seconds=60.0,
+            doing="find the smallest block of direct I/O",
+        )
+        smallest_bytes = int(text) if text.strip().isdecimal() else 1
+        for block_bytes in (self.small_bytes, self.large_bytes):
+            if block_bytes % smallest_bytes:
+                raise NoData(
+                    f"direct I/O at {self.target} takes multiples of {smallest_bytes} bytes, "
+                    f"no blocks of {block_bytes}"
+                )
 
     def _measure(self, operation: str, block_bytes: int, size_bytes: int) -> Measured:
         if self.tool == "own":

@@ -32,8 +32,8 @@ PRINTED = "create 1000 0 1.139940870\nstat 1000 0 0.001498908\nunlink 1000 0 0.0
 FIO_WRITE = (DATA / "write.json").read_text()
 
 
-def run(directory: Path, tool: str, **changes: Any) -> Report:
-    return run_locally("disk", directory, {**SMALL, "tool": tool}, **changes)
+def run(directory: Path, tool: str, *, resource: dict[str, Any] | None = None, **parameters: int) -> Report:
+    return run_locally("disk", directory, {**SMALL, "tool": tool, **parameters}, resource=resource)
 
 
 def files(directory: Path) -> list[Path]:
@@ -202,6 +202,53 @@ def test_a_disk_that_is_too_small_fails_before_anything_is_written(tmp_path: Pat
 def test_blocks_that_no_direct_io_takes_are_refused(tmp_path: Path, parameters: dict[str, int]) -> None:
     report = run_locally("disk", tmp_path, parameters)
     assert (report.outcome, "InvalidParameters" in report.reason) == ("broken", True)
+
+
+@pytest.fixture
+def large_sectors(tmp_path: Path) -> Iterator[None]:
+    """The site's scratch is a file system on a disk of sectors of 4096 bytes."""
+    needs("mkfs.ext4", "losetup")
+    scratch, image = tmp_path / "at-target" / "scratch", tmp_path / "image"
+    scratch.mkdir(parents=True)
+    with image.open("wb") as file:
+        file.truncate(32_000_000)
+    attach = ["losetup", "--find", "--show", "--sector-size", "4096", str(image)]
+    attached = subprocess.run(attach, capture_output=True, text=True, check=False)
+    if attached.returncode != 0:
+        pytest.skip("a loop device with sectors of 4096 bytes needs root and the kernel's leave")
+    device = attached.stdout.strip()
+    try:
+        subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", device], check=True)
+        subprocess.run(["mount", device, str(scratch)], check=True)
+        scratch.chmod(0o1777)
+        yield
+        subprocess.run(["umount", str(scratch)], check=True)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@pytest.mark.usefixtures("large_sectors")
+def test_blocks_smaller_than_those_of_the_disk_are_no_data_and_larger_ones_are_measured(
+    tmp_path: Path,
+) -> None:
+    report = run(tmp_path, "own", random_block_bytes=512)
+    assert report.outcome == "no_data"
+    assert report.reason.endswith("direct I/O at at-target takes multiples of 4096 bytes, no blocks of 512")
+    report = run(tmp_path, "own")
+    assert report.outcome == "passed", report.reason
+    assert logged(report, "warning") == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "outcome"),
+    [('case "$*" in *bs=512*|*bs=1024*) exit 1;; esac', "no_data"), ("exit 1", "passed")],
+)
+def test_the_smallest_block_of_the_disk_counts_where_it_is_told(
+    tmp_path: Path, refusal: str, outcome: str
+) -> None:
+    install(tmp_path, "dd", f'{refusal}; exec /bin/dd "$@"')
+    report = run(tmp_path, "own", sequential_block_bytes=66_560)  # 65 times 1024
+    assert report.outcome == outcome, report.reason
 
 
 @pytest.fixture(scope="module")
