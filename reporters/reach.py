@@ -26,6 +26,15 @@ def check(resource: Resource) -> None:
     batch_of(resource, shell)
 
 
+def option_types(way: str, kind: str) -> Mapping[str, str]:
+    """The options of *kind* of a *way* (shell, transfer, batch), each with its type. Raises UnknownKind."""
+    if way == "transfer":
+        return transfers.load(kind).option_types
+    made: type[Any] = shells.load(kind) if way == "shell" else batch.load(kind)
+    parameters = inspect.signature(made).parameters.values()
+    return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+
 def shell_of(resource: Resource, label: str) -> ResourceShell:
     """The shell of *resource*, not connected yet. Raises InvalidParameters."""
     return _made(resource, "shell", resource.shell, shells.load, resource.name, label)

@@ -1,0 +1,76 @@
+"""What a grid is made of, as plain values: what the depot has, and what a file says it should have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from monitor.models.reporter import HOME
+from reporters import config
+
+DEFAULT_RESOURCE = config.Resource("", "", "/")
+
+
+@dataclass(frozen=True)
+class SiteDefinition:
+    """An organisation's place on the grid."""
+
+    name: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class ResourceDefinition:
+    """One reachable host of a site; as a reporter is told of it (``reporters.config.Resource``)."""
+
+    name: str
+    site: str
+    scratch: str
+    shell: Mapping[str, Any]
+    transfer: Mapping[str, Any]
+    batch: Mapping[str, Any] = field(default_factory=lambda: dict(DEFAULT_RESOURCE.batch))
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class SuiteDefinition:
+    """A named group of series; with *viewers*, groups of users, only they see it."""
+
+    name: str
+    title: str = ""
+    viewers: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class SeriesDefinition:
+    """A probe with parameters, bound to resources (role -> names, in order), on a schedule."""
+
+    name: str
+    probe: str
+    bindings: Mapping[str, Sequence[str]]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    schedule: str = ""
+    enabled: bool = True
+    limit_seconds: float = 1800.0
+    suite: str = "main"
+    timezone: str = "UTC"
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    reporter: str = HOME
+
+
+DEFAULT_SERIES = SeriesDefinition("", "", {})
+
+Definition = SiteDefinition | ResourceDefinition | SuiteDefinition | SeriesDefinition
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Everything by name. The fields are the nouns of a grid file, in its order."""
+
+    sites: Mapping[str, SiteDefinition] = field(default_factory=dict)
+    resources: Mapping[str, ResourceDefinition] = field(default_factory=dict)
+    suites: Mapping[str, SuiteDefinition] = field(default_factory=dict)
+    series: Mapping[str, SeriesDefinition] = field(default_factory=dict)

@@ -1,0 +1,99 @@
+"""Macros: one series of a file stands for many, over lists (``for``) and over all pairs (``mesh``)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations, permutations, product
+from typing import Any
+
+from monitor.gridfile.definition import SeriesDefinition
+from monitor.gridfile.format import Series
+from monitor.gridfile.problems import Path, nearest, shown
+
+MAX_SERIES = 20_000  # of a file, written out
+PAIR = ("source", "target")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+
+Value = str | int | float | bool
+
+
+class CannotExpand(ValueError):
+    """A macro that cannot be written out; *path* says where in its series."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def count(series: Series) -> int:
+    """How many series *series* stands for; nothing is made."""
+    pairs = 1
+    if series.mesh is not None:
+        size = len(series.mesh.over)
+        pairs = size * (size - 1) // (2 if series.mesh.unordered else 1)
+    return pairs * math.prod(len(values) for values in series.for_.values())
+
+
+def expand(name: str, series: Series) -> Iterator[SeriesDefinition]:
+    """The series that *series*, called *name*, stands for, in the order of its lists.
+
+    Raises:
+        CannotExpand: a list has something that is no text or number, or a text has an unknown placeholder.
+    """
+    _check_values(series)
+    fields = {field: value for field, value in series.model_dump().items() if field not in {"for_", "mesh"}}
+    fields["bindings"] = {role: tuple(names) for role, names in fields["bindings"].items()}
+    if not series.for_ and series.mesh is None:
+        yield SeriesDefinition(name=name, **fields)
+        return
+    for values in _combinations(series):
+        made = {field: _filled(value, values, (field,)) for field, value in fields.items()}
+        yield SeriesDefinition(name=str(_filled(name, values, ())), **made)
+
+
+def _check_values(series: Series) -> None:
+    lists: list[tuple[Path, list[Any]]] = [(("for", name), values) for name, values in series.for_.items()]
+    if series.mesh is not None:
+        lists.append((("mesh", "over"), series.mesh.over))
+        for taken in sorted(set(PAIR) & series.for_.keys()):
+            raise CannotExpand(("for", taken), f"{shown(taken)} is a placeholder of mesh already")
+    for path, values in lists:
+        for i, value in enumerate(values):
+            if not isinstance(value, Value):
+                raise CannotExpand((*path, i), f"expected a text or a number, got {shown(value)}")
+
+
+def _combinations(series: Series) -> Iterator[Mapping[str, Value]]:
+    pairs: list[dict[str, Value]] = [{}]
+    if series.mesh is not None:
+        choose = combinations if series.mesh.unordered else permutations
+        pairs = [dict(zip(PAIR, pair, strict=True)) for pair in choose(series.mesh.over, 2)]
+    for values in product(*series.for_.values()):
+        for pair in pairs:
+            yield {**dict(zip(series.for_, values, strict=True)), **pair}
+
+
+def _filled(value: Any, values: Mapping[str, Value], path: Path) -> Any:
+    """*value* with *values* for its placeholders, in every text in it."""
+    if isinstance(value, str):
+        return _filled_text(value, values, path)
+    if isinstance(value, dict):
+        return {key: _filled(one, values, (*path, key)) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_filled(one, values, (*path, i)) for i, one in enumerate(value))
+    return value
+
+
+def _filled_text(text: str, values: Mapping[str, Value], path: Path) -> Value:
+    def value_of(match: re.Match[str]) -> Value:
+        name = match[1]
+        if name is None:
+            return match[0][0]
+        if name not in values:
+            raise CannotExpand(path, f"there is no placeholder {shown(match[0])}{nearest(name, values)}")
+        return values[name]
+
+    whole = _PLACEHOLDER.fullmatch(text) if path[:1] == ("parameters",) else None
+    return value_of(whole) if whole else _PLACEHOLDER.sub(lambda match: str(value_of(match)), text)

@@ -1,0 +1,164 @@
+"""The format of a grid file: one model per noun. The JSON Schema and the reference page are made from these.
+
+Whatever can be told from a value alone is checked here; what takes two of them, in ``checking``. A key that
+is not here is refused. Everything has the type that it is written with: a number is no text.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+
+from monitor.gridfile.definition import DEFAULT_RESOURCE, DEFAULT_SERIES
+from reporters.fields import parse_time
+
+VERSION = 1
+WORD = r"^[-a-zA-Z0-9_]+$"
+NAME = "letters, digits, - and _"
+MAX_SECONDS = 31_536_000.0  # a year
+
+Name = Annotated[str, StringConstraints(pattern=WORD, min_length=1, max_length=50)]
+SeriesName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Title = Annotated[str, StringConstraints(max_length=200)]
+Scalar = Annotated[Any, WithJsonSchema({"type": ["string", "number", "boolean"]})]
+
+
+def _moment(value: Any) -> Any:
+    return parse_time(value) if isinstance(value, str) else value
+
+
+def _nothing_is_empty(value: Any) -> Any:
+    return {} if value is None else value
+
+
+Moment = Annotated[
+    datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+
+
+class Noun(BaseModel):
+    """What all have in common."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_left_empty(cls, value: Any) -> Any:
+        """``main:`` with nothing after it is what ``main: {}`` is."""
+        return _nothing_is_empty(value)
+
+
+class Way(BaseModel):
+    """One way to reach a resource: a kind, and the options of that kind (docs/sites.md)."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    kind: str = Field(description="Which way, such as `ssh`; the options of each are in docs/sites.md.")
+
+
+class Site(Noun):
+    """An organisation's place on the grid."""
+
+    title: Title = Field("", description="What people call it.")
+
+
+class Resource(Noun):
+    """One reachable host of a site, with how to reach it."""
+
+    site: Name = Field(description="The site that it belongs to, one of `sites`.")
+    scratch: str = Field(
+        pattern="^/", max_length=500, description="Absolute directory at the resource; runs work below it."
+    )
+    shell: Way = Field(description="How programs are run there.", examples=[{"kind": "ssh", "host": "h"}])
+    transfer: Way = Field(description="How files get there; both ends of a copy need the same kind.")
+    batch: Way = Field(Way.model_validate(DEFAULT_RESOURCE.batch), description="How jobs are handed in.")
+    address: str = Field(
+        "",
+        max_length=253,
+        description="Host name or IP address under which other sites reach it, where that is not its host.",
+    )
+
+
+class Suite(Noun):
+    """A named group of series."""
+
+    title: Title = Field("", description="What people call it.")
+    viewers: list[str] = Field(
+        [], description="Groups of users who see it. Groups are made in `/admin/`; without any, all see it."
+    )
+
+
+class Mesh(Noun):
+    """All pairs of a list: one series for each, with `{source}` and `{target}`."""
+
+    over: list[Scalar] = Field(min_length=2, description="What the pairs are made of, resources mostly.")
+    unordered: bool = Field(False, description="Whether one series for A and B is enough; else B to A, too.")
+
+
+class Series(Noun):
+    """A probe with parameters, bound to resources, on a schedule, run by one reporter.
+
+    With `for` or `mesh` it stands for many: its name and every text in it may have `{placeholders}`, and
+    `{{` and `}}` are braces. A parameter that is only a placeholder becomes the value itself, a number, say.
+    """
+
+    suite: str = Field(description="The suite that it belongs to, one of `suites`.")
+    probe: str = Field(description="What is run: a probe or an application (docs/probes.md).")
+    bindings: dict[str, list[str]] = Field(description="The resources of each role of the probe, in order.")
+    parameters: dict[str, Scalar] = Field({}, description="Of the probe; what is left out is its default.")
+    schedule: str = Field(
+        DEFAULT_SERIES.schedule,
+        max_length=200,
+        description="Five fields of cron, or `@hourly` ...; `H` is a slot hashed from the name. Without a "
+        "schedule it runs when somebody asks.",
+    )
+    timezone: str = Field(
+        DEFAULT_SERIES.timezone, description="Whose clock the schedule means, by IANA name."
+    )
+    starts_at: Moment | None = Field(
+        None, description="No slot is before it. RFC 3339 with a zone, as in `2005-03-01T00:00:00Z`."
+    )
+    ends_at: Moment | None = Field(None, description="No slot is after it.")
+    reporter: str = Field(DEFAULT_SERIES.reporter, description="Who runs it. Reporters are in the depot.")
+    enabled: bool = Field(True, description="Whether its schedule holds.")
+    limit_seconds: float = Field(
+        DEFAULT_SERIES.limit_seconds,
+        gt=0,
+        le=MAX_SECONDS,
+        description="A run that takes longer is stopped, cleaned up, and ends as `timed_out`.",
+    )
+    for_: dict[Name, Annotated[list[Scalar], Field(min_length=1)]] = Field(
+        {},
+        alias="for",
+        description="Lists by placeholder: one series for each value, of several lists for each combination.",
+        examples=[{"site": ["sdsc", "ncsa"]}],
+    )
+    mesh: Mesh | None = Field(None, description="One series for each pair of a list.")
+
+
+class GridFile(Noun):
+    """A grid: everything that its series refer to is in the file, but reporters and groups of users."""
+
+    version: Literal[1] = Field(description="Of this format.")
+    sites: Annotated[dict[Name, Site], BeforeValidator(_nothing_is_empty)] = Field(
+        {}, description="Organisations' places on the grid, by name."
+    )
+    resources: Annotated[dict[Name, Resource], BeforeValidator(_nothing_is_empty)] = Field(
+        {}, description="Reachable hosts, by name."
+    )
+    suites: Annotated[dict[Name, Suite], BeforeValidator(_nothing_is_empty)] = Field(
+        {}, description="Named groups of series, by name."
+    )
+    series: Annotated[dict[SeriesName, Series], BeforeValidator(_nothing_is_empty)] = Field(
+        {}, description="What is run, by name."
+    )
