@@ -31,7 +31,7 @@ __all__ = ["InvalidSchedule", "NoZoneDatabase", "Schedule", "find_zone", "hashed
 _MINUTE = timedelta(minutes=1)
 _DAY = timedelta(days=1)
 _NONE = timedelta()
-# Inside what datetime can hold, so that every clock can show them and the next month.
+# Inside what datetime can hold, so that every clock shows them, and there is a next month.
 _EARLIEST = datetime(1, 1, 3, tzinfo=timezone.utc)
 _LATEST = datetime(9999, 11, 28, tzinfo=timezone.utc)
 _LONGEST_ZONE_CHARACTERS = 60
@@ -73,8 +73,8 @@ class Schedule:
             if time.utcoffset() is None:
                 raise ValueError(f"a time without a zone: {time!r}")
         if self.starts_at:
-            after = max(after, self.starts_at - timedelta.resolution)
-        return max(after, _EARLIEST), min(until, self.ends_at or _LATEST, _LATEST)
+            after = max(after, _shown_by_all(self.starts_at) - timedelta.resolution)
+        return _shown_by_all(after), _shown_by_all(min(until, self.ends_at or _LATEST))
 
     def _midnight(self, time: datetime) -> datetime:
         """Of the day that the clock shows at *time*, without a zone."""
@@ -168,6 +168,10 @@ def _first_shown(clock: tzinfo, midnight: datetime, times: tuple[timedelta, ...]
 def _never_shown(clock: tzinfo, local: datetime) -> bool:
     """PEP 495: in a gap fold=0 has the offset from before it, fold=1 the one from after, which is larger."""
     return _offset(clock, local) < _offset(clock, local.replace(fold=1))
+
+
+def _shown_by_all(time: datetime) -> datetime:
+    return min(max(time, _EARLIEST), _LATEST)
 
 
 def _offset(clock: tzinfo, local: datetime) -> timedelta:

@@ -1,41 +1,214 @@
-"""Hashed slots."""
+"""When a series is due: clocks of all zones, windows, beginnings and ends."""
 
 from __future__ import annotations
 
-import pytest
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
 
-from reporters.cron import InvalidSchedule, hashed, resolve
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.services.read_schedule import read_cron, read_schedule
+from reporters import cron
+from reporters.cron import Cron
+from reporters.schedule import InvalidSchedule, Schedule, find_zone, parse
+from tests.reporters import clockwork, year
+from tests.reporters.expressions import expressions, unless_never
+
+ROOT = Path(__file__).parents[2]
+TABLE = (Path(__file__).parent / "data" / "schedules.txt").read_text(encoding="utf-8")
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+FIRST_OF_MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+NO_ZONE = NEW_YEAR.replace(tzinfo=None)
+DAY = timedelta(days=1)
+ODD_ZONES = [
+    "Africa/Cairo",  # changes at midnight
+    "Africa/Casablanca",  # back for Ramadan
+    "America/Goose_Bay",  # changed at a minute past midnight
+    "America/Sao_Paulo",  # had no midnight once a year, and 23:00 twice
+    "America/St_Johns",
+    "Antarctica/Troll",  # two hours at once
+    "Asia/Gaza",
+    "Australia/Lord_Howe",  # half an hour
+    "Europe/Berlin",
+    "Europe/Dublin",  # winter is the exception
+    "Pacific/Apia",  # had no 30 December 2011
+    "Pacific/Chatham",
+]
+
+
+def cases() -> list[list[str]]:
+    lines = [line for line in TABLE.splitlines() if line and not line.startswith("#")]
+    return [[part.strip() for part in line.split("|")] for line in lines]
+
+
+def drawn(expression: str, zone: str) -> Schedule:
+    return unless_never(lambda: parse(expression, name="gather-main", zone=zone))
+
+
+@pytest.mark.parametrize("read", [cron.parse, read_cron], ids=["agent", "server"])
+@pytest.mark.parametrize(("expression", "zone", "after", "slots"), cases())
+def test_these_slots_follow(
+    read: Callable[[str, str], Cron], expression: str, zone: str, after: str, slots: str
+) -> None:
+    expected = [datetime.fromisoformat(slot) for slot in slots.split()]
+    schedule = parse(expression, name="gather-main", zone=zone, read=read)
+    assert list(schedule.slots(datetime.fromisoformat(after), expected[-1])) == expected
+
+
+def test_in_a_year_every_slot_is_there_once_in_every_zone() -> None:
+    for series in year.planned(len(year.zones())):
+        assert np.array_equal(year.expanded(series), year.expected(series)), series
+
+
+@settings(deadline=None)  # the first example of a zone looks for all its changes
+@given(expressions(), st.sampled_from(ODD_ZONES), st.data())
+def test_where_clocks_change_slots_are_due_when_the_clock_first_shows_or_passes_them(
+    expression: str, zone: str, data: st.DataObject
+) -> None:
+    schedule = drawn(expression, zone)
+    near = data.draw(st.sampled_from(changes(zone)))
+    after = near + data.draw(st.integers(-3000, 1500)) * clockwork.MINUTE
+    until = after + data.draw(st.integers(0, 4000)) * clockwork.MINUTE
+    slots = [clockwork.minute(slot) for slot in schedule.slots(after, until)]
+    assert slots == clockwork.due(schedule.cron.text, schedule.clock, after, until).tolist()
+
+
+@given(
+    expressions(),
+    st.sampled_from(ODD_ZONES),
+    st.lists(st.integers(0, 60 * 24 * 3600), min_size=2, max_size=9),
+)
+def test_adjoining_windows_have_each_slot_of_the_whole_once(
+    expression: str, zone: str, borders: list[int]
+) -> None:
+    schedule = drawn(expression, zone)
+    first, *rest = [FIRST_OF_MARCH + timedelta(seconds=second) for second in sorted(borders)]
+    pieces, after = [], first
+    for until in rest:
+        pieces += list(schedule.slots(after, until))
+        after = until
+    assert pieces == list(schedule.slots(first, rest[-1]))
+    assert len(set(pieces)) == len(pieces)
+
+
+@lru_cache
+def changes(zone: str) -> list[datetime]:
+    """The days from 1990 to 2037 in which the clock changes."""
+    clock, first = find_zone(zone), datetime(1990, 1, 1, tzinfo=UTC)
+    days = [first + n * DAY for n in range(48 * 365)]
+    offsets = [day.astimezone(clock).utcoffset() for day in days]
+    return [day for day, before, behind in zip(days, offsets, offsets[1:], strict=False) if before != behind]
+
+
+def test_a_slot_belongs_to_the_window_that_ends_with_it() -> None:
+    schedule = parse("0 * * * *", name="gather-main")
+    hour = timedelta(hours=1)
+    assert list(schedule.slots(NEW_YEAR, NEW_YEAR + hour)) == [NEW_YEAR + hour]
+    assert list(schedule.slots(NEW_YEAR - timedelta.resolution, NEW_YEAR)) == [NEW_YEAR]
+    assert list(schedule.slots(NEW_YEAR, NEW_YEAR)) == list(schedule.slots(NEW_YEAR, NEW_YEAR - DAY)) == []
+
+
+def test_slots_are_from_the_start_to_the_end_both_included() -> None:
+    starts_at, ends_at = NEW_YEAR + timedelta(hours=2), NEW_YEAR + timedelta(hours=4)
+    schedule = read_schedule("0 * * * *", "gather-main", starts_at=starts_at, ends_at=ends_at)
+    slots = list(schedule.slots(NEW_YEAR, NEW_YEAR + DAY))
+    assert slots == [starts_at, starts_at + timedelta(hours=1), ends_at]
+    assert schedule.next_after(NEW_YEAR) == starts_at
+    assert schedule.next_after(ends_at) is None
+
+
+def test_the_next_slot_may_be_decades_away_and_time_ends_with_the_calendar() -> None:
+    sunday_29_february = parse("0 0 29 2 */7", name="gather-main", zone="Europe/Berlin")
+    assert sunday_29_february.next_after(datetime(2088, 3, 1, tzinfo=UTC)) == datetime(
+        2128, 2, 28, 23, tzinfo=UTC
+    )
+    assert sunday_29_february.next_after(datetime.max.replace(tzinfo=UTC)) is None
+    first = sunday_29_february.next_after(datetime.min.replace(tzinfo=UTC))
+    assert first is not None
+    assert first.year < 41
+
+
+def test_slots_are_in_utc_whatever_zone_is_asked_in() -> None:
+    schedule = parse("30 2 * * *", name="gather-main", zone="Asia/Kolkata")
+    asked = NEW_YEAR.astimezone(find_zone("America/St_Johns"))
+    (slot,) = schedule.slots(asked, asked + DAY)
+    assert slot.isoformat() == "2026-01-01T21:00:00+00:00"
+
+
+def test_a_time_without_a_zone_is_nobodys_window() -> None:
+    with pytest.raises(ValueError, match="a time without a zone"):
+        next(parse("@daily", name="gather-main").slots(NO_ZONE, NEW_YEAR))
 
 
 @pytest.mark.parametrize(
-    ("schedule", "cron"),
+    ("zone", "said"),
     [
-        ("* * * * *", "* * * * *"),
-        ("0 12 * * 1-5", "0 12 * * 1-5"),
-        ("H * * * *", "36 * * * *"),
-        ("@hourly", "36 * * * *"),
-        ("H(0-29) * * * *", "6 * * * *"),
-        ("H/15 * * * *", "6-59/15 * * * *"),
+        ("europe/berlin", "did you mean Europe/Berlin?"),
+        ("Berlin", "did you mean Europe/Berlin?"),
+        ("Europe/Berln", "did you mean Europe/Berlin?"),
+        ("Amerika/New_York", "did you mean America/New_York?"),
+        ("new_york", "did you mean America/New_York?"),
+        ("UTC+2", "expected an IANA name"),
+        ("", "time zone '': expected an IANA name"),
+        ("America", "expected an IANA name"),
+        ("localtime", "expected an IANA name"),  # another one on another machine
+        ("/etc/localtime", "expected an IANA name"),
+        ("../../etc/passwd", "expected an IANA name"),
+        ("Europe/Berlin\0", "expected an IANA name"),
+        ("\ud800", "expected an IANA name"),
+        ("x" * 1_000_000, "expected an IANA name"),
+    ],
+    ids=lambda text: text[:30].encode("unicode_escape").decode(),
+)
+def test_a_zone_that_there_is_not_is_refused_with_the_one_that_was_meant(zone: str, said: str) -> None:
+    with pytest.raises(InvalidSchedule) as refusal:
+        read_schedule("@daily", "gather-main", zone=zone)
+    assert said in str(refusal.value)
+    assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("starts_at", "ends_at", "said"),
+    [
+        (NEW_YEAR, NEW_YEAR - DAY, "ends_at 2025-12-31T00:00:00+00:00 is before starts_at"),
+        (NO_ZONE, None, "starts_at: expected a time with a zone, got 2026-01-01T00:00:00"),
+        (None, NO_ZONE, "ends_at: expected a time with a zone"),
     ],
 )
-def test_a_schedule_becomes_plain_cron(schedule: str, cron: str) -> None:
-    assert resolve(schedule, "gather-main") == cron
+def test_a_beginning_and_an_end_that_make_no_sense_are_refused(
+    starts_at: datetime | None, ends_at: datetime | None, said: str
+) -> None:
+    with pytest.raises(InvalidSchedule, match=said.replace("+", r"\+")):
+        parse("@daily", name="gather-main", starts_at=starts_at, ends_at=ends_at)
 
 
-def test_two_series_get_slots_of_their_own() -> None:
-    assert resolve("@daily", "gather-main") != resolve("@daily", "circle-main")
-
-
-@pytest.mark.parametrize("schedule", ["", "* * * *", "H(9-3) * * * *", "H(0-99) * * * *", "H/70 * * * *"])
-def test_a_schedule_that_does_not_fit_is_refused(schedule: str) -> None:
-    with pytest.raises(InvalidSchedule):
-        resolve(schedule, "gather-main")
-
-
-def test_hashed_minutes_cover_the_full_hour_evenly() -> None:
-    counts = [0] * 60
-    for number in range(6000):
-        counts[hashed(f"series-{number}", "minute", 60)] += 1
-    chi_square = sum((count - 100) ** 2 / 100 for count in counts)
-    assert min(counts) > 0
-    assert chi_square < 87.17  # p = 0.01 at 59 degrees of freedom
+def test_without_a_zone_database_utc_goes_on_and_others_name_the_package() -> None:
+    program = """if True:
+        from reporters.schedule import NoZoneDatabase, parse
+        print(parse("30 2 * * *", name="gather-main").cron.text)
+        try:
+            parse("30 2 * * *", name="gather-main", zone="Europe/Berlin")
+        except NoZoneDatabase as error:
+            print(error)
+    """
+    # -S: no package tzdata either.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={**os.environ, "PYTHONTZPATH": ""},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    plain, complaint = done.stdout.splitlines()
+    assert plain == "30 2 * * *"
+    assert "'Europe/Berlin': this machine has no time zone database" in complaint
+    assert "install the package tzdata" in complaint

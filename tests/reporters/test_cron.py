@@ -1,0 +1,156 @@
+"""Cron expressions with hashed numbers, read by the agents' parser and by the server's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from cronsim import CronSim
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from monitor.services.read_schedule import read_cron
+from reporters import cron
+from reporters.cron import MAX_CHARACTERS, NAMED, Cron, InvalidSchedule, hashed, resolve
+from reporters.schedule import parse
+from tests.reporters.expressions import expressions, unless_never
+
+REFUSED = (Path(__file__).parent / "data" / "schedules-refused.txt").read_text(encoding="utf-8")
+READERS = pytest.mark.parametrize("read", [cron.parse, read_cron], ids=["agent", "server"])
+SERIES = 10_000
+NAMINGS: dict[str, Callable[[int], str]] = {
+    "numbers": lambda n: f"series-{n}",
+    "a mesh": lambda n: f"circle-{n // 100}-to-{n % 100}",
+    "long": lambda n: f"teragrid-2005-gather-from-anl-iu-ornl-to-purdue-{n:05}",
+}
+
+
+def refused() -> list[tuple[str, ...]]:
+    lines = [line for line in REFUSED.splitlines() if " | " in line and not line.startswith("# ")]
+    return [tuple(line.split(" | ", maxsplit=1)) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("expression", "plain"),
+    [
+        ("* * * * *", "* * * * *"),
+        ("0 12 * * 1-5", "0 12 * * 1-5"),
+        ("0 12 * jan mon", "0 12 * JAN MON"),
+        ("H * * * *", "36 * * * *"),
+        ("?,5 * * * *", "36,5 * * * *"),
+        ("@hourly", "36 * * * *"),
+        (" @Hourly ", "36 * * * *"),
+        ("H(0-29) * * * *", "6 * * * *"),
+        ("H/15 * * * *", "6-59/15 * * * *"),
+    ],
+)
+def test_an_expression_becomes_plain_cron(expression: str, plain: str) -> None:
+    assert resolve(expression, "gather-main") == plain
+
+
+def test_two_series_get_slots_of_their_own() -> None:
+    assert resolve("@daily", "gather-main") != resolve("@daily", "circle-main")
+
+
+@pytest.mark.parametrize("expression", NAMED)
+def test_a_name_for_an_expression_spreads_series(expression: str) -> None:
+    assert len({resolve(expression, f"series-{n}") for n in range(100)}) > 40
+
+
+@READERS
+@pytest.mark.parametrize(("expression", "said"), refused())
+def test_what_cannot_be_read_is_refused_with_what_was_expected(
+    read: Callable[[str, str], Cron], expression: str, said: str
+) -> None:
+    with pytest.raises(InvalidSchedule) as refusal:
+        read(expression, "gather-main")
+    assert said in str(refusal.value)
+
+
+@READERS
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "9" * 1_000_000,
+        "*," * 500_000 + "* * * * *",
+        " " * 1_000_000,
+        "H" * MAX_CHARACTERS,
+        f"*/{'9' * 150} * * * *",
+        "\0 * * * *",
+        "* * * * *\0",
+        "*\n*\n*\n*\n* *",
+        "\ud800 * * * *",
+        "\uff05s * * * *",
+        "* * * * '; DROP TABLE run; --",
+        "$(reboot) * * * *",
+        "½ * * * *",
+        "\U0001d7d9 * * * *",
+    ],
+    ids=lambda text: text[:12].encode("unicode_escape").decode(),
+)
+def test_hostile_text_gives_the_same_short_error(read: Callable[[str, str], Cron], hostile: str) -> None:
+    with pytest.raises(InvalidSchedule, match=r"\Aschedule .*expected") as refusal:
+        read(hostile, "gather-main")
+    assert len(str(refusal.value)) < 300
+    assert str(refusal.value).isprintable()
+
+
+@given(expressions(), st.text(max_size=30))
+def test_the_agents_parser_and_the_servers_agree(expression: str, name: str) -> None:
+    read = unless_never(lambda: cron.parse(expression, name))
+    assert read_cron(expression, name) == read
+
+
+@given(expressions(), st.integers(0, 100 * 365 * 24 * 3600))
+def test_slots_are_those_of_cronsim(expression: str, second: int) -> None:
+    after = datetime(1990, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+    schedule = unless_never(lambda: parse(expression, name="gather-main"))
+    ours = schedule.slots(after, after + timedelta(days=60 * 366))
+    assert list(islice(ours, 8)) == list(islice(CronSim(schedule.cron.text, after), 8))
+
+
+@pytest.mark.parametrize(
+    ("naming", "expression", "field", "numbers"),
+    [
+        *((naming, "H * * * *", "minutes", range(60)) for naming in NAMINGS),
+        ("numbers", "H(10-39) * * * *", "minutes", range(10, 40)),
+        ("numbers", "0 H * * *", "hours", range(24)),
+        ("numbers", "0 0 H * *", "days", range(1, 29)),
+        ("numbers", "0 0 1 H *", "months", range(1, 13)),
+        ("numbers", "0 0 * * H", "weekdays", range(7)),
+    ],
+)
+def test_ten_thousand_series_are_uniform_over_the_full_range(
+    naming: str, expression: str, field: str, numbers: Sequence[int]
+) -> None:
+    found = [getattr(cron.parse(expression, NAMINGS[naming](n)), field) for n in range(SERIES)]
+    counts = Counter(number for one in found for number in one)
+    assert set(counts) == set(numbers)  # the last is among them
+    assert sum(counts.values()) == SERIES
+    assert chisquare([counts[number] for number in numbers]).pvalue > 0.01
+
+
+def test_the_hour_of_a_series_says_nothing_about_its_minute() -> None:
+    read = [cron.parse("H H * * *", f"series-{n}") for n in range(SERIES)]
+    counts = Counter((one.hours[0] // 4, one.minutes[0] // 10) for one in read)
+    assert chisquare(list(counts.values())).pvalue > 0.01
+    assert len(counts) == 36
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "size", "number"),
+    [
+        ("gather-main", "minute", 60, 36),
+        ("gather-main", "hour", 24, 3),
+        ("größe", "minute", 60, 30),
+        ("", "weekday", 7, 5),
+        ("\ud800", "minute", 60, 45),
+    ],
+)
+def test_hashed_numbers_never_change(name: str, what: str, size: int, number: int) -> None:
+    assert hashed(name, what, size) == number
