@@ -162,3 +162,6 @@ class GridFile(Noun):
     series: Annotated[dict[SeriesName, Series], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="What is run, by name."
     )
+
+
+MODELS: dict[str, type[Noun]] = {"sites": Site, "resources": Resource, "suites": Suite, "series": Series}

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from django.db import transaction
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import probes
-from monitor.models import Binding, Reporter, Resource, Series, Site, Suite
-from monitor.models.reporter import HOME
-from monitor.services import expand
+from monitor.gridfile import depot, planning, writing
+from monitor.gridfile.applying import changing
+from monitor.gridfile.definition import (
+    Grid,
+    ResourceDefinition,
+    SeriesDefinition,
+    SiteDefinition,
+    SuiteDefinition,
+)
 from probes.base import checked_plan
-from reporters import reach
+from reporters import reach, schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from reporters import config
 
-
-@dataclass(frozen=True)
-class SeriesDefinition:
-    """A probe with parameters, bound to resources (role -> names, in order), on a schedule."""
-
-    name: str
-    probe: str
-    bindings: Mapping[str, Sequence[str]]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    schedule: str = ""
-    enabled: bool = True
-    limit_seconds: float = 1800.0
-    suite: str = "main"
+__all__ = ["SeriesDefinition", "define"]
 
 
-@transaction.atomic
 def define(resources: Sequence[config.Resource], series: Sequence[SeriesDefinition]) -> None:
-    """Make or change these resources and series; others stay as they are.
+    """Make or change these resources and series, with their sites and suites; others stay as they are.
 
     Raises:
         probes.base.ProbeError: an unknown probe, bindings or parameters that it does not accept, or a
@@ -44,58 +35,35 @@ def define(resources: Sequence[config.Resource], series: Sequence[SeriesDefiniti
         reporters.schedule.InvalidSchedule: a schedule that cannot be read.
     """
     for resource in resources:
-        _define_resource(resource)
-    home, _ = Reporter.objects.get_or_create(name=HOME)
+        reach.check(resource)
     for definition in series:
-        _define_series(definition, home)
+        _check(definition)
+    with changing():
+        have = depot.read()
+        writing.write(planning.plan(have, _grid(resources, series, have), prune=False))
 
 
-def _define_resource(resource: config.Resource) -> None:
-    reach.check(resource)
-    site, _ = Site.objects.get_or_create(name=resource.site)
-    Resource.objects.update_or_create(
-        name=resource.name,
-        defaults={
-            "site": site,
-            "scratch": resource.scratch,
-            "shell": dict(resource.shell),
-            "transfer": dict(resource.transfer),
-            "batch": dict(resource.batch),
-            "address": resource.address,
-        },
+def _check(series: SeriesDefinition) -> None:
+    checked_plan(probes.load(series.probe), series.bindings, series.parameters)
+    if series.schedule:
+        schedule.parse(
+            series.schedule,
+            name=series.name,
+            zone=series.timezone,
+            starts_at=series.starts_at,
+            ends_at=series.ends_at,
+        )
+
+
+def _grid(resources: Sequence[config.Resource], series: Sequence[SeriesDefinition], have: Grid) -> Grid:
+    """What is to be; sites and suites that are there already keep what they are."""
+    return Grid(
+        sites={one.site: have.sites.get(one.site, SiteDefinition(one.site)) for one in resources},
+        resources={one.name: ResourceDefinition(**asdict(one)) for one in resources},
+        suites={one.suite: have.suites.get(one.suite, SuiteDefinition(one.suite)) for one in series},
+        series={one.name: replace(one, bindings=_in_order(one)) for one in series},
     )
 
 
-def _define_series(definition: SeriesDefinition, reporter: Reporter) -> None:
-    checked_plan(probes.load(definition.probe), definition.bindings, definition.parameters)
-    if definition.schedule:
-        expand.check(definition.schedule, definition.name)
-    suite, _ = Suite.objects.get_or_create(name=definition.suite)
-    series, _ = Series.objects.update_or_create(
-        name=definition.name,
-        defaults={
-            "suite": suite,
-            "probe": definition.probe,
-            "parameters": dict(definition.parameters),
-            "reporter": reporter,
-            "schedule": definition.schedule,
-            "enabled": definition.enabled,
-            "limit_seconds": definition.limit_seconds,
-        },
-    )
-    _bind(series, definition.bindings)
-
-
-def _bind(series: Series, bindings: Mapping[str, Sequence[str]]) -> None:
-    wanted = [(role, i, name) for role, names in bindings.items() for i, name in enumerate(names)]
-    existing = series.bindings.values_list("role", "position", "resource__name")
-    if sorted(existing) == sorted(wanted):
-        return
-    series.bindings.all().delete()
-    by_name = {
-        resource.name: resource for resource in Resource.objects.filter(name__in={w[2] for w in wanted})
-    }
-    Binding.objects.bulk_create(
-        Binding(series=series, role=role, position=position, resource=by_name[name])
-        for role, position, name in wanted
-    )
+def _in_order(series: SeriesDefinition) -> dict[str, tuple[str, ...]]:
+    return {role: tuple(names) for role, names in series.bindings.items()}

@@ -1,0 +1,50 @@
+"""Plan and apply: what a file says against what the depot has, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+from monitor.gridfile import depot
+from monitor.gridfile.definition import Grid
+from monitor.gridfile.loading import load
+from monitor.gridfile.planning import Plan, plan
+from monitor.gridfile.writing import write
+
+LOCK = 0x66696C65  # "file": one at a time changes what is set up
+
+
+def planned(file: str, *, prune: bool) -> Plan:
+    """What applying *file* would do now; nothing is changed.
+
+    Raises:
+        InvalidGridFile: with everything that is wrong with the file.
+        OSError: it cannot be read.
+    """
+    with transaction.atomic():
+        return _plan(load(file, depot.outside()), prune=prune)
+
+
+def apply(file: str, *, prune: bool) -> Plan:
+    """Make the depot what *file* says, all of it or nothing; return what was done. Raises as ``planned``."""
+    with changing():
+        done = _plan(load(file, depot.outside()), prune=prune)
+        write(done)
+        return done
+
+
+@contextmanager
+def changing() -> Iterator[None]:
+    """A transaction in which nobody else changes what is set up this way: the second waits for the first."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        yield
+
+
+def _plan(grid: Grid, *, prune: bool) -> Plan:
+    have = depot.read()
+    history = depot.with_history(have.series.keys() - grid.series.keys()) if prune else set()
+    return plan(have, grid, prune=prune, with_history=history)

@@ -1,0 +1,80 @@
+"""The grid that the depot has, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import models
+
+from monitor.gridfile.definition import (
+    Definition,
+    Grid,
+    ResourceDefinition,
+    SeriesDefinition,
+    SiteDefinition,
+    SuiteDefinition,
+)
+from monitor.gridfile.loading import Outside
+from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
+from monitor.models.reporter import HOME
+from monitor.models.run import SCHEDULE, State
+
+_REFERENCES = {"site", "suite", "reporter"}
+
+
+def read() -> Grid:
+    """Everything that a grid file may say, as the depot has it."""
+    sites = [SiteDefinition(site.name, site.title) for site in Site.objects.all()]
+    resources = [
+        ResourceDefinition(**_values(ResourceDefinition, one))
+        for one in Resource.objects.select_related("site")
+    ]
+    suites = [
+        SuiteDefinition(one.name, one.title, tuple(sorted(group.name for group in one.viewers.all())))
+        for one in Suite.objects.prefetch_related("viewers")
+    ]
+    bindings = _bindings()
+    series = [
+        SeriesDefinition(**_values(SeriesDefinition, one), bindings=bindings.get(one.pk, {}))
+        for one in Series.objects.select_related("suite", "reporter")
+    ]
+    return Grid(
+        {one.name: one for one in sites},
+        {one.name: one for one in resources},
+        {one.name: one for one in suites},
+        {one.name: one for one in series},
+    )
+
+
+def outside() -> Outside:
+    """What a file may refer to that it does not have itself."""
+    reporters = {HOME, *Reporter.objects.values_list("name", flat=True)}
+    return Outside(reporters, set(Group.objects.values_list("name", flat=True)))
+
+
+def with_history(names: Iterable[str]) -> set[str]:
+    """Those of these series that have runs, but for slots to come; none gets a new run until the end of the
+    transaction."""
+    locked = Series.objects.filter(name__in=list(names)).order_by("name").select_for_update()
+    ids = {series.pk: series.name for series in locked}
+    runs = Run.objects.filter(series__in=ids).exclude(trigger=SCHEDULE, state=State.EXPECTED)
+    return {ids[pk] for pk in runs.order_by().values_list("series", flat=True).distinct()}
+
+
+def _values(kind: type[Definition], row: models.Model) -> dict[str, Any]:
+    """The values of *row* that a definition has, references by name; not its bindings."""
+    names = [field.name for field in fields(kind) if field.name != "bindings"]
+    return {name: getattr(row, name).name if name in _REFERENCES else getattr(row, name) for name in names}
+
+
+def _bindings() -> dict[int, dict[str, tuple[str, ...]]]:
+    """Resource names by series and role, in order."""
+    found: dict[int, dict[str, tuple[str, ...]]] = {}
+    rows = Binding.objects.order_by("series_id", "role", "position")
+    for series, role, resource in rows.values_list("series_id", "role", "resource__name"):
+        roles = found.setdefault(series, {})
+        roles[role] = (*roles.get(role, ()), resource)
+    return found

@@ -1,0 +1,98 @@
+"""What is published of the format, made from its models: the JSON Schema and the reference page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from monitor.gridfile.format import GridFile, Mesh, Noun, Resource, Series, Site, Suite, Way
+
+_NOUNS: tuple[type[Noun] | type[Way], ...] = (GridFile, Site, Resource, Way, Suite, Series, Mesh)
+_TITLES = {"GridFile": "The file", "Way": "Shell, transfer, batch"}
+_TOP = """\
+# Grid files: the reference
+
+Made from `monitor/gridfile/format.py` by `manage.py grid reference`; the same as a JSON Schema for editors is
+[grid.schema.json](grid.schema.json) (`manage.py grid schema`). How to use one: [grid-file.md](grid-file.md).
+
+Any other key is an error. Names of sites, resources, suites and series have letters, digits, `-` and `_`.
+"""
+
+
+def schema() -> str:
+    """The JSON Schema of a grid file."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **GridFile.model_json_schema()}
+    return json.dumps(document, indent=2) + "\n"
+
+
+def page() -> str:
+    """The reference page, Markdown."""
+    whole = GridFile.model_json_schema()
+    schemas = {"GridFile": whole, **whole["$defs"]}
+    return "\n".join([_TOP, *(line for noun in _NOUNS for line in _section(noun.__name__, schemas))])
+
+
+def _section(name: str, schemas: Mapping[str, Any]) -> Iterator[str]:
+    schema = schemas[name]
+    yield f"## {_TITLES.get(name, name)}\n"
+    yield _linked(schema["description"]) + "\n"
+    yield "| key | type | default | meaning |\n|---|---|---|---|"
+    for key, value in schema["properties"].items():
+        default = "required" if key in schema.get("required", ()) else _default(value)
+        yield f"| `{key}` | {_type(value)} | {default} | {_linked(value['description'])} |"
+    yield ""
+
+
+def _linked(text: str) -> str:
+    return re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text)
+
+
+def _default(value: Mapping[str, Any]) -> str:
+    default = value.get("default")
+    return "" if default in (None, "", [], {}) else f"`{json.dumps(default)}`"
+
+
+def _type(value: Mapping[str, Any]) -> str:
+    """*value*'s type in words, with its limits."""
+    for key, said in _SAID.items():
+        if key in value:
+            return said(value)
+    kind = value["type"]
+    if isinstance(kind, list):
+        return ", ".join(_WORDS[one] for one in kind)
+    word = _WORDS[value.get("format", kind)]
+    limits = [limit.format(value[key]) for key, limit in _LIMITS.items() if key in value]
+    return f"{word} ({', '.join(limits)})" if limits else word
+
+
+def _reference(value: Mapping[str, Any]) -> str:
+    noun = value["$ref"].rpartition("/")[2]
+    title = _TITLES.get(noun, noun).lower()
+    return f"[{title}](#{title.replace(',', '').replace(' ', '-')})"
+
+
+def _alternatives(value: Mapping[str, Any]) -> str:
+    return " or ".join(_type(one) for one in value["anyOf"] if one.get("type") != "null")
+
+
+_SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "$ref": _reference,
+    "anyOf": _alternatives,
+    "const": lambda value: f"`{value['const']}`",
+    "items": lambda value: f"list of {_type(value['items'])}",
+    "additionalProperties": lambda value: f"{_type(value['additionalProperties'])} by name",
+    "patternProperties": lambda value: f"{_type(next(iter(value['patternProperties'].values())))} by name",
+}
+_WORDS = {
+    "string": "text",
+    "number": "number",
+    "boolean": "true or false",
+    "date-time": "time",
+}
+_LIMITS = {
+    "maxLength": "at most {} characters",
+    "exclusiveMinimum": "over {:g}",
+    "maximum": "at most {:,.0f}",
+}

@@ -1,0 +1,109 @@
+"""Make the depot what a plan says, in few statements: thousands of series are written at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import models
+
+from monitor.gridfile.definition import Definition, SeriesDefinition, SuiteDefinition
+from monitor.gridfile.planning import Change, Plan
+from monitor.models import Binding, Reporter, Resource, Series, Site, Suite
+from monitor.models.reporter import HOME
+
+Table = models.Manager[Any]
+
+_TABLES: Mapping[str, Table] = {
+    "sites": Site.objects,
+    "resources": Resource.objects,
+    "suites": Suite.objects,
+    "series": Series.objects,
+}
+_REFERENCES: Mapping[str, Table] = {
+    "site": Site.objects,
+    "suite": Suite.objects,
+    "reporter": Reporter.objects,
+}
+_JOINED = {"viewers", "bindings"}  # rows of their own
+_BATCH = 1000
+
+Ids = Mapping[str, Mapping[str, int]]
+
+
+def write(plan: Plan) -> None:
+    """Do what *plan* says, in the order of names, as the ledger locks rows. To be called in a transaction."""
+    changes = plan.changes()
+    for noun, table in _TABLES.items():
+        _write(table, [change for change in changes if change.noun == noun and change.after is not None])
+    for noun in dict.fromkeys(change.noun for change in changes if change.after is None):
+        names = [change.name for change in changes if change.noun == noun and change.after is None]
+        _TABLES[noun].filter(name__in=names).delete()
+
+
+def _write(table: Table, changes: Sequence[Change]) -> None:
+    ids = _ids(change.after for change in changes if change.after)
+    new = [table.model(**_row(one.after, ids)) for one in changes if one.before is None and one.after]
+    table.bulk_create(new, batch_size=_BATCH)
+    for change in changes:
+        if change.before is not None and change.after is not None:
+            before, after = _row(change.before, ids), _row(change.after, ids)
+            changed = {column: value for column, value in after.items() if value != before[column]}
+            if changed:
+                table.filter(name=change.name).update(**changed)
+    _join_viewers(changes)
+    _bind(changes)
+
+
+def _ids(definitions: Iterable[Definition]) -> Ids:
+    """The ids of everything that *definitions* may refer to, by kind and name."""
+    kinds = {field.name for one in definitions for field in fields(one)} & _REFERENCES.keys()
+    if "reporter" in kinds:
+        Reporter.objects.get_or_create(name=HOME)
+    return {kind: dict(_REFERENCES[kind].values_list("name", "pk")) for kind in kinds}
+
+
+def _row(definition: Definition, ids: Ids) -> dict[str, Any]:
+    """The columns of the row of *definition*."""
+    row = {one.name: getattr(definition, one.name) for one in fields(definition) if one.name not in _JOINED}
+    for reference in ids.keys() & row.keys():
+        row[f"{reference}_id"] = ids[reference][row.pop(reference)]
+    return row
+
+
+def _join_viewers(changes: Iterable[Change]) -> None:
+    for change in changes:
+        after, before = change.after, change.before
+        if isinstance(after, SuiteDefinition):
+            had = before.viewers if isinstance(before, SuiteDefinition) else ()
+            if after.viewers != had:
+                groups = Group.objects.filter(name__in=after.viewers)
+                Suite.objects.get(name=after.name).viewers.set(groups)
+
+
+def _bind(changes: Iterable[Change]) -> None:
+    rebound = [change.after for change in changes if _is_rebound(change)]
+    series = [one for one in rebound if isinstance(one, SeriesDefinition)]
+    if not series:
+        return
+    ids = dict(Series.objects.filter(name__in=[one.name for one in series]).values_list("name", "pk"))
+    resources = dict(Resource.objects.values_list("name", "pk"))
+    Binding.objects.filter(series__in=ids.values()).delete()
+    Binding.objects.bulk_create(
+        [
+            Binding(series_id=ids[one.name], role=role, position=i, resource_id=resources[name])
+            for one in series
+            for role, names in one.bindings.items()
+            for i, name in enumerate(names)
+        ],
+        batch_size=_BATCH,
+    )
+
+
+def _is_rebound(change: Change) -> bool:
+    before, after = change.before, change.after
+    if not isinstance(after, SeriesDefinition):
+        return False
+    return not isinstance(before, SeriesDefinition) or before.bindings != after.bindings

@@ -1,0 +1,84 @@
+"""``manage.py grid``: the grid as one file under version control."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from monitor.gridfile import applying, depot, exporting, loading, planning, reference
+from monitor.gridfile.loading import STDIN, Outside
+from monitor.gridfile.problems import InvalidGridFile
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from monitor.gridfile.planning import Plan
+
+CHANGES = 2  # the exit status of a plan that changes something, for who asks
+
+
+class Command(BaseCommand):
+    help = "Compare the grid with a file, make it so, or write it to one (docs/grid-file.md)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        validate = verbs.add_parser("validate", help="tell everything that is wrong with a file")
+        validate.add_argument(
+            "--alone", action="store_true", help="without a depot, which knows the reporters"
+        )
+        plan = verbs.add_parser("plan", help="show what applying a file would change; change nothing")
+        plan.add_argument(
+            "--exit-code", action="store_true", help=f"exit with {CHANGES} if it changes something"
+        )
+        apply = verbs.add_parser("apply", help="make the depot what a file says, all of it or nothing")
+        for verb in (plan, apply):
+            verb.add_argument("--prune", action="store_true", help="remove what is not in the file")
+        export = verbs.add_parser("export", help="write what the depot has to a file")
+        for verb in (validate, plan, apply, export):
+            verb.add_argument("file", metavar="FILE", help="a grid file; - for standard input or output")
+        verbs.add_parser("schema", help="print the JSON Schema of grid files")
+        verbs.add_parser("reference", help="print the reference page of grid files")
+
+    def handle(self, *, verb: str, **options: Any) -> None:
+        try:
+            getattr(self, f"_{verb}")(**options)
+        except InvalidGridFile as error:
+            self.stderr.write(str(error))
+            sys.exit(1)
+        except OSError as error:
+            raise CommandError(f"{options['file']}: {error.strerror}") from error
+
+    def _validate(self, *, file: str, alone: bool, **_: Any) -> None:
+        grid = loading.load(file, Outside() if alone else depot.outside())
+        self.stdout.write(
+            f"Valid: {len(grid.sites)} sites, {len(grid.resources)} resources, {len(grid.suites)} suites, "
+            f"{len(grid.series)} series."
+        )
+
+    def _plan(self, *, file: str, prune: bool, exit_code: bool, **_: Any) -> None:
+        plan = applying.planned(file, prune=prune)
+        self._show(plan)
+        if exit_code and plan.changes():
+            sys.exit(CHANGES)
+
+    def _apply(self, *, file: str, prune: bool, **_: Any) -> None:
+        self._show(applying.apply(file, prune=prune))
+
+    def _export(self, *, file: str, **_: Any) -> None:
+        text = exporting.text(depot.read())
+        if file == STDIN:
+            self.stdout.write(text, ending="")
+        else:
+            exporting.save(text, Path(file))
+
+    def _schema(self, **_: Any) -> None:
+        self.stdout.write(reference.schema(), ending="")
+
+    def _reference(self, **_: Any) -> None:
+        self.stdout.write(reference.page(), ending="")
+
+    def _show(self, plan: Plan) -> None:
+        self.stdout.write(planning.text(plan))
