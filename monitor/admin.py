@@ -12,6 +12,7 @@ import probes
 from monitor.models import (
     ApiToken,
     Binding,
+    Blackout,
     Component,
     Forecast,
     Metric,
@@ -118,6 +119,12 @@ class ResourceAdmin(ReadOnlyBase):
 @admin.register(Reporter)
 class ReporterAdmin(ReadOnlyBase):
     list_display = ("name", "capacity")
+
+
+@admin.register(Blackout)
+class BlackoutAdmin(ReadOnlyBase):
+    list_display = ("title", "starts_at", "ends_at")
+    filter_horizontal = ("sites",)
 
 
 @admin.register(Suite)

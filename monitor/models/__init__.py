@@ -1,5 +1,6 @@
 """One noun per file, its QuerySet beside it."""
 
+from monitor.models.blackout import Blackout
 from monitor.models.component import Component
 from monitor.models.forecast import Forecast
 from monitor.models.metric import Metric, Sample
@@ -13,6 +14,7 @@ from monitor.models.token import ApiToken
 __all__ = [
     "ApiToken",
     "Binding",
+    "Blackout",
     "Component",
     "Forecast",
     "Metric",

@@ -54,7 +54,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(series__in=Series.objects.visible_to(user))
 
     def due(self, now: datetime) -> RunQuerySet:
-        return self.filter(state=State.EXPECTED, slot__lte=now)
+        return self.filter(state=State.EXPECTED, due_at__lte=now)
 
     def wanted(self) -> RunQuerySet:
         """All but slots of series that were switched off before they began: what began is ended properly."""
@@ -90,6 +90,8 @@ class Run(models.Model):
     id = models.UUIDField(primary_key=True, editable=False)
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="runs")
     slot = models.DateTimeField()
+    due_at = models.DateTimeField(help_text="when it may begin: its slot, and what its series adds to it")
+    kept_until = models.DateTimeField(null=True, help_text="how long it may wait for what it needs alone")
     trigger = models.CharField(max_length=200, default=SCHEDULE, help_text="the schedule, or who asked")
     state = models.CharField(max_length=10, choices=State.choices, default=State.EXPECTED)
     reason = models.TextField(blank=True)
@@ -111,7 +113,7 @@ class Run(models.Model):
             models.CheckConstraint(condition=models.Q(state__in=State.values), name="run_state_known"),
         ]
         indexes = [
-            models.Index(fields=["slot"], condition=models.Q(state="expected"), name="run_expected"),
+            models.Index(fields=["due_at"], condition=models.Q(state="expected"), name="run_expected"),
             models.Index(
                 fields=["lease_until"],
                 condition=models.Q(state__in=["claimed", "running"]),

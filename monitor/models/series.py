@@ -65,6 +65,18 @@ class Series(models.Model):
     )
     starts_at = models.DateTimeField(null=True, blank=True, help_text="no slot is before it")
     ends_at = models.DateTimeField(null=True, blank=True, help_text="no slot is after it")
+    jitter_seconds = models.PositiveIntegerField(
+        default=0, help_text="a run begins up to so long after its slot, each at a time of its own"
+    )
+    exclusive = models.CharField(
+        max_length=4,
+        blank=True,
+        choices=[("site", "no site with another exclusive series"), ("link", "no pair of sites")],
+        help_text="what it does not share while it runs",
+    )
+    exclusive_wait_seconds = models.PositiveIntegerField(
+        default=900, help_text="how long a slot may wait for that"
+    )
     enabled = models.BooleanField(default=True)
     # The ledger's: the database empties both when what the schedule says changes, whoever changes it.
     scheduled_since = models.DateTimeField(null=True, editable=False)

@@ -12,6 +12,9 @@ class Site(models.Model):
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=200, blank=True)
+    runs_at_once = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="in how many runs it may take part at once; empty: in any number"
+    )
 
     class Meta:
         ordering = ["name"]

@@ -7,17 +7,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 
+from monitor.admission import Candidate, Skip, Wait, decide, rules
 from monitor.models import Reporter, Run
-from monitor.models.run import SCHEDULE, State
+from monitor.models.run import RunQuerySet, State
 from monitor.services import health
+from monitor.services.situation import candidates, situation
 
 if TYPE_CHECKING:
     import uuid
 
-BATCH = 500
+BATCH = 500  # of a reporter's due runs are looked at together
+LOCK = 0x636C6D  # "clm": one claims at a time
 
 
 @dataclass(frozen=True)
@@ -34,24 +37,38 @@ def lease_until(now: datetime) -> datetime:
     return now + timedelta(seconds=settings.GRIDCAST_LEASE_SECONDS)
 
 
+@transaction.atomic
 def claim_due(now: datetime) -> list[Claim]:
-    """Claim as many due runs as every reporter has room for, oldest slot first.
+    """Claim what is due and may begin (``monitor.admission``), oldest first; what may not waits or is
+    skipped.
 
-    Two claimers at once do no harm: rows are locked, and those that another holds are passed over. A
-    scheduled slot whose series is still running ends as ``skipped``; a run that somebody asked for waits.
-    So does everything for a reporter that has fallen silent: what it got would only be taken for dead.
+    Nothing is claimed for a reporter that has fallen silent: what it got would only be taken for dead. Two
+    claimers at once do no harm: one counts the room at a time, and rows that somebody else holds are passed
+    over.
     """
+    _alone()
     heard = [one for one in Reporter.objects.all() if not health.fell_silent(one.component, now)]
-    return [claim for reporter in heard for claim in _claim_for(reporter, now)]
+    due = sorted((run for one in heard for run in _due(one, now)), key=lambda run: (run.due_at, run.pk))
+    decided = list(decide(candidates(due), situation(now), rules.every()))
+    queues, runs = {one.name: one.queue for one in heard}, {run.pk: run for run in due}
+    admitted = [one for one, verdict in decided if verdict is None]
+    for one, verdict in decided:
+        if isinstance(verdict, Skip):
+            _skip(one, verdict)
+        elif isinstance(verdict, Wait):
+            _keep(runs[one.run], verdict)
+    _mark_claimed([one.run for one in admitted], now)
+    return [Claim(one.run, runs[one.run].attempt + 1, queues[one.demand.reporter]) for one in admitted]
 
 
 @transaction.atomic
 def claim_one(run: Run, now: datetime) -> Claim | None:
     """Claim this very run, room or not; None if somebody else has it, or its series is busy."""
-    reporter = Reporter.objects.select_for_update().get(series=run.series_id)
+    _alone()
     if Run.objects.filter(series=run.series_id).in_flight().exists():
         return None
-    return Claim(run.pk, run.attempt + 1, reporter.queue) if _mark_claimed([run], now) else None
+    queue = Reporter.objects.get(series=run.series_id).queue
+    return Claim(run.pk, run.attempt + 1, queue) if _mark_claimed([run.pk], now) else None
 
 
 def release(claim: Claim) -> None:
@@ -61,33 +78,30 @@ def release(claim: Claim) -> None:
     )
 
 
-@transaction.atomic
-def _claim_for(reporter: Reporter, now: datetime) -> list[Claim]:
-    Reporter.objects.select_for_update().get(pk=reporter.pk)  # room is counted by one claimer at a time
-    mine = Run.objects.filter(series__reporter=reporter)
-    busy = set(mine.in_flight().values_list("series_id", flat=True))
-    room = reporter.capacity - mine.in_flight().count()
-    claimed: list[Run] = []
-    due = mine.due(now).wanted().order_by("slot")
-    for run in due.select_for_update(skip_locked=True, of=("self",))[:BATCH]:
-        if run.series_id in busy:
-            _skip_overlap(run)
-        elif len(claimed) < room:
-            claimed.append(run)
-            busy.add(run.series_id)
-    _mark_claimed(claimed, now)
-    return [Claim(run.pk, run.attempt + 1, reporter.queue) for run in claimed]
+def _alone() -> None:
+    """Until the end of the transaction nobody else claims."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
-def _skip_overlap(run: Run) -> None:
-    if run.trigger == SCHEDULE and run.attempt == 0:
-        reason = "overlap: the run before it had not ended when its time came"
-        Run.objects.all().move([run.pk], State.SKIPPED, cause="its time came", reason=reason)
+def _due(reporter: Reporter, now: datetime) -> RunQuerySet:
+    due = Run.objects.filter(series__reporter=reporter).due(now).wanted().order_by("due_at")
+    return due.select_for_update(skip_locked=True, of=("self",))[:BATCH]
 
 
-def _mark_claimed(runs: list[Run], now: datetime) -> int:
+def _skip(candidate: Candidate, skip: Skip) -> None:
+    Run.objects.all().move([candidate.run], State.SKIPPED, cause="its time came", reason=skip.reason)
+
+
+def _keep(run: Run, wait: Wait) -> None:
+    """Say why it waits, once; a slot that may wait long is not missed meanwhile."""
+    if (run.reason, run.kept_until) != (wait.reason, wait.until):
+        Run.objects.filter(pk=run.pk).update(reason=wait.reason, kept_until=wait.until)
+
+
+def _mark_claimed(runs: list[uuid.UUID], now: datetime) -> int:
     return Run.objects.all().move(
-        [run.pk for run in runs],
+        runs,
         State.CLAIMED,
         cause="claimed for its reporter",
         claimed_at=now,

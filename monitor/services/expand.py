@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from monitor.models import Component, Run, Series
 from monitor.models.run import SCHEDULE, RunQuerySet, State
+from reporters.cron import hashed
 from reporters.report import run_id
 from reporters.schedule import InvalidSchedule, resolve
 
@@ -69,7 +70,7 @@ def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
     after, until = _from(series, last_tick, now), now + AHEAD
     try:
         runs = [
-            Run(id=run_id(series.name, slot), series=series, slot=slot)
+            Run(id=run_id(series.name, slot), series=series, slot=slot, due_at=slot + _jitter(series, slot))
             for slot in slots(series.schedule, series.name, after, until)
         ]
     except InvalidSchedule as error:
@@ -89,3 +90,10 @@ def _from(series: Series, last_tick: datetime, now: datetime) -> datetime:
             "series %s: the ledger was away too long, its slots until %s are lost", series.name, earliest
         )
     return max(series.expanded_until, earliest)
+
+
+def _jitter(series: Series, slot: datetime) -> timedelta:
+    """The same each time that it is asked, so that expanding twice changes nothing."""
+    if not series.jitter_seconds:
+        return timedelta(0)
+    return timedelta(seconds=hashed(series.name, slot.isoformat(), series.jitter_seconds + 1))

@@ -61,7 +61,8 @@ def _series(report: wire.Report) -> Series | None:
 def _store(series: Series, report: wire.Report, body: bytes) -> bool:
     """Write run, raw report and samples; False if this run's report is there already."""
     Run.objects.bulk_create(
-        [Run(id=report.run, series=series, slot=report.slot, trigger="reporter")], ignore_conflicts=True
+        [Run(id=report.run, series=series, slot=report.slot, due_at=report.slot, trigger="reporter")],
+        ignore_conflicts=True,
     )
     run = Run.objects.select_for_update().get(series=series, slot=report.slot)
     if run.state in REPORTED and RawReport.objects.filter(run=run).exists():

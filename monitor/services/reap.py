@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import Q
 
 from monitor.models import Run
 from monitor.models.run import SCHEDULE, RunQuerySet, State
@@ -30,7 +31,8 @@ def reap(now: datetime) -> None:
         cause=_SILENT,
     )
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
-    late = Run.objects.due(now - grace).filter(trigger=SCHEDULE, started_at=None)
+    kept = Q(kept_until__gt=now - grace)
+    late = Run.objects.due(now - grace).filter(trigger=SCHEDULE, started_at=None).exclude(kept)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
     _move(late, State.MISSED, reason, cause="its grace was over")
 

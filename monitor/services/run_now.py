@@ -29,6 +29,6 @@ def run_now(series: Series, *, who: str, now: datetime | None = None) -> Run:
         return waiting
     run, _ = Run.objects.get_or_create(
         id=run_id(series.name, slot),
-        defaults={"series": series, "slot": slot, "trigger": f"asked for by {who}"},
+        defaults={"series": series, "slot": slot, "due_at": slot, "trigger": f"asked for by {who}"},
     )
     return run

@@ -143,7 +143,7 @@ def passed(of: Series, slot: datetime, *, slowness: float = 1.0) -> Run:
 def not_run(of: Series, slot: datetime, state: State, reason: str) -> Run:
     """A slot that no report came of."""
     return Run.objects.create(
-        id=wire.run_id(of.name, slot), series=of, slot=slot, state=state, reason=reason, attempt=0
+        id=wire.run_id(of.name, slot), series=of, slot=slot, due_at=slot, state=state, reason=reason
     )
 
 

@@ -119,8 +119,8 @@ def test_the_head_of_a_series_has_its_forecast_with_the_interval(
 
 def test_a_run_under_way_shows_its_stage(grid: Grid, client: Client, now: datetime) -> None:
     Run.objects.create(
-        id=run_id(grid.gather.name, now), series=grid.gather, slot=now, state=State.RUNNING, started_at=now,
-        stage="queue_wait",
+        id=run_id(grid.gather.name, now), series=grid.gather, slot=now, due_at=now, state=State.RUNNING,
+        started_at=now, stage="queue_wait",
     )  # fmt: skip
     assert "queue_wait" in client.get("/").content.decode()
 

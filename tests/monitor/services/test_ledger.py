@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from monitor.models import Reporter, Run, Series, Transition
+from monitor.models import Binding, Blackout, Reporter, Run, Series, Site, Transition
 from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, State
 from monitor.services import health, tick
 from monitor.services.claim import Claim, claim_due, claim_one, release
@@ -106,6 +106,86 @@ def test_a_reporter_gets_no_more_than_it_has_room_for(circle: Series, noon: date
         run_now(circle, who="ada", now=noon)
     assert len(claim_due(noon)) == 2
     assert claim_due(noon) == []
+
+
+def another(of: Series, name: str, **changes: object) -> Series:
+    """A series like *of*, at the same resources, under another name."""
+    series = Series.objects.get(pk=of.pk)
+    series.pk, series.name = None, name
+    for field, value in changes.items():
+        setattr(series, field, value)
+    series.save()
+    Binding.objects.bulk_create(
+        Binding(series=series, role=one.role, position=one.position, resource=one.resource)
+        for one in of.bindings.all()
+    )
+    Series.objects.update(created_at=of.created_at)
+    return series
+
+
+def test_series_that_want_a_link_alone_run_one_after_the_other_and_say_for_whom_they_wait(
+    circle: Series, noon: datetime
+) -> None:
+    Series.objects.update(exclusive="link")
+    another(circle, "second", exclusive="link")
+    expand(noon)
+    (first,) = claim_due(noon + MINUTE)
+    rival = Run.objects.get(pk=first.run_id).series
+    waiting = Run.objects.get(slot=noon + MINUTE, state=State.EXPECTED)
+    assert waiting.reason == f"queued: exclusive: {rival} uses what it needs alone"
+    reap(noon + 5 * MINUTE)  # its grace is over, its time to wait is not
+    Run.objects.all().move([first.run_id], State.PASSED, cause="it ran")
+    assert waiting.pk in {claim.run_id for claim in claim_due(noon + 5 * MINUTE)}
+
+
+def test_a_slot_that_waited_too_long_for_what_it_wants_alone_is_skipped_as_busy(
+    circle: Series, noon: datetime
+) -> None:
+    Series.objects.update(exclusive="site", schedule="0 * * * *")
+    another(circle, "second", exclusive="site", exclusive_wait_seconds=60)
+    expand(noon)
+    hour = noon + timedelta(hours=1)
+    claim_due(hour)
+    claim_due(hour + MINUTE)
+    skipped = Run.objects.get(state=State.SKIPPED)
+    assert (skipped.series.name, skipped.reason) == (
+        "second",
+        "busy: circle used what it needs alone for 60 s",
+    )
+
+
+def test_a_site_takes_part_in_no_more_runs_than_it_says(circle: Series, noon: datetime) -> None:
+    another(circle, "second")
+    Site.objects.filter(name="site-of-here").update(runs_at_once=1)
+    expand(noon)
+    assert len(claim_due(noon + MINUTE)) == 1
+    assert Run.objects.get(slot=noon + MINUTE, state=State.EXPECTED).reason.startswith(
+        "queued: room: the site"
+    )
+
+
+def test_slots_of_a_blackout_are_skipped_with_its_title(circle: Series, noon: datetime) -> None:
+    blackout = Blackout.objects.create(title="new disks", starts_at=noon, ends_at=noon + 2 * MINUTE)
+    blackout.sites.add(Site.objects.get(name="site-of-there"))
+    expand(noon)
+    assert claim_due(noon + MINUTE) == []
+    assert Run.objects.get(slot=noon + MINUTE).reason.startswith("maintenance: new disks, until ")
+    assert len(claim_due(noon + 2 * MINUTE)) == 1
+
+
+def test_jitter_begins_each_run_at_a_time_of_its_own_that_never_changes(
+    circle: Series, noon: datetime
+) -> None:
+    Series.objects.update(jitter_seconds=30)
+    expand(noon)
+    late = {run.slot: (run.due_at - run.slot).total_seconds() for run in Run.objects.all()}
+    assert set(late.values()) == set(range(31))
+    Series.objects.update(schedule="*/2 * * * *")
+    expand(noon)
+    assert all(late[run.slot] == (run.due_at - run.slot).total_seconds() for run in Run.objects.all())
+    first = Run.objects.order_by("due_at")[0]
+    assert claim_due(first.due_at - timedelta(seconds=1)) == []
+    assert [claim.run_id for claim in claim_due(first.due_at)] == [first.pk]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -329,7 +409,8 @@ def test_the_database_refuses_a_state_that_it_does_not_know(circle: Series, noon
 
 def allowed_by_the_database(series: Series, slot: datetime, source: str, target: str) -> bool:
     """Whether a run may go from *source* to *target*, whoever asks."""
-    run = Run.objects.create(id=run_id(series.name, slot), series=series, slot=slot, state=source)
+    identity = run_id(series.name, slot)
+    run = Run.objects.create(id=identity, series=series, slot=slot, due_at=slot, state=source)
     try:
         with transaction.atomic():
             Run.objects.filter(pk=run.pk).update(state=target)
@@ -363,7 +444,7 @@ def test_how_a_run_came_to_its_end_is_kept_with_time_and_cause(circle: Series, n
 def test_one_slot_of_a_series_has_one_run(circle: Series, noon: datetime) -> None:
     assert run_now(circle, who="ada", now=noon) == run_now(circle, who="bob", now=noon)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Run.objects.create(id=run_id("other", noon), series=circle, slot=noon)
+        Run.objects.create(id=run_id("other", noon), series=circle, slot=noon, due_at=noon)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,8 @@
+"""May this run begin now? Pure: what is known is a value, the time in it too.
+
+A rule is one file in ``rules``; the folder is the registry.
+"""
+
+from monitor.admission.base import Candidate, Demand, Situation, Skip, Verdict, Wait, Window, decide
+
+__all__ = ["Candidate", "Demand", "Situation", "Skip", "Verdict", "Wait", "Window", "decide"]

@@ -1,0 +1,93 @@
+"""What rules are asked, what they know, and how their answers become one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What every run of a series takes; its sites are those of all its resources."""
+
+    series: str
+    suite: str
+    reporter: str
+    sites: frozenset[str]
+    exclusive: Literal["", "link", "site"] = ""
+    exclusive_wait: timedelta = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A run that is due. *asked*: somebody wants it, it is no slot of a schedule. *again*: it was claimed
+    before, and what became of that is not known."""
+
+    run: uuid.UUID
+    demand: Demand
+    due_at: datetime
+    asked: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time in which nothing is begun at *sites* (everywhere, where there are none), and why."""
+
+    title: str
+    starts_at: datetime
+    ends_at: datetime
+    sites: frozenset[str] = frozenset()
+
+
+@dataclass
+class Situation:
+    """What is known at *now*. *in_flight* grows with every run that is let in."""
+
+    now: datetime
+    in_flight: list[Demand] = field(default_factory=list)
+    reporter_runs: Mapping[str, int] = field(default_factory=dict)  # reporter -> how many it has at once
+    site_runs: Mapping[str, int] = field(default_factory=dict)  # only sites with a limit
+    windows: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Not yet. With *until*: not after that either; the slot is kept open till then."""
+
+    reason: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Not at all: the slot ends as ``skipped``."""
+
+    reason: str
+
+
+Verdict = Wait | Skip | None  # None: nothing against it
+Rule = Callable[[Candidate, Situation], Verdict]
+
+
+def decide(
+    candidates: Iterable[Candidate], situation: Situation, rules: Iterable[Rule]
+) -> Iterator[tuple[Candidate, Verdict]]:
+    """What becomes of each of *candidates*, in their order: who comes first takes the room.
+
+    A rule that skips weighs more than one that lets wait; of several that do the same the first speaks.
+    """
+    rules = tuple(rules)
+    for candidate in candidates:
+        verdict = _verdict([rule(candidate, situation) for rule in rules])
+        if verdict is None:
+            situation.in_flight.append(candidate.demand)
+        yield candidate, verdict
+
+
+def _verdict(verdicts: list[Verdict]) -> Verdict:
+    against = [verdict for verdict in verdicts if verdict is not None]
+    return next((one for one in against if isinstance(one, Skip)), against[0] if against else None)

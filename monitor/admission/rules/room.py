@@ -1,0 +1,17 @@
+"""A reporter has so many runs at once, and a site takes part in so many."""
+
+from __future__ import annotations
+
+from monitor.admission.base import Candidate, Situation, Verdict, Wait
+
+
+def judge(candidate: Candidate, situation: Situation) -> Verdict:
+    demand = candidate.demand
+    its_own = sum(other.reporter == demand.reporter for other in situation.in_flight)
+    if its_own >= situation.reporter_runs.get(demand.reporter, 0):
+        return Wait(f"queued: room: the reporter {demand.reporter} has {its_own} runs already")
+    for site in sorted(demand.sites & situation.site_runs.keys()):
+        busy = sum(site in other.sites for other in situation.in_flight)
+        if busy >= situation.site_runs[site]:
+            return Wait(f"queued: room: the site {site} takes part in {busy} runs already")
+    return None

@@ -1,0 +1,76 @@
+"""What admission is told: who wants to begin, what is under way, and what limits there are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from monitor.admission import Candidate, Demand, Situation, Window
+from monitor.models import Binding, Blackout, Reporter, Run, Series, Site
+from monitor.models.run import SCHEDULE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+
+def situation(now: datetime) -> Situation:
+    """What is known at *now*. Only true while nobody else claims."""
+    under_way = list(Run.objects.in_flight().values_list("series_id", flat=True))
+    demands = demands_of(under_way)
+    return Situation(
+        now=now,
+        in_flight=[demands[series] for series in under_way],
+        reporter_runs=dict(Reporter.objects.values_list("name", "capacity")),
+        site_runs={
+            site.name: site.runs_at_once for site in Site.objects.all() if site.runs_at_once is not None
+        },
+        windows=_windows(now),
+    )
+
+
+def candidates(runs: Sequence[Run]) -> list[Candidate]:
+    """*runs* as candidates, in their order."""
+    demands = demands_of(run.series_id for run in runs)
+    return [
+        Candidate(
+            run=run.pk,
+            demand=demands[run.series_id],
+            due_at=run.due_at,
+            asked=run.trigger != SCHEDULE,
+            again=run.attempt > 0,
+        )
+        for run in runs
+    ]
+
+
+def demands_of(series: Iterable[int]) -> dict[int, Demand]:
+    """What a run takes, by the key of its series."""
+    keys = set(series)
+    sites: dict[int, set[str]] = {key: set() for key in keys}
+    bound = Binding.objects.filter(series__in=keys).order_by()
+    for key, site in bound.values_list("series_id", "resource__site__name").distinct():
+        sites[key].add(site)
+    return {
+        one.pk: Demand(
+            series=one.name,
+            suite=one.suite.name,
+            reporter=one.reporter.name,
+            sites=frozenset(sites[one.pk]),
+            exclusive=one.exclusive,  # type: ignore[arg-type]  # its choices are these
+            exclusive_wait=timedelta(seconds=one.exclusive_wait_seconds),
+        )
+        for one in Series.objects.filter(pk__in=keys).select_related("suite", "reporter")
+    }
+
+
+def _windows(now: datetime) -> tuple[Window, ...]:
+    return tuple(
+        Window(
+            one.title,
+            one.starts_at,
+            one.ends_at,
+            frozenset(site.name for site in one.sites.all()),
+        )
+        for one in Blackout.objects.at(now).prefetch_related("sites")
+    )

@@ -1,0 +1,154 @@
+"""May this run begin now? Tables of cases, no database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from monitor.admission import Candidate, Demand, Situation, Skip, Verdict, Wait, Window, decide, rules
+from monitor.admission.rules import blackout, exclusive, overlap, room
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def demand(series: str, *sites: str, exclusive: str = "", reporter: str = "home") -> Demand:
+    return Demand(series, "main", reporter, frozenset(sites), exclusive)  # type: ignore[arg-type]
+
+
+def candidate(of: Demand, *, due_at: datetime = NOON, asked: bool = False, again: bool = False) -> Candidate:
+    return Candidate(uuid.uuid4(), of, due_at, asked, again)
+
+
+def during(*in_flight: Demand, now: datetime = NOON, capacity: int = 100, **limits: int) -> Situation:
+    return Situation(now, list(in_flight), {"home": capacity}, limits)
+
+
+GATHER = demand("gather", "sdsc", "ncsa")
+
+
+@pytest.mark.parametrize("name", rules.names())
+def test_a_rule_has_nothing_against_a_run_when_nothing_else_is_going_on(name: str) -> None:
+    (rule,) = (rule for rule in rules.every() if rule.__module__.endswith(f".{name}"))
+    assert rule(candidate(GATHER), during()) is None
+
+
+def test_every_file_of_the_folder_is_a_rule() -> None:
+    assert len(rules.every()) == len(rules.names()) >= 4
+
+
+@pytest.mark.parametrize(
+    ("of", "verdict"),
+    [
+        (candidate(GATHER), Skip),
+        (candidate(GATHER, asked=True), Wait),
+        (candidate(GATHER, again=True), Wait),
+        (candidate(demand("circle", "sdsc", "ncsa")), type(None)),
+    ],
+)
+def test_two_runs_of_a_series_are_never_at_the_same_time(of: Candidate, verdict: type[object]) -> None:
+    assert isinstance(overlap.judge(of, during(GATHER)), verdict)
+
+
+def test_a_reporter_without_room_lets_wait() -> None:
+    verdict = room.judge(candidate(demand("circle")), during(GATHER, capacity=1))
+    assert verdict == Wait("queued: room: the reporter home has 1 runs already")
+
+
+def test_a_reporter_that_is_not_known_has_no_room() -> None:
+    assert room.judge(candidate(demand("circle", reporter="away")), during()) is not None
+
+
+def test_a_site_with_a_limit_lets_wait_who_would_exceed_it() -> None:
+    circle = candidate(demand("circle", "sdsc", "anl"))
+    assert room.judge(circle, during(GATHER, sdsc=2)) is None
+    assert room.judge(circle, during(GATHER, ncsa=1)) is None
+    assert room.judge(circle, during(GATHER, sdsc=1)) == Wait(
+        "queued: room: the site sdsc takes part in 1 runs already"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "its_sites", "other", "other_sites", "together"),
+    [
+        ("", "ab", "", "ab", True),
+        ("site", "ab", "", "ab", True),
+        ("site", "ab", "site", "bc", False),
+        ("site", "ab", "site", "cd", True),
+        ("link", "ab", "link", "bc", True),
+        ("link", "ab", "link", "abc", False),
+        ("link", "ab", "site", "bc", False),
+        ("site", "ab", "link", "bc", False),
+    ],
+)
+def test_exclusive_series_share_no_site_or_no_link(
+    one: str, its_sites: str, other: str, other_sites: str, together: bool
+) -> None:
+    under_way = demand("other", *other_sites, exclusive=other)
+    verdict = exclusive.judge(candidate(demand("one", *its_sites, exclusive=one)), during(under_way))
+    assert (verdict is None) == together
+
+
+@pytest.mark.parametrize(
+    ("minutes", "asked", "verdict"),
+    [
+        (0, False, Wait("queued: exclusive: rival uses what it needs alone", NOON + 15 * MINUTE)),
+        (14, False, Wait("queued: exclusive: rival uses what it needs alone", NOON + 15 * MINUTE)),
+        (15, False, Skip("busy: rival used what it needs alone for 900 s")),
+        (15, True, Wait("queued: exclusive: rival uses what it needs alone", NOON + 15 * MINUTE)),
+    ],
+)
+def test_waiting_for_what_is_exclusive_is_bounded_for_slots(
+    minutes: int, asked: bool, verdict: Verdict
+) -> None:
+    rival = demand("rival", "a", exclusive="site")
+    waiting = candidate(demand("one", "a", exclusive="site"), asked=asked)
+    assert exclusive.judge(waiting, during(rival, now=NOON + minutes * MINUTE)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("sites", "after_minutes", "asked", "skipped"),
+    [
+        ({"sdsc"}, 0, False, True),
+        (set(), 0, False, True),
+        ({"anl"}, 0, False, False),
+        ({"sdsc"}, -1, False, False),
+        ({"sdsc"}, 59, False, True),
+        ({"sdsc"}, 60, False, False),
+        ({"sdsc"}, 0, True, False),
+    ],
+)
+def test_no_slot_begins_during_a_blackout_of_its_sites(
+    sites: set[str], after_minutes: int, asked: bool, skipped: bool
+) -> None:
+    window = Window("new disks", NOON, NOON + 60 * MINUTE, frozenset(sites))
+    situation = Situation(NOON + after_minutes * MINUTE, windows=(window,))
+    verdict = blackout.judge(candidate(GATHER, asked=asked), situation)
+    assert verdict == (Skip("maintenance: new disks, until 2026-03-01 13:00 UTC") if skipped else None)
+
+
+def judged(candidates: Sequence[Candidate], situation: Situation) -> list[tuple[str, type[object]]]:
+    decided = decide(candidates, situation, rules.every())
+    return [(one.demand.series, type(verdict)) for one, verdict in decided]
+
+
+def test_who_is_let_in_takes_room_from_who_comes_after() -> None:
+    wanted = [candidate(demand(name, "sdsc", exclusive="site")) for name in ("first", "second")]
+    assert judged(wanted, during()) == [("first", type(None)), ("second", Wait)]
+
+
+def test_two_slots_of_a_series_that_are_due_at_once_are_one_run() -> None:
+    wanted = [candidate(GATHER), candidate(GATHER, due_at=NOON - MINUTE)]
+    assert judged(wanted, during()) == [("gather", type(None)), ("gather", Skip)]
+
+
+def test_what_is_skipped_takes_no_room_and_skipping_weighs_more_than_waiting() -> None:
+    blackouts = (Window("new disks", NOON, NOON + MINUTE, frozenset({"sdsc"})),)
+    situation = Situation(NOON, [GATHER], {"home": 2}, {}, blackouts)
+    wanted = [candidate(demand("circle", "sdsc")), candidate(demand("disk", "anl"))]
+    assert judged(wanted, situation) == [("circle", Skip), ("disk", type(None))]
+    full = Situation(NOON, [GATHER], {"home": 1}, {}, blackouts)
+    assert judged(wanted, full) == [("circle", Skip), ("disk", Wait)]
