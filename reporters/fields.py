@@ -157,6 +157,12 @@ class Fields:
             raise self.refuse(name, f"at most {maximum} characters")
         return value
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.value(name, "a list of texts")
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.refuse(name, "a list of texts")
+        return tuple(value)
+
     def choice(self, name: str, choices: Iterable[str]) -> str:
         known = tuple(choices)
         value = self.value(name, f"one of {', '.join(known)}")

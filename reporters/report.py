@@ -138,6 +138,7 @@ class Report:
     log: Sequence[LogLine]
     environment: Environment
     clock: Clock
+    bindings: Mapping[str, Sequence[str]] | None = None  # role -> resource names, in order; None: not said
     version: int = VERSION
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields that this version does not know
 
@@ -193,6 +194,8 @@ def _document(report: Report) -> dict[str, Any]:
         "environment": {**vars(report.environment), "tools": dict(report.environment.tools)},
         "clock": {"sent_at": rfc3339(report.clock.sent_at), "synchronised": report.clock.synchronised},
     }
+    if report.bindings is not None:
+        document["bindings"] = {role: list(names) for role, names in report.bindings.items()}
     _put_back(report.extra, document)
     return document
 
@@ -251,6 +254,7 @@ def _report(fields: Fields, version: int) -> Report:
         log=tuple(_log_line(line) for line in fields.each("log")),
         environment=_environment(fields.fields("environment")),
         clock=_clock(fields.fields("clock")),
+        bindings=_bindings(fields),
         version=version,
         extra=fields.unread(),
     )
@@ -321,6 +325,14 @@ def _environment(fields: Fields) -> Environment:
         python=fields.text("python"),
         tools={name: tools.text(name) for name in tools},
     )
+
+
+def _bindings(report: Fields) -> dict[str, tuple[str, ...]] | None:
+    """Added later: older reporters do not say what their runs were bound to."""
+    if "bindings" not in report:
+        return None
+    fields = report.fields("bindings")
+    return {role: fields.texts(role) for role in fields}
 
 
 def _clock(fields: Fields) -> Clock:

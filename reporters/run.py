@@ -182,6 +182,7 @@ class _Run:
             log=tuple(self._log),
             environment=host.environment(),
             clock=Clock(self._tools.now(), host.clock_is_synchronised()),
+            bindings={role: tuple(names) for role, names in assignment.bindings.items()},
         )
 
 

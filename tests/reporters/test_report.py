@@ -134,6 +134,8 @@ def test_a_newer_version_is_refused_with_the_versions_that_are_read() -> None:
         (("parameters",), {"a": ["\ud800"]}, "parameters.a[0]: expected text without NUL and lone"),
         (("environment", "tools", "ssh"), 9, "environment.tools.ssh: expected text, got 9"),
         (("clock", "synchronised"), 1, "clock.synchronised: expected true or false, got 1"),
+        (("bindings",), {"ring": "iu"}, "bindings.ring: expected a list of texts, got 'iu'"),
+        (("bindings",), {"ring": ["iu", 5]}, "bindings.ring: expected a list of texts, got ['iu', 5]"),
         (("log", 0, "level"), "loud", "log[0].level: expected one of debug, info, warning, error"),
     ],
 )  # fmt: skip
@@ -146,6 +148,13 @@ def test_a_malformed_field_is_named(path: tuple[Any, ...], value: object, messag
     with pytest.raises(MalformedReport) as raised:
         reading(broken)
     assert message in str(raised.value)
+
+
+def test_bindings_keep_their_order_and_older_reporters_do_not_say_them() -> None:
+    assert reading(document()).bindings is None
+    assert "bindings" not in document()
+    bound = report(bindings={"ring": ("iu", "anl"), "zero": ()})
+    assert from_json(to_json(bound)) == bound
 
 
 @pytest.mark.parametrize("name", sorted(json.loads(to_json(report()))))

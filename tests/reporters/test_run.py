@@ -147,6 +147,10 @@ def test_metrics_and_defaults_are_in_the_report(bench: Bench) -> None:
     assert report.parameters == {"size": 5}
 
 
+def test_a_report_says_what_its_run_was_bound_to(bench: Bench) -> None:
+    assert bench.run().bindings == {"at": ("one",)}
+
+
 def test_the_probe_is_identified_down_to_its_source(bench: Bench) -> None:
     report = bench.run()
     sha256 = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
