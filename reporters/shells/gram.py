@@ -165,10 +165,11 @@ class Shell(ResourceShell):
         if not input and len(job) <= _ARGUMENT_CHARACTERS:
             yield ["-o", "-r", self._contact, self._description(["-c", _FROM_ARGUMENT, job], "")]
             return
-        with tempfile.NamedTemporaryFile(prefix="gridcast-") as file:
+        with tempfile.TemporaryFile() as file:  # without a name: nothing is left of a reporter that is killed
             file.write(f"{job}\n{input}".encode("utf-8", "replace"))
             file.flush()
-            yield ["-s", "-r", self._contact, self._description(["-c", _FROM_INPUT], file.name)]
+            path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+            yield ["-s", "-r", self._contact, self._description(["-c", _FROM_INPUT], path)]
 
     def _description(self, arguments: Sequence[str], input_file: str) -> str:
         """The job in GRAM's Resource Specification Language."""

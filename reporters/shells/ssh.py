@@ -37,8 +37,14 @@ _USUAL_CONFIGURATIONS = ["~/.ssh/config", "/etc/ssh/ssh_config"]
 _SSH_FAILED = 255
 _SOCKET_CHARACTERS = 60  # a socket's path has 107 bytes, and ssh appends a suffix of its own
 _LOST_WITHIN_SECONDS = 0.5
-# Keeps the exit status of the master, and removes its directory even if the reporter is killed.
-_MASTER = 'trap : TERM; directory=$1; shift; "$@"; status=$?; rm -rf "$directory"; exit "$status"'
+# Turns into the master. Its stdin, which it keeps and never reads, is the writing end of a pipe to a process
+# that removes the directory when the master has ended, however that came: all others may be dead by then.
+_MASTER = """
+mkfifo "$1/ends" && exec 3<> "$1/ends" || exit 1
+{ trap '' TERM; cat; rm -rf "$1"; } < "$1/ends" > /dev/null 2>&1 3>&- &
+shift
+exec "$@" <&3 3>&-
+"""
 # What a login says before a program does (start-up files, modules, quotas) is no output of the program.
 _BEGINS = "gridcast: the program begins"
 # A shell between sshd and the program: one that a signal killed then has an exit status (128 + n), where ssh

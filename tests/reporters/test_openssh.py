@@ -257,16 +257,21 @@ def test_who_waits_for_a_session_waits_no_longer_than_the_limit(
     assert shell.run(["true"], timeout_seconds=20).returncode == 0
 
 
-def test_a_connection_whose_guardian_was_killed_is_lost_and_can_be_made_anew(
+def test_a_connection_whose_guardian_is_killed_leaves_nothing_and_can_be_made_anew(
     opened: contextlib.ExitStack, servers: Servers
 ) -> None:
     label = "unguarded@2026-03-01T12:07:00.000000Z"
     shell = Shell("iu", label, host="iu", config_file=str(servers.clients.config_file))
     opened.callback(shell.close)
     shell.connect(timeout_seconds=30)
-    tree = processes_naming(f"SetEnv=LC_GRIDCAST_RUN={label}")
-    kill(tree)
-    assert eventually(lambda: not processes_naming(f"SetEnv=LC_GRIDCAST_RUN={label}"))
+    ours = [Path("/proc", str(pid)) for pid in processes_naming(f"SetEnv=LC_GRIDCAST_RUN={label}")]
+    (master,) = (process for process in ours if (process / "comm").read_text() == "ssh\n")
+    command = (master / "cmdline").read_text().split("\0")
+    directory = Path(command[command.index("-S") + 1]).parent
+    assert (directory / "master").exists()
+    kill([int((master / "stat").read_text().split()[3])])
+    assert eventually(lambda: not processes_naming(str(directory)))
+    assert not directory.exists()
     with pytest.raises(ConnectionLost, match=r"the connection to .* was lost: the guardian of sh is gone"):
         shell.run(["true"], timeout_seconds=20)
     shell.connect(timeout_seconds=30)
@@ -378,7 +383,7 @@ def test_rsync_must_be_at_the_target_too(servers: Servers, tmp_path: Path) -> No
     assert error.resource == "bare"
 
 
-def test_an_rsync_that_forgets_what_the_other_end_said_is_helped_out(servers: Servers, tmp_path: Path) -> None:
+def test_what_rsync_forgets_of_the_other_end_is_asked_there(servers: Servers, tmp_path: Path) -> None:
     with bare(servers, tmp_path) as server:
         install(tmp_path, "rsync", "exit 3")
         copies = Copies(servers, "rsync")
