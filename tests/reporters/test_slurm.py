@@ -85,6 +85,15 @@ def failure(work: Callable[[], object]) -> str:
     return raised.value.message
 
 
+def test_a_job_behind_a_gatekeeper_is_handed_in_and_followed(cluster: Cluster) -> None:
+    with two_places("gram") as (gate, _):
+        install(cluster.programs, gate)
+        jobs = Jobs(gate)
+        assert jobs.submit("true").wait_ended(timeout_seconds=60) < 20
+        jobs.cancel()
+        assert cluster.jobs() == []
+
+
 def test_a_partition_that_does_not_exist_is_refused_in_slurms_words(jobs: Jobs) -> None:
     message = failure(lambda: jobs.submit("true", queue="nosuch"))
     assert message == "the job at one was refused: sbatch: error: invalid partition specified: nosuch"
