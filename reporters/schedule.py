@@ -156,7 +156,7 @@ def _first_shown(clock: tzinfo, midnight: datetime, times: tuple[timedelta, ...]
     found: list[datetime] = []
     local = midnight
     for time in times:
-        local = max(local, midnight + time)
+        local = max(local, midnight + time)  # minutes that were passed over are not gone through again
         while _never_shown(clock, local):
             local += _MINUTE
         instant = local.replace(tzinfo=timezone.utc) - _offset(clock, local)

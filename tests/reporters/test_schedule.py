@@ -116,6 +116,14 @@ def test_a_slot_belongs_to_the_window_that_ends_with_it() -> None:
     assert list(schedule.slots(NEW_YEAR, NEW_YEAR)) == list(schedule.slots(NEW_YEAR, NEW_YEAR - DAY)) == []
 
 
+def test_a_new_day_has_begun_though_the_clock_shows_the_day_before_again() -> None:
+    schedule = parse("0 0 * * *", name="gather-main", zone="America/Goose_Bay")
+    midnight = datetime(2010, 11, 7, 3, tzinfo=UTC)  # the clock goes back to 23:01 a minute later
+    half_an_hour = timedelta(minutes=30)
+    assert list(schedule.slots(midnight - half_an_hour, midnight + half_an_hour)) == [midnight]
+    assert list(schedule.slots(midnight + half_an_hour, midnight + 2 * half_an_hour)) == []
+
+
 def test_slots_are_from_the_start_to_the_end_both_included() -> None:
     starts_at, ends_at = NEW_YEAR + timedelta(hours=2), NEW_YEAR + timedelta(hours=4)
     schedule = read_schedule("0 * * * *", "gather-main", starts_at=starts_at, ends_at=ends_at)

@@ -1,0 +1,49 @@
+"""A simulated year of 5,000 series over the clocks of all zones, in windows as the ledger expands them.
+
+Every slot is held against what the clocks show (``tests.reporters.year``), and that counts as well. A slot
+that is missing or doubled ends the benchmark. Seconds are those of the processor: there is nothing to wait
+for.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from tests.bench.base import Result
+from tests.reporters import year
+
+SERIES = 5000
+LIMIT_SECONDS = 60.0
+
+
+def measure() -> list[Result]:
+    wall_began, began = time.perf_counter(), time.process_time()
+    verified = [_verified(series) for series in year.planned(SERIES)]
+    all_seconds, wall_seconds = time.process_time() - began, time.perf_counter() - wall_began
+    slots = sum(count for count, _ in verified)
+    return [
+        Result(
+            name="a year of 5,000 schedules, verified / 60 s",
+            ratio=all_seconds / LIMIT_SECONDS,
+            target=1.0,
+            better="lower",
+            figures={
+                "slots": slots,
+                "expanded, slots/s": slots / sum(seconds for _, seconds in verified),
+                "all, seconds of the processor": all_seconds,
+                "all, seconds on the wall": wall_seconds,
+            },
+        )
+    ]
+
+
+def _verified(series: year.Planned) -> tuple[int, float]:
+    """How many slots *series* has in the year, and the seconds that it took to find them."""
+    began = time.process_time()
+    found = year.expanded(series)
+    ended = time.process_time()
+    if not np.array_equal(found, year.expected(series)):
+        raise AssertionError(f"{series}: slots are missing or doubled")
+    return len(found), ended - began
