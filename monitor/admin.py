@@ -23,7 +23,7 @@ from monitor.models import (
     Site,
     Suite,
 )
-from monitor.services import expand
+from monitor.services.read_schedule import read_schedule
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, reach
 from reporters.schedule import InvalidSchedule
@@ -136,15 +136,6 @@ class SuiteAdmin(ReadOnlyBase):
 class SeriesForm(SeriesFormBase):
     """What no run could be made from is refused here, where somebody can mend it."""
 
-    def clean_schedule(self) -> str:
-        schedule: str = self.cleaned_data["schedule"]
-        try:
-            if schedule:
-                expand.check(schedule, self.instance.name or "a new series")
-        except InvalidSchedule as error:
-            raise ValidationError(str(error)) from error
-        return schedule
-
     def clean_parameters(self) -> dict[str, Any]:
         parameters = self.cleaned_data["parameters"]
         if parameters is not None and not isinstance(parameters, dict):
@@ -158,7 +149,23 @@ class SeriesForm(SeriesFormBase):
                 checked_parameters(probes.load(cleaned["probe"]), cleaned["parameters"])
             except ProbeError as error:
                 self.add_error("parameters", str(error))
+        for field in ("schedule", "retry_schedule"):
+            self._check_schedule(field, cleaned)
         return cleaned
+
+    def _check_schedule(self, field: str, cleaned: dict[str, Any]) -> None:
+        if not cleaned.get(field):
+            return
+        try:
+            read_schedule(
+                cleaned[field],
+                self.instance.name or "a new series",
+                zone=cleaned.get("timezone", "UTC"),
+                starts_at=cleaned.get("starts_at"),
+                ends_at=cleaned.get("ends_at"),
+            )
+        except InvalidSchedule as error:
+            self.add_error(field, str(error))
 
 
 @admin.register(Series)

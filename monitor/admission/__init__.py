@@ -3,6 +3,6 @@
 A rule is one file in ``rules``; the folder is the registry.
 """
 
-from monitor.admission.base import Candidate, Demand, Situation, Skip, Verdict, Wait, Window, decide
+from monitor.admission.base import Candidate, Demand, Leader, Situation, Skip, Verdict, Wait, Window, decide
 
-__all__ = ["Candidate", "Demand", "Situation", "Skip", "Verdict", "Wait", "Window", "decide"]
+__all__ = ["Candidate", "Demand", "Leader", "Situation", "Skip", "Verdict", "Wait", "Window", "decide"]

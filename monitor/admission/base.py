@@ -22,15 +22,28 @@ class Demand:
 
 
 @dataclass(frozen=True)
+class Leader:
+    """The run after which another is to begin, *delay* later. *ran* is None until it has ended, *state* says
+    how; *ended_at* is known where it ran."""
+
+    series: str
+    delay: timedelta
+    ran: bool | None
+    state: str
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A run that is due. *asked*: somebody wants it, it is no slot of a schedule. *again*: it was claimed
-    before, and what became of that is not known."""
+    before, and what became of that is not known. *leader* is that of a slot that follows one."""
 
     run: uuid.UUID
     demand: Demand
     due_at: datetime
     asked: bool = False
     again: bool = False
+    leader: Leader | None = None
 
 
 @dataclass(frozen=True)

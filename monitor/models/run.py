@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
-SCHEDULE = "schedule"  # the trigger of a run that nobody asked for
+SCHEDULE = "schedule"  # the trigger of a slot of a series' own
+RETRY = "retry"  # of one more, after a run that did not pass
+PLANNED = (SCHEDULE, RETRY)  # all others somebody has asked for
 
 
 class State(models.TextChoices):
@@ -58,7 +60,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def wanted(self) -> RunQuerySet:
         """All but slots of series that were switched off before they began: what began is ended properly."""
-        asked = ~models.Q(trigger=SCHEDULE)
+        asked = ~models.Q(trigger__in=PLANNED)
         return self.filter(asked | models.Q(series__enabled=True) | models.Q(started_at__isnull=False))
 
     def pending(self) -> RunQuerySet:

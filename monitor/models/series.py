@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.core.exceptions import ValidationError
 from django.db import models
 
 import probes
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 def probe_choices() -> list[tuple[str, str]]:
     """A callable, so that a new probe needs no migration."""
     return [(name, name) for name in probes.names()]
+
+
+class Follows(models.TextChoices):
+    """How a series follows its leader."""
+
+    WITH = "with", "with it: its slots are the leader's"
+    AFTER = "after", "after it: it begins when the leader's run of the slot has ended"
 
 
 class Suite(models.Model):
@@ -48,7 +56,9 @@ class SeriesQuerySet(models.QuerySet["Series"]):
         return self.filter(models.Q(suite__viewers__isnull=True) | mine).distinct()
 
     def scheduled(self) -> SeriesQuerySet:
-        return self.filter(enabled=True).exclude(schedule="")
+        """Those of which something is expected: with a schedule of their own, or with their leader's."""
+        leader_is = models.Q(leader__enabled=True) & ~models.Q(leader__schedule="")
+        return self.filter(~models.Q(schedule="") | leader_is, enabled=True)
 
 
 class Series(models.Model):
@@ -65,8 +75,24 @@ class Series(models.Model):
     )
     starts_at = models.DateTimeField(null=True, blank=True, help_text="no slot is before it")
     ends_at = models.DateTimeField(null=True, blank=True, help_text="no slot is after it")
+    leader = models.ForeignKey(
+        "self",
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="followers",
+        help_text="the series whose schedule it follows, instead of one of its own",
+    )
+    follows = models.CharField(max_length=5, blank=True, choices=Follows)
+    delay_seconds = models.PositiveIntegerField(default=0, help_text="how much later than that")
     jitter_seconds = models.PositiveIntegerField(
         default=0, help_text="a run begins up to so long after its slot, each at a time of its own"
+    )
+    retry_schedule = models.CharField(
+        max_length=200, blank=True, help_text="cron for more runs, after one that did not pass"
+    )
+    retry_passes = models.PositiveSmallIntegerField(
+        default=1, help_text="after so many passes in a row only its own schedule holds again"
     )
     exclusive = models.CharField(
         max_length=4,
@@ -92,10 +118,33 @@ class Series(models.Model):
         permissions = [("run_series", "Can run a series now")]
         constraints = [
             models.CheckConstraint(condition=models.Q(limit_seconds__gt=0), name="series_limit_positive"),
+            models.CheckConstraint(
+                condition=models.Q(leader=None, follows="")
+                | models.Q(~models.Q(follows=""), schedule="", leader__isnull=False),
+                name="series_has_a_schedule_or_follows",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Raise ValidationError for a schedule that cannot be read, and a leader that does not lead."""
+        if self.leader is not None and (self.leader.leader_id or self.leader.pk == self.pk):
+            raise ValidationError({"leader": "Expected a series with a schedule of its own."})
+        if self.leader is not None and Series.objects.filter(leader=self.pk).exists():
+            raise ValidationError({"leader": "Others follow this series: it needs a schedule of its own."})
+        if bool(self.leader) != bool(self.follows) or (self.leader and self.schedule):
+            raise ValidationError({"follows": "Expected a schedule, or a leader and how to follow it."})
+
+    @property
+    def timing(self) -> str:
+        """When it runs, in words."""
+        if self.leader is None:
+            clock = "" if self.timezone == "UTC" else f" in {self.timezone}"
+            return f"{self.schedule}{clock}" if self.schedule else "only on demand"
+        later = f", {self.delay_seconds} s later" if self.delay_seconds else ""
+        return f"{self.follows} {self.leader.name}{later}"
 
     def assignment(self, slot: datetime, expected_seconds: Mapping[str, float]) -> Assignment:
         """What its reporter is told to do for *slot*, and how long that is expected to take, by metric."""

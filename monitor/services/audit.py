@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from monitor.models import Run, Series
-from monitor.models.run import REPORTED, SCHEDULE
-from monitor.services.expand import slots
+from monitor.models.run import PLANNED, REPORTED
+from monitor.services.expand import slots_of
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def audit(since: datetime, now: datetime) -> Audit:
     known any more. One whose schedule was changed since the last tick waits for the next.
     """
     found = Audit()
-    for series in Series.objects.scheduled().exclude(scheduled_since=None):
+    for series in Series.objects.scheduled().exclude(scheduled_since=None).select_related("leader"):
         _look_for_missing(series, since, now, found)
     found.doubled = _doubled(since, now)
     found.overdue = _overdue(since, now)
@@ -61,7 +61,7 @@ def audit(since: datetime, now: datetime) -> Audit:
 def _look_for_missing(series: Series, since: datetime, now: datetime, found: Audit) -> None:
     after = max(since, series.scheduled_since or since)
     try:
-        wanted = list(slots(series.schedule, series.name, after, now))
+        wanted = list(slots_of(series, after, now))
     except InvalidSchedule:  # nothing is expected of it; the tick says so
         return
     listed = set(series.runs.filter(slot__gt=after, slot__lte=now).values_list("slot", flat=True))
@@ -79,7 +79,7 @@ def _doubled(since: datetime, now: datetime) -> list[Finding]:
 
 def _overdue(since: datetime, now: datetime) -> list[Finding]:
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS) + _TICKS
-    waiting = Run.objects.due(now - grace).filter(trigger=SCHEDULE, started_at=None)
+    waiting = Run.objects.due(now - grace).filter(trigger__in=PLANNED, started_at=None)
     late = waiting.exclude(kept_until__gt=now - grace) | Run.objects.silent(now - _TICKS)
     named = late.filter(slot__gt=since).order_by("slot").values_list("series__name", "slot", "state")
     return [Finding(name, slot, f"is still {state}") for name, slot, state in named]

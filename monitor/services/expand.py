@@ -6,14 +6,15 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cronsim import CronSim, CronSimError
 from django.db.models import Q
 
 from monitor.models import Component, Run, Series
-from monitor.models.run import SCHEDULE, RunQuerySet, State
+from monitor.models.run import PLANNED, RunQuerySet, State
+from monitor.models.series import Follows
+from monitor.services.read_schedule import read_schedule
 from reporters.cron import hashed
 from reporters.report import run_id
-from reporters.schedule import InvalidSchedule, resolve
+from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,33 +38,29 @@ def expand(now: datetime) -> int:
     _future(now).filter(withdrawn).delete()
     last_tick = Component.objects.filter(name=BEAT).values_list("seen_at", flat=True).first() or LONG_AGO
     short = Q(expanded_until=None) | Q(expanded_until__lt=now + AT_LEAST_AHEAD)
-    scheduled = Series.objects.scheduled().filter(short).select_for_update(no_key=True)
-    return sum(_expand_series(series, last_tick, now) for series in scheduled)
+    scheduled = Series.objects.scheduled().filter(short).select_related("leader")
+    return sum(
+        _expand_series(series, last_tick, now)
+        for series in scheduled.select_for_update(of=("self",), no_key=True)
+    )
 
 
 def _future(now: datetime) -> RunQuerySet:
-    return Run.objects.filter(trigger=SCHEDULE, state=State.EXPECTED, slot__gt=now)
+    return Run.objects.filter(trigger__in=PLANNED, state=State.EXPECTED, slot__gt=now)
 
 
-def check(schedule: str, name: str) -> None:
-    """Raise InvalidSchedule unless *schedule* can be read."""
-    next(slots(schedule, name, LONG_AGO, LONG_AGO), None)
-
-
-def slots(schedule: str, name: str, after: datetime, until: datetime) -> Iterator[datetime]:
-    """The slots of *schedule* in (after, until], UTC.
+def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datetime]:
+    """The slots of *series* in (after, until]: its schedule's, or its leader's.
 
     Raises:
         InvalidSchedule: the schedule cannot be read.
     """
-    try:
-        times = CronSim(resolve(schedule, name), after)
-    except CronSimError as error:
-        raise InvalidSchedule(f"schedule {schedule!r}: {error}") from error
-    for time in times:
-        if time > until:
-            return
-        yield time
+    its = series.leader or series
+    schedule = read_schedule(
+        its.schedule, its.name, zone=its.timezone, starts_at=its.starts_at, ends_at=its.ends_at
+    )
+    delay = timedelta(seconds=series.delay_seconds if series.follows == Follows.WITH else 0)
+    return (slot + delay for slot in schedule.slots(after - delay, until - delay))
 
 
 def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
@@ -71,7 +68,7 @@ def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
     try:
         runs = [
             Run(id=run_id(series.name, slot), series=series, slot=slot, due_at=slot + _jitter(series, slot))
-            for slot in slots(series.schedule, series.name, after, until)
+            for slot in slots_of(series, after, until)
         ]
     except InvalidSchedule as error:
         logger.error("series %s is not scheduled: %s", series.name, error)

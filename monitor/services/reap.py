@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from monitor.models import Run
-from monitor.models.run import SCHEDULE, RunQuerySet, State
+from monitor.models.run import PLANNED, RunQuerySet, State
 from monitor.services.claim import lease_until
 
 _SILENT = "its lease was over"
@@ -32,7 +32,7 @@ def reap(now: datetime) -> None:
     )
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     kept = Q(kept_until__gt=now - grace)
-    late = Run.objects.due(now - grace).filter(trigger=SCHEDULE, started_at=None).exclude(kept)
+    late = Run.objects.due(now - grace).filter(trigger__in=PLANNED, started_at=None).exclude(kept)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
     _move(late, State.MISSED, reason, cause="its grace was over")
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from monitor.admission import Candidate, Demand, Situation, Window
+from monitor.admission import Candidate, Demand, Leader, Situation, Window
 from monitor.models import Binding, Blackout, Reporter, Run, Series, Site
-from monitor.models.run import SCHEDULE
+from monitor.models.run import PLANNED, SCHEDULE
+from monitor.models.series import Follows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    import uuid
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
 
@@ -32,16 +34,44 @@ def situation(now: datetime) -> Situation:
 def candidates(runs: Sequence[Run]) -> list[Candidate]:
     """*runs* as candidates, in their order."""
     demands = demands_of(run.series_id for run in runs)
+    leaders = _leaders(runs)
     return [
         Candidate(
             run=run.pk,
             demand=demands[run.series_id],
             due_at=run.due_at,
-            asked=run.trigger != SCHEDULE,
+            asked=run.trigger not in PLANNED,
             again=run.attempt > 0,
+            leader=leaders.get(run.pk),
         )
         for run in runs
     ]
+
+
+def _leaders(runs: Sequence[Run]) -> dict[uuid.UUID, Leader]:
+    """By run, what it is to begin after."""
+    planned = [run for run in runs if run.trigger == SCHEDULE]
+    following = Series.objects.filter(pk__in={run.series_id for run in planned}, follows=Follows.AFTER)
+    followers = {one.pk: one for one in following.select_related("leader")}
+    slots = {run.slot for run in planned if run.series_id in followers}
+    led = Run.objects.filter(trigger=SCHEDULE, series__followers__in=followers, slot__in=slots)
+    before = {(run.series_id, run.slot): run for run in led} if followers else {}
+    return {
+        run.pk: _leader(followers[run.series_id], run.slot, before)
+        for run in planned
+        if run.series_id in followers
+    }
+
+
+def _leader(follower: Series, slot: datetime, before: Mapping[tuple[int, datetime], Run]) -> Leader:
+    delay = timedelta(seconds=follower.delay_seconds)
+    run = before.get((follower.leader_id, slot)) if follower.leader_id else None
+    name = str(follower.leader)
+    if run is None:
+        return Leader(name, delay, ran=False, state="it has no such slot any more")
+    if run.is_pending:
+        return Leader(name, delay, ran=None, state=run.state)
+    return Leader(name, delay, ran=run.ended_at is not None, state=run.state, ended_at=run.ended_at)
 
 
 def demands_of(series: Iterable[int]) -> dict[int, Demand]:

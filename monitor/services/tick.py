@@ -13,6 +13,7 @@ from monitor.celery import app
 from monitor.services import claim, forecast, health
 from monitor.services.expand import BEAT, expand
 from monitor.services.reap import give_time, reap
+from monitor.services.retry import retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
 
 
 def tick(now: datetime) -> None:
-    """Expand schedules, reap, claim and send; then bring forecasts up to date."""
+    """Expand schedules, reap, retry, claim and send; then bring forecasts up to date."""
     with transaction.atomic():
         if not _alone():
             return
@@ -33,6 +34,7 @@ def tick(now: datetime) -> None:
         if health.was_silent(BEAT, now):
             give_time(now)
         reap(now)
+        retry(now)
         health.seen(BEAT, now)
     send(claim.claim_due(now))
     forecast.refresh(now)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from monitor.admission import Candidate, Demand, Situation, Skip, Verdict, Wait, Window, decide, rules
-from monitor.admission.rules import blackout, exclusive, overlap, room
+from monitor.admission import Candidate, Demand, Leader, Situation, Skip, Verdict, Wait, Window, decide, rules
+from monitor.admission.rules import blackout, exclusive, leader, overlap, room
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -128,6 +128,25 @@ def test_no_slot_begins_during_a_blackout_of_its_sites(
     situation = Situation(NOON + after_minutes * MINUTE, windows=(window,))
     verdict = blackout.judge(candidate(GATHER, asked=asked), situation)
     assert verdict == (Skip("maintenance: new disks, until 2026-03-01 13:00 UTC") if skipped else None)
+
+
+@pytest.mark.parametrize(
+    ("ran", "ended_minutes_ago", "delay_minutes", "verdict"),
+    [
+        (None, None, 0, Wait("queued: leader: gather has not ended", NOON + timedelta(days=1))),
+        (True, 0, 0, None),
+        (True, 29, 30, Wait("queued: leader: 12:01:00 UTC is its time, after gather", NOON + MINUTE)),
+        (True, 30, 30, None),
+        (False, None, 0, Skip("leader: gather did not run: passed")),
+    ],
+)
+def test_a_follower_begins_after_the_end_of_its_leader(
+    ran: bool | None, ended_minutes_ago: int | None, delay_minutes: int, verdict: Verdict
+) -> None:
+    ended_at = None if ended_minutes_ago is None else NOON - ended_minutes_ago * MINUTE
+    before = Leader("gather", delay_minutes * MINUTE, ran, "passed", ended_at)
+    following = Candidate(uuid.uuid4(), demand("preco", "sdsc"), NOON, leader=before)
+    assert leader.judge(following, during()) == verdict
 
 
 def judged(candidates: Sequence[Candidate], situation: Situation) -> list[tuple[str, type[object]]]:
