@@ -10,6 +10,7 @@ import math
 import re
 import shlex
 
+from probes import steps
 from probes.base import InvalidParameters, Metric, Parameter, Plan, ProbeFailed
 from probes.grid import Completed, Grid
 
@@ -21,13 +22,6 @@ _NAME_CHARACTERS = 190  # of the 200 that a report takes: a number may come behi
 _UNIT_CHARACTERS = 50
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _PER_SECOND = re.compile(r"(.+?)(?:/ ?(?:s|sec|second)|ps)")
-
-PARAMETERS = {
-    "command": Parameter(
-        "", "program at the target and its arguments, quoted as for a shell; all who see the series see it"
-    ),
-    "timeout_seconds": Parameter(60.0, "how long the program may run, seconds", 0.1, 86_400.0),
-}
 
 _SECONDS = {
     "h": 3600.0,
@@ -50,6 +44,41 @@ _BYTES = {
 }
 
 
+class ProgramProbe:
+    """Runs one program at one target, in a stage and with a verdict of the convention that it follows."""
+
+    kind = "grid"
+    parameters = {
+        "command": Parameter(
+            "",
+            "program at the target and its arguments, quoted as for a shell; all who see the series see it",
+        ),
+        "timeout_seconds": Parameter(60.0, "how long the program may run, seconds", 0.1, 86_400.0),
+    }
+
+    def __init__(self, grid: Grid, plan: Plan) -> None:
+        self.grid = grid
+        self.target = plan.one("target")
+        self.argv = argv_of(plan)
+        self.timeout_seconds = float(plan.parameters["timeout_seconds"])
+
+    def init(self) -> None:
+        steps.check_resources(self.grid, {self.target: steps.Needs(0, self.argv[:1])})
+
+    def run_program(self) -> Completed:
+        """Raises ProbeFailed where it did not end by itself, or is not there."""
+        done = self.grid.shell(self.target).run(self.argv, timeout_seconds=self.timeout_seconds)
+        how = {126: "cannot be executed", 127: "was not found"}.get(done.returncode, "")
+        if 128 < done.returncode < 192:
+            how = f"was killed by signal {done.returncode - 128}"
+        if how:
+            raise failed(f"{self.argv[0]} {how} at {self.target}", self.target, done)
+        return done
+
+    def cleanup(self) -> None:
+        self.grid.clean_up()
+
+
 def argv_of(plan: Plan) -> list[str]:
     """The parameter ``command`` as an argv list; no shell will see it. Raises InvalidParameters."""
     command = plan.text("command")
@@ -60,17 +89,6 @@ def argv_of(plan: Plan) -> list[str]:
     if not argv or not argv[0]:
         raise InvalidParameters("command: expected a program and its arguments, got nothing")
     return argv
-
-
-def run(grid: Grid, target: str, argv: list[str], *, timeout_seconds: float) -> Completed:
-    """Run *argv*; raise ProbeFailed where it did not end by itself, or is not there."""
-    done = grid.shell(target).run(argv, timeout_seconds=timeout_seconds)
-    how = {126: "cannot be executed", 127: "was not found"}.get(done.returncode, "")
-    if 128 < done.returncode < 192:
-        how = f"was killed by signal {done.returncode - 128}"
-    if how:
-        raise failed(f"{argv[0]} {how} at {target}", target, done)
-    return done
 
 
 def failed(message: str, target: str, done: Completed) -> ProbeFailed:

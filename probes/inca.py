@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from probes import foreign, steps
-from probes.base import Metric, Plan, ProbeFailed, Role, Stage
-from probes.grid import Grid
+from probes import foreign
+from probes.base import Metric, ProbeFailed, Role, Stage
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
@@ -76,12 +75,10 @@ class Report:
     log: tuple[tuple[str, str], ...]
 
 
-class Probe:
-    kind = "grid"
+class Probe(foreign.ProgramProbe):
     version = "1.0"
     summary = "Runs an Inca reporter: its report says whether it completed and what it measured."
     roles = {"target": Role(1, 1, "runs the reporter")}
-    parameters = foreign.PARAMETERS
     trial = {"command": f"echo '{_TRIAL}'"}
     stages = (
         Stage("init", "setup"),
@@ -90,18 +87,9 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
-        self.grid = grid
-        self.target = plan.one("target")
-        self.argv = foreign.argv_of(plan)
-        self.timeout_seconds = float(plan.parameters["timeout_seconds"])
-
-    def init(self) -> None:
-        steps.check_resources(self.grid, {self.target: steps.Needs(0, self.argv[:1])})
-
     def run_reporter(self) -> list[Metric]:
         """The metrics, also of a reporter that did not complete: what it has measured counts."""
-        self.done = foreign.run(self.grid, self.target, self.argv, timeout_seconds=self.timeout_seconds)
+        self.done = self.run_program()
         try:
             self.report = parse_report(self.done.stdout)
         except Unreadable as error:
@@ -117,9 +105,6 @@ class Probe:
         if not self.report.completed:
             said = self.report.error_message or "it did not complete, and does not say why"
             raise ProbeFailed(f"{self.report.name}: {said}", resource=self.target)
-
-    def cleanup(self) -> None:
-        self.grid.clean_up()
 
     def _metrics(self) -> list[Metric]:
         measured = foreign.Measurements()

@@ -22,9 +22,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from probes import foreign, steps
-from probes.base import Metric, NoData, Plan, Role, Stage
-from probes.grid import Completed, Grid
+from probes import foreign
+from probes.base import Metric, NoData, Role, Stage
+from probes.grid import Completed
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 _MAX_PERFDATA_CHARACTERS = 65_536
@@ -58,12 +58,10 @@ class Perfdatum:
     bounds: Mapping[str, float]
 
 
-class Probe:
-    kind = "grid"
+class Probe(foreign.ProgramProbe):
     version = "1.0"
     summary = "Runs a Nagios plugin: its exit status is the verdict, its perfdata are the metrics."
     roles = {"target": Role(1, 1, "runs the plugin")}
-    parameters = foreign.PARAMETERS
     trial = {"command": "echo 'TRIAL OK - fine | time=0.5s;1;2'"}
     stages = (
         Stage("init", "setup"),
@@ -72,18 +70,9 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
-        self.grid = grid
-        self.target = plan.one("target")
-        self.argv = foreign.argv_of(plan)
-        self.timeout_seconds = float(plan.parameters["timeout_seconds"])
-
-    def init(self) -> None:
-        steps.check_resources(self.grid, {self.target: steps.Needs(0, self.argv[:1])})
-
     def run_plugin(self) -> list[Metric]:
         """The metrics, also of a plugin whose verdict is a bad one: then they are what matters."""
-        self.done = foreign.run(self.grid, self.target, self.argv, timeout_seconds=self.timeout_seconds)
+        self.done = self.run_program()
         self.output = parse_output(self.done.stdout)
         self._log()
         items, unreadable = parse_perfdata(self.output.perfdata)
@@ -93,9 +82,6 @@ class Probe:
 
     def verdict(self) -> None:
         judge(self.output.summary, self.done, self.argv[0], self.target)
-
-    def cleanup(self) -> None:
-        self.grid.clean_up()
 
     def _log(self) -> None:
         level = "warning" if self.done.returncode == WARNING else "info"
