@@ -23,10 +23,10 @@ from itertools import product
 from typing import Callable
 
 from reporters import cron
-from reporters.cron import Cron, InvalidSchedule, hashed, resolve
+from reporters.cron import Cron, InvalidSchedule
 from reporters.fields import shown
 
-__all__ = ["InvalidSchedule", "NoZoneDatabase", "Schedule", "find_zone", "hashed", "parse", "resolve"]
+__all__ = ["InvalidSchedule", "NoZoneDatabase", "Schedule", "find_zone", "parse"]
 
 _MINUTE = timedelta(minutes=1)
 _DAY = timedelta(days=1)

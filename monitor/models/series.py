@@ -141,8 +141,7 @@ class Series(models.Model):
     def timing(self) -> str:
         """When it runs, in words."""
         if self.leader is None:
-            clock = "" if self.timezone == "UTC" else f" in {self.timezone}"
-            return f"{self.schedule}{clock}" if self.schedule else "only on demand"
+            return f"{self.schedule} {self.timezone}" if self.schedule else "only on demand"
         later = f", {self.delay_seconds} s later" if self.delay_seconds else ""
         return f"{self.follows} {self.leader.name}{later}"
 

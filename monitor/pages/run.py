@@ -57,6 +57,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "headline": headline(run, now),
         "previous": _neighbour(run, "-slot", slot__lt=run.slot),
         "next": _neighbour(run, "slot", slot__gt=run.slot),
+        "transitions": run.transitions.all(),
         "planned": planned(of_probe(run.series.probe), run.stage) if run.is_pending else [],
     }
     if raw is not None:
@@ -78,7 +79,7 @@ def raw_report(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def headline(run: Run, now: datetime) -> str:
     """What became of *run*, as a sentence's beginning; the reason follows it."""
     if run.state == State.EXPECTED:
-        return "Waits for its reporter" if run.slot <= now else "Is not due yet"
+        return "Waits for its reporter" if run.due_at <= now else "Is not due yet"
     if run.state == State.CLAIMED:
         return "Was handed to its reporter"
     if run.state == State.RUNNING:

@@ -46,6 +46,17 @@ def test_a_failure_names_stage_resource_and_cause_with_the_error_output_verbatim
     assert f'<pre tabindex="0">{escaped}</pre>' in text
 
 
+def test_how_a_run_came_to_its_end_is_told_with_time_and_cause(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    run = builders.not_run(grid.gather, now, State.EXPECTED, "")
+    assert "In the ledger" not in page(client, run)
+    Run.objects.all().move([run.pk], State.MISSED, cause="its <grace> was over")
+    text = page(client, run)
+    assert "In the ledger" in text
+    assert "its &lt;grace&gt; was over" in text
+
+
 def test_every_stage_metric_and_log_line_is_there(grid: Grid, client: Client, now: datetime) -> None:
     report = builders.report(grid.gather, now)
     text = page(client, builders.delivered(report))
@@ -128,7 +139,7 @@ def test_a_headline_says_what_became_of_it(state: State, stage: str, resource: s
 
 
 def test_a_slot_is_not_due_before_its_time() -> None:
-    run = Run(slot=builders.NOON, state=State.EXPECTED)
+    run = Run(slot=builders.NOON, due_at=builders.NOON, state=State.EXPECTED)
     assert headline(run, builders.NOON - timedelta(seconds=1)) == "Is not due yet"
     assert headline(run, builders.NOON) == "Waits for its reporter"
 

@@ -121,7 +121,7 @@ def test_the_depot_refuses_a_series_with_half_a_leader(hourly: Series, change: d
     ("fields", "timing"),
     [
         ({"schedule": ""}, "only on demand"),
-        ({"schedule": "@daily", "timezone": "Europe/Rome"}, "@daily in Europe/Rome"),
+        ({"schedule": "@daily", "timezone": "Europe/Rome"}, "@daily Europe/Rome"),
         ({"leader": Series(name="gather"), "follows": "with"}, "with gather"),
         (
             {"leader": Series(name="gather"), "follows": "after", "delay_seconds": 1800},
