@@ -31,7 +31,9 @@ class Resource:
 class Assignment:
     """One run to do. *limit_seconds* bounds everything but the cleanup, which has *cleanup_seconds* more.
 
-    *expected_seconds* are upper bounds of forecasts by metric, such as ``total.seconds``.
+    *expected_seconds* are upper bounds of forecasts by metric, such as ``total.seconds``. With *max_load1*
+    the run is skipped while the load of one minute is above it at any of its resources. The probe is run
+    *warm_up_runs* times before, each time with the same limits, and their values are thrown away.
     """
 
     series: str
@@ -44,3 +46,5 @@ class Assignment:
     limit_seconds: float = 1800.0
     cleanup_seconds: float = 60.0
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
+    max_load1: float | None = None
+    warm_up_runs: int = 0

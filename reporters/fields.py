@@ -170,19 +170,24 @@ class Fields:
             raise self.refuse(name, f"one of {', '.join(known)}")
         return str(value)
 
-    def number(self, name: str, *, minimum: float = -math.inf) -> float:
+    def number(self, name: str, *, minimum: float = -math.inf, maximum: float = math.inf) -> float:
         expected = "a finite number" if minimum == -math.inf else f"a finite number >= {minimum:g}"
         value = self.value(name, expected)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.refuse(name, expected)
         if not math.isfinite(value) or value < minimum:
             raise self.refuse(name, expected)
+        if value > maximum:
+            raise self.refuse(name, f"at most {maximum:g}")
         return float(value)
 
-    def integer(self, name: str) -> int:
-        value = self.value(name, "an integer")
+    def integer(self, name: str, *, minimum: int | None = None) -> int:
+        expected = "an integer" if minimum is None else f"an integer >= {minimum}"
+        value = self.value(name, expected)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.refuse(name, "an integer")
+            raise self.refuse(name, expected)
+        if minimum is not None and value < minimum:
+            raise self.refuse(name, expected)
         return value
 
     def boolean(self, name: str) -> bool:

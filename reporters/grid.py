@@ -20,6 +20,7 @@ from reporters.base import CleanupFailed, CredentialUnfit, End, FileTransfer
 from reporters.config import Assignment
 from reporters.deadline import BoundedShell, Deadline
 from reporters.site import GridJob, Site, check_answers, serving
+from reporters.usage import Meter, Usage
 
 _PLAIN = CopyOptions()
 _PATH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
@@ -40,6 +41,7 @@ class Grid:
         self._opening = threading.Lock()
         self._connected: dict[str, Future[BoundedShell]] = {}
         self._cleaned_up = False
+        self._meter = Meter()
 
     def shell(self, resource: str) -> BoundedShell:
         """The shell of *resource*, connected. Raises ProbeFailed."""
@@ -73,6 +75,7 @@ class Grid:
         transfer = self._transfer(source.resource, target.resource)
         with self._deadline.bounding(math.inf, f"copying {what}", target.resource) as limit_seconds:
             copy = transfer.copy(source.path, target.path, options=options, timeout_seconds=limit_seconds)
+        self._meter.copied(source.resource, target.resource, copy.bytes)
         self.log(f"copied {what}: {copy.bytes} bytes in {copy.seconds:.3f} s, {copy.streams} streams")
         return copy
 
@@ -81,7 +84,7 @@ class Grid:
         directory = self.scratch(resource)
         job = self._site(resource).submit(argv, directory, cpus, wall_seconds)
         self.log(f"submitted a job at {resource}: {cpus} cpus, at most {wall_seconds:g} s")
-        return GridJob(job, resource, self._deadline)
+        return GridJob(job, resource, self._deadline, self._meter.job(resource, cpus))
 
     def scratch(self, resource: str) -> str:
         """The run's own directory at *resource*, made at the first call. Raises ProbeFailed."""
@@ -135,6 +138,10 @@ class Grid:
                 exit_status=first.exit_status,
                 stderr_tail=first.stderr_tail,
             )
+
+    def usage(self) -> dict[str, Usage]:
+        """What was used so far, by resource."""
+        return self._meter.read()
 
     def log(self, text: str, level: str = "info") -> None:
         """Add a line to the run's log."""

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probes.base import NoData, OutOfTime, ProbeFailed
+from reporters.load import TooBusy
 from reporters.report import Failure
 
 CLEANUP = "cleanup"
+HARMLESS = (NoData, TooBusy)  # nothing is wrong, yet there is no value
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,21 @@ class Verdict:
 def decide(troubles: Sequence[Trouble]) -> Verdict:
     """The verdict on a run, from what went wrong in it, in order.
 
-    The first thing that went wrong counts. That a probe does not apply here is nothing wrong: it stays the
-    verdict only if the cleanup went well.
+    The first thing that went wrong counts. That a probe does not apply here, or that a resource is too busy
+    for it, is nothing wrong: it stays the verdict only if the cleanup went well.
     """
-    wrong = [trouble for trouble in troubles if not isinstance(trouble.error, NoData)]
+    wrong = [trouble for trouble in troubles if not isinstance(trouble.error, HARMLESS)]
     if wrong:
         return _of(wrong[0])
     if troubles:
-        return Verdict("no_data", f"does not apply here: {troubles[0].error}", None)
+        return _of_harmless(troubles[0].error)
     return Verdict("passed", "every stage passed", None)
+
+
+def _of_harmless(error: BaseException) -> Verdict:
+    if isinstance(error, TooBusy):
+        return Verdict("skipped", str(error), None)
+    return Verdict("no_data", f"does not apply here: {error}", None)
 
 
 def _of(trouble: Trouble) -> Verdict:

@@ -24,6 +24,7 @@ from typing import Any, Callable, TypeVar
 from probes.base import CATEGORIES
 from reporters.cutting import Unwritable, fitted
 from reporters.fields import Fields, Unfit, parse_object, parse_time
+from reporters.usage import Usage
 
 VERSION = 1
 READS = (1,)
@@ -33,6 +34,7 @@ OUTCOMES = ("passed", "failed", "broken", "no_data", "timed_out", "skipped")  # 
 LEVELS = ("debug", "info", "warning", "error")
 _NAMESPACE = uuid.UUID("6d1c8f0e-5a0b-5d4e-9b51-0c9f0a6f5c11")
 _NAME_CHARACTERS = 200
+_MOST_CPU_SECONDS = 1e15  # no machine has more, and sums of it stay finite
 
 Item = TypeVar("Item")
 
@@ -139,6 +141,7 @@ class Report:
     environment: Environment
     clock: Clock
     bindings: Mapping[str, Sequence[str]] | None = None  # role -> resource names, in order; None: not said
+    usage: Mapping[str, Usage] | None = None  # by resource, where anything was used; None: not said
     version: int = VERSION
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields that this version does not know
 
@@ -196,6 +199,8 @@ def _document(report: Report) -> dict[str, Any]:
     }
     if report.bindings is not None:
         document["bindings"] = {role: list(names) for role, names in report.bindings.items()}
+    if report.usage is not None:
+        document["usage"] = {resource: dict(vars(used)) for resource, used in report.usage.items()}
     _put_back(report.extra, document)
     return document
 
@@ -255,6 +260,7 @@ def _report(fields: Fields, version: int) -> Report:
         environment=_environment(fields.fields("environment")),
         clock=_clock(fields.fields("clock")),
         bindings=_bindings(fields),
+        usage=_usage(fields),
         version=version,
         extra=fields.unread(),
     )
@@ -333,6 +339,22 @@ def _bindings(report: Fields) -> dict[str, tuple[str, ...]] | None:
         return None
     fields = report.fields("bindings")
     return {role: fields.texts(role) for role in fields}
+
+
+def _usage(report: Fields) -> dict[str, Usage] | None:
+    """Added later, too."""
+    if "usage" not in report:
+        return None
+    fields = report.fields("usage")
+    return {resource: _used(fields.fields(resource)) for resource in fields}
+
+
+def _used(fields: Fields) -> Usage:
+    return Usage(
+        bytes_sent=fields.integer("bytes_sent", minimum=0),
+        bytes_received=fields.integer("bytes_received", minimum=0),
+        cpu_seconds=fields.number("cpu_seconds", minimum=0, maximum=_MOST_CPU_SECONDS),
+    )
 
 
 def _clock(fields: Fields) -> Clock:

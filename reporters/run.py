@@ -12,19 +12,19 @@ import math
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
 import probes
-from probes.base import Metric, NoData, Probe, ProbeFailed, Stage, checked_plan
-from reporters import host
+from probes.base import Metric, Plan, Probe, ProbeFailed, Stage, checked_plan
+from reporters import host, load, usage
 from reporters.config import Assignment
 from reporters.deadline import Deadline
 from reporters.grid import Grid
-from reporters.outcome import CLEANUP, Trouble, decide
+from reporters.outcome import CLEANUP, HARMLESS, Trouble, decide
 from reporters.report import (
     LEVELS,
     Clock,
@@ -35,6 +35,7 @@ from reporters.report import (
     StageTiming,
     run_id,
 )
+from reporters.usage import Usage
 
 PREPARE = "prepare"  # what goes wrong before the first stage has this for its stage
 _CLEANUP_STAGE = Stage(CLEANUP, "cleanup")
@@ -60,7 +61,34 @@ def run(
 
     Raises nothing but what ends a process (KeyboardInterrupt ...), and that after the cleanup.
     """
-    return _Run(assignment, on_stage, tools).report()
+    said: list[LogLine] = []
+    used: dict[str, Usage] = {}
+    for number in range(1, assignment.warm_up_runs + 1):
+        what = f"warm-up {number} of {assignment.warm_up_runs}"
+        report = _Run(assignment, on_stage, tools).report()
+        if report.outcome != "passed":
+            return _warm_up_ended(what, report, said, used)
+        said.extend(_said_of(what, report))
+        used = usage.together(used, report.usage or {})
+        assignment = replace(assignment, max_load1=None)  # what there is now, warm-ups have made
+    return _after_warm_ups(_Run(assignment, on_stage, tools).report(), said, used)
+
+
+def _warm_up_ended(what: str, report: Report, said: Sequence[LogLine], used: Mapping[str, Usage]) -> Report:
+    """What to report where the warm-up *report* was the last; its guard is not a part of it."""
+    reason = report.reason if report.outcome == "skipped" else f"{what}: {report.reason}"
+    return _after_warm_ups(replace(report, reason=reason), said, used)
+
+
+def _said_of(what: str, report: Report) -> list[LogLine]:
+    """What is worth keeping of a warm-up, as said before the run that counts began."""
+    took = LogLine("info", 0.0, f"{what} took {report.seconds:.3f} s; its values are thrown away")
+    worries = [line for line in report.log if line.level in ("warning", "error")]
+    return [*(LogLine(line.level, 0.0, f"{what}: {line.text}") for line in worries), took]
+
+
+def _after_warm_ups(report: Report, said: Sequence[LogLine], used: Mapping[str, Usage]) -> Report:
+    return replace(report, log=(*said, *report.log), usage=usage.together(used, report.usage or {}))
 
 
 class _Run:
@@ -102,7 +130,13 @@ class _Run:
         plan = checked_plan(probe, self._assignment.bindings, self._assignment.parameters)
         self._parameters = plan.parameters
         self._grid = self._tools.grid(self._assignment, self._deadline, self.log)
+        self._guard(plan)
         return probe(self._grid, plan)
+
+    def _guard(self, plan: Plan) -> None:
+        """Raise TooBusy while somebody else needs the resources."""
+        if self._assignment.max_load1 is not None:
+            load.check(self._grid.shell, plan.every_resource(), self._assignment.max_load1, self.log)
 
     def _run_stages(self, probe: Probe) -> None:
         for stage in probe.stages:
@@ -157,8 +191,8 @@ class _Run:
         self._log.append(LogLine(known, self._tools.monotonic() - self._began, text))
 
     def _log_trouble(self, stage: str, error: Exception) -> None:
-        if isinstance(error, (NoData, ProbeFailed)):
-            self.log(f"{stage}: {error}", "info" if isinstance(error, NoData) else "error")
+        if isinstance(error, (*HARMLESS, ProbeFailed)):
+            self.log(f"{stage}: {error}", "info" if isinstance(error, HARMLESS) else "error")
         else:
             self.log("".join(traceback.format_exception(type(error), error, error.__traceback__)), "error")
 
@@ -183,6 +217,7 @@ class _Run:
             environment=host.environment(),
             clock=Clock(self._tools.now(), host.clock_is_synchronised()),
             bindings={role: tuple(names) for role, names in assignment.bindings.items()},
+            usage={} if self._grid is None else self._grid.usage(),
         )
 
 

@@ -16,6 +16,7 @@ from reporters.config import Assignment, Resource
 from reporters.deadline import BoundedShell, Deadline
 from reporters.process import ProcessError, Running
 from reporters.report import rfc3339, run_id
+from reporters.usage import JobMeter
 
 _RUN_CHARACTERS = 12
 _ANSWER_SECONDS = 60.0
@@ -103,24 +104,33 @@ class Site:
 
 
 class GridJob:
-    """A job whose waits end with the run."""
+    """A job whose waits end with the run, and whose processor time is counted."""
 
-    def __init__(self, job: BatchJob, resource: str, deadline: Deadline) -> None:
+    def __init__(self, job: BatchJob, resource: str, deadline: Deadline, meter: JobMeter) -> None:
         self._job = job
         self._resource = resource
         self._deadline = deadline
+        self._meter = meter
 
     def wait_started(self) -> float:
         """Seconds in the queue. Raises ProbeFailed."""
         doing = f"waiting for the job at {self._resource} to start"
         with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
-            return self._job.wait_started(timeout_seconds=limit_seconds)
+            queue_seconds = self._job.wait_started(timeout_seconds=limit_seconds)
+        self._meter.began()
+        return queue_seconds
 
     def wait_ended(self) -> float:
         """Seconds of run time. Raises ProbeFailed."""
         doing = f"waiting for the job at {self._resource} to end"
-        with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
-            return self._job.wait_ended(timeout_seconds=limit_seconds)
+        try:
+            with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
+                run_seconds = self._job.wait_ended(timeout_seconds=limit_seconds)
+        except ProbeFailed:
+            self._meter.ended()
+            raise
+        self._meter.ended(run_seconds)
+        return run_seconds
 
 
 def check_answers(shell: BoundedShell) -> None:

@@ -30,10 +30,13 @@ from reporters.report import (
     totals,
 )
 from reporters.run import identity
+from reporters.usage import Usage
 
 names = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=30)
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=60)
 seconds = st.floats(0, 1e9)
+sizes = st.integers(0, 2**62)
+used = st.builds(Usage, sizes, sizes, seconds)
 times = st.datetimes(timezones=st.just(UTC))
 stages = st.builds(StageTiming, names, st.sampled_from(CATEGORIES), seconds, seconds)
 metrics = st.builds(MetricValue, names, st.floats(allow_nan=False, allow_infinity=False), names)
@@ -69,6 +72,7 @@ def reports(draw: st.DrawFn) -> Report:
         environment=Environment(draw(texts), draw(texts), draw(texts), draw(st.dictionaries(names, texts))),
         clock=Clock(draw(times), draw(st.booleans())),
         bindings=draw(st.none() | st.dictionaries(names, st.lists(names, max_size=3).map(tuple), max_size=3)),
+        usage=draw(st.none() | st.dictionaries(names, used, max_size=3)),
         extra=draw(st.dictionaries(names.map(lambda name: f"new-{name}"), values, max_size=3)),
     )
 

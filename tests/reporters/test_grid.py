@@ -14,11 +14,12 @@ import pytest
 
 from probes.base import InvalidParameters, OutOfTime, in_parallel
 from probes.grid import Location
-from reporters.base import CannotConnect, CannotCopy, CleanupFailed, CommandFailed, ResourceUnfit
+from reporters.base import CannotConnect, CannotCopy, CleanupFailed, CommandFailed, JobFailed, ResourceUnfit
 from reporters.config import Assignment, Resource
 from reporters.deadline import Deadline
 from reporters.grid import Grid
 from reporters.report import run_id
+from reporters.usage import Usage
 from tests.reporters.ssh_sites import SshSites, eventually, processes_naming
 
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
@@ -346,3 +347,25 @@ def test_files_go_from_site_to_site_and_nothing_is_left(sites: SshSites) -> None
     assert grid.copy(source, target).bytes == 100_000
     grid.clean_up()
     assert [list(sites.sites[name].scratch.iterdir()) for name in ("iu", "sdsc")] == [[], []]
+
+
+def test_what_copies_and_jobs_used_is_known(world: World) -> None:
+    grid = world.grid()
+    source = Location("one", f"{grid.scratch('one')}/a")
+    Path(source.path).write_bytes(b"12345")
+    grid.copy(source, Location("two", f"{grid.scratch('two')}/b"))
+    job = grid.submit("two", ["true"], cpus=3, wall_seconds=60)
+    job.wait_started()
+    run_seconds = job.wait_ended()
+    used = grid.usage()
+    assert used["one"] == Usage(bytes_sent=5)
+    assert used["two"] == Usage(bytes_received=5, cpu_seconds=3 * run_seconds)
+
+
+def test_a_job_that_failed_has_used_what_it_was_seen_to_run(world: World) -> None:
+    grid = world.grid()
+    job = grid.submit("one", ["sh", "-c", "sleep 0.2; exit 1"], cpus=2, wall_seconds=60)
+    job.wait_started()
+    with pytest.raises(JobFailed):
+        job.wait_ended()
+    assert 0 < grid.usage()["one"].cpu_seconds < 10

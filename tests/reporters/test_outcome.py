@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.base import InvalidParameters, NoData, OutOfTime, ProbeFailed
+from reporters.load import TooBusy
 from reporters.outcome import Trouble, decide
 from reporters.report import Failure
 
@@ -26,6 +27,16 @@ FAILED = ProbeFailed("cannot copy", resource="ncsa", exit_status=4, stderr_tail=
         ([("init", FAILED), ("cleanup", KeyError("x"))], "failed", "init at ncsa failed: cannot copy"),
         ([("init", KeyError("x")), ("cleanup", FAILED)], "broken", "init broke: KeyError: 'x'"),
         ([("init", NoData("none")), ("cleanup", FAILED)], "failed", "cleanup at ncsa failed: cannot copy"),
+        (
+            [("prepare", TooBusy("load: 5 at iu, at most 4 allowed"))],
+            "skipped",
+            "load: 5 at iu, at most 4 allowed",
+        ),
+        (
+            [("prepare", TooBusy("load: 5")), ("cleanup", FAILED)],
+            "failed",
+            "cleanup at ncsa failed: cannot copy",
+        ),
     ],
 )
 def test_the_first_thing_that_went_wrong_decides(

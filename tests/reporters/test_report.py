@@ -33,6 +33,7 @@ from reporters.report import (
     to_json,
     totals,
 )
+from reporters.usage import Usage
 
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 
@@ -136,6 +137,14 @@ def test_a_newer_version_is_refused_with_the_versions_that_are_read() -> None:
         (("clock", "synchronised"), 1, "clock.synchronised: expected true or false, got 1"),
         (("bindings",), {"ring": "iu"}, "bindings.ring: expected a list of texts, got 'iu'"),
         (("bindings",), {"ring": ["iu", 5]}, "bindings.ring: expected a list of texts, got ['iu', 5]"),
+        (("usage",), {"iu": 5}, "usage.iu: expected an object, got 5"),
+        (("usage",), {"iu": {}}, "usage.iu.bytes_sent: expected an integer >= 0, but it is missing"),
+        (("usage",), {"iu": {"bytes_sent": -1}}, "usage.iu.bytes_sent: expected an integer >= 0, got -1"),
+        (
+            ("usage",),
+            {"iu": {"bytes_sent": 0, "bytes_received": 0, "cpu_seconds": 1e16}},
+            "usage.iu.cpu_seconds: expected at most 1e+15, got 1e+16",
+        ),
         (("log", 0, "level"), "loud", "log[0].level: expected one of debug, info, warning, error"),
     ],
 )  # fmt: skip
@@ -155,6 +164,13 @@ def test_bindings_keep_their_order_and_older_reporters_do_not_say_them() -> None
     assert "bindings" not in document()
     bound = report(bindings={"ring": ("iu", "anl"), "zero": ()})
     assert from_json(to_json(bound)) == bound
+
+
+def test_usage_is_unknown_where_an_older_reporter_does_not_say_it() -> None:
+    assert reading(document()).usage is None
+    used = report(usage={"iu": Usage(10, 20, 1.5)})
+    assert from_json(to_json(used)) == used
+    assert from_json(to_json(report(usage={}))).usage == {}
 
 
 @pytest.mark.parametrize("name", sorted(json.loads(to_json(report()))))

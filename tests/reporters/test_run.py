@@ -15,8 +15,20 @@ from probes.base import Metric, NoData, OutOfTime, Parameter, ProbeFailed, Role,
 from reporters.config import Assignment, Resource
 from reporters.report import Report, from_json, to_json
 from reporters.run import Tools, run
+from reporters.usage import Usage
 
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
+
+
+class FakeShell:
+    """Says how busy its resource is."""
+
+    def __init__(self, loadavg: str) -> None:
+        self.loadavg = loadavg
+
+    def check(self, argv: list[str], **_: object) -> str:
+        assert argv == ["cat", "/proc/loadavg"]
+        return self.loadavg
 
 
 class FakeGrid:
@@ -27,6 +39,13 @@ class FakeGrid:
         self.deadline = deadline
         self.cleaned = 0
         self.trouble: Exception | None = None
+        self.loads: dict[str, str] = {}
+
+    def shell(self, resource: str) -> FakeShell:
+        return FakeShell(self.loads[resource])
+
+    def usage(self) -> dict[str, Usage]:
+        return {"one": Usage(bytes_sent=10, cpu_seconds=2.0)}
 
     def clean_up(self) -> None:
         self.cleaned += 1
@@ -81,6 +100,7 @@ class Bench:
         self.ticks = itertools.count()
         self.entered: list[str] = []
         self.trouble_in_cleanup: Exception | None = None
+        self.loads = {"one": "0.00 0.00 0.00 1/1 1\n"}
 
     def run(
         self,
@@ -111,6 +131,7 @@ class Bench:
     def _grid(self, _assignment: Assignment, deadline: Any, log: Callable[[str, str], None]) -> FakeGrid:
         self.grids.append(FakeGrid(log, deadline))
         self.grids[-1].trouble = self.trouble_in_cleanup
+        self.grids[-1].loads = self.loads
         return self.grids[-1]
 
 
@@ -282,3 +303,69 @@ def test_the_environment_says_where_it_ran(bench: Bench) -> None:
     environment = bench.run().environment
     assert environment.tools["ssh"].startswith("OpenSSH")
     assert environment.python.startswith("3.")
+
+
+def test_a_report_says_what_its_run_used(bench: Bench) -> None:
+    assert bench.run().usage == {"one": Usage(bytes_sent=10, cpu_seconds=2.0)}
+    assert bench.run({"work": raising(ProbeFailed("no"))}).usage != {}
+    assert bench.run(parameters={"size": "big"}).usage == {}
+
+
+def test_a_run_is_skipped_while_its_resource_is_busier_than_it_may_be(bench: Bench) -> None:
+    bench.loads["one"] = "5.20 4.10 3.00 7/210 4242\n"
+    report = bench.run({"constructor": raising(AssertionError("it was begun"))}, max_load1=4.0)
+    assert (report.outcome, report.reason) == ("skipped", "load: 5.2 at one, at most 4 allowed")
+    assert (report.failure, bench.entered) == (None, ["cleanup"])
+    assert bench.grids[0].cleaned == 1
+
+
+def test_a_run_begins_where_the_load_is_no_more_than_allowed(bench: Bench) -> None:
+    bench.loads["one"] = "4.00 9.00 9.00 7/210 4242\n"
+    assert bench.run(max_load1=4.0).outcome == "passed"
+
+
+def test_warm_ups_are_whole_runs_whose_values_are_thrown_away(bench: Bench) -> None:
+    speeds = iter([1.0, 2.0, 3.0])
+    report = bench.run(
+        {"work": lambda _grid: [Metric("speed", next(speeds), "bytes_per_second")]}, warm_up_runs=2
+    )
+    assert [metric.value for metric in report.metrics] == [3.0]
+    assert [grid.cleaned for grid in bench.grids] == [2, 2, 2]  # by the probe, by the runner
+    assert bench.entered == ["init", "work", "send", "cleanup"] * 3
+    assert [stage.name for stage in report.stages] == ["init", "work", "send", "cleanup"]
+    assert report.stages[0].started_after_seconds < 10
+    took = [line.text.partition(" took ")[0] for line in report.log if "thrown away" in line.text]
+    assert took == ["warm-up 1 of 2", "warm-up 2 of 2"]
+    assert report.usage == {"one": Usage(bytes_sent=30, cpu_seconds=6.0)}
+
+
+def test_a_warm_up_that_does_not_pass_ends_the_run_and_says_which_it_was(bench: Bench) -> None:
+    def work(_grid: FakeGrid) -> None:
+        if len(bench.grids) == 2:
+            raise ProbeFailed("no", resource="one")
+
+    report = bench.run({"work": work}, warm_up_runs=2)
+    assert (report.outcome, report.reason) == ("failed", "warm-up 2 of 2: work at one failed: no")
+    assert [stage.name for stage in report.stages] == ["init", "work", "cleanup"]
+    assert len(bench.grids) == 2
+    assert report.usage == {"one": Usage(bytes_sent=20, cpu_seconds=4.0)}
+
+
+def test_the_limit_is_for_each_warm_up(bench: Bench) -> None:
+    whole = bench.run().seconds
+    assert bench.run(warm_up_runs=3, limit_seconds=whole + 1).outcome == "passed"
+
+
+def test_the_load_that_warm_ups_have_made_is_nobody_elses(bench: Bench) -> None:
+    def work(_grid: FakeGrid) -> None:
+        bench.loads["one"] = "9.00 0.00 0.00 1/1 1\n"
+
+    assert bench.run({"work": work}, warm_up_runs=1, max_load1=4.0).outcome == "passed"
+    skipped = bench.run(warm_up_runs=1, max_load1=4.0)
+    assert (skipped.outcome, skipped.reason) == ("skipped", "load: 9 at one, at most 4 allowed")
+
+
+def test_what_a_warm_up_warned_of_is_in_the_log(bench: Bench) -> None:
+    report = bench.run({"work": lambda grid: grid.log("slow disk", "warning")}, warm_up_runs=1)
+    warned = [line.text for line in report.log if line.level == "warning"]
+    assert warned == ["warm-up 1 of 1: slow disk", "slow disk"]
