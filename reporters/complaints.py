@@ -7,7 +7,8 @@ import re
 _TAIL_CHARACTERS = 4000
 _SAYS_WHY = re.compile(
     r"error|fail|denied|refused|reset by|cannot|could not|unable|no such|not found|no space|timed out|timeout"
-    r"|not permitted|not allowed|invalid|exceeded|unreachable|closed by|broken pipe|killed|no route|busy",
+    r"|not permitted|not allowed|invalid|exceeded|unreachable|closed by|broken pipe|killed|no route|busy"
+    r"|mismatch",
     re.IGNORECASE,
 )
 # What is said beside the point: banners, and that a connection that never was is now closed.

@@ -8,7 +8,6 @@ them. The site reads files of the reporter (by GASS) only where a program has an
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import math
 import os
@@ -30,6 +29,7 @@ from reporters.base import (
     ResourceShell,
     TookTooLong,
 )
+from reporters.commandline import RUN_ENCODED, encoded
 from reporters.complaints import decisive_line, tail
 from reporters.credentials.proxy import ProxyCertificate
 from reporters.globus import complaint
@@ -68,7 +68,6 @@ trap 'kill "$program"' TERM
 while kill -0 "$program"; do wait "$program"; status=$?; done
 printf '\\n%s %s %s %s\\n' "$word" "$status" "$began" "$(now)" >&4
 """
-_FROM_ARGUMENT = 'eval "$(printf %s "$0" | base64 -d)"'
 _FROM_INPUT = 'IFS= read -r job; eval "$(printf %s "$job" | base64 -d)"'
 _FAILED = re.compile(
     r"GRAM (?:Job|Authentication test) (?:submission )?fail\w+(?: because|:) (?P<why>.*)", re.DOTALL
@@ -161,9 +160,9 @@ class Shell(ResourceShell):
     @contextlib.contextmanager
     def _request(self, script: str, input: str) -> Iterator[list[str]]:
         """The arguments of globusrun for a job that runs *script* on *input*."""
-        job = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode()
+        job = encoded(script)
         if not input and len(job) <= _ARGUMENT_CHARACTERS:
-            yield ["-o", "-r", self._contact, self._description(["-c", _FROM_ARGUMENT, job], "")]
+            yield ["-o", "-r", self._contact, self._description(["-c", RUN_ENCODED, job], "")]
             return
         with tempfile.TemporaryFile() as file:  # without a name: nothing is left of a reporter that is killed
             file.write(f"{job}\n{input}".encode("utf-8", "replace"))

@@ -11,7 +11,6 @@ import contextlib
 import glob
 import math
 import re
-import shlex
 import shutil
 import signal
 import tempfile
@@ -25,6 +24,7 @@ from probes.base import InvalidParameters
 from probes.grid import Completed
 from reporters import process
 from reporters.base import CannotConnect, ConnectionLost, Credential, ResourceShell, TookTooLong
+from reporters.commandline import for_any_shell
 from reporters.complaints import decisive_line, tail
 from reporters.credentials.files import is_there
 from reporters.credentials.ssh_key import SshKey
@@ -246,7 +246,7 @@ class Shell(ResourceShell):
         options = as_options(ControlMaster="no", ProxyCommand="false")
         ssh = ["ssh", "-F", "none", "-T", "-S", str(self._socket), *options, *self._options]
         begins = f'echo "{_BEGINS}"; echo "{_BEGINS}" >&2; '
-        return [*ssh, "--", self._host, shlex.join(["sh", "-c", begins + script, *words])]
+        return [*ssh, "--", self._host, for_any_shell(["sh", "-c", begins + script, *words])]
 
     def _raise_if_lost(self) -> None:
         done = None if self._master is None else _came_of(self._master)

@@ -36,12 +36,13 @@ Host {name}
 
 @dataclass
 class Site:
-    """One site: *environments* are those that clients sent, one a session; *start_up* is what every login
-    runs first."""
+    """One site: *environments* are those that clients sent, one a session; *login_shell* takes every command
+    apart, and runs *start_up* first."""
 
     name: str
     root: Path
     port: int = 0
+    login_shell: str = "/bin/sh"
     start_up: str = ""
     environments: list[dict[str, str]] = field(default_factory=list)
     connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
@@ -178,7 +179,7 @@ def _processes_for(site: Site) -> Any:
         sent = dict(process.env)
         site.environments.append(sent)
         child = await asyncio.create_subprocess_exec(
-            "/bin/sh",
+            site.login_shell,
             "-c",
             f"{site.start_up}\n{process.command or ''}",
             stdin=subprocess.PIPE,

@@ -28,6 +28,12 @@ Host key verification failed.
     [
         ("", ""),
         ("\n\n", ""),
+        (
+            "protocol version mismatch -- is your shell clean?\n"
+            "(see the rsync manpage for an explanation)\n"
+            "rsync error: protocol incompatibility (code 2) at compat.c(622) [sender=3.2.7]\n",
+            "protocol version mismatch -- is your shell clean?",
+        ),
         ("cat: /x: No such file or directory\n", "cat: /x: No such file or directory"),
         (
             "ssh: connect to host ce1 port 22: Connection refused\r\nscp: Connection closed\r\n",

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from monitor.testbed.middleware.programs import locate
 from probes.base import InvalidParameters
 from reporters.base import CannotConnect, ConnectionLost
 from reporters.shells.ssh import Shell, parse_address
+from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import Site, SshSites, eventually, processes_naming
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +99,21 @@ def test_every_session_tells_the_site_which_run_it_belongs_to(shell_of: Closing,
     shell.run(["true"], timeout_seconds=20)
     shell.start(["true"]).wait(20)
     assert [sent["LC_GRIDCAST_RUN"] for sent in site.environments] == [LABEL, LABEL]
+
+
+def test_no_login_shell_has_a_word_in_what_a_program_is_told(shell_of: Closing, site: Site) -> None:
+    needs("tcsh")
+    shell = shell_of()
+    shell.connect(timeout_seconds=20)
+    odd = ("a\nb", "!x", "$HOME", "it's", "\\!", "ä", "", "*")
+    site.login_shell = locate("tcsh")
+    try:
+        done = shell.run(["printf", "%s|", *odd], timeout_seconds=20)
+        started = shell.start(["sh", "-c", "read -r line\necho $line!"])
+        started.close_input()
+        assert (done.stdout, started.wait(20).stdout) == ("".join(f"{one}|" for one in odd), "!\n")
+    finally:
+        site.login_shell = "/bin/sh"
 
 
 def test_a_host_whose_key_is_unknown_is_never_trusted(
