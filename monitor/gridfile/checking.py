@@ -32,11 +32,11 @@ MAX_NAME_CHARACTERS = 100  # that the depot keeps
 
 @dataclass(frozen=True)
 class Names:
-    """What may be referred to: by the file itself, and in the depot; None where no depot is asked."""
+    """What may be referred to, in the file itself and in the depot; None where that is not known."""
 
-    sites: Collection[str]
-    resources: Collection[str]
-    suites: Collection[str]
+    sites: Collection[str] | None
+    resources: Collection[str] | None
+    suites: Collection[str] | None
     reporters: Collection[str] | None
     groups: Collection[str] | None
 

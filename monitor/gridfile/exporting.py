@@ -37,11 +37,15 @@ _Dumper.add_representer(str, _represent_text)
 
 def text(grid: Grid) -> str:
     """*grid* as a grid file in its normal form: sorted by name, without defaults and macros."""
-    content: dict[str, Any] = {"version": VERSION}
+    content: dict[str, Any] = {}
     for noun in NOUNS:
         definitions: Mapping[str, Definition] = getattr(grid, noun)
         if definitions:
             content[noun] = {name: written(noun, definitions[name]) for name in sorted(definitions)}
+    return f"version: {VERSION}\n{_dumped(content) if content else ''}"
+
+
+def _dumped(content: dict[str, Any]) -> str:
     dumped: str = yaml.dump(
         content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
     )

@@ -77,7 +77,7 @@ class Resource(Noun):
 
     site: Name = Field(description="The site that it belongs to, one of `sites`.")
     scratch: str = Field(
-        pattern="^/", max_length=500, description="Absolute directory at the resource; runs work below it."
+        pattern="^/", max_length=500, description="An absolute directory at the resource; runs work below it."
     )
     shell: Way = Field(description="How programs are run there.", examples=[{"kind": "ssh", "host": "h"}])
     transfer: Way = Field(description="How files get there; both ends of a copy need the same kind.")
@@ -149,7 +149,7 @@ class Series(Noun):
 class GridFile(Noun):
     """A grid: everything that its series refer to is in the file, but reporters and groups of users."""
 
-    version: Literal[1] = Field(description="Of this format.")
+    version: Literal[1] = Field(description="`1`, the version of this format.")
     sites: Annotated[dict[Name, Site], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="Organisations' places on the grid, by name."
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from monitor.gridfile import checking, parsing, reading
 from monitor.gridfile.checking import Names
 from monitor.gridfile.definition import Grid
+from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import InvalidGridFile, Problem, said
 from monitor.gridfile.reading import MAX_BYTES, Node
 
@@ -44,8 +45,9 @@ def parse(content: bytes, name: str, outside: Outside) -> Grid:
         expected = Problem(root.place, "", 'expected names and values, beginning with "version: 1"')
         raise InvalidGridFile(name, [*problems, expected])
     file, found = parsing.parse(root.plain())
-    grid, more = checking.check(file, _names(root, outside))
-    problems += [Problem(root.locate(path), said(path), message) for path, message in (*found, *more)]
+    grid, more = checking.check(file, _names(root, found, outside))
+    found += [one for one in more if not _is_told(one, found)]
+    problems += [Problem(root.locate(path), said(path), message) for path, message in found]
     if problems:
         raise InvalidGridFile(name, problems)
     return grid
@@ -59,8 +61,19 @@ def _content(file: str) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def _names(root: Node, outside: Outside) -> Names:
-    """What the file names, sound or not: an error in a resource is not one in each series bound to it."""
+def _is_told(one: Found, found: Collection[Found]) -> bool:
+    """Whether what *one* says is only what became of something that *found* has already."""
+    path = one[0]
+    return len(path) > 2 and any(path[: len(told)] == told[: len(path)] for told, _ in found if len(told) > 2)
+
+
+def _names(root: Node, found: Collection[Found], outside: Outside) -> Names:
+    """What the file names, sound or not: an error in a resource is not one in each series bound to it.
+
+    Where a section itself is in error, nobody knows what is in it.
+    """
+    if any(len(path) == 1 and path != ("version",) for path, _ in found):
+        return Names(None, None, None, outside.reporters, outside.groups)
     sites, resources, suites = (list(_below(root, section)) for section in ("sites", "resources", "suites"))
     return Names(sites, resources, suites, outside.reporters, outside.groups)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -25,15 +25,14 @@ _EXPECTED = {
     "string_pattern_mismatch": f"a name of {NAME}",
     "string_too_short": "a name",
     "literal_error": str(VERSION),
-}
-_LIMITS = {
     "string_too_long": "at most {max_length} characters",
     "too_short": "at least {min_length}",
     "greater_than": "more than {gt:g}",
-    "less_than_equal": "at most {le:g}",
+    "less_than_equal": "at most {le:,.0f}",
 }
 _BOOLEANS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 _ABSOLUTE = "^/"
+_MERGE = "<<"
 _MACROS = ("for", "mesh")
 
 Found = tuple[Path, str]
@@ -84,21 +83,29 @@ def _without(data: dict[str, Any], path: Path) -> dict[str, Any]:
 def _message(path: Path, detail: ErrorDetails) -> str:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        known = _keys(path[:-1])
-        return f"there is no such key{nearest(str(path[-1]), known)}"
+        return _unknown(str(path[-1]), _properties(path[:-1]))
     if kind == "missing":
         return f"it is missing; expected {_description(path)}"
     if kind == "value_error":
         return str(context["error"])
-    if kind == "string_pattern_mismatch" and context["pattern"] == _ABSOLUTE:
-        return f"expected an absolute directory, such as /scratch, got {shown(value)}"
-    if kind in _LIMITS:
-        size = f" ({len(value)})" if kind == "string_too_long" else ""
-        return f"expected {_LIMITS[kind].format(**context)}, got {shown(value)}{size}"
-    return f"expected {_EXPECTED.get(kind, detail['msg'])}, got {shown(value)}{_hint(kind, value)}"
+    return f"expected {_expected(kind, context) or detail['msg']}, got {shown(value)}{_hint(kind, value)}"
+
+
+def _unknown(key: str, known: Collection[str]) -> str:
+    if key == _MERGE:
+        return "merge keys are not read; say it in each place, or once for many with for"
+    return f"there is no such key{nearest(key, known)}"
+
+
+def _expected(kind: str, context: Mapping[str, Any]) -> str:
+    if context.get("pattern") == _ABSOLUTE:
+        return "an absolute directory, such as /scratch"
+    return _EXPECTED.get(kind, "").format(**context)
 
 
 def _hint(kind: str, value: Any) -> str:
+    if kind == "string_too_long":
+        return f" ({len(value)})"
     if kind == "bool_type" and isinstance(value, str) and value.lower() in _BOOLEANS:
         return f"; did you mean {_BOOLEANS[value.lower()]}?"
     if kind == "string_type" and isinstance(value, int | float):
@@ -111,10 +118,6 @@ def _hint(kind: str, value: Any) -> str:
 def _description(path: Path) -> str:
     text: str = _properties(path[:-1])[str(path[-1])].get("description", "")
     return text[:1].lower() + text[1:].rstrip(".")
-
-
-def _keys(path: Path) -> list[str]:
-    return sorted(_properties(path))
 
 
 def _properties(path: Path) -> Mapping[str, Any]:

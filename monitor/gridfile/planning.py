@@ -34,10 +34,15 @@ class Change:
         """Every value that is not the same, by its key; of a new noun those that are no default."""
         before = {} if self.before is None else _opened(written(self.noun, self.before, defaults=True))
         after = {} if self.after is None else _opened(written(self.noun, self.after, defaults=bool(before)))
-        for key in dict.fromkeys([*before, *after]):
+        for key in sorted({*before, *after}, key=self._order):
             old, new = before.get(key, _ABSENT), after.get(key, _ABSENT)
             if old != new:
                 yield key, old, new
+
+    def _order(self, key: str) -> tuple[int, str]:
+        """That of the format; of ``bindings.sources`` and the like, by the second word."""
+        first, _, second = key.partition(".")
+        return list(MODELS[self.noun].model_fields).index(first), second
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import difflib
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]  # keys and positions from the top of the file: ("series", "main", "bindings")
 
@@ -20,8 +20,7 @@ _SHOWN_CHARACTERS = 60
 _SHOWN_NAMES = 8
 
 
-@dataclass(frozen=True, order=True)
-class Place:
+class Place(NamedTuple):
     """A place in a file. The first line and the first column are 1, as editors count."""
 
     line: int = 1
@@ -52,7 +51,8 @@ class InvalidGridFile(ValueError):
 def said(path: Path) -> str:
     """*path* in words: ``series main, key "bindings.sources[0]"``."""
     if len(path) >= 2 and path[0] in NOUNS:
-        noun = f"{NOUNS[str(path[0])]} {path[1]}"
+        name = str(path[1])
+        noun = f"{NOUNS[str(path[0])]} {name if name and name.isprintable() else shown(name)}"
         return f"{noun}, {_key(path[2:])}" if len(path) > 2 else noun
     return _key(path) if path else ""
 
@@ -81,4 +81,4 @@ def nearest(name: str, known: Collection[str]) -> str:
         return f"; did you mean {shown(close[0])}?"
     names = sorted(known)
     more = ", ..." if len(names) > _SHOWN_NAMES else ""
-    return f"; known are {', '.join(names[:_SHOWN_NAMES])}{more}" if names else "; there is none"
+    return f"; known are {', '.join(names[:_SHOWN_NAMES])}{more}" if names else ""

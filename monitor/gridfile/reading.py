@@ -6,9 +6,10 @@ more than the limits below. Plain words are read as in YAML 1.2: ``no`` and ``on
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -21,10 +22,10 @@ MAX_DEPTH = 20
 MAX_DIGITS = 18  # of a whole number: more does not fit 64 bits
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 _UNREADABLE = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FRACTION = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _CONSTANTS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -32,7 +33,7 @@ _CONSTANTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # there are many
 class Node:
     """A value at its *place*: a list of nodes, a mapping of names to nodes, or a scalar.
 
@@ -44,7 +45,7 @@ class Node:
     value: Any
     size: int = 1
     height: int = 1
-    keys: dict[str, Place] = field(default_factory=dict)
+    keys: Mapping[str, Place] | None = None
 
     def plain(self) -> Any:
         """The value without places, as JSON has it."""
@@ -59,7 +60,7 @@ class Node:
         node, place = self, self.place
         for part in path:
             if isinstance(node.value, dict) and part in node.value:
-                place, node = node.keys[str(part)], node.value[part]
+                place, node = (node.keys or {})[str(part)], node.value[part]
             elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
                 node = node.value[part]
                 place = node.place
@@ -186,8 +187,6 @@ class _Composer:
         self._count(1, place)
         if event.tag is not None or event.anchor is not None:
             self._note(place, f"key {shown(event.value)}: a key has no tag and no anchor")
-        if event.value == "<<" and event.implicit[0]:
-            self._note(place, "merge keys (<<) are not read; say it in each place, or expand it with for")
         return str(event.value)
 
     def _alias(self, event: Any, place: Place) -> Node:
@@ -204,16 +203,7 @@ class _Composer:
         text = str(event.value)
         if _UNREADABLE.search(text):  # by an escape in quotes
             self._note(place, f"{shown(text)} has a character that is none of a text")
-        if not event.implicit[0]:  # in quotes
-            return text
-        if _WHOLE.fullmatch(text) and len(text.lstrip("+-")) > MAX_DIGITS:
-            self._note(place, f"{shown(text)} is a number of more than {MAX_DIGITS} digits")
-            return 0
-        value = resolved(text)
-        if value is NO_NUMBER:
-            self._note(place, f"{shown(text)} is no finite number")
-            return 0.0
-        return value
+        return resolved(text) if event.implicit[0] else text  # what is in quotes is a text
 
     def _count(self, size: int, place: Place) -> None:
         self._nodes += size
@@ -224,19 +214,16 @@ class _Composer:
         self.problems.append(Problem(place, "", message))
 
 
-NO_NUMBER = object()
-
-
 def resolved(text: str) -> Any:
-    """What a plain word means: a number, true, false, nothing, NO_NUMBER, or itself."""
+    """What a plain word means: a number, true, false, nothing, or itself, as what is too large."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _WHOLE.fullmatch(text):
-        return int(text)
+        return int(text) if len(text.lstrip("+-")) <= MAX_DIGITS else text
     if _FRACTION.fullmatch(text):
         value = float(text)
-        return value if abs(value) != float("inf") else NO_NUMBER
-    return NO_NUMBER if _NO_NUMBER.fullmatch(text) else text
+        return value if math.isfinite(value) else text
+    return text
 
 
 def _measure(nodes: Collection[Node]) -> tuple[int, int]:

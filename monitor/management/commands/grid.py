@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor.gridfile import applying, depot, exporting, loading, planning, reference
+from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
 from monitor.gridfile.loading import STDIN, Outside
 from monitor.gridfile.problems import InvalidGridFile
 
@@ -39,6 +39,8 @@ class Command(BaseCommand):
         export = verbs.add_parser("export", help="write what the depot has to a file")
         for verb in (validate, plan, apply, export):
             verb.add_argument("file", metavar="FILE", help="a grid file; - for standard input or output")
+        example = verbs.add_parser("example", help="print a grid file to begin with")
+        example.add_argument("name", choices=examples.names())
         verbs.add_parser("schema", help="print the JSON Schema of grid files")
         verbs.add_parser("reference", help="print the reference page of grid files")
 
@@ -73,6 +75,10 @@ class Command(BaseCommand):
             self.stdout.write(text, ending="")
         else:
             exporting.save(text, Path(file))
+        loading.parse(text.encode(), file, depot.outside())  # what was set up elsewhere may be no valid file
+
+    def _example(self, *, name: str, **_: Any) -> None:
+        self.stdout.write(examples.path(name).read_text(encoding="utf-8"), ending="")
 
     def _schema(self, **_: Any) -> None:
         self.stdout.write(reference.schema(), ending="")

@@ -31,7 +31,7 @@ class Ground:
 
 
 LOCAL = Ground(series="-main", resources="", suite="main")
-WAN = Ground(series="-wan", resources=RESOURCE_SUFFIX, suite="emulated WAN")
+WAN = Ground(series="-wan", resources=RESOURCE_SUFFIX, suite="emulated-wan")
 GROUNDS = (LOCAL, WAN)
 
 

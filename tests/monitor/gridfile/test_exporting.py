@@ -1,0 +1,191 @@
+"""What is exported says the same again, in one order, and is written at once or not at all."""
+
+from __future__ import annotations
+
+import io
+import string
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.gridfile import depot, exporting
+from monitor.gridfile.definition import Grid as Definitions
+from monitor.gridfile.definition import (
+    ResourceDefinition,
+    SeriesDefinition,
+    SiteDefinition,
+    SuiteDefinition,
+)
+from monitor.gridfile.loading import Outside, parse
+from monitor.gridfile.reading import read
+from monitor.models import Site
+from tests.monitor.gridfile.conftest import DATA, Grid
+
+WORDS = [
+    "",
+    "no",
+    "null",
+    "~",
+    "1",
+    "1e3",
+    "-0.5",
+    ".inf",
+    "2005-03-01",
+    "true",
+    "- a",
+    "a: b",
+    "#",
+    "*",
+    "{x}",
+]
+texts = st.sampled_from(WORDS) | st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co"]), max_size=30
+)
+names = st.sampled_from(["no", "on", "2005", "null", "1e3", "-", "0"]) | st.text(
+    string.ascii_letters + string.digits + "-_", min_size=1, max_size=20
+)
+moments = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+def by_name(definitions: list[Any]) -> dict[str, Any]:
+    return {one.name: one for one in definitions}
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> Definitions:
+    """A grid of any names and titles, with two resources or more and a series between them."""
+    sites = draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    resources = draw(st.lists(names, min_size=2, max_size=4, unique=True))
+    suites = draw(st.lists(names, min_size=1, max_size=2, unique=True))
+    series = draw(st.lists(names, max_size=3, unique=True))
+    shell = {"kind": "ssh", "host": "login.example.org"}
+    return Definitions(
+        by_name([SiteDefinition(name, draw(texts)) for name in sites]),
+        by_name(
+            [
+                ResourceDefinition(
+                    name,
+                    draw(st.sampled_from(sites)),
+                    "/" + draw(texts),
+                    shell,
+                    {"kind": "ssh"},
+                    {"kind": "slurm", "queue": draw(names.filter(lambda name: name[0] != "-"))},
+                    draw(texts),
+                )
+                for name in resources
+            ]
+        ),
+        by_name([SuiteDefinition(name, draw(texts), tuple(sorted({draw(names)}))) for name in suites]),
+        by_name(
+            [
+                SeriesDefinition(
+                    name,
+                    "nagios",
+                    {"target": (draw(st.sampled_from(resources)),)},
+                    {"command": draw(texts)},
+                    draw(st.sampled_from(["", "* * * * *", "@hourly", "H H(1-5) * * 1-5"])),
+                    enabled=draw(st.booleans()),
+                    limit_seconds=draw(st.floats(0.001, 1e7)),
+                    suite=draw(st.sampled_from(suites)),
+                    timezone=draw(st.sampled_from(["UTC", "Europe/Berlin"])),
+                    starts_at=draw(moments),
+                    reporter=draw(names),
+                )
+                for name in series
+            ]
+        ),
+    )
+
+
+@given(grids())
+def test_any_grid_is_the_same_after_a_way_through_a_file(grid: Definitions) -> None:
+    text = exporting.text(grid)
+    assert parse(text.encode(), "grid.yaml", Outside()) == grid
+
+
+@given(texts)
+def test_any_text_is_read_as_it_was_written(text: str) -> None:
+    written = exporting.text(Definitions(sites={"a": SiteDefinition("a", text)}))
+    root, problems = read(written.encode(), "grid.yaml")
+    assert not problems
+    assert root.plain()["sites"]["a"].get("title", "") == text
+
+
+def test_what_is_exported_has_nothing_to_do(grid: Grid, operators: Group, tmp_path: Path) -> None:
+    grid("apply", DATA / "whole.yaml")
+    assert grid("export", tmp_path / "out.yaml") == (0, "")
+    assert grid("plan", "--prune", "--exit-code", tmp_path / "out.yaml")[0] == 0
+
+
+def test_two_exports_are_the_same_and_so_is_one_of_what_was_exported(
+    grid: Grid, operators: Group, tmp_path: Path
+) -> None:
+    grid("apply", DATA / "whole.yaml")
+    _, first = grid("export", "-")
+    (tmp_path / "out.yaml").write_text(first, encoding="utf-8")
+    before = depot.read()
+    grid("apply", tmp_path / "out.yaml")
+    assert grid("export", "-")[1] == first
+    assert depot.read() == before
+
+
+def test_an_export_is_short_and_in_order(grid: Grid, operators: Group) -> None:
+    grid("apply", DATA / "whole.yaml")
+    _, text = grid("export", "-")
+    assert text.startswith(
+        "version: 1\nsites:\n  anl: {title: Argonne}\n  sdsc: {}\nresources:\n  login-anl:\n"
+    )
+    assert (
+        "  disk-4096:\n"
+        "    suite: main\n"
+        "    probe: disk\n"
+        "    bindings:\n"
+        "      target: [login-anl]\n"
+        "    parameters: {file_bytes: 4096}\n"
+        "  disk-8192:\n"
+    ) in text
+    assert "starts_at: '2026-01-01T00:00:00Z'" in text
+
+
+@pytest.mark.django_db
+def test_an_export_to_a_place_that_is_not_there_leaves_nothing(grid: Grid, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="No such file or directory"):
+        grid("export", tmp_path / "nowhere" / "grid.yaml")
+    (tmp_path / "grid.yaml").mkdir()
+    with pytest.raises(Exception, match="Is a directory"):
+        grid("export", tmp_path / "grid.yaml")
+    assert [one.name for one in tmp_path.iterdir()] == ["grid.yaml"]
+
+
+@pytest.mark.django_db
+def test_an_export_keeps_who_may_read_the_file(grid: Grid, tmp_path: Path) -> None:
+    (tmp_path / "grid.yaml").write_text("old", encoding="utf-8")
+    (tmp_path / "grid.yaml").chmod(0o640)
+    grid("export", tmp_path / "grid.yaml")
+    assert (tmp_path / "grid.yaml").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "grid.yaml").read_text(encoding="utf-8") == "version: 1\n"
+
+
+@pytest.mark.django_db
+def test_what_the_depot_has_and_no_file_may_say_is_exported_and_told(grid: Grid, tmp_path: Path) -> None:
+    Site.objects.create(name="san diego")
+    status, said = grid("export", tmp_path / "grid.yaml")
+    assert status == 1
+    assert (
+        'grid.yaml:3:3: site san diego: expected a name of letters, digits, - and _, got "san diego"' in said
+    )
+    assert "san diego" in (tmp_path / "grid.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.django_db
+def test_a_file_may_come_by_standard_input(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"version: 1\nsites:\n  anl: {titel: x}\n"))
+    )
+    assert grid("validate", "-")[1].startswith('<stdin>:3:9: site anl, key "titel"')

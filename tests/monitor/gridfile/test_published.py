@@ -1,0 +1,129 @@
+"""What is shipped and published of grid files: examples that are sound, pages that say what models say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from django.db import models
+
+from monitor.gridfile import examples, reference
+from monitor.gridfile.checking import MAX_NAME_CHARACTERS
+from monitor.gridfile.definition import Grid as Definitions
+from monitor.gridfile.format import MODELS, VERSION
+from monitor.gridfile.loading import Outside, load
+from monitor.gridfile.reading import read
+from monitor.models import Resource, Series, Site, Suite
+from monitor.testbed.demo import definition
+from monitor.testbed.sites.layout import NAMES
+from tests.monitor.gridfile.conftest import DATA, Grid
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+TABLES: dict[str, type[models.Model]] = {
+    "sites": Site,
+    "resources": Resource,
+    "suites": Suite,
+    "series": Series,
+}
+
+
+def example(name: str) -> Definitions:
+    return load(str(examples.path(name)), Outside(["home"], []))
+
+
+@pytest.mark.parametrize("name", examples.names())
+@pytest.mark.django_db
+def test_every_example_can_be_applied_as_it_is(grid: Grid, name: str) -> None:
+    assert grid("apply", examples.path(name))[0] == 0
+    assert grid("plan", "--exit-code", examples.path(name))[0] == 0
+
+
+def test_the_examples_are_those_that_were_promised() -> None:
+    assert examples.names() == ["demo", "geon-2005", "minimal", "teragrid-2005"]
+
+
+def test_teragrid_is_bound_as_it_was() -> None:
+    series = example("teragrid-2005").series
+    site = {one.name: one.site for one in example("teragrid-2005").resources.values()}
+    assert {one.name: one.shell["host"] for one in example("teragrid-2005").resources.values()} == {
+        "tg-grid1-uc": "tg-grid1.uc.teragrid.org",
+        "tg-login1-iu": "tg-login1.iu.teragrid.org",
+        "tg-login-ornl": "tg-login.ornl.teragrid.org",
+        "lonestar-tacc": "lonestar.tacc.utexas.edu",
+        "tg-login-purdue": "tg-login.purdue.teragrid.org",
+        "tg-login-ncsa": "tg-login.ncsa.teragrid.org",
+        "tg-login-sdsc": "tg-login.sdsc.teragrid.org",
+    }
+    for name in ("gather", "gather-together"):
+        roles = {role: [site[one] for one in bound] for role, bound in series[name].bindings.items()}
+        assert roles == {
+            "sources": ["anl", "iu", "ornl", "tacc", "purdue"],
+            "compute": ["ncsa"],
+            "destination": ["sdsc"],
+        }
+    ring = [site[one] for one in series["circle"].bindings["ring"]]
+    assert ring == ["iu", "ornl", "purdue", "tacc", "sdsc", "ncsa", "anl"]
+    preco = [one for one in series.values() if one.probe == "preco"]
+    assert len(preco) == 4
+    for one in preco:
+        roles = {role: [site[resource] for resource in bound] for role, bound in one.bindings.items()}
+        assert roles == {"source": ["purdue"], "compute": ["ncsa"], "destination": ["sdsc"]}
+
+
+def test_geon_is_bound_as_it_was() -> None:
+    grid = example("geon-2005")
+    site = {one.name: one.site for one in grid.resources.values()}
+    gather = {role: [site[one] for one in bound] for role, bound in grid.series["gather"].bindings.items()}
+    assert gather == {
+        "sources": ["utep", "asu", "sdsc", "uidaho", "rice"],
+        "compute": ["arizona"],
+        "destination": ["isu"],
+    }
+    ring = [site[one] for one in grid.series["circle"].bindings["ring"]]
+    assert ring == ["asu", "sdsc", "uidaho", "rice", "arizona", "isu", "utep"]
+
+
+def test_the_demos_file_says_what_the_demo_does() -> None:
+    grid = example("demo")
+    assert list(grid.resources) == list(NAMES[:7])
+    done = {one.name: one for one in definition.series(scheduled=True)}
+    bindings = {
+        name: {role: tuple(names) for role, names in one.bindings.items()} for name, one in done.items()
+    }
+    assert grid.series == {name: replace(one, bindings=bindings[name]) for name, one in done.items()}
+
+
+def test_the_schema_and_the_reference_are_those_of_the_models(grid: Grid) -> None:
+    assert grid("schema") == (0, (DOCS / "grid.schema.json").read_text(encoding="utf-8"))
+    assert grid("reference") == (0, (DOCS / "grid-file-reference.md").read_text(encoding="utf-8"))
+
+
+def test_the_reference_has_every_key() -> None:
+    page = reference.page()
+    for model in MODELS.values():
+        for name, field in model.model_fields.items():
+            assert f"| `{field.alias or name}` |" in page
+
+
+def test_the_guide_begins_with_the_minimal_file() -> None:
+    guide = (DOCS / "grid-file.md").read_text(encoding="utf-8")
+    assert examples.path("minimal").read_text(encoding="utf-8").partition("\n")[2] in guide
+
+
+def test_the_schema_is_one_of_json() -> None:
+    schema = json.loads(reference.schema())
+    root, _ = read((DATA / "whole.yaml").read_bytes(), "whole.yaml")
+    assert schema["properties"]["version"]["const"] == VERSION
+    assert set(root.plain()) == set(schema["properties"])
+
+
+@pytest.mark.parametrize("noun", MODELS)
+def test_what_a_file_may_say_fits_the_depot(noun: str) -> None:
+    for name, field in MODELS[noun].model_fields.items():
+        limits = [one.max_length for one in field.metadata if hasattr(one, "max_length")]
+        if limits and name != "site":  # a reference is one that there is
+            column = TABLES[noun]._meta.get_field(name)
+            assert limits == [getattr(column, "max_length", None)]
+    assert Series._meta.get_field("name").max_length == MAX_NAME_CHARACTERS
