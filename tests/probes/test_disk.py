@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from monitor.testbed.middleware.programs import locate
 from probes.base import ProbeFailed
 from probes.disk import FioFailed, Measured, fio_command, parse_fio, parse_own
 from probes.steps import kernel_source
@@ -212,19 +213,20 @@ def large_sectors(tmp_path: Path) -> Iterator[None]:
     scratch.mkdir(parents=True)
     with image.open("wb") as file:
         file.truncate(32_000_000)
-    attach = ["losetup", "--find", "--show", "--sector-size", "4096", str(image)]
+    losetup, mkfs = locate("losetup"), locate("mkfs.ext4")
+    attach = [losetup, "--find", "--show", "--sector-size", "4096", str(image)]
     attached = subprocess.run(attach, capture_output=True, text=True, check=False)
     if attached.returncode != 0:
         pytest.skip("a loop device with sectors of 4096 bytes needs root and the kernel's leave")
     device = attached.stdout.strip()
     try:
-        subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", device], check=True)
+        subprocess.run([mkfs, "-q", "-O", "^has_journal", device], check=True)
         subprocess.run(["mount", device, str(scratch)], check=True)
         scratch.chmod(0o1777)
         yield
         subprocess.run(["umount", str(scratch)], check=True)
     finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
+        subprocess.run([losetup, "--detach", device], check=True)
 
 
 @pytest.mark.usefixtures("large_sectors")
