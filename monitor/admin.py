@@ -22,6 +22,7 @@ from monitor.models import (
     Series,
     Site,
     Suite,
+    Usage,
 )
 from monitor.services.read_schedule import read_schedule
 from probes.base import InvalidParameters, ProbeError, checked_parameters
@@ -187,6 +188,13 @@ class RunAdmin(ReadOnly):
     list_display = ("series", "slot", "state", "stage", "failed_resource", "trigger")
     list_select_related = ("series",)
     list_filter = ("state", "series")
+
+
+@admin.register(Usage)
+class UsageAdmin(ReadOnly):
+    list_display = ("run", "site", "began_at", "bytes", "cpu_seconds")
+    list_select_related = ("run__series", "site")
+    list_filter = ("site",)
 
 
 @admin.register(Metric)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from probes.base import ProbeFailed
 from reporters.base import ResourceShell, ResourceUnfit
 from reporters.complaints import decisive_line, tail
+from reporters.usage import amount
 
 _CHECK_SECONDS = 60.0
 _REMOVE_SECONDS = 600.0
@@ -144,7 +145,7 @@ def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
         )
     free_bytes = parse_free_bytes(done.stdout, shell.resource)
     if free_bytes < needed_bytes:
-        amounts = f"{_amount(free_bytes)} free, needs {_amount(needed_bytes)}"
+        amounts = f"{amount(free_bytes)} free, needs {amount(needed_bytes)}"
         raise ResourceUnfit(f"scratch {root} at {shell.resource} has {amounts}", resource=shell.resource)
 
 
@@ -168,10 +169,3 @@ def parse_free_bytes(text: str, resource: str) -> int:
     if not numbers or not words[numbers[0] - 1].lstrip("-").isdigit():
         raise ProbeFailed(f"unreadable output of df at {resource}: {text[-200:]!r}", resource=resource)
     return int(words[numbers[0] - 1]) * 1024
-
-
-def _amount(size_bytes: int) -> str:
-    """SI, as in "1.2 MB"."""
-    power = min(max(len(str(abs(size_bytes))) - 1, 0) // 3, 5)
-    unit = ("bytes", "kB", "MB", "GB", "TB", "PB")[power]
-    return f"{size_bytes} bytes" if power == 0 else f"{size_bytes / 1000**power:.1f} {unit}"

@@ -88,3 +88,10 @@ class JobMeter:
 def together(one: Mapping[str, Usage], other: Mapping[str, Usage]) -> dict[str, Usage]:
     """The sum, by resource."""
     return {name: one.get(name, Usage()) + other.get(name, Usage()) for name in {**one, **other}}
+
+
+def amount(size_bytes: int) -> str:
+    """SI, as in "1.2 MB"."""
+    power = min(max(len(str(abs(size_bytes))) - 1, 0) // 3, 5)
+    unit = ("bytes", "kB", "MB", "GB", "TB", "PB")[power]
+    return f"{size_bytes} bytes" if power == 0 else f"{size_bytes / 1000**power:.1f} {unit}"

@@ -3,6 +3,30 @@
 A rule is one file in ``rules``; the folder is the registry.
 """
 
-from monitor.admission.base import Candidate, Demand, Leader, Situation, Skip, Verdict, Wait, Window, decide
+from monitor.admission.base import (
+    Budget,
+    Candidate,
+    Demand,
+    Leader,
+    Situation,
+    Skip,
+    Spent,
+    Verdict,
+    Wait,
+    Window,
+    decide,
+)
 
-__all__ = ["Candidate", "Demand", "Leader", "Situation", "Skip", "Verdict", "Wait", "Window", "decide"]
+__all__ = [
+    "Budget",
+    "Candidate",
+    "Demand",
+    "Leader",
+    "Situation",
+    "Skip",
+    "Spent",
+    "Verdict",
+    "Wait",
+    "Window",
+    "decide",
+]

@@ -56,6 +56,24 @@ class Window:
     sites: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Budget:
+    """What a site gives for a day, from midnight to midnight UTC; of what is None there is no end."""
+
+    runs: int | None = None
+    bytes: int | None = None
+    cpu_hours: float | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What runs that began today have used at a site. Those in flight are not among them."""
+
+    runs: int = 0
+    bytes: int = 0
+    cpu_hours: float = 0.0
+
+
 @dataclass
 class Situation:
     """What is known at *now*. *in_flight* grows with every run that is let in."""
@@ -65,6 +83,8 @@ class Situation:
     reporter_runs: Mapping[str, int] = field(default_factory=dict)  # reporter -> how many it has at once
     site_runs: Mapping[str, int] = field(default_factory=dict)  # only sites with a limit
     windows: tuple[Window, ...] = ()
+    budgets: Mapping[str, Budget] = field(default_factory=dict)  # only sites with one
+    spent: Mapping[str, Spent] = field(default_factory=dict)  # only sites with a budget and a run today
 
 
 @dataclass(frozen=True)

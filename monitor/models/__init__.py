@@ -10,6 +10,7 @@ from monitor.models.run import Run, Transition
 from monitor.models.series import Binding, Series, Suite
 from monitor.models.site import Resource, Site
 from monitor.models.token import ApiToken
+from monitor.models.usage import Usage
 
 __all__ = [
     "ApiToken",
@@ -27,4 +28,5 @@ __all__ = [
     "Site",
     "Suite",
     "Transition",
+    "Usage",
 ]

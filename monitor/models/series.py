@@ -103,6 +103,14 @@ class Series(models.Model):
     exclusive_wait_seconds = models.PositiveIntegerField(
         default=900, help_text="how long a slot may wait for that"
     )
+    max_load1 = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="a run is skipped while the load of one minute is above this at any of its resources",
+    )
+    warm_up_runs = models.PositiveSmallIntegerField(
+        default=0, help_text="how often the probe is run before, its values thrown away; at most 5"
+    )
     enabled = models.BooleanField(default=True)
     # The ledger's: the database empties both when what the schedule says changes, whoever changes it.
     scheduled_since = models.DateTimeField(null=True, editable=False)
@@ -118,6 +126,16 @@ class Series(models.Model):
         permissions = [("run_series", "Can run a series now")]
         constraints = [
             models.CheckConstraint(condition=models.Q(limit_seconds__gt=0), name="series_limit_positive"),
+            models.CheckConstraint(
+                condition=models.Q(max_load1__gt=0),
+                name="series_max_load1_positive",
+                violation_error_message="Expected a greatest load above 0, or none.",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(warm_up_runs__lte=5),
+                name="series_warm_up_runs_few",
+                violation_error_message="Expected at most 5 warm-up runs.",
+            ),
             models.CheckConstraint(
                 condition=models.Q(leader=None, follows="")
                 | models.Q(~models.Q(follows=""), schedule="", leader__isnull=False),
@@ -161,6 +179,8 @@ class Series(models.Model):
             parameters=self.parameters,
             limit_seconds=self.limit_seconds,
             expected_seconds=expected_seconds,
+            max_load1=self.max_load1,
+            warm_up_runs=self.warm_up_runs,
         )
 
 

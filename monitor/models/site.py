@@ -15,9 +15,27 @@ class Site(models.Model):
     runs_at_once = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="in how many runs it may take part at once; empty: in any number"
     )
+    runs_per_day = models.PositiveIntegerField(
+        null=True, blank=True, help_text="in how many runs it takes part in a day (UTC); empty: in any number"
+    )
+    bytes_per_day = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="how many bytes it sends and receives in a day; empty: any number"
+    )
+    cpu_hours_per_day = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="how much processor time jobs have in a day; empty: as much as they ask",
+    )
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(cpu_hours_per_day__gte=0),
+                name="site_cpu_hours_not_negative",
+                violation_error_message="Expected CPU-hours a day that are not negative, or none.",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

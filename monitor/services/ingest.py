@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from monitor.depot import samples
 from monitor.models import Metric, RawReport, Run, Series
-from monitor.models.run import REPORTED
+from monitor.models.run import REPORTED, State
+from monitor.services.account import account
 from reporters import report as wire
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def _store(series: Series, report: wire.Report, body: bytes) -> bool:
     if run.state in REPORTED and RawReport.objects.filter(run=run).exists():
         return False
     _end(run, report)
+    account(run, report)
     RawReport.objects.create(run=run, received_at=timezone.now(), body_gzip=RawReport.compress(body))
     _write_samples(series, report)
     return True
@@ -75,6 +77,7 @@ def _store(series: Series, report: wire.Report, body: bytes) -> bool:
 
 def _end(run: Run, report: wire.Report) -> None:
     failure = report.failure
+    ran = report.outcome != State.SKIPPED
     Run.objects.all().move(
         [run.pk],
         report.outcome,  # type: ignore[arg-type]  # the wire format knows no other outcomes than State
@@ -82,8 +85,8 @@ def _end(run: Run, report: wire.Report) -> None:
         reason=report.reason,
         stage=failure.stage[:_CHARACTERS] if failure else "",
         failed_resource=(failure.resource or "")[:_CHARACTERS] if failure else "",
-        started_at=report.started_at,
-        ended_at=ended_at(report),
+        started_at=report.started_at if ran else None,
+        ended_at=ended_at(report) if ran else None,
     )
 
 
@@ -92,7 +95,12 @@ def ended_at(report: wire.Report) -> datetime:
 
 
 def values(report: wire.Report) -> list[wire.MetricValue]:
-    """Every number of a report: its stages, its own metrics and, of a passed run, its totals."""
+    """Every number of a report: its stages, its own metrics and, of a passed run, its totals.
+
+    None of a run that was skipped: its cleanup is no measurement.
+    """
+    if report.outcome == State.SKIPPED:
+        return []
     stages = [
         wire.MetricValue(f"stage.{stage.name}.seconds", stage.seconds, "seconds") for stage in report.stages
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from monitor.admission import Candidate, Demand, Leader, Situation, Window
-from monitor.models import Binding, Blackout, Reporter, Run, Series, Site
+from django.db.models import Count, Sum
+
+from monitor.admission import Budget, Candidate, Demand, Leader, Situation, Spent, Window
+from monitor.models import Binding, Blackout, Reporter, Run, Series, Site, Usage
 from monitor.models.run import PLANNED, SCHEDULE
 from monitor.models.series import Follows
 
@@ -20,15 +22,32 @@ def situation(now: datetime) -> Situation:
     """What is known at *now*. Only true while nobody else claims."""
     under_way = list(Run.objects.in_flight().values_list("series_id", flat=True))
     demands = demands_of(under_way)
+    sites = list(Site.objects.all())
+    budgets = {site.pk: budget for site in sites if (budget := _budget(site)) != Budget()}
+    spent = _spent(budgets, now) if budgets else {}
     return Situation(
         now=now,
         in_flight=[demands[series] for series in under_way],
         reporter_runs=dict(Reporter.objects.values_list("name", "capacity")),
-        site_runs={
-            site.name: site.runs_at_once for site in Site.objects.all() if site.runs_at_once is not None
-        },
+        site_runs={site.name: site.runs_at_once for site in sites if site.runs_at_once is not None},
         windows=_windows(now),
+        budgets={site.name: budgets[site.pk] for site in sites if site.pk in budgets},
+        spent={site.name: spent[site.pk] for site in sites if site.pk in spent},
     )
+
+
+def _budget(site: Site) -> Budget:
+    return Budget(site.runs_per_day, site.bytes_per_day, site.cpu_hours_per_day)
+
+
+def _spent(sites: Iterable[int], now: datetime) -> dict[int, Spent]:
+    """By the key of each of *sites*. Answered from an index alone, since it is asked at every tick."""
+    used = Usage.objects.on_day_of(now).filter(site__in=list(sites)).order_by()
+    sums = used.values_list("site").annotate(runs=Count("*"), moved=Sum("bytes"), computed=Sum("cpu_seconds"))
+    return {
+        site: Spent(runs, int(size_bytes or 0), (seconds or 0.0) / 3600)
+        for site, runs, size_bytes, seconds in sums
+    }
 
 
 def candidates(runs: Sequence[Run]) -> list[Candidate]:

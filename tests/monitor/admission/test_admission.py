@@ -8,8 +8,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from monitor.admission import Candidate, Demand, Leader, Situation, Skip, Verdict, Wait, Window, decide, rules
+from monitor.admission import (
+    Budget,
+    Candidate,
+    Demand,
+    Leader,
+    Situation,
+    Skip,
+    Spent,
+    Verdict,
+    Wait,
+    Window,
+    decide,
+    rules,
+)
 from monitor.admission.rules import blackout, exclusive, leader, overlap, room
+from monitor.admission.rules import budget as budgets
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -171,3 +185,36 @@ def test_what_is_skipped_takes_no_room_and_skipping_weighs_more_than_waiting() -
     assert judged(wanted, situation) == [("circle", Skip), ("disk", type(None))]
     full = Situation(NOON, [GATHER], {"home": 1}, {}, blackouts)
     assert judged(wanted, full) == [("circle", Skip), ("disk", Wait)]
+
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "reason"),
+    [
+        (Budget(), Spent(10**6, 10**18, 1e6), None),
+        (Budget(runs=2), Spent(runs=1), None),
+        (Budget(runs=2), Spent(runs=2), "taken part in 2 of 2 runs"),
+        (Budget(runs=0), Spent(), "taken part in 0 of 0 runs"),
+        (Budget(bytes=10 * GB), Spent(9, 10 * GB - 1, 99.0), None),
+        (Budget(bytes=10 * GB), Spent(bytes=12 * GB), "moved 12.0 GB of 10.0 GB"),
+        (Budget(cpu_hours=1.5), Spent(9, 99 * GB, 1.4), None),
+        (Budget(cpu_hours=1.5), Spent(cpu_hours=1.625), "computed 1.62 of 1.50 CPU-hours"),
+        (Budget(1, 1, 1.0), Spent(1, 1, 1.0), "taken part in 1 of 1 runs"),
+    ],
+)
+def test_a_site_takes_part_in_no_run_after_its_budget_is_spent_whoever_asks(
+    budget: Budget, spent: Spent, reason: str | None
+) -> None:
+    situation = Situation(NOON, budgets={"sdsc": budget}, spent={"sdsc": spent})
+    skip = Skip(f"budget: sdsc has {reason} today") if reason else None
+    assert budgets.judge(candidate(GATHER), situation) == skip
+    assert budgets.judge(candidate(GATHER, asked=True), situation) == skip
+    assert budgets.judge(candidate(demand("circle", "anl", "iu")), situation) is None
+
+
+def test_runs_in_flight_and_runs_just_let_in_count_against_the_budget() -> None:
+    situation = Situation(NOON, [GATHER], {"home": 9}, budgets={"sdsc": Budget(runs=2)})
+    wanted = [candidate(demand(name, "sdsc")) for name in ("circle", "disk")]
+    assert judged(wanted, situation) == [("circle", type(None)), ("disk", Skip)]

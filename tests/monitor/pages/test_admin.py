@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from monitor.models import ApiToken, Forecast, Resource, Run, Series
+from monitor.models import ApiToken, Forecast, Resource, Run, Series, Site
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -61,6 +61,8 @@ def edited(administrator: Client, series: Series, **changes: str) -> str:
         ("parameters", "[1]", "Expected an object"),
         ("parameters", '{"file_bites": 1}', "unknown parameter"),
         ("parameters", '{"file_bytes": "many"}', "file_bytes: expected int"),
+        ("max_load1", "0", "Expected a greatest load above 0"),
+        ("warm_up_runs", "6", "Expected at most 5 warm-up runs"),
     ],
 )
 def test_what_no_run_could_be_made_from_is_refused(
@@ -118,6 +120,27 @@ def test_a_series_keeps_its_name_since_its_runs_are_known_by_it(grid: Grid, admi
     before = grid.circle.name
     grid.circle.refresh_from_db()
     assert (grid.circle.name, grid.circle.schedule) == (before, "0 * * * *")
+
+
+def edited_site(administrator: Client, site: Site, **changes: str) -> str:
+    """The page after *changes* were posted."""
+    url = reverse("admin:monitor_site_change", args=[site.pk])
+    shown = administrator.get(url).context["adminform"].form
+    form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
+    inline = {"resources-TOTAL_FORMS": "0", "resources-INITIAL_FORMS": "0"}
+    return administrator.post(url, {**form, **inline, **changes}, follow=True).content.decode()
+
+
+def test_the_budget_of_a_site_is_set_there_and_taken_away(grid: Grid, administrator: Client) -> None:
+    site = Site.objects.earliest("pk")
+    budget = {"runs_per_day": "100", "bytes_per_day": str(10**12), "cpu_hours_per_day": "2.5"}
+    edited_site(administrator, site, **budget)
+    site.refresh_from_db()
+    assert (site.runs_per_day, site.bytes_per_day, site.cpu_hours_per_day) == (100, 10**12, 2.5)
+    assert "CPU-hours a day that are not negative" in edited_site(administrator, site, cpu_hours_per_day="-1")
+    edited_site(administrator, site, **dict.fromkeys(budget, ""))
+    site.refresh_from_db()
+    assert (site.runs_per_day, site.bytes_per_day, site.cpu_hours_per_day) == (None, None, None)
 
 
 def test_a_tokens_hash_is_not_shown(administrator: Client) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.utils import timezone
 
-from monitor.models import RawReport, Run, Series
+from monitor.models import RawReport, Resource, Run, Series, Usage
 from monitor.models.run import State
 from monitor.services.claim import Claim, claim_due
 from monitor.services.deliver import deliver, spool
@@ -52,6 +52,41 @@ def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> 
         "cleanup",
     ]
     assert list(spool().pending()) == []
+
+
+def test_what_a_run_used_is_put_to_the_account_of_its_sites(circle: Series) -> None:
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    assert {one.site.name: one.bytes for one in Usage.objects.select_related("site")} == {
+        "site-of-here": 2000,
+        "site-of-there": 2000,
+    }
+
+
+def test_a_run_is_skipped_by_its_reporter_while_a_resource_is_too_busy(
+    circle: Series, tmp_path: Path
+) -> None:
+    cat = tmp_path / "cat"
+    cat.write_text("#!/bin/sh\necho 5.20 4.00 3.00 1/100 9\n")
+    cat.chmod(0o755)
+    busy = {"kind": "local", "path": f"{tmp_path}:/usr/bin:/bin"}
+    Resource.objects.filter(name="there").update(shell=busy)
+    Series.objects.update(max_load1=4.0, warm_up_runs=2)
+    Resource.objects.filter(name="here").update(shell={**busy, "path": "/no/programs/here"})
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    run = Run.objects.get()
+    assert (run.state, run.reason) == (State.SKIPPED, "load: 5.2 at there, at most 4 allowed")
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_a_series_is_warmed_up_as_often_as_it_says(circle: Series) -> None:
+    Series.objects.update(warm_up_runs=1)
+    claim = claimed(circle)
+    execute(claim.run_id, claim.attempt)
+    report = RawReport.objects.get().parsed()
+    assert report.outcome == "passed"
+    assert report.log[0].text.startswith("warm-up 1 of 1 took ")
 
 
 def test_a_task_that_arrives_twice_runs_once(circle: Series) -> None:
