@@ -6,6 +6,8 @@ PY := .venv/bin/python
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export PYTHON
+# Many processes of ours start in a test run and in a demo: each would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check bench soak clean distclean lock system-packages testbed-packages
 
@@ -18,7 +20,7 @@ demo: .venv/.runtime ## watch seven real sites on this machine (ARGS="--help" fo
 
 test: check ## check, and run every test
 	@.ci/system-packages test
-	$(PY) -m pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not alone"
+	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone"
 	$(PY) -m pytest -m alone
 
 check: .venv/.development ## format, lint, types, layers, migrations: in seconds

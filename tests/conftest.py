@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 from django.db import connection, connections
+from hypothesis import HealthCheck, settings
 from pytest_django.plugin import DjangoDbBlocker
 
 # Modules that take a minute or so, the longest first: a worker that gets one last keeps the others waiting.
 # They wait more than they compute.
 LONG = (
     "test_demo",
+    "test_demo_survives",
     "test_every_way",
     "test_browser",
     "test_postgres",
@@ -32,11 +35,22 @@ LONG = (
 )
 
 
+# How long an example takes says how busy the machine is.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+
+
 @pytest.hookimpl(trylast=True)  # when the order has been drawn
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest modules begin first; else the order is that which was drawn."""
     rank = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """What has been loaded until now stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
