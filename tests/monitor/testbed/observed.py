@@ -12,7 +12,7 @@ from typing import Any
 from monitor.testbed.supervisor import Service, Supervisor
 from monitor.testbed.supervisor.status import ServiceStatus
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 def sleeper(name: str, **more: Any) -> Service:
@@ -59,6 +59,19 @@ def running(directory: Path, *services: Service) -> Iterator[Observed]:
     observed = Observed(directory, *services)
     with observed.supervisor.running(up_within_seconds=PATIENCE_SECONDS):
         yield observed
+
+
+@contextmanager
+def trying(directory: Path, service: Service) -> Iterator[Observed]:
+    """A supervisor of what will not come up; nobody waits until it does."""
+    observed = Observed(directory, service)
+    thread = threading.Thread(target=observed.supervisor.run)
+    thread.start()
+    try:
+        yield observed
+    finally:
+        observed.supervisor.request_stop()
+        thread.join()
 
 
 def wait_until(condition: Callable[[], object]) -> None:

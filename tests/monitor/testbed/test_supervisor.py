@@ -15,7 +15,7 @@ from monitor.testbed.supervisor.service import backoff_seconds, start_order
 from monitor.testbed.supervisor.status import STATES
 from monitor.testbed.supervisor.watched import describe_exit
 
-from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper, wait_until
+from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper, trying, wait_until
 
 
 def test_services_start_after_what_they_depend_on_is_ready(tmp_path: Path) -> None:
@@ -59,12 +59,10 @@ def test_a_service_whose_guard_is_killed_dies_with_it_and_is_started_again(tmp_p
 
 
 def test_a_service_that_keeps_failing_is_tried_less_and_less_often(tmp_path: Path) -> None:
-    observed = Observed(tmp_path, Service("broken", ["sh", "-c", "exit 3"], ready=lambda: False))
-    with (
-        pytest.raises(NotUp, match="ended with status 3"),
-        observed.supervisor.running(up_within_seconds=1.2),
-    ):
-        pass
+    with trying(tmp_path, Service("broken", ["sh", "-c", "exit 3"], ready=lambda: False)) as observed:
+        observed.wait_for("broken", "starting", restarts=2)
+        with pytest.raises(NotUp, match="ended with status 3"):
+            observed.supervisor.wait_until_up(0)
     ended = [status.since for _, status in observed.said if status.state == "restarting"]
     began = [
         status.since
@@ -86,19 +84,17 @@ def test_the_back_off_doubles_up_to_ten_seconds(failures: int, seconds: float) -
 
 def test_a_service_that_is_never_ready_is_killed_and_started_again(tmp_path: Path) -> None:
     service = Service("deaf", ["sleep", "600"], ready=lambda: False, ready_seconds=0.2)
-    observed = Observed(tmp_path, service)
-    with (
-        pytest.raises(NotUp, match="not ready after"),
-        observed.supervisor.running(up_within_seconds=0.6),
-    ):
-        pass
+    with trying(tmp_path, service) as observed:
+        observed.wait_for("deaf", "starting", restarts=1)
+        with pytest.raises(NotUp, match="not ready after"):
+            observed.supervisor.wait_until_up(0)
 
 
 def test_a_program_that_does_not_exist_is_named_in_its_log(tmp_path: Path) -> None:
-    observed = Observed(tmp_path, Service("typo", ["/nonexistent/program"], ready=lambda: False))
-    expected = pytest.raises(NotUp, match="cannot start /nonexistent/program")
-    with expected, observed.supervisor.running(up_within_seconds=1.0):
-        pass
+    with trying(tmp_path, Service("typo", ["/nonexistent/program"], ready=lambda: False)) as observed:
+        observed.wait_for("typo", "starting", restarts=1)
+        with pytest.raises(NotUp, match="cannot start /nonexistent/program"):
+            observed.supervisor.wait_until_up(0)
 
 
 def test_a_preparation_that_fails_counts_as_a_failed_start(tmp_path: Path) -> None:
