@@ -19,7 +19,7 @@ from monitor.testbed.weather.conditions import Conditions, Fault
 
 ROOT = Path(__file__).parents[4]
 REFERENCE_BYTES = 200_000
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 60.0
 _numbers = itertools.count(1)
 
 
@@ -126,10 +126,10 @@ def served(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[
             yield process, grid
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=60)
 
 
-def eventually(holds: Callable[[], bool], limit_seconds: float = 10.0) -> bool:
+def eventually(holds: Callable[[], bool], limit_seconds: float = 60.0) -> bool:
     """Whether *holds* comes true within the limit."""
     until = time.monotonic() + limit_seconds
     while time.monotonic() < until:
@@ -137,3 +137,11 @@ def eventually(holds: Callable[[], bool], limit_seconds: float = 10.0) -> bool:
             return True
         time.sleep(0.02)
     return holds()
+
+
+def least_seconds(measure: Callable[[], float], below_seconds: float, tries: int = 5) -> float:
+    """The least that *measure* gives, asked until that is *below_seconds*: a busy machine only adds."""
+    least = measure()
+    while least >= below_seconds and (tries := tries - 1):
+        least = min(least, measure())
+    return least

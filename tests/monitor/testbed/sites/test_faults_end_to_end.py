@@ -37,8 +37,8 @@ BROKEN = [
 
 def assigned(grid: GridDescription, probe: str, series: str) -> Assignment:
     bindings: dict[str, dict[str, Sequence[str]]] = {
-        "gather": {"sources": grid.sources, "compute": [grid.compute], "destination": [grid.destination]},
-        "circle": {"ring": grid.sites},
+        "gather": {"sources": ["anl", "iu"], "compute": [grid.compute], "destination": [grid.destination]},
+        "circle": {"ring": ["anl", "iu", grid.compute, grid.destination]},
     }
     sizes = {"gather": {"file_bytes": 100_000, "result_bytes": 200_000}, "circle": {"file_bytes": 100_000}}
     return Assignment(

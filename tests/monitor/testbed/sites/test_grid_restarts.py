@@ -19,7 +19,7 @@ from tests.monitor.testbed.sites.conftest import eventually
 
 def log_in(grid: GridDescription, site: str) -> subprocess.CompletedProcess[str]:
     argv = ["ssh", "-F", str(grid.ssh_config), "-o", "BatchMode=yes", site, "echo $SITE_NAME"]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_description_appears_when_the_sites_listen_and_goes_with_them(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_directory_may_have_an_awkward_name(tmp_path: Path) -> None:
         assert log_in(grid, "anl").stdout == "anl\n"
         argv = ["ssh", "-F", str(grid.ssh_config), "anl", "echo hello > x && scp -q x iu:y && ssh iu cat y"]
         assert (
-            subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False).stdout == "hello\n"
+            subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout == "hello\n"
         )
 
 
@@ -116,7 +116,7 @@ def test_what_sessions_have_left_behind_ends_with_the_grid(tmp_path: Path) -> No
     mark = f"SITE_GRID={tmp_path.resolve()}"
     with running_sites(tmp_path, 1) as grid:
         command = "setsid sleep 600 </dev/null >/dev/null 2>&1 & exit 0"
-        subprocess.run(["ssh", "-F", str(grid.ssh_config), "anl", command], timeout=30, check=True)
+        subprocess.run(["ssh", "-F", str(grid.ssh_config), "anl", command], timeout=60, check=True)
         assert eventually(lambda: len(marked(mark)) == 1)
     assert eventually(lambda: marked(mark) == set())
 

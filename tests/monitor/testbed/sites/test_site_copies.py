@@ -10,7 +10,13 @@ import pytest
 
 from monitor.testbed.sites.timekeeping import LONGEST_CREDIT_SECONDS, LONGEST_RESERVE_SECONDS
 from monitor.testbed.weather.conditions import Conditions, Fault
-from tests.monitor.testbed.sites.conftest import REFERENCE_BYTES, Client, conditions, eventually
+from tests.monitor.testbed.sites.conftest import (
+    REFERENCE_BYTES,
+    Client,
+    conditions,
+    eventually,
+    least_seconds,
+)
 
 SLACK_SECONDS = 0.8
 CONTENT = random.Random(1).randbytes(REFERENCE_BYTES)
@@ -51,28 +57,37 @@ def test_a_site_reaches_every_other_site(client: Client) -> None:
 
 @pytest.mark.parametrize("scp", ["scp", "scp -O"])
 def test_a_copy_takes_as_long_as_the_link_was_drawn(client: Client, scp: str) -> None:
-    with client.now(conditions(seconds={"inbound": 1.0})):
+    def once() -> float:
         done, arrived, seconds = copy(client, scp=scp, labelled=False)
-    assert done.returncode == 0
-    assert arrived.read_bytes() == CONTENT
+        assert done.returncode == 0
+        assert arrived.read_bytes() == CONTENT
+        return seconds
+
+    with client.now(conditions(seconds={"inbound": 1.0})):
+        seconds = least_seconds(once, 1.0 + SLACK_SECONDS)
     assert 1.0 <= seconds < 1.0 + SLACK_SECONDS
 
 
 def test_links_of_other_sites_take_their_fraction(client: Client) -> None:
     with client.now(conditions(seconds={"inbound": 1.5}, others=0.4)):
-        _, _, seconds = copy(client, source="iu", labelled=False)
+        seconds = least_seconds(lambda: copy(client, source="iu", labelled=False)[2], 0.6 + SLACK_SECONDS)
     assert 0.6 <= seconds < 0.6 + SLACK_SECONDS
 
 
 def test_a_result_leaves_the_site_that_computed_as_fast_as_drawn(client: Client) -> None:
-    label = client.new_label(conditions(seconds={"outbound": 2.0, "inbound": 20.0}))
-    assert client.run("ncsa", "batch-start true", label=label).returncode == 0
     result = client.scratch("ncsa") / "result.dat"
     result.write_bytes(CONTENT)
-    began = time.monotonic()
-    assert client.run("ncsa", f"scp -q {result} sdsc:{client.scratch('sdsc')}", label=label).returncode == 0
+    scp = f"scp -q {result} sdsc:{client.scratch('sdsc')}"
+
+    def once() -> float:
+        label = client.new_label(conditions(seconds={"outbound": 2.0, "inbound": 20.0}))
+        assert client.run("ncsa", "batch-start true", label=label).returncode == 0
+        began = time.monotonic()
+        assert client.run("ncsa", scp, label=label).returncode == 0
+        return time.monotonic() - began
+
     earliest = 2.0 - LONGEST_CREDIT_SECONDS - LONGEST_RESERVE_SECONDS
-    assert earliest <= time.monotonic() - began < 2.0 + SLACK_SECONDS
+    assert earliest <= least_seconds(once, 2.0 + SLACK_SECONDS) < 2.0 + SLACK_SECONDS
 
 
 @pytest.mark.parametrize("scp", ["scp", "scp -O"])

@@ -61,7 +61,7 @@ def test_a_session_has_a_small_clean_environment_and_the_label_of_its_run(client
 def test_nobody_gets_an_interactive_shell(client: Client) -> None:
     argv = [*client.argv("purdue", "")[:-1]]
     done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 1
     assert "purdue: this site runs commands and serves files, but has no interactive shell." in done.stderr
@@ -137,7 +137,7 @@ def test_a_site_takes_its_password_and_no_other(client: Client, tmp_path: Path) 
         environment = {**os.environ, "SSH_ASKPASS": str(answer), "SSH_ASKPASS_REQUIRE": "force"}
         options = ("-o", "PubkeyAuthentication=no", "-o", "NumberOfPasswordPrompts=1")
         argv = ["ssh", "-F", str(client.grid.ssh_config), *options, "sdsc", "true"]
-        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
     right = json.loads((client.grid.directory / "state.json").read_text())["passwords"]["sdsc"]
     assert log_in(right).returncode == 0

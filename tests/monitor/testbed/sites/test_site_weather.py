@@ -7,7 +7,7 @@ import pytest
 
 from monitor.testbed.sites.timekeeping import LONGEST_RESERVE_SECONDS
 from monitor.testbed.weather.conditions import Conditions, Fault
-from tests.monitor.testbed.sites.conftest import Client, conditions, eventually
+from tests.monitor.testbed.sites.conftest import Client, conditions, eventually, least_seconds
 
 SLACK_SECONDS = 0.8
 
@@ -26,22 +26,29 @@ def timed(
 
 
 def test_the_first_login_of_a_run_is_slow_and_the_others_are_not(client: Client) -> None:
-    label = client.new_label(conditions(seconds={"login": 2.0}))
-    _, first = timed(client, "anl", "true", label)
-    _, second = timed(client, "anl", "true", label)
-    assert 2.0 - LONGEST_RESERVE_SECONDS <= first < 2.0 + SLACK_SECONDS
-    assert second < SLACK_SECONDS
+    labels: list[str] = []
+
+    def first() -> float:
+        labels.append(client.new_label(conditions(seconds={"login": 2.0})))
+        return timed(client, "anl", "true", labels[-1])[1]
+
+    def another() -> float:
+        return timed(client, "anl", "true", labels[-1])[1]
+
+    limit = 2.0 + SLACK_SECONDS
+    assert 2.0 - LONGEST_RESERVE_SECONDS <= least_seconds(first, limit) < limit
+    assert least_seconds(another, SLACK_SECONDS) < SLACK_SECONDS
 
 
 def test_without_a_label_every_connection_is_a_login(client: Client) -> None:
     with client.now(conditions(seconds={"login": 0.6})):
         for _ in range(2):
-            _, seconds = timed(client, "anl", "true")
+            seconds = least_seconds(lambda: timed(client, "anl", "true")[1], 0.6 + SLACK_SECONDS)
             assert 0.6 <= seconds < 0.6 + SLACK_SECONDS
 
 
 def test_a_client_that_gives_up_during_a_slow_login_starts_nothing(client: Client) -> None:
-    label = client.new_label(conditions(seconds={"login": 5.0}))
+    label = client.new_label(conditions(seconds={"login": 30.0}))
     witness = client.scratch("anl") / "started"
     session = subprocess.Popen(client.argv("anl", f"touch {witness}", label=label))
     time_out = time.monotonic() + 0.5
@@ -51,7 +58,7 @@ def test_a_client_that_gives_up_during_a_slow_login_starts_nothing(client: Clien
     session.wait()
     began = time.monotonic()
     assert client.run("anl", "true", label=label).returncode == 0
-    assert time.monotonic() - began < SLACK_SECONDS
+    assert time.monotonic() - began < 15.0
     assert not witness.exists()
 
 
@@ -66,9 +73,13 @@ def test_a_client_that_gives_up_during_a_slow_login_starts_nothing(client: Clien
     ],
 )
 def test_a_program_takes_as_long_as_was_drawn(client: Client, mechanism: str, command: str) -> None:
-    with client.now(conditions(seconds={mechanism: 0.8})):
+    def once() -> float:
         done, seconds = timed(client, "anl", command)
-    assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, "")
+        return seconds
+
+    with client.now(conditions(seconds={mechanism: 0.8})):
+        seconds = least_seconds(once, 0.8 + SLACK_SECONDS)
     assert 0.8 <= seconds < 0.8 + SLACK_SECONDS
 
 
@@ -80,9 +91,9 @@ def test_real_work_that_takes_longer_is_not_cut_short(client: Client) -> None:
 
 
 def test_removing_what_is_not_there_is_never_slow(client: Client) -> None:
-    with client.now(conditions(seconds={"unlink": 5.0})):
+    with client.now(conditions(seconds={"unlink": 30.0})):
         _, seconds = timed(client, "anl", "rm -f nothing")
-    assert seconds < SLACK_SECONDS
+    assert seconds < 15.0
 
 
 def test_programs_of_sites_without_weather_are_the_real_ones(client: Client) -> None:

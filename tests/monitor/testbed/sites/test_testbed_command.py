@@ -22,8 +22,8 @@ def test_the_command_serves_until_it_is_told_to_stop_and_leaves_nothing(tmp_path
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as session:
             assert eventually(lambda: len(marked(mark)) >= 3)
             process.send_signal(number)
-            assert session.wait(timeout=20) == 255
-        stdout, stderr = process.communicate(timeout=20)
+            assert session.wait(timeout=60) == 255
+        stdout, stderr = process.communicate(timeout=60)
         assert (process.returncode, stderr) == (0, "")
     assert "7 sites are up: anl, iu, ornl, tacc, purdue, ncsa, sdsc" in stdout
     assert marked(mark) == set()
@@ -34,9 +34,9 @@ def test_a_site_is_broken_and_mended_by_hand(tmp_path: Path) -> None:
     with running_sites(tmp_path, 2) as grid:
         argv = ["ssh", "-F", str(grid.ssh_config), "iu", "dd if=/dev/zero of=x count=1 status=none"]
         call_command("testbed", "break", "iu", "disk", "full", directory=tmp_path)
-        broken = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        broken = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         call_command("testbed", "mend", directory=tmp_path)
-        mended = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        mended = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert "No space left on device" in broken.stderr
     assert mended.returncode == 0
 
