@@ -34,7 +34,7 @@ def test_a_running_supervisor_is_stopped_first(tmp_path: Path) -> None:
     var = tmp_path / "var"
     status_file = var / "run" / "supervisor.json"
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(SUPERVISE), str(var)], cwd=ROOT) as process:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (status := read_status(status_file)) is None or status.services["sleeper"].state != "up":
             assert time.monotonic() < deadline
             time.sleep(0.02)
