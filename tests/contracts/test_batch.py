@@ -46,7 +46,7 @@ class Cluster:
         """A job that sleeps and does not want to end, and what its processes are called."""
         seconds = str(next(numbers))
         job = self.submit("sh", "-c", f"trap '' TERM; sleep {seconds} & sleep {seconds}; sleep {seconds}")
-        job.wait_started(timeout_seconds=20)
+        job.wait_started(timeout_seconds=60)
         name = f"sleep\0{seconds}"
         assert eventually(lambda: len(processes_naming(name)) == 2)
         return job, name
@@ -76,40 +76,40 @@ def test_an_unknown_kind_is_refused_by_name() -> None:
 
 def test_a_job_runs_in_its_directory_and_its_time_is_told(cluster: Cluster) -> None:
     job = cluster.submit("sh", "-c", 'sleep 0.3; pwd > "$1"', "sh", "where is it")
-    assert 0 <= job.wait_started(timeout_seconds=20) < 10
-    assert 0.25 <= job.wait_ended(timeout_seconds=20) < 5
+    assert 0 <= job.wait_started(timeout_seconds=60) < 30
+    assert 0.25 <= job.wait_ended(timeout_seconds=60) < 30
     assert (cluster.directory / "where is it").read_text().strip() == str(cluster.directory)
 
 
 def test_arguments_reach_the_job_as_they_are_and_it_is_told_its_run(cluster: Cluster) -> None:
     words = ["$HOME `id`", "it's", '"', "a\nb", "*", ""]
     script = 'printf "%s|" "$@" > words; echo "$LC_GRIDCAST_RUN" > label'
-    cluster.submit("sh", "-c", script, "sh", *words).wait_ended(timeout_seconds=20)
+    cluster.submit("sh", "-c", script, "sh", *words).wait_ended(timeout_seconds=60)
     assert (cluster.directory / "words").read_text() == "".join(f"{word}|" for word in words)
     assert (cluster.directory / "label").read_text() == f"{cluster.place.shell.label}\n"
 
 
 def test_waiting_again_gives_the_same_answers(cluster: Cluster) -> None:
     job = cluster.submit("true")
-    ended = job.wait_ended(timeout_seconds=20)
-    assert job.wait_started(timeout_seconds=20) == job.wait_started(timeout_seconds=20)
-    assert job.wait_ended(timeout_seconds=20) == ended
+    ended = job.wait_ended(timeout_seconds=60)
+    assert job.wait_started(timeout_seconds=60) == job.wait_started(timeout_seconds=60)
+    assert job.wait_ended(timeout_seconds=60) == ended
 
 
 def test_the_wait_for_the_start_ends_with_the_jobs_first_breath(cluster: Cluster) -> None:
     job = cluster.submit("sh", "-c", "until [ -e go ]; do sleep 0.01; done")
-    job.wait_started(timeout_seconds=20)
+    job.wait_started(timeout_seconds=60)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(job.wait_ended, timeout_seconds=20)
+        waiting = pool.submit(job.wait_ended, timeout_seconds=60)
         assert not waiting.done()
         (cluster.directory / "go").touch()
-        assert waiting.result() < 10
+        assert waiting.result() < 30
 
 
 def test_a_job_that_fails_says_how(cluster: Cluster) -> None:
     job = cluster.submit("sh", "-c", "echo reading; echo 'kernel: cannot allocate' >&2; exit 3")
     with pytest.raises(JobFailed) as raised:
-        job.wait_ended(timeout_seconds=20)
+        job.wait_ended(timeout_seconds=60)
     assert raised.value.message == "the job at one failed with exit status 3: kernel: cannot allocate"
     assert (raised.value.exit_status, raised.value.resource) == (3, "one")
     assert raised.value.stderr_tail == "kernel: cannot allocate\n"
@@ -118,18 +118,18 @@ def test_a_job_that_fails_says_how(cluster: Cluster) -> None:
 def test_a_job_that_is_killed_says_by_what(cluster: Cluster) -> None:
     job = cluster.submit("sh", "-c", "kill -KILL $$")
     with pytest.raises(JobFailed, match="the job at one was killed by signal 9"):
-        job.wait_ended(timeout_seconds=20)
+        job.wait_ended(timeout_seconds=60)
 
 
 def test_a_program_that_is_missing_is_named(cluster: Cluster) -> None:
     with pytest.raises(JobFailed, match="no-such-kernel"):
-        cluster.submit("./no-such-kernel").wait_ended(timeout_seconds=20)
+        cluster.submit("./no-such-kernel").wait_ended(timeout_seconds=60)
 
 
 def test_the_wall_limit_is_kept(cluster: Cluster) -> None:
     job = cluster.submit("sh", "-c", "sleep 600 & wait; sleep 600", wall_seconds=0.5)
     with pytest.raises(JobFailed, match=r"the job at one exceeded its wall limit of 0.5 s"):
-        job.wait_ended(timeout_seconds=20)
+        job.wait_ended(timeout_seconds=60)
 
 
 def test_waiting_has_a_limit_of_its_own(cluster: Cluster) -> None:
@@ -150,7 +150,7 @@ def test_a_cancelled_job_leaves_no_process(cluster: Cluster) -> None:
     job.cancel()
     assert eventually(lambda: not processes_naming(name))
     with pytest.raises(JobFailed):
-        job.wait_ended(timeout_seconds=20)
+        job.wait_ended(timeout_seconds=60)
 
 
 def test_a_job_whose_connection_is_lost_lives_on_or_dies_as_its_batch_system_says(cluster: Cluster) -> None:
@@ -164,9 +164,9 @@ def test_a_job_whose_connection_is_lost_lives_on_or_dies_as_its_batch_system_say
         else:
             assert eventually(lambda: not processes_naming(name))
             with pytest.raises((ConnectionLost, JobFailed)):
-                job.wait_ended(timeout_seconds=20)
+                job.wait_ended(timeout_seconds=60)
     finally:
-        cluster.place.shell.connect(timeout_seconds=20)
+        cluster.place.shell.connect(timeout_seconds=60)
     job.cancel()
 
 
@@ -174,26 +174,26 @@ def test_a_job_that_is_cancelled_at_once_does_nothing_more(cluster: Cluster) -> 
     job = cluster.submit("sh", "-c", "sleep 1; touch ran")
     job.cancel()
     with pytest.raises(JobFailed):
-        job.wait_ended(timeout_seconds=20)
+        job.wait_ended(timeout_seconds=60)
     assert not (cluster.directory / "ran").exists()
 
 
 def test_cancelling_what_has_ended_is_harmless(cluster: Cluster) -> None:
     job = cluster.submit("true")
-    ended = job.wait_ended(timeout_seconds=20)
+    ended = job.wait_ended(timeout_seconds=60)
     job.cancel()
     job.cancel()
-    assert job.wait_ended(timeout_seconds=20) == ended
+    assert job.wait_ended(timeout_seconds=60) == ended
 
 
 def test_what_a_job_leaves_behind_ends_with_it(cluster: Cluster) -> None:
     seconds = str(next(numbers))
-    cluster.submit("sh", "-c", f"sleep {seconds} &").wait_ended(timeout_seconds=20)
+    cluster.submit("sh", "-c", f"sleep {seconds} &").wait_ended(timeout_seconds=60)
     assert eventually(lambda: not processes_naming(f"sleep\0{seconds}"))
 
 
 def test_two_jobs_do_not_get_in_each_others_way(cluster: Cluster) -> None:
     jobs = [cluster.submit("sh", "-c", f"echo {n} > {n}") for n in range(2)]
     for job in jobs:
-        job.wait_ended(timeout_seconds=20)
+        job.wait_ended(timeout_seconds=60)
     assert [(cluster.directory / str(n)).read_text() for n in range(2)] == ["0\n", "1\n"]

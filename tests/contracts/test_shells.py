@@ -175,8 +175,8 @@ def test_a_started_program_sees_the_end_of_its_input_or_is_refused_where_none_ca
 
 
 def test_connecting_again_changes_nothing(place: Place) -> None:
-    place.shell.connect(timeout_seconds=20)
-    assert place.shell.run(["true"], timeout_seconds=20).returncode == 0
+    place.shell.connect(timeout_seconds=60)
+    assert place.shell.run(["true"], timeout_seconds=60).returncode == 0
 
 
 @pytest.mark.parametrize("kind", [kind for kind in shells.names() if shells.load(kind).interactive])

@@ -48,7 +48,7 @@ class Ends:
         return path
 
     def copy(
-        self, source: Path, target: Path, *, within_seconds: float = 20, streams: int = 1
+        self, source: Path, target: Path, *, within_seconds: float = 60, streams: int = 1
     ) -> Transferred:
         paths = str(source), str(target)
         options = CopyOptions(streams=streams)

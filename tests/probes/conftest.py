@@ -45,7 +45,7 @@ class Grid:
     def _until(self, site: str, *, listens: bool) -> None:
         """Wait until the site's listener is open or closed: it looks at its weather now and then."""
         command = ["ssh", "-F", str(self.description.ssh_config), site, "true"]
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + 60.0
         while time.monotonic() < deadline:
             said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
             if ("Connection refused" in said) != listens:

@@ -263,7 +263,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_kernel(kernel: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(kernel), *arguments], capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run([str(kernel), *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_kernel_writes_what_it_is_told_and_reads_it(kernel: Path, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_an_answer_that_the_kernel_cannot_write_is_no_success(
 ) -> None:
     argv = [str(kernel), operation, str(tmp_path / "x"), "512", "512", "5"]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (
         1,
         "disk: cannot write the answer: No space left on device\n",

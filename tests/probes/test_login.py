@@ -76,7 +76,7 @@ def test_a_minimal_job_says_how_long_it_was_queued(tmp_path: Path) -> None:
     slow = {"kind": "fork", "launcher": ["sh", "-c", 'sleep 0.3; exec "$@"', "sh"]}
     seconds = measured(run("batch_queue", Resource("iu", "iu", str(tmp_path), batch=slow)))
     assert seconds["queue.seconds"] >= 0.28  # the clock of a site has hundredths
-    assert seconds["job.seconds"] < 5
+    assert seconds["job.seconds"] < 30
 
 
 def test_a_job_that_the_batch_system_refuses_fails_in_the_queue(tmp_path: Path) -> None:

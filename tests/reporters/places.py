@@ -67,7 +67,7 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
     with made[kind]() as places, contextlib.ExitStack() as last:
         for place in places:
             last.callback(place.shell.close)
-            place.shell.connect(timeout_seconds=30)
+            place.shell.connect(timeout_seconds=60)
         yield places
 
 

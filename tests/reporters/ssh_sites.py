@@ -227,7 +227,7 @@ def _kill_session(session: int) -> None:
                 os.kill(int(entry.name), signal.SIGKILL)
 
 
-def eventually(condition: Callable[[], bool], *, within_seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], *, within_seconds: float = 60.0) -> bool:
     """Poll until *condition* holds; whether it did within the time."""
     until = time.monotonic() + within_seconds
     while not condition():

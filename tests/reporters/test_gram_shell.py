@@ -44,7 +44,7 @@ def shell_of(site: gram.Gatekeeper) -> Shells:
 
 def failure(shell: Shell) -> ProbeFailed:
     with pytest.raises(ProbeFailed) as raised:
-        shell.connect(timeout_seconds=20)
+        shell.connect(timeout_seconds=60)
     return raised.value
 
 
@@ -112,7 +112,7 @@ def test_a_client_that_is_not_installed_is_named(shell_of: Shells, tmp_path: Pat
     shell = shell_of(path=str(tmp_path))
     assert failure(shell).message.endswith(": cannot run globusrun: No such file or directory")
     with pytest.raises(ConnectionLost, match=r"true at ce was lost: .*globusrun: not found"):
-        shell.run(["true"], timeout_seconds=20)
+        shell.run(["true"], timeout_seconds=60)
 
 
 def test_jobs_run_where_they_are_told_and_a_lost_one_is_told(shell_of: Shells, tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ def test_a_job_runs_in_the_scratch_directory_and_is_cancelled_in_the_cleanup(wor
     seconds = str(secrets.randbelow(10**12))
     grid = world.grid()
     job = grid.submit("one", ["sh", "-c", f"touch here; sleep {seconds}"], cpus=1, wall_seconds=60)
-    assert job.wait_started() < 5
+    assert job.wait_started() < 30
     assert eventually((Path(grid.scratch("one")) / "here").exists)
     grid.clean_up()
     assert eventually(lambda: not processes_naming(f"sleep\0{seconds}"))

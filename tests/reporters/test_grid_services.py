@@ -52,7 +52,7 @@ def is_open(port: int) -> bool:
 
 
 def test_a_server_serves_while_it_is_wanted_and_is_gone_afterwards(tmp_path: Path) -> None:
-    with grid_of(tmp_path).serving("one", ["python3", "-c", ECHO], within_seconds=20) as line:
+    with grid_of(tmp_path).serving("one", ["python3", "-c", ECHO], within_seconds=60) as line:
         assert is_open(port_of(line))
     assert eventually(lambda: not is_open(port_of(line)))
 
@@ -61,7 +61,7 @@ def test_a_server_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> None:
     argv = ["sh", "-c", "echo 'bind: address already in use: cannot listen' >&2; exit 3"]
     with (
         pytest.raises(CommandFailed, match="sh at one ended before it was ready: bind: address") as raised,
-        grid_of(tmp_path).serving("one", argv, within_seconds=20),
+        grid_of(tmp_path).serving("one", argv, within_seconds=60),
     ):
         pass
     assert raised.value.exit_status == 3
@@ -78,7 +78,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_longer_than_wanted(tmp_pat
 def test_a_server_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(ProbeFailed, match="no-such-server"),
-        grid_of(tmp_path).serving("one", ["no-such-server"], within_seconds=20),
+        grid_of(tmp_path).serving("one", ["no-such-server"], within_seconds=60),
     ):
         pass
 

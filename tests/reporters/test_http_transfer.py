@@ -59,7 +59,7 @@ class Sites:
         *,
         name: str = "file",
         to: str = "copy",
-        within_seconds: float = 20.0,
+        within_seconds: float = 60.0,
         **how: Any,
     ) -> Transferred:
         paths = str(self.root / "one" / name), str(self.root / "two" / to)

@@ -64,7 +64,7 @@ class Jobs:
 
     def started(self, *argv: str) -> BatchJob:
         job = self.submit(*argv)
-        job.wait_started(timeout_seconds=20)
+        job.wait_started(timeout_seconds=60)
         return job
 
     def cancel(self) -> None:
@@ -135,7 +135,7 @@ def test_a_queue_wait_is_as_long_as_the_job_was_in_the_queue(jobs: Jobs, cluster
     with pytest.raises(JobStuck, match=r"it is PENDING \(PartitionDown\)"):
         job.wait_started(timeout_seconds=1.5)
     cluster.open_partitions()
-    queued = job.wait_started(timeout_seconds=20)
+    queued = job.wait_started(timeout_seconds=60)
     assert 1.4 < queued < time.monotonic() - began + 1.0
 
 
@@ -150,7 +150,7 @@ def test_a_job_for_drained_nodes_never_starts(jobs: Jobs, cluster: Cluster) -> N
 
 def test_an_output_that_cannot_be_written_is_told(jobs: Jobs) -> None:
     job = jobs.submit("touch", "ran", extra=["--output=/no/such/directory/file"])
-    message = failure(lambda: job.wait_ended(timeout_seconds=20))
+    message = failure(lambda: job.wait_ended(timeout_seconds=60))
     assert message == "the job at one could not be launched: FAILED (JobLaunchFailure)"
     assert not (jobs.directory / "ran").exists()
 
@@ -159,20 +159,20 @@ def test_a_job_that_somebody_else_cancels_was_cancelled(jobs: Jobs, cluster: Clu
     waiting = jobs.submit("true", extra=HOLD)
     at_work = jobs.started("sleep", "600")
     cluster.run("scancel", "--partition=short")
-    assert failure(lambda: waiting.wait_started(timeout_seconds=20)).startswith(
+    assert failure(lambda: waiting.wait_started(timeout_seconds=60)).startswith(
         "the job at one was cancelled: CANCELLED"
     )
-    assert failure(lambda: at_work.wait_ended(timeout_seconds=20)).startswith(
+    assert failure(lambda: at_work.wait_ended(timeout_seconds=60)).startswith(
         "the job at one was cancelled: CANCELLED"
     )
 
 
 def test_a_job_whose_node_dies_lost_its_node(jobs: Jobs, cluster: Cluster) -> None:
     job = jobs.submit("sleep", "600", extra=["--nodelist=cn2"])
-    job.wait_started(timeout_seconds=20)
+    job.wait_started(timeout_seconds=60)
     cluster.lose_node("cn2")
     try:
-        message = failure(lambda: job.wait_ended(timeout_seconds=20))
+        message = failure(lambda: job.wait_ended(timeout_seconds=60))
         assert message.startswith("the job at one lost its node: NODE_FAIL (NodeDown)")
     finally:
         cluster.start_node("cn2")
@@ -196,7 +196,7 @@ def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, c
         with pytest.raises(JobStuck, match=r"the batch system does not answer: .*slurm controller"):
             job.wait_ended(timeout_seconds=0.3)
         (jobs.directory / "go").touch()
-        assert job.wait_ended(timeout_seconds=20) > 0
+        assert job.wait_ended(timeout_seconds=60) > 0
     finally:
         cluster.start_controller()
         cluster.await_idle()
@@ -204,7 +204,7 @@ def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, c
 
 def test_a_job_that_does_not_want_to_end_ends_soon_after_its_limit(jobs: Jobs) -> None:
     job = jobs.submit("sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600", wall_seconds=0.2)
-    message = failure(lambda: job.wait_ended(timeout_seconds=20))
+    message = failure(lambda: job.wait_ended(timeout_seconds=60))
     assert message == "the job at one exceeded its wall limit of 0.2 s"
 
 
@@ -216,7 +216,7 @@ def test_a_job_that_slurm_kills_at_its_limit_exceeded_it() -> None:
     ):
         install(hurried.programs, sites[0])
         job = Jobs(sites[0]).submit("sleep", "60000", wall_seconds=3600, extra=["--time=1"])
-        message = failure(lambda: job.wait_ended(timeout_seconds=30))
+        message = failure(lambda: job.wait_ended(timeout_seconds=60))
         assert message.startswith("the job at one exceeded its wall limit of 3600 s")
         assert "DUE TO TIME LIMIT" in message
         job.cancel()

@@ -68,7 +68,7 @@ def short_path() -> Iterator[Path]:
 
 def failure(shell: Shell) -> CannotConnect:
     with pytest.raises(CannotConnect) as raised:
-        shell.connect(timeout_seconds=20)
+        shell.connect(timeout_seconds=60)
     assert raised.value.resource == "ncsa"
     return raised.value
 
@@ -86,17 +86,17 @@ def config(sites: SshSites, directory: Path, **changes: str) -> str:
 def test_all_commands_share_one_login(shell_of: Closing, site: Site) -> None:
     logins = site.logins
     shell = shell_of()
-    shell.connect(timeout_seconds=20)
+    shell.connect(timeout_seconds=60)
     for _ in range(3):
-        assert shell.run(["true"], timeout_seconds=20).returncode == 0
+        assert shell.run(["true"], timeout_seconds=60).returncode == 0
     assert site.logins == logins + 1
 
 
 def test_every_session_tells_the_site_which_run_it_belongs_to(shell_of: Closing, site: Site) -> None:
     shell = shell_of()
-    shell.connect(timeout_seconds=20)
+    shell.connect(timeout_seconds=60)
     site.environments.clear()
-    shell.run(["true"], timeout_seconds=20)
+    shell.run(["true"], timeout_seconds=60)
     shell.start(["true"]).wait(20)
     assert [sent["LC_GRIDCAST_RUN"] for sent in site.environments] == [LABEL, LABEL]
 
@@ -175,28 +175,28 @@ def test_a_connection_that_breaks_is_told_with_sshs_own_words_and_can_be_made_ag
     shell_of: Closing, sites: SshSites
 ) -> None:
     shell = shell_of()
-    shell.connect(timeout_seconds=20)
+    shell.connect(timeout_seconds=60)
     running = shell.start(["sh", "-c", "echo ready; exec cat"])
     assert running.wait_for_output(lambda text: text == "ready\n", 20)
     sites.drop("ncsa")
     assert running.wait(20).returncode != 0
     where = f"127.0.0.1:{sites.sites['ncsa'].port}"
     with pytest.raises(ConnectionLost) as raised:
-        shell.run(["true"], timeout_seconds=20)
+        shell.run(["true"], timeout_seconds=60)
     assert raised.value.message.startswith(f"the connection to {where} was lost: ")
     assert "closed by remote host" in raised.value.stderr_tail
-    shell.connect(timeout_seconds=20)
-    assert shell.run(["true"], timeout_seconds=20).returncode == 0
+    shell.connect(timeout_seconds=60)
+    assert shell.run(["true"], timeout_seconds=60).returncode == 0
 
 
 def test_a_command_that_the_break_interrupts_is_told_from_one_that_failed(
     shell_of: Closing, sites: SshSites, site: Site
 ) -> None:
     shell = shell_of()
-    shell.connect(timeout_seconds=20)
+    shell.connect(timeout_seconds=60)
     site.install("cut-me", "sleep 600; exit 3")
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(shell.run, ["cut-me"], timeout_seconds=20)
+        running = pool.submit(shell.run, ["cut-me"], timeout_seconds=60)
         assert eventually(lambda: bool(processes_naming(str(site.root / "bin" / "cut-me"))))
         sites.drop("ncsa")
         with pytest.raises(ConnectionLost):
@@ -205,12 +205,12 @@ def test_a_command_that_the_break_interrupts_is_told_from_one_that_failed(
 
 def test_before_connecting_there_is_no_connection(shell_of: Closing) -> None:
     with pytest.raises(ConnectionLost, match="ncsa is not connected"):
-        shell_of().run(["true"], timeout_seconds=20)
+        shell_of().run(["true"], timeout_seconds=60)
 
 
 def test_more_programs_than_sessions_wait_for_each_other(shell_of: Closing) -> None:
     shell = shell_of(sessions=2)
-    shell.connect(timeout_seconds=20)
+    shell.connect(timeout_seconds=60)
     with ThreadPoolExecutor(6) as pool:
         done = list(pool.map(lambda n: shell.run(["echo", str(n)], timeout_seconds=60).stdout, range(6)))
     assert done == [f"{n}\n" for n in range(6)]
@@ -221,7 +221,7 @@ def test_nothing_is_left_of_a_connection_that_is_closed(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(short_path))
     shell = shell_of()
-    shell.connect(timeout_seconds=20)
+    shell.connect(timeout_seconds=60)
     assert len(list(short_path.iterdir())) == 1
     shell.close()
     assert list(short_path.iterdir()) == []
@@ -232,7 +232,7 @@ def test_nothing_is_left_of_a_connection_whose_reporter_is_killed(sites: SshSite
     script = (
         "import sys, time; from reporters.shells.ssh import Shell;"
         "shell = Shell('ncsa', 'l@s', host='ncsa', config_file=sys.argv[1]);"
-        "shell.connect(timeout_seconds=20); running = shell.start(['sh', '-c', 'echo up; exec sleep 600']);"
+        "shell.connect(timeout_seconds=60); running = shell.start(['sh', '-c', 'echo up; exec sleep 600']);"
         "running.wait_for_output(bool, 20); print('up', flush=True); time.sleep(600)"
     )
     reporter = subprocess.Popen(

@@ -56,7 +56,7 @@ class Sites:
         *,
         name: str = "file",
         to: str = "copy",
-        within_seconds: float = 30.0,
+        within_seconds: float = 60.0,
         **how: Any,
     ) -> Transferred:
         paths = str(self.root / "one" / name), str(self.root / "two" / to)
@@ -283,7 +283,7 @@ def when_it_moves(sites: Sites, action: Callable[[], None]) -> threading.Thread:
         return any(path.stat().st_size for path in (sites.root / "two").glob(".*.part"))
 
     def watch() -> None:
-        if eventually(arriving, within_seconds=20):
+        if eventually(arriving, within_seconds=60):
             action()
 
     thread = threading.Thread(target=watch)

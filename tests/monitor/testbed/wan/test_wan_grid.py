@@ -24,7 +24,7 @@ from reporters.run import run
 from tests.monitor.testbed.sites.conftest import eventually, served
 from tests.monitor.testbed.wan.conftest import needs_namespaces
 
-WITHIN_SECONDS = 30.0
+WITHIN_SECONDS = 60.0
 GLOBUS = ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init")
 
 
