@@ -1,4 +1,4 @@
-"""Keep what a run used at its sites."""
+"""Keep what a run used at its sites: one row for each that it was bound to, also where it used nothing."""
 
 from __future__ import annotations
 
@@ -16,29 +16,42 @@ if TYPE_CHECKING:
 
 
 def account(run: Run, report: wire.Report) -> None:
-    """One row for each site that *run* was bound to, also where it used nothing: it took part in the run.
-
-    None for a run that was skipped; what an older reporter does not say is not known.
-    """
+    """Keep what *report* says was used; nothing for a run that was skipped, for no site took part in it."""
     if report.outcome == State.SKIPPED:
         return
     used = defaultdict(usage.Usage, report.usage or {})
     together: dict[int, usage.Usage] = defaultdict(usage.Usage)
     for resource, site in _sites(_bound(run, report) | used.keys()):
         together[site] += used[resource]
-    known = report.usage is not None
+    known = report.usage is not None  # an older reporter does not say
+    _keep(
+        Usage(
+            run=run,
+            site_id=site,
+            began_at=report.started_at,
+            bytes=total.bytes_sent + total.bytes_received if known else None,
+            cpu_seconds=total.cpu_seconds if known else None,
+        )
+        for site, total in together.items()
+    )
+
+
+def account_lost(runs: Iterable[Run]) -> None:
+    """Keep that *runs* began, those that did, for what they used nobody knows; a late report corrects it."""
+    _keep(
+        Usage(run=run, site_id=site, began_at=run.started_at)
+        for run in runs
+        if run.started_at is not None
+        for site in {binding.resource.site_id for binding in run.series.bindings.all()}
+    )
+
+
+def _keep(rows: Iterable[Usage]) -> None:
     Usage.objects.bulk_create(
-        [
-            Usage(
-                run=run,
-                site_id=site,
-                began_at=report.started_at,
-                bytes=total.bytes_sent + total.bytes_received if known else None,
-                cpu_seconds=total.cpu_seconds if known else None,
-            )
-            for site, total in together.items()
-        ],
-        ignore_conflicts=True,
+        rows,
+        update_conflicts=True,
+        unique_fields=["run", "site"],
+        update_fields=["began_at", "bytes", "cpu_seconds"],
     )
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import Q
 
 from monitor.models import Run
 from monitor.models.run import PLANNED, RunQuerySet, State
+from monitor.services.account import account_lost
 from monitor.services.claim import lease_until
+
+if TYPE_CHECKING:
+    import uuid
 
 _SILENT = "its lease was over"
 
@@ -24,12 +29,15 @@ def reap(now: datetime) -> None:
         "its executor fell silent; it is run again",
         cause=_SILENT,
     )
-    _move(
+    lost = _move(
         silent.filter(attempt__gte=most),
         State.LOST,
         f"its executor fell silent {most} times; it is not known whether it ran",
         cause=_SILENT,
     )
+    if lost:
+        now_lost = Run.objects.filter(pk__in=lost, state=State.LOST)
+        account_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     kept = Q(kept_until__gt=now - grace)
     late = Run.objects.due(now - grace).filter(trigger__in=PLANNED, started_at=None).exclude(kept)
@@ -42,6 +50,8 @@ def give_time(now: datetime) -> None:
     Run.objects.in_flight().update(lease_until=lease_until(now))
 
 
-def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> None:
-    # The conditions stay in the statement: a run that gave a sign of life meanwhile is not touched.
-    runs.move(runs.values_list("pk", flat=True), to, cause=cause, reason=reason)
+def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> list[uuid.UUID]:
+    """Move *runs*; those that were to go. One that gave a sign of life meanwhile is not touched."""
+    ids = list(runs.values_list("pk", flat=True))
+    runs.move(ids, to, cause=cause, reason=reason)  # under the same conditions once more
+    return ids

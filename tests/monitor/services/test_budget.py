@@ -15,6 +15,7 @@ from monitor.models.run import State
 from monitor.services.claim import claim_due
 from monitor.services.expand import expand
 from monitor.services.ingest import ingest
+from monitor.services.reap import reap
 from monitor.services.run_now import run_now
 from monitor.services.situation import situation
 from reporters import report as wire
@@ -119,6 +120,18 @@ def test_runs_whose_use_is_not_known_count_as_runs(circle: Series, noon: datetim
     ran(noon - MINUTE)
     known = situation(noon)
     assert (known.spent["site-of-here"].runs, known.spent["site-of-here"].bytes) == (1, 0)
+
+
+def test_a_run_that_was_lost_counts_as_a_run_until_its_late_report_says_what_it_used(
+    circle: Series, noon: datetime
+) -> None:
+    run = run_now(circle, who="ada", now=noon)
+    began = {"attempt": 3, "started_at": noon, "lease_until": noon, "claimed_at": noon}
+    Run.objects.all().move([run.pk], State.CLAIMED, cause="a test", **began)
+    reap(noon + MINUTE)
+    assert kept() == {"site-of-here": (None, None), "site-of-there": (None, None)}
+    ran(noon, {"here": usage.Usage(bytes_sent=9)})
+    assert kept() == {"site-of-here": (9, 0.0), "site-of-there": (0, 0.0)}
 
 
 def test_nobody_asks_what_was_used_while_no_site_has_a_budget(circle: Series, noon: datetime) -> None:
