@@ -15,6 +15,7 @@ from monitor.models import (
     Blackout,
     Component,
     Forecast,
+    Hold,
     Metric,
     Reporter,
     Resource,
@@ -210,6 +211,13 @@ class ForecastAdmin(ReadOnly):
     list_display = ("metric", "issued_at", "method", "mean", "lower", "upper", "truth")
     list_select_related = ("metric__series",)
     list_filter = ("method",)
+
+
+@admin.register(Hold)
+class HoldAdmin(ReadOnly):
+    list_display = ("kind", "name", "mode", "who", "why", "began_at", "until", "ended_at", "ended_by")
+    list_filter = ("kind", "mode")
+    search_fields = ("name", "who", "why")
 
 
 @admin.register(ApiToken)

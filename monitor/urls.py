@@ -7,7 +7,7 @@ from django.contrib.auth import views as auth
 from django.urls import path
 
 from monitor.api import api
-from monitor.pages import health, overview, run, series
+from monitor.pages import health, holds, overview, run, series
 
 urlpatterns = [
     path("", overview.page, name="overview"),
@@ -16,6 +16,9 @@ urlpatterns = [
     path("series/<slug:name>/samples.csv", series.samples_csv, name="samples-csv"),
     path("runs/<uuid:pk>/", run.page, name="run"),
     path("runs/<uuid:pk>/report.json", run.raw_report, name="raw-report"),
+    path("holds/", holds.page, name="holds"),
+    path("holds/<slug:kind>/<slug:name>/", holds.scope, name="hold"),
+    path("holds/<slug:kind>/<slug:name>/act/", holds.act, name="hold-act"),
     path("banner/", health.news, name="banner"),
     path("login/", auth.LoginView.as_view(template_name="pages/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),

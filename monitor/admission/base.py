@@ -35,8 +35,9 @@ class Leader:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A run that is due. *asked*: somebody wants it, it is no slot of a schedule. *again*: it was claimed
-    before, and what became of that is not known. *leader* is that of a slot that follows one."""
+    """A run that is due. *asked*: somebody wants it, it is no slot of a schedule. *forced*: and in spite of
+    holds. *again*: it was claimed before, and what became of that is not known. *leader* is that of a slot
+    that follows one."""
 
     run: uuid.UUID
     demand: Demand
@@ -44,6 +45,7 @@ class Candidate:
     asked: bool = False
     again: bool = False
     leader: Leader | None = None
+    forced: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,21 @@ class Spent:
     cpu_hours: float = 0.0
 
 
+@dataclass(frozen=True)
+class Held:
+    """Nothing of *kind* and *name* begins since *began_at*, for a *reason*."""
+
+    kind: Literal["series", "suite", "site", "reporter"]
+    name: str
+    began_at: datetime
+    reason: str
+
+    def covers(self, demand: Demand) -> bool:
+        if self.kind == "site":
+            return self.name in demand.sites
+        return bool(self.name == getattr(demand, self.kind))
+
+
 @dataclass
 class Situation:
     """What is known at *now*. *in_flight* grows with every run that is let in."""
@@ -85,6 +102,8 @@ class Situation:
     windows: tuple[Window, ...] = ()
     budgets: Mapping[str, Budget] = field(default_factory=dict)  # only sites with one
     spent: Mapping[str, Spent] = field(default_factory=dict)  # only sites with a budget and a run today
+    holds: tuple[Held, ...] = ()
+    silent_reporters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

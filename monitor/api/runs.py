@@ -7,9 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 
+from monitor.api.auth import require_run_permission
+from monitor.api.holds import KindName, refused
 from monitor.models import Run
+from monitor.services.hold import HoldError, find
+from monitor.services.run_now import run_all
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -23,6 +27,7 @@ class RunOut(Schema):
     slot: datetime
     state: str
     reason: str
+    trigger: str
     stage: str
     failed_resource: str
     started_at: datetime | None
@@ -33,12 +38,55 @@ class RunOut(Schema):
         return run.series.name
 
 
+class RunsIn(Schema):
+    kind: KindName
+    name: str
+    why: str
+    force: bool = False
+
+
+class AskedOut(Schema):
+    series: str
+    run: uuid.UUID
+    state: str
+
+
+class HeldOut(Schema):
+    series: str
+    reason: str
+
+
+class RunsAccepted(Schema):
+    runs: list[AskedOut]
+    held: list[HeldOut]
+
+
 @router.get("", response=list[RunOut], summary="The latest runs, newest first")
 def latest(
     request: HttpRequest, series: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> list[Run]:
     runs = Run.objects.visible_to(request.user).ended().select_related("series").order_by("-slot")
     return list(runs.filter(series__name=series)[:limit] if series else runs[:limit])
+
+
+@router.post("", response={202: RunsAccepted}, summary="Run a suite, a site or a reporter's series now")
+def ask_for_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
+    """A run of every enabled series concerned that you may see. Those that are held are passed over and
+    listed; with *force* they run, too."""
+    require_run_permission(request)
+    who = request.user.get_username()
+    try:
+        scope = find(order.kind, order.name, request.user)
+        asked = run_all(scope, user=request.user, who=who, why=order.why, force=order.force)
+    except HoldError as error:
+        raise refused(error) from error
+    return Status(
+        202,
+        RunsAccepted(
+            runs=[AskedOut(series=run.series.name, run=run.pk, state=run.state) for run in asked.runs],
+            held=[HeldOut(series=series.name, reason=hold.reason) for series, hold in asked.held],
+        ),
+    )
 
 
 @router.get("/{run_id}", response=RunOut, summary="One run")

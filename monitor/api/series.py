@@ -9,9 +9,11 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 
 from monitor.api.auth import require_run_permission
+from monitor.api.holds import refused
 from monitor.api.problems import Refused
 from monitor.models import Metric, Series
 from monitor.services.history import history
+from monitor.services.hold import HoldError
 from monitor.services.run_now import run_now
 
 if TYPE_CHECKING:
@@ -68,8 +70,12 @@ def metric_history(
 
 
 @router.post("/{name}/runs", response={202: RunAccepted}, summary="Run a series now")
-def ask_for_run(request: HttpRequest, name: str) -> Status[RunAccepted]:
+def ask_for_run(request: HttpRequest, name: str, why: str = "", force: bool = False) -> Status[RunAccepted]:
+    """*why* is kept with the run. What is held (409) runs only with *force*."""
     require_run_permission(request)
     series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
-    run = run_now(series, who=request.user.get_username())
+    try:
+        run = run_now(series, who=request.user.get_username(), why=why, force=force)
+    except HoldError as error:
+        raise refused(error) from error
     return Status(202, RunAccepted(run=str(run.pk), state=run.state))

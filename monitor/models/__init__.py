@@ -3,6 +3,7 @@
 from monitor.models.blackout import Blackout
 from monitor.models.component import Component
 from monitor.models.forecast import Forecast
+from monitor.models.hold import Hold
 from monitor.models.metric import Metric, Sample
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
@@ -18,6 +19,7 @@ __all__ = [
     "Blackout",
     "Component",
     "Forecast",
+    "Hold",
     "Metric",
     "RawReport",
     "Reporter",

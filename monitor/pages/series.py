@@ -14,12 +14,15 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
-from monitor.models import Series
+from monitor.models import Hold, Series
+from monitor.models.hold import Kind, Scope
 from monitor.models.run import State
+from monitor.pages import holds
 from monitor.pages.access import members_only, wants_part
 from monitor.services import run_now as asking
 from monitor.services.chart import chart
 from monitor.services.export import csv_lines
+from monitor.services.hold import HoldError, standings
 from monitor.services.outlook import outlook
 from monitor.services.stretch import STRETCHES, named
 from probes.base import ProbeError
@@ -60,7 +63,8 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     }
     if wants_part(request):
         return render(request, "parts/series.html", context)
-    return render(request, "pages/series.html", {**context, **_set_up(series)})
+    order = holds.forms(request, Scope(Kind.SERIES, series.name), now)
+    return render(request, "pages/series.html", {**context, **order, **_set_up(series)})
 
 
 @members_only
@@ -69,7 +73,11 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
 def run_now(request: HttpRequest, name: str) -> HttpResponse:
     """Ask for a run; show it."""
     series = _visible(request, name)
-    run = asking.run_now(series, who=request.user.get_username())
+    try:
+        run = asking.run_now(series, who=request.user.get_username())
+    except HoldError as error:
+        messages.error(request, str(error))
+        return redirect("series", series.name)
     messages.success(
         request, f"A run of {series.name} was asked for. It starts with the next tick, in seconds."
     )
@@ -98,14 +106,23 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
     underway = list(series.runs.in_flight().order_by("slot"))
     next_run = series.runs.filter(state=State.EXPECTED).order_by("slot").first()
     said = outlook(series)
+    held = standings(Hold.objects.at(now).over(series))
     seen = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
         next_run and (next_run.pk, next_run.slot <= now),
         said.forecast and said.forecast.pk,
         said.record,
+        [(one.hold.pk, one.words) for one in held],
     )
     digest = hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest()
-    return {"latest": latest, "underway": underway, "next_run": next_run, "outlook": said, "digest": digest}
+    return {
+        "latest": latest,
+        "underway": underway,
+        "next_run": next_run,
+        "outlook": said,
+        "held": held,
+        "digest": digest,
+    }
 
 
 def _set_up(series: Series) -> dict[str, Any]:

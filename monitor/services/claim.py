@@ -13,7 +13,6 @@ from django.db.models import F
 from monitor.admission import Candidate, Skip, Wait, decide, rules
 from monitor.models import Reporter, Run
 from monitor.models.run import RunQuerySet, State
-from monitor.services import health
 from monitor.services.situation import candidates, situation
 
 if TYPE_CHECKING:
@@ -42,15 +41,14 @@ def claim_due(now: datetime) -> list[Claim]:
     """Claim what is due and may begin (``monitor.admission``), oldest first; what may not waits or is
     skipped.
 
-    Nothing is claimed for a reporter that has fallen silent: what it got would only be taken for dead. Two
-    claimers at once do no harm: one counts the room at a time, and rows that somebody else holds are passed
-    over.
+    Two claimers at once do no harm: one counts the room at a time, and rows that somebody else holds are
+    passed over.
     """
     _alone()
-    heard = [one for one in Reporter.objects.all() if not health.fell_silent(one.component, now)]
-    due = sorted((run for one in heard for run in _due(one, now)), key=lambda run: (run.due_at, run.pk))
+    reporters = list(Reporter.objects.all())
+    due = sorted((run for one in reporters for run in _due(one, now)), key=lambda run: (run.due_at, run.pk))
     decided = list(decide(candidates(due), situation(now), rules.every()))
-    queues, runs = {one.name: one.queue for one in heard}, {run.pk: run for run in due}
+    queues, runs = {one.name: one.queue for one in reporters}, {run.pk: run for run in due}
     admitted = [one for one, verdict in decided if verdict is None]
     for one, verdict in decided:
         if isinstance(verdict, Skip):

@@ -15,11 +15,12 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Min, OuterRef, Subquery
 from django.db.models.functions import JSONObject
 
-from monitor.models import Forecast, Metric, Run, Series
+from monitor.models import Forecast, Hold, Metric, Run, Series
 from monitor.models.run import ENDED, State
 from monitor.models.series import SeriesQuerySet
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import newest_values
+from monitor.services.hold import covering
 
 TREND_RUNS = 20
 SPARKLINE_VALUES = 30
@@ -70,7 +71,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Column:
-    """One series. *trend* and *totals* (seconds) are oldest first."""
+    """One series. *trend* and *totals* (seconds) are oldest first; *held* says by whom and why, if it is."""
 
     name: str
     probe: str
@@ -81,16 +82,18 @@ class Column:
     outlook: Outlook | None
     current: Current | None
     next_slot: datetime | None
+    held: str
 
 
-def columns(visible: SeriesQuerySet, now: datetime) -> list[Column]:
-    """One for every series in *visible*, by name."""
+def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> list[Column]:
+    """One for every series in *visible*, by name; *holds* are those in force."""
     found = list(_series_with_trends(visible))
     trends = {row["name"]: _trend(row["ticks"]) for row in found}
     last = _last_runs(trends)
     headline = {row["series__name"]: row for row in _headlines(visible)}
     current = _current(visible)
     next_slots = _next_slots(visible, now)
+    held = covering((row["pk"] for row in found), holds)
     return [
         Column(
             name=row["name"],
@@ -102,6 +105,7 @@ def columns(visible: SeriesQuerySet, now: datetime) -> list[Column]:
             outlook=_outlook(headline.get(row["name"], {}).get("outlook")),
             current=current.get(row["name"]),
             next_slot=next_slots.get(row["name"]),
+            held=held[row["pk"]].reason if row["pk"] in held else "",
         )
         for row in found
     ]
@@ -111,7 +115,9 @@ def _series_with_trends(visible: SeriesQuerySet) -> Any:
     ended = Run.objects.filter(series=OuterRef("pk"), state__in=ENDED).order_by("-slot")
     tick = JSONObject(run="pk", state="state", failed_resource="failed_resource")
     ticks = ArraySubquery(ended.values(tick=tick)[:TREND_RUNS])
-    return Series.objects.filter(pk__in=visible.values("pk")).values("name", "probe", "enabled", ticks=ticks)
+    return Series.objects.filter(pk__in=visible.values("pk")).values(
+        "pk", "name", "probe", "enabled", ticks=ticks
+    )
 
 
 def _trend(ticks: list[dict[str, str]]) -> list[Tick]:

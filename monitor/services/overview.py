@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count
 
-from monitor.models import Binding, Run, Series
+from monitor.models import Binding, Hold, Run, Series
+from monitor.models.hold import Kind
 from monitor.models.run import ENDED, State
 from monitor.models.series import SeriesQuerySet
 from monitor.services.blame import NOT_DONE_BY_GRID, NOT_DONE_BY_US, Fault, fault, words
@@ -43,11 +44,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One site; a cell is None where a series does not use it."""
+    """One site; a cell is None where a series does not use it. *held* says by whom and why, if it is."""
 
     site: str
     title: str
     cells: Sequence[Cell | None]
+    held: str = ""
 
     @property
     def failing(self) -> int:
@@ -97,7 +99,8 @@ class Overview:
 def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
     """What *user* may see, at *now*."""
     visible = Series.objects.visible_to(user)
-    found = columns(visible, now)
+    holds = list(Hold.objects.at(now))
+    found = columns(visible, now, holds)
     bindings: list[Bound] = list(
         Binding.objects.filter(series__in=visible).values_list(
             "series__name", "resource__name", "resource__site__name", "resource__site__title"
@@ -105,12 +108,13 @@ def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
     )
     outcomes = _last_hour(visible, now)
     sites = {resource: site for _, resource, site, _ in bindings}
+    held = {one.name: one.reason for one in holds if one.kind == Kind.SITE}
     return Overview(
         columns=found,
-        rows=_rows(found, bindings, sites),
+        rows=_rows(found, bindings, sites, held),
         troubles=_troubles(found, sites),
         outcomes=outcomes,
-        digest=hashlib.blake2s(repr((found, bindings, outcomes)).encode(), digest_size=8).hexdigest(),
+        digest=hashlib.blake2s(repr((found, bindings, outcomes, held)).encode(), digest_size=8).hexdigest(),
     )
 
 
@@ -120,13 +124,18 @@ def _last_hour(visible: SeriesQuerySet, now: datetime) -> dict[str, int]:
     return dict(sorted(counted))
 
 
-def _rows(found: Sequence[Column], bindings: Sequence[Bound], sites: Mapping[str, str]) -> list[Row]:
+def _rows(
+    found: Sequence[Column], bindings: Sequence[Bound], sites: Mapping[str, str], held: Mapping[str, str]
+) -> list[Row]:
     titles = {site: title for _, _, site, title in bindings}
     at: dict[str, set[str]] = {}
     for series, _, site, _ in bindings:
         at.setdefault(series, set()).add(site)
     cells = [_cells(column, at.get(column.name, set()), sites) for column in found]
-    return [Row(site, title, [seen.get(site) for seen in cells]) for site, title in sorted(titles.items())]
+    return [
+        Row(site, title, [seen.get(site) for seen in cells], held.get(site, ""))
+        for site, title in sorted(titles.items())
+    ]
 
 
 def _cells(column: Column, at: Iterable[str], sites: Mapping[str, str]) -> dict[str, Cell]:

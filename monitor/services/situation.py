@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, Sum
 
-from monitor.admission import Budget, Candidate, Demand, Leader, Situation, Spent, Window
-from monitor.models import Binding, Blackout, Reporter, Run, Series, Site, Usage
+from monitor.admission import Budget, Candidate, Demand, Held, Leader, Situation, Spent, Window
+from monitor.models import Binding, Blackout, Hold, Reporter, Run, Series, Site, Usage
 from monitor.models.run import PLANNED, SCHEDULE
 from monitor.models.series import Follows
+from monitor.services import health
 
 if TYPE_CHECKING:
     import uuid
@@ -22,17 +23,19 @@ def situation(now: datetime) -> Situation:
     """What is known at *now*. Only true while nobody else claims."""
     under_way = list(Run.objects.in_flight().values_list("series_id", flat=True))
     demands = demands_of(under_way)
-    sites = list(Site.objects.all())
+    sites, reporters = list(Site.objects.all()), list(Reporter.objects.all())
     budgets = {site.pk: budget for site in sites if (budget := _budget(site)) != Budget()}
     spent = _spent(budgets, now) if budgets else {}
     return Situation(
         now=now,
         in_flight=[demands[series] for series in under_way],
-        reporter_runs=dict(Reporter.objects.values_list("name", "capacity")),
+        reporter_runs={one.name: one.capacity for one in reporters},
         site_runs={site.name: site.runs_at_once for site in sites if site.runs_at_once is not None},
         windows=_windows(now),
         budgets={site.name: budgets[site.pk] for site in sites if site.pk in budgets},
         spent={site.name: spent[site.pk] for site in sites if site.pk in spent},
+        holds=_holds(now),
+        silent_reporters=frozenset(one.name for one in reporters if health.fell_silent(one.component, now)),
     )
 
 
@@ -62,6 +65,7 @@ def candidates(runs: Sequence[Run]) -> list[Candidate]:
             asked=run.trigger not in PLANNED,
             again=run.attempt > 0,
             leader=leaders.get(run.pk),
+            forced=run.forced,
         )
         for run in runs
     ]
@@ -122,4 +126,12 @@ def _windows(now: datetime) -> tuple[Window, ...]:
             frozenset(site.name for site in one.sites.all()),
         )
         for one in Blackout.objects.at(now).prefetch_related("sites")
+    )
+
+
+def _holds(now: datetime) -> tuple[Held, ...]:
+    standing = Hold.objects.at(now)
+    return tuple(
+        Held(one.kind, one.name, one.began_at, one.reason)  # type: ignore[arg-type]  # its choices are these
+        for one in standing
     )

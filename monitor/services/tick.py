@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from monitor.celery import app
-from monitor.services import claim, forecast, health
+from monitor.services import claim, forecast, health, hold
 from monitor.services.expand import BEAT, expand
 from monitor.services.reap import give_time, reap
 from monitor.services.retry import retry
@@ -26,10 +26,11 @@ LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
 
 
 def tick(now: datetime) -> None:
-    """Expand schedules, reap, retry, claim and send; then bring forecasts up to date."""
+    """End holds, expand schedules, reap, retry, claim and send; then bring forecasts up to date."""
     with transaction.atomic():
         if not _alone():
             return
+        hold.end_overdue(now)
         expand(now)
         if health.was_silent(BEAT, now):
             give_time(now)

@@ -1,4 +1,4 @@
-"""``manage.py run SERIES``: run a series now."""
+"""``manage.py run SERIES``: run a series now, or all of a suite, a site or a reporter."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitor.management.caller import caller
+from monitor.management.scopes import add_scopes, scope_of
 from monitor.models import Run, Series
+from monitor.models.hold import Kind, Scope
 from monitor.models.run import State
 from monitor.services import health
 from monitor.services.claim import claim_one
 from monitor.services.execute import execute
 from monitor.services.expand import BEAT
-from monitor.services.run_now import run_now
+from monitor.services.hold import HoldError, told
+from monitor.services.run_now import run_all, run_now
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -23,17 +27,37 @@ POLL_SECONDS = 0.2
 
 
 class Command(BaseCommand):
-    help = "Run a series now, through its reporter; exits 0 if it passed."
+    help = "Run a series now, through its reporter; exits 0 if it passed. Or ask for all runs of a place."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("series", help="the name of the series")
+        parser.add_argument("series", nargs="?", default="", help="the name of the series")
+        add_scopes(parser, (Kind.SUITE, Kind.SITE, Kind.REPORTER), required=False)
+        parser.add_argument("--why", default="", help="kept with the run; needed for more than one")
+        parser.add_argument("--force", action="store_true", help="even what is held")
         parser.add_argument("--here", action="store_true", help="run it in this process, without Celery")
 
-    def handle(self, *, series: str, here: bool, **_: Any) -> None:
-        run = run_now(_find(series), who="manage.py run")
+    def handle(self, *, series: str, why: str, force: bool, here: bool, **options: Any) -> None:
+        try:
+            if series:
+                self._run_one(_find(series), why, force=force, here=here)
+            else:
+                self._ask_for_all(scope_of(options), why, force=force)
+        except HoldError as error:
+            raise CommandError(str(error)) from error
+
+    def _run_one(self, series: Series, why: str, *, force: bool, here: bool) -> None:
+        run = run_now(series, who=caller(), why=why, force=force)
         if here:
             _execute_here(run)
         self._follow(run)
+
+    def _ask_for_all(self, scope: Scope, why: str, *, force: bool) -> None:
+        """Say what was asked for, without waiting for it."""
+        asked = run_all(scope, who=caller(), why=why, force=force)
+        for run in asked.runs:
+            self.stdout.write(f"{run.series.name}: asked for, run {run.pk}")
+        for series, hold in asked.held:
+            self.stdout.write(f"{series.name}: passed over, the {hold.scope} is {told(hold)}")
 
     def _follow(self, run: Run) -> None:
         """Print every change of the run until it has ended."""

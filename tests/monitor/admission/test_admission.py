@@ -12,6 +12,7 @@ from monitor.admission import (
     Budget,
     Candidate,
     Demand,
+    Held,
     Leader,
     Situation,
     Skip,
@@ -22,7 +23,7 @@ from monitor.admission import (
     decide,
     rules,
 )
-from monitor.admission.rules import blackout, exclusive, leader, overlap, room
+from monitor.admission.rules import blackout, exclusive, hold, leader, overlap, room, silent
 from monitor.admission.rules import budget as budgets
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -161,6 +162,57 @@ def test_a_follower_begins_after_the_end_of_its_leader(
     before = Leader("gather", delay_minutes * MINUTE, ran, "passed", ended_at)
     following = Candidate(uuid.uuid4(), demand("preco", "sdsc"), NOON, leader=before)
     assert leader.judge(following, during()) == verdict
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "skipped"),
+    [
+        ("series", "gather", True),
+        ("series", "gather-2", False),
+        ("series", "sdsc", False),
+        ("suite", "main", True),
+        ("suite", "other", False),
+        ("site", "sdsc", True),
+        ("site", "anl", False),
+        ("reporter", "home", True),
+        ("reporter", "away", False),
+    ],
+)
+@pytest.mark.parametrize("asked", [False, True])
+def test_nothing_begins_of_what_is_held(kind: str, name: str, skipped: bool, asked: bool) -> None:
+    held = Held(kind, name, NOON, "paused by ada: disk swap")  # type: ignore[arg-type]
+    verdict = hold.judge(candidate(GATHER, asked=asked), Situation(NOON, holds=(held,)))
+    assert verdict == (Skip("paused by ada: disk swap") if skipped else None)
+
+
+@pytest.mark.parametrize(
+    ("holds_began_at", "verdict"),
+    [
+        ([], None),
+        ([NOON - MINUTE], None),
+        ([NOON], None),
+        ([NOON + MINUTE], Skip("paused by ada: 0")),
+        ([NOON - MINUTE, NOON + MINUTE], Skip("paused by ada: 1")),
+    ],
+)
+def test_a_forced_run_passes_the_holds_that_were_there_before_it(
+    holds_began_at: list[datetime], verdict: Verdict
+) -> None:
+    holds = [Held("site", "sdsc", at, f"paused by ada: {n}") for n, at in enumerate(holds_began_at)]
+    forced = Candidate(uuid.uuid4(), GATHER, NOON, asked=True, forced=True)
+    assert hold.judge(forced, Situation(NOON + 2 * MINUTE, holds=tuple(holds))) == verdict
+
+
+def test_a_reporter_that_is_silent_is_given_nothing_but_its_held_slots_are_skipped() -> None:
+    quiet = Situation(NOON, [], {"home": 9}, silent_reporters=frozenset({"home"}))
+    said = "queued: silent: the reporter home is not heard of"
+    assert silent.judge(candidate(GATHER), quiet) == Wait(said)
+    assert silent.judge(candidate(demand("circle", reporter="away")), quiet) is None
+    quiet.holds = (Held("site", "sdsc", NOON, "paused by ada: disk swap"),)
+    assert judged([candidate(GATHER), candidate(demand("circle", "anl"))], quiet) == [
+        ("gather", Skip),
+        ("circle", Wait),
+    ]
 
 
 def judged(candidates: Sequence[Candidate], situation: Situation) -> list[tuple[str, type[object]]]:

@@ -18,7 +18,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.models import Run, Series
+from monitor.models import Hold, Run, Series
 from monitor.models.run import State
 from monitor.services.health import seen
 from tests.monitor.pages import builders
@@ -130,7 +130,8 @@ def watched(live_server: LiveServer) -> Watched:
 
 def paths(watched: Watched) -> list[str]:
     runs = [f"/runs/{run.pk}/" for run in (watched.failed, watched.passed)]
-    return ["/", "/series/gather-main/", "/series/circle-ring/", *runs, "/login/", "/no-such-page"]
+    of_series = ["/series/gather-main/", "/series/circle-ring/"]
+    return ["/", *of_series, *runs, "/holds/", "/holds/site/site2/", "/login/", "/no-such-page"]
 
 
 def overflow(page: Page) -> int:
@@ -263,6 +264,22 @@ def test_run_now_shows_the_run_until_it_has_ended(visitors: Visitors, watched: W
     expect(page.get_by_role("heading", name="Running: compute")).to_be_visible(timeout=SOON)
     builders.delivered(builders.report(run.series, run.slot))
     expect(page.get_by_role("heading", name="Passed")).to_be_visible(timeout=SOON)
+
+
+def test_a_series_is_held_and_resumed_without_javascript(visitors: Visitors, watched: Watched) -> None:
+    page = visitors.come("phone", with_scripts=False).open("/series/gather-main/")
+    page.locator("summary", has_text="Hold").click()
+    page.get_by_label("Reason").fill("disk <swap>")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".hold")).to_contain_text("paused by operator")
+    expect(page.locator(".hold q")).to_have_text("disk <swap>")
+    assert overflow(page) <= 0
+    page.locator("summary", has_text="Resume").click()
+    page.get_by_label("Reason").fill("new disks")
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".hold")).to_have_count(0)
+    held = Hold.objects.get()
+    assert (held.ended_by, held.ended_why) == ("operator", "new disks")
 
 
 def test_pages_can_be_read_without_javascript(visitors: Visitors, watched: Watched) -> None:

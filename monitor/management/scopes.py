@@ -1,0 +1,35 @@
+"""Options that name a series, a suite, a site or a reporter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from monitor.models.hold import Kind, Scope
+from monitor.services.hold import HoldError, find
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+def add_scopes(parser: ArgumentParser, kinds: tuple[Kind, ...] = tuple(Kind), *, required: bool) -> None:
+    """Add ``--series``, ``--suite``, ..., of which one may be given."""
+    group = parser.add_mutually_exclusive_group(required=required)
+    for kind in kinds:
+        group.add_argument(f"--{kind}", metavar="NAME", dest=f"of_{kind}")
+
+
+def scope_of(options: dict[str, Any]) -> Scope:
+    """The scope that was given.
+
+    Raises:
+        CommandError: none was, or there is none of that name.
+    """
+    given = [(kind, options[f"of_{kind}"]) for kind in Kind if options.get(f"of_{kind}")]
+    if not given:
+        raise CommandError("expected the name of something: a series, --suite, --site or --reporter")
+    try:
+        return find(*given[0])
+    except HoldError as error:
+        raise CommandError(str(error)) from error

@@ -1,0 +1,134 @@
+"""Holds: nothing of a series, suite, site or reporter begins for a while; who said so, and why, is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from monitor.models.series import Series, SeriesQuerySet
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+WHY_CHARACTERS = 500
+
+
+class Kind(models.TextChoices):
+    SERIES = "series"
+    SUITE = "suite"
+    SITE = "site"
+    REPORTER = "reporter"
+
+
+class Mode(models.TextChoices):
+    PAUSE = "pause", "paused"
+    DRAIN = "drain", "drained"
+
+
+NAMED: dict[str, str] = {  # how a series finds the name of what it belongs to
+    Kind.SERIES: "name",
+    Kind.SUITE: "suite__name",
+    Kind.SITE: "bindings__resource__site__name",
+    Kind.REPORTER: "reporter__name",
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is held: a site's series are all that bind a resource of it."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def series(self) -> SeriesQuerySet:
+        """The series concerned, whoever may see them."""
+        found = Series.objects.filter(**{NAMED[self.kind]: self.name})
+        return Series.objects.filter(pk__in=found.values("pk"))
+
+
+class HoldQuerySet(models.QuerySet["Hold"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> HoldQuerySet:
+        """The holds, old ones too, of what concerns a series that *user* may see."""
+        visible = Series.objects.visible_to(user)
+        if getattr(user, "is_superuser", False) and user.is_active:
+            return self
+        mine = models.Q(pk__in=[])
+        for kind, named in NAMED.items():
+            mine |= models.Q(kind=kind, name__in=visible.order_by().values(named))
+        return self.filter(mine)
+
+    def at(self, now: datetime) -> HoldQuerySet:
+        """Those in force at *now*, oldest first."""
+        return self.filter(ended_at=None).exclude(until__lte=now).order_by("began_at", "id")
+
+    def overdue(self, now: datetime) -> HoldQuerySet:
+        return self.filter(ended_at=None, until__lte=now)
+
+    def of(self, scope: Scope) -> HoldQuerySet:
+        return self.filter(kind=scope.kind, name=scope.name)
+
+    def over(self, series: Series) -> HoldQuerySet:
+        """Those that cover *series*: of itself, its suite, its reporter, its sites."""
+        names = Series.objects.filter(pk=series.pk).order_by()
+        covering = models.Q(pk__in=[])
+        for kind, named in NAMED.items():
+            covering |= models.Q(kind=kind, name__in=names.values(named))
+        return self.filter(covering)
+
+
+class Hold(models.Model):
+    """Nothing of a scope begins, from *began_at* until somebody resumes it, or *until* comes.
+
+    What is held is known by its name: the depot renames a hold that is in force with it, and ends it when
+    that is removed, whoever does so.
+    """
+
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    name = models.CharField(max_length=100)
+    mode = models.CharField(max_length=5, choices=Mode.choices)
+    who = models.CharField(max_length=200)
+    why = models.CharField(max_length=WHY_CHARACTERS)
+    began_at = models.DateTimeField()
+    until = models.DateTimeField(null=True, help_text="when it ends by itself")
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.CharField(max_length=200, blank=True)
+    ended_why = models.CharField(max_length=WHY_CHARACTERS, blank=True)
+
+    objects = HoldQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-began_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "name"], condition=models.Q(ended_at=None), name="hold_open_once"
+            ),
+            models.CheckConstraint(condition=models.Q(kind__in=Kind.values), name="hold_kind_known"),
+            models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="hold_mode_known"),
+            models.CheckConstraint(
+                condition=~models.Q(why="") & ~models.Q(who=""), name="hold_has_who_and_why"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(until=None) | models.Q(until__gt=models.F("began_at")),
+                name="hold_ends_after_it_began",
+            ),
+        ]
+        indexes = [models.Index(fields=["kind", "name", "-began_at"], name="hold_history")]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.reason}"
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(Kind(self.kind), self.name)
+
+    @property
+    def reason(self) -> str:
+        """Why a slot under it is skipped: ``paused by ada: disk swap``."""
+        return f"{Mode(self.mode).label} by {self.who}: {self.why}"

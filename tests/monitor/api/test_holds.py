@@ -1,0 +1,176 @@
+"""The API holds and resumes, for those who may run series, and says who did so and why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from monitor.models import ApiToken, Hold, Run, Series, Suite
+from monitor.models.token import READ, RUN
+from tests.monitor.api.test_forecasts import problem
+
+URL = "/api/v1/holds"
+ORDER = {"kind": "site", "name": "site-of-here", "mode": "pause", "why": "disk <swap>"}
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    made = User.objects.create_user("ada")
+    made.user_permissions.add(Permission.objects.get(codename="run_series"))
+    return made
+
+
+@pytest.fixture
+def client(ada: User) -> Client:
+    """A program with a token that may read and run."""
+    token = ApiToken.objects.issue(ada, "operator", [READ, RUN])
+    return Client(headers={"authorization": f"Bearer {token}"})
+
+
+def post(client: Client, url: str, body: dict[str, Any]) -> Any:
+    return client.post(url, body, content_type="application/json")
+
+
+def test_what_is_held_is_listed_with_who_why_and_what_is_left(circle: Series, client: Client) -> None:
+    answer = post(client, URL, ORDER)
+    assert answer.status_code == 201
+    (shown,) = client.get(URL).json()
+    assert shown == answer.json()
+    assert (shown["who"], shown["why"], shown["left"]) == ("ada", "disk <swap>", 0)
+
+
+def test_a_resumed_hold_is_in_the_log_with_both_who_and_why(circle: Series, client: Client) -> None:
+    post(client, URL, ORDER)
+    answer = post(client, f"{URL}/site/site-of-here/resume", {"why": "done"})
+    assert answer.status_code == 200
+    assert client.get(URL).json() == []
+    (ended,) = client.get(URL, {"ended": "true"}).json()
+    assert (ended["why"], ended["ended_by"], ended["ended_why"], ended["left"]) == (
+        "disk <swap>",
+        "ada",
+        "done",
+        None,
+    )
+
+
+def test_who_is_second_is_told_who_was_first(circle: Series, client: Client) -> None:
+    post(client, URL, ORDER)
+    answer = post(client, URL, {**ORDER, "mode": "drain"})
+    assert answer.status_code == 409
+    found = problem(answer)
+    assert (found["code"], found["hold"]["who"], found["hold"]["mode"]) == ("already_held", "ada", "pause")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        ({"why": " "}, 422, "expected a reason"),
+        ({"why": "x" * 501}, 422, "at most 500"),
+        ({"why": "a\x00"}, 422, "NUL"),
+        ({"mode": "stop"}, 422, "pause"),
+        ({"kind": "planet"}, 422, "kind"),
+        ({"name": "nowhere"}, 404, "there is no site nowhere"),
+        ({"name": "a\x00"}, 422, "NUL"),
+        ({"until": "2020-01-01T00:00:00Z"}, 422, "expected a time after"),
+        ({"until": "2099-01-01T00:00:00"}, 422, "with its offset"),
+    ],
+)
+def test_an_order_that_cannot_be_kept_is_refused(
+    circle: Series, client: Client, change: dict[str, str], status: int, said: str
+) -> None:
+    answer = post(client, URL, {**ORDER, **change})
+    assert answer.status_code == status
+    assert said in problem(answer)["detail"]
+    assert not Hold.objects.exists()
+
+
+def test_a_hold_may_have_an_end(circle: Series, client: Client) -> None:
+    until = timezone.now() + timedelta(hours=1)
+    assert post(client, URL, {**ORDER, "until": until.isoformat()}).status_code == 201
+    assert Hold.objects.get().until == until
+
+
+def test_what_is_not_held_cannot_be_resumed(circle: Series, client: Client) -> None:
+    answer = post(client, f"{URL}/site/site-of-here/resume", {"why": "done"})
+    assert (answer.status_code, problem(answer)["code"]) == (409, "not_held")
+
+
+def orders(client: Client) -> list[int]:
+    """The answers to everything that changes something."""
+    asked = {key: ORDER[key] for key in ("kind", "name", "why")}
+    return [
+        post(client, URL, ORDER).status_code,
+        post(client, f"{URL}/site/site-of-here/resume", {"why": "x"}).status_code,
+        post(client, "/api/v1/runs", asked).status_code,
+    ]
+
+
+def test_only_who_may_run_series_holds_them(circle: Series, ada: User, client: Client) -> None:
+    ApiToken.objects.update(scopes=[READ])
+    assert orders(client) == [403, 403, 403]
+    ApiToken.objects.update(scopes=[READ, RUN])
+    ada.user_permissions.clear()
+    assert orders(client) == [403, 403, 403]
+    assert not Hold.objects.exists()
+    assert not Run.objects.exists()
+
+
+def close(suite: str) -> Group:
+    staff = Group.objects.create(name="staff")
+    Suite.objects.get(name=suite).viewers.add(staff)
+    return staff
+
+
+def test_what_one_may_not_see_is_not_there_to_be_held(circle: Series, ada: User, client: Client) -> None:
+    staff = close("main")
+    assert orders(client) == [404, 404, 404]
+    ada.groups.add(staff)
+    assert orders(client) == [201, 200, 202]
+
+
+def test_a_site_with_series_of_others_is_not_one_to_hold_alone(circle: Series, client: Client) -> None:
+    secret = Series.objects.get()
+    secret.pk, secret.name, secret.suite = None, "secret", Suite.objects.create(name="closed")
+    secret.save()
+    secret.bindings.create(role="ring", position=0, resource=circle.bindings.all()[0].resource)
+    close("closed")
+    answer = post(client, URL, ORDER)
+    assert answer.status_code == 403
+    assert "secret" not in problem(answer)["detail"]
+    asked = post(client, "/api/v1/runs", {key: ORDER[key] for key in ("kind", "name", "why")}).json()
+    assert [one["series"] for one in asked["runs"]] == ["circle"]
+
+
+def test_holds_of_what_one_may_not_see_are_not_listed(circle: Series, client: Client) -> None:
+    post(client, URL, ORDER)
+    close("main")
+    assert client.get(URL, {"ended": "true"}).json() == []
+
+
+def test_a_held_series_is_run_only_by_force(circle: Series, client: Client) -> None:
+    post(client, URL, ORDER)
+    url = "/api/v1/series/circle/runs"
+    refused = client.post(url)
+    assert (refused.status_code, problem(refused)["code"]) == (409, "held")
+    assert problem(refused)["hold"]["why"] == "disk <swap>"
+    forced = client.post(f"{url}?why=is+it+mended&force=true")
+    assert forced.status_code == 202
+    assert Run.objects.get().trigger == "asked for by ada: is it mended"
+
+
+def test_all_of_a_site_are_run_with_why(circle: Series, client: Client) -> None:
+    asked = {"kind": "site", "name": "site-of-here", "why": "new disks"}
+    answer = post(client, "/api/v1/runs", asked)
+    assert answer.status_code == 202
+    run = Run.objects.get()
+    assert answer.json() == {
+        "runs": [{"series": "circle", "run": str(run.pk), "state": "expected"}],
+        "held": [],
+    }
+    assert run.trigger == "asked for by ada for the site site-of-here: new disks"
+    assert problem(post(client, "/api/v1/runs", {**asked, "why": ""}))["status"] == 422
