@@ -1,7 +1,6 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-
 _SAYS = (
     "schedule", "timezone", "starts_at", "ends_at", "enabled", "jitter_seconds", "leader_id", "follows",
     "delay_seconds",
