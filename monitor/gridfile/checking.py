@@ -43,7 +43,7 @@ class Names:
 
 def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
     """The grid that *file* describes, and what is wrong with it: then the grid is not whole."""
-    sites = {name: SiteDefinition(name, site.title) for name, site in file.sites.items()}
+    sites = {name: SiteDefinition(name, **site.model_dump()) for name, site in file.sites.items()}
     suites = {
         name: SuiteDefinition(name, suite.title, tuple(sorted(set(suite.viewers))))
         for name, suite in file.suites.items()
@@ -57,7 +57,7 @@ def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
         found.extend(_check_resource(resource, names))
     seen: set[Path] = set()
     for template, one in series.values():
-        for path, message in _check_series(one, names):
+        for path, message in (*_check_series(one, names), *_check_leader(one, series, file.series)):
             if (template, *path) not in seen:  # of many that a macro made the first is enough
                 seen.add((template, *path))
                 found.append((("series", template, *path), message))
@@ -130,6 +130,25 @@ def _check_series(series: SeriesDefinition, names: Names) -> Iterator[Found]:
         yield ("probe",), f"{shown(series.probe)} is no probe{nearest(series.probe, _probe_names())}"
 
 
+def _check_leader(
+    one: SeriesDefinition, series: Mapping[str, tuple[str, SeriesDefinition]], templates: Collection[str]
+) -> Iterator[Found]:
+    """Whether *one* follows another series that leads, or none."""
+    if one.leader is None:
+        if one.follows:
+            yield ("follows",), "it follows nobody; expected a leader as well"
+        return
+    yield from _refer(("leader",), "series", one.leader, {*series, *templates})
+    if not one.follows:
+        yield ("follows",), "it is missing; expected with or after, because there is a leader"
+    if one.schedule:
+        yield ("schedule",), "it has a leader; expected either that or a schedule"
+    if one.leader in series and (further := series[one.leader][1].leader) is not None:
+        cycle = "a cycle; " if further == one.name else ""
+        expected = "expected one with a schedule of its own"
+        yield ("leader",), f"series {one.leader} follows {further} itself: {cycle}{expected}"
+
+
 def _check_name(name: str) -> Iterator[Found]:
     if not re.fullmatch(WORD, name):
         hint = "; placeholders need for or mesh" if "{" in name else ""
@@ -142,11 +161,13 @@ def _check_name(name: str) -> Iterator[Found]:
 
 
 def _check_schedule(series: SeriesDefinition) -> Iterator[Found]:
-    if series.schedule:
-        try:
-            parse(series.schedule, name=series.name)
-        except InvalidSchedule as error:
-            yield ("schedule",), str(error)
+    for key in ("schedule", "retry_schedule"):
+        text = getattr(series, key)
+        if text:
+            try:
+                parse(text, name=series.name)
+            except InvalidSchedule as error:
+                yield (key,), str(error)
     try:
         find_zone(series.timezone)
     except InvalidSchedule as error:

@@ -19,6 +19,7 @@ class SiteDefinition:
 
     name: str
     title: str = ""
+    runs_at_once: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,14 @@ class SeriesDefinition:
     starts_at: datetime | None = None
     ends_at: datetime | None = None
     reporter: str = HOME
+    leader: str | None = None
+    follows: str = ""
+    delay_seconds: int = 0
+    jitter_seconds: int = 0
+    retry_schedule: str = ""
+    retry_passes: int = 1
+    exclusive: str = ""
+    exclusive_wait_seconds: int = 900
 
 
 DEFAULT_SERIES = SeriesDefinition("", "", {})

@@ -22,12 +22,12 @@ from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.run import SCHEDULE, State
 
-_REFERENCES = {"site", "suite", "reporter"}
+_REFERENCES = {"site", "suite", "reporter", "leader"}
 
 
 def read() -> Grid:
     """Everything that a grid file may say, as the depot has it."""
-    sites = [SiteDefinition(site.name, site.title) for site in Site.objects.all()]
+    sites = [SiteDefinition(**_values(SiteDefinition, site)) for site in Site.objects.all()]
     resources = [
         ResourceDefinition(**_values(ResourceDefinition, one))
         for one in Resource.objects.select_related("site")
@@ -39,7 +39,7 @@ def read() -> Grid:
     bindings = _bindings()
     series = [
         SeriesDefinition(**_values(SeriesDefinition, one), bindings=bindings.get(one.pk, {}))
-        for one in Series.objects.select_related("suite", "reporter")
+        for one in Series.objects.select_related("suite", "reporter", "leader")
     ]
     return Grid(
         {one.name: one for one in sites},
@@ -67,7 +67,9 @@ def with_history(names: Iterable[str]) -> set[str]:
 def _values(kind: type[Definition], row: models.Model) -> dict[str, Any]:
     """The values of *row* that a definition has, references by name; not its bindings."""
     names = [field.name for field in fields(kind) if field.name != "bindings"]
-    return {name: getattr(row, name).name if name in _REFERENCES else getattr(row, name) for name in names}
+    values = {name: getattr(row, name) for name in names}
+    named = {name: values[name] and values[name].name for name in _REFERENCES & values.keys()}
+    return {**values, **named}
 
 
 def _bindings() -> dict[int, dict[str, tuple[str, ...]]]:

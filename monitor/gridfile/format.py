@@ -25,11 +25,13 @@ from reporters.fields import parse_time
 VERSION = 1
 WORD = r"^[-a-zA-Z0-9_]+$"
 NAME = "letters, digits, - and _"
-MAX_SECONDS = 31_536_000.0  # a year
+MAX_SECONDS = 31_536_000  # a year
+MAX_SMALL = 32_767  # that such a column of the depot holds
 
 Name = Annotated[str, StringConstraints(pattern=WORD, min_length=1, max_length=50)]
 SeriesName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Title = Annotated[str, StringConstraints(max_length=200)]
+Seconds = Annotated[int, Field(ge=0, le=MAX_SECONDS)]
 Scalar = Annotated[Any, WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
@@ -70,6 +72,9 @@ class Site(Noun):
     """An organisation's place on the grid."""
 
     title: Title = Field("", description="What people call it.")
+    runs_at_once: Annotated[int, Field(ge=1, le=MAX_SMALL)] | None = Field(
+        None, description="In how many runs it takes part at once, at most; without it, in any number."
+    )
 
 
 class Resource(Noun):
@@ -129,6 +134,32 @@ class Series(Noun):
         None, description="No slot is before it. RFC 3339 with a zone, as in `2005-03-01T00:00:00Z`."
     )
     ends_at: Moment | None = Field(None, description="No slot is after it.")
+    leader: str | None = Field(
+        None, description="The series whose schedule it follows, instead of one of its own (docs/ledger.md)."
+    )
+    follows: Literal["", "with", "after"] = Field(
+        "", description="How it follows its leader: at its slots, or when its run has ended."
+    )
+    delay_seconds: Seconds = Field(0, description="How much later than that.")
+    jitter_seconds: Seconds = Field(
+        0, description="A run begins up to so long after its slot, each at a time of its own."
+    )
+    retry_schedule: str = Field(
+        "", max_length=200, description="Cron for more runs, after one that did not pass."
+    )
+    retry_passes: int = Field(
+        1,
+        ge=1,
+        le=MAX_SMALL,
+        description="After so many passes in a row only its own schedule holds again.",
+    )
+    exclusive: Literal["", "site", "link"] = Field(
+        "",
+        description="What it does not share with other exclusive series while it runs: sites, or pairs.",
+    )
+    exclusive_wait_seconds: Seconds = Field(
+        DEFAULT_SERIES.exclusive_wait_seconds, description="How long a slot may wait for that."
+    )
     reporter: str = Field(DEFAULT_SERIES.reporter, description="Who runs it. Reporters are in the depot.")
     enabled: bool = Field(True, description="Whether its schedule holds.")
     limit_seconds: float = Field(

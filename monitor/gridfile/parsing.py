@@ -24,10 +24,11 @@ _EXPECTED = {
     "datetime_type": "a time, such as 2005-03-01T00:00:00Z",
     "string_pattern_mismatch": f"a name of {NAME}",
     "string_too_short": "a name",
-    "literal_error": str(VERSION),
+    "literal_error": "{expected}",
     "string_too_long": "at most {max_length} characters",
     "too_short": "at least {min_length}",
     "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
     "less_than_equal": "at most {le:,.0f}",
 }
 _BOOLEANS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
@@ -100,7 +101,7 @@ def _unknown(key: str, known: Collection[str]) -> str:
 def _expected(kind: str, context: Mapping[str, Any]) -> str:
     if context.get("pattern") == _ABSOLUTE:
         return "an absolute directory, such as /scratch"
-    return _EXPECTED.get(kind, "").format(**context)
+    return _EXPECTED.get(kind, "").format(**context).removeprefix("'', ")
 
 
 def _hint(kind: str, value: Any) -> str:

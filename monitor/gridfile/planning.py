@@ -95,9 +95,8 @@ def plan(depot: Grid, file: Grid, *, prune: bool, with_history: Collection[str] 
 
 def _pruned(depot: Grid, file: Grid, with_history: Collection[str]) -> Plan:
     old = {
-        name: replace(series, enabled=False)
-        for name, series in depot.series.items()
-        if name not in file.series and name in with_history
+        name: replace(depot.series[name], enabled=False)
+        for name in sorted(_with_leaders(depot, with_history) - file.series.keys())
     }
     series = {**file.series, **old}
     bound = {name for one in old.values() for names in one.bindings.values() for name in names}
@@ -105,7 +104,7 @@ def _pruned(depot: Grid, file: Grid, with_history: Collection[str]) -> Plan:
     suites = {**_needed(depot.suites, {one.suite for one in old.values()}), **file.suites}
     sites = {**_needed(depot.sites, {one.site for one in resources.values()}), **file.sites}
     why = {
-        "series": "not in the file; kept and switched off, because it has runs",
+        "series": "not in the file; kept but switched off: it, or what follows it, has runs",
         "resources": "not in the file; kept, because a series that is kept is bound to it",
         "suites": "not in the file; kept, because a series that is kept is in it",
         "sites": "not in the file; kept, because a resource that is kept is there",
@@ -117,6 +116,12 @@ def _pruned(depot: Grid, file: Grid, with_history: Collection[str]) -> Plan:
         for name in sorted(getattr(after, noun).keys() - getattr(file, noun).keys())
     )
     return Plan(depot, after, kept)
+
+
+def _with_leaders(grid: Grid, names: Collection[str]) -> set[str]:
+    """*names*, and those whom they follow."""
+    leaders = {grid.series[name].leader for name in names}
+    return {*names, *(leader for leader in leaders if leader is not None)}
 
 
 def _needed(definitions: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def _alternatives(value: Mapping[str, Any]) -> str:
 _SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "$ref": _reference,
     "anyOf": _alternatives,
+    "enum": lambda value: " or ".join(f"`{one}`" for one in value["enum"] if one),
     "const": lambda value: f"`{value['const']}`",
     "items": lambda value: f"list of {_type(value['items'])}",
     "additionalProperties": lambda value: f"{_type(value['additionalProperties'])} by name",
@@ -88,11 +89,13 @@ _SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 _WORDS = {
     "string": "text",
     "number": "number",
+    "integer": "whole number",
     "boolean": "true or false",
     "date-time": "time",
 }
 _LIMITS = {
     "maxLength": "at most {} characters",
     "exclusiveMinimum": "over {:g}",
+    "minimum": "at least {:g}",
     "maximum": "at most {:,.0f}",
 }

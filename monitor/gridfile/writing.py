@@ -16,7 +16,7 @@ from monitor.models.reporter import HOME
 
 Table = models.Manager[Any]
 
-_TABLES: Mapping[str, Table] = {
+_TABLES: dict[str, Table] = {
     "sites": Site.objects,
     "resources": Resource.objects,
     "suites": Suite.objects,
@@ -26,6 +26,7 @@ _REFERENCES: Mapping[str, Table] = {
     "site": Site.objects,
     "suite": Suite.objects,
     "reporter": Reporter.objects,
+    "leader": Series.objects,
 }
 _JOINED = {"viewers", "bindings"}  # rows of their own
 _BATCH = 1000
@@ -34,16 +35,29 @@ Ids = Mapping[str, Mapping[str, int]]
 
 
 def write(plan: Plan) -> None:
-    """Do what *plan* says, in the order of names, as the ledger locks rows. To be called in a transaction."""
+    """Do what *plan* says. To be called in a transaction.
+
+    Who leads is written before who follows, and removed after him; else it goes by name, as the ledger locks.
+    """
     changes = plan.changes()
     for noun, table in _TABLES.items():
-        _write(table, [change for change in changes if change.noun == noun and change.after is not None])
-    for noun in dict.fromkeys(change.noun for change in changes if change.after is None):
-        names = [change.name for change in changes if change.noun == noun and change.after is None]
-        _TABLES[noun].filter(name__in=names).delete()
+        mine = [change for change in changes if change.noun == noun and change.after is not None]
+        _write(table, [change for change in mine if not _follows(change.after)])
+        _write(table, [change for change in mine if _follows(change.after)])
+    for noun in reversed(_TABLES):
+        gone = [change for change in changes if change.noun == noun and change.after is None]
+        for following in (True, False):
+            names = [change.name for change in gone if _follows(change.before) == following]
+            _TABLES[noun].filter(name__in=names).delete()
+
+
+def _follows(definition: Definition | None) -> bool:
+    return isinstance(definition, SeriesDefinition) and definition.leader is not None
 
 
 def _write(table: Table, changes: Sequence[Change]) -> None:
+    if not changes:
+        return
     ids = _ids(change.after for change in changes if change.after)
     new = [table.model(**_row(one.after, ids)) for one in changes if one.before is None and one.after]
     table.bulk_create(new, batch_size=_BATCH)
@@ -69,7 +83,8 @@ def _row(definition: Definition, ids: Ids) -> dict[str, Any]:
     """The columns of the row of *definition*."""
     row = {one.name: getattr(definition, one.name) for one in fields(definition) if one.name not in _JOINED}
     for reference in ids.keys() & row.keys():
-        row[f"{reference}_id"] = ids[reference][row.pop(reference)]
+        name = row.pop(reference)
+        row[f"{reference}_id"] = None if name is None else ids[reference][name]
     return row
 
 

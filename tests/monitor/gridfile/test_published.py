@@ -66,7 +66,12 @@ def test_teragrid_is_bound_as_it_was() -> None:
     ring = [site[one] for one in series["circle"].bindings["ring"]]
     assert ring == ["iu", "ornl", "purdue", "tacc", "sdsc", "ncsa", "anl"]
     preco = [one for one in series.values() if one.probe == "preco"]
-    assert len(preco) == 4
+    assert [(one.leader, one.follows, one.delay_seconds) for one in preco] == [
+        ("gather", "with", 0),
+        ("gather", "after", 0),
+        ("gather", "after", 1800),
+        ("gather-together", "with", 0),
+    ]
     for one in preco:
         roles = {role: [site[resource] for resource in bound] for role, bound in one.bindings.items()}
         assert roles == {"source": ["purdue"], "compute": ["ncsa"], "destination": ["sdsc"]}
