@@ -26,6 +26,8 @@ def pages(grid: Grid, now: datetime) -> list[str]:
         "/",
         *of_series,
         *(reverse(name, args=[run.pk]) for name in ("run", "raw-report")),
+        reverse("holds"),
+        *(reverse(name, args=["site", "site1"]) for name in ("hold", "hold-act")),
         reverse("banner"),
     ]
 
