@@ -20,6 +20,7 @@ from monitor.models import (
     Reporter,
     Resource,
     Run,
+    Segment,
     Series,
     Site,
     Suite,
@@ -198,18 +199,25 @@ class UsageAdmin(ReadOnly):
     list_filter = ("site",)
 
 
+@admin.register(Segment)
+class SegmentAdmin(ReadOnly):
+    list_display = ("series", "number", "began_at", "probe", "probe_version", "parameters")
+    list_select_related = ("series",)
+    list_filter = ("probe", "series")
+
+
 @admin.register(Metric)
 class MetricAdmin(ReadOnly):
-    list_display = ("series", "name", "unit")
-    list_select_related = ("series",)
-    list_filter = ("series",)
+    list_display = ("segment", "name", "unit")
+    list_select_related = ("segment__series",)
+    list_filter = ("segment__series",)
     search_fields = ("name",)
 
 
 @admin.register(Forecast)
 class ForecastAdmin(ReadOnly):
     list_display = ("metric", "issued_at", "method", "mean", "lower", "upper", "truth")
-    list_select_related = ("metric__series",)
+    list_select_related = ("metric__segment__series",)
     list_filter = ("method",)
 
 

@@ -11,8 +11,9 @@ from ninja import Query, Router, Schema
 import forecasting.methods
 from forecasting.base import Abstained, UnknownMethod
 from monitor.api.problems import Refused
-from monitor.models import Metric
+from monitor.models import Metric, Series
 from monitor.services import forecast as service
+from monitor.services.segments import Standing, standing
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -59,17 +60,17 @@ def forecast(
     level: Annotated[float, Query(ge=0.5, le=0.99)] = service.LEVEL,
 ) -> Forecast:
     """What the next run of *series* will show in *metric*, with the interval in which it lies with
-    probability *level*, and the track record of these forecasts. Abstains (409) with a reason while too
-    little is known."""
+    probability *level*, and the track record of these forecasts. Only runs that did what the next one will
+    do count: those of the current segment. Abstains (409) with a reason while too little is known."""
     level = round(level, 2)  # each is kept: there shall be as many as people tell apart
-    wanted = _metric(request, series, metric)
+    wanted, stands = _metric(request, series, metric)
     now = timezone.now()
     try:
         issued = service.issue(wanted, now, method=method, level=level)
     except UnknownMethod as error:
         raise Refused(422, "unknown_method", str(error), known=forecasting.methods.names()) from error
     except Abstained as error:
-        raise Refused(409, error.reason, f"no forecast of {metric} of {series}: {error}") from error
+        raise _abstained(wanted, stands, error) from error
     record = service.track_record(wanted, method=method, level=level)
     return Forecast(
         series=series,
@@ -86,12 +87,28 @@ def forecast(
     )
 
 
-def _metric(request: HttpRequest, series: str, name: str) -> Metric:
-    visible = Metric.objects.visible_to(request.user).filter(series__name=series)
-    found = visible.filter(name=name).select_related("series").first()
-    if found is not None:
-        return found
-    known = sorted(visible.values_list("name", flat=True))
-    if known:
-        raise Refused(404, "unknown_metric", f"series {series!r} has no metric {name!r}", known=known)
-    raise Refused(404, "unknown_series", f"there is no series {series!r} with values that you may see")
+def _metric(request: HttpRequest, name: str, metric: str) -> tuple[Metric, Standing]:
+    """The metric that the next run of the series *name* will give a value of."""
+    series = Series.objects.visible_to(request.user).filter(name=name).first()
+    known = sorted(set(Metric.objects.filter(segment__series=series).values_list("name", flat=True)))
+    if series is None or not known:
+        raise Refused(404, "unknown_series", f"there is no series {name!r} with values that you may see")
+    if metric not in known:
+        raise Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r}", known=known)
+    stands = standing(series)
+    found = stands.current.metrics.filter(name=metric).first() if stands.current else None
+    if found is None:
+        raise _too_few(metric, name, stands.said(0), stands)
+    return found, stands
+
+
+def _abstained(metric: Metric, stands: Standing, error: Abstained) -> Refused:
+    if error.reason == "too_few" and stands.changes:
+        passed = metric.samples.filter(passed=True).count()
+        return _too_few(metric.name, metric.series.name, f"{error}: {stands.said(passed)}", stands)
+    return Refused(409, error.reason, f"no forecast of {metric.name} of {metric.series.name}: {error}")
+
+
+def _too_few(metric: str, series: str, why: str, stands: Standing) -> Refused:
+    changed = [str(change) for change in stands.changes]
+    return Refused(409, "too_few", f"no forecast of {metric} of {series}: {why}", changed=changed)

@@ -15,6 +15,7 @@ from monitor.models import Metric, Series
 from monitor.services.history import history
 from monitor.services.hold import HoldError
 from monitor.services.run_now import run_now
+from monitor.services.segments import standing
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -43,9 +44,20 @@ class PointOut(Schema):
 
 class HistoryOut(Schema):
     series: str
+    segment: int | None
     metric: str
     unit: str
     points: list[PointOut]
+
+
+class SegmentOut(Schema):
+    number: int
+    is_current: bool
+    began_at: datetime
+    probe: str
+    probe_version: str
+    parameters: dict[str, Any]
+    bindings: dict[str, list[str]]
 
 
 class RunAccepted(Schema):
@@ -60,13 +72,42 @@ def every(request: HttpRequest) -> list[Series]:
 
 @router.get("/{name}/metrics/{metric}", response=HistoryOut, summary="The values of one metric, newest last")
 def metric_history(
-    request: HttpRequest, name: str, metric: str, newest: Annotated[int, Query(ge=1, le=10_000)] = 1000
+    request: HttpRequest,
+    name: str,
+    metric: str,
+    newest: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    segment: int | None = None,
 ) -> HistoryOut:
-    found = Metric.objects.visible_to(request.user).filter(series__name=name, name=metric).first()
-    if found is None:
+    """Of one *segment*: the one that the next run belongs to, unless you name another."""
+    series = Series.objects.visible_to(request.user).filter(name=name).first()
+    metrics = list(Metric.objects.filter(segment__series=series, name=metric).select_related("segment"))
+    if not metrics:
         raise Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r} that you may see")
-    points = [PointOut(**vars(point)) for point in history(found, newest=newest)]
-    return HistoryOut(series=name, metric=metric, unit=found.unit, points=points)
+    number = segment if segment is not None else _current_number(metrics[0].series)
+    found = [one for one in metrics if one.segment.number == number]
+    points = [
+        PointOut(time=point.time, known_at=point.known_at, value=point.value)
+        for one in found
+        for point in history(one, newest=newest)
+    ]
+    return HistoryOut(series=name, segment=number, metric=metric, unit=metrics[-1].unit, points=points)
+
+
+@router.get("/{name}/segments", response=list[SegmentOut], summary="What a series ran, by time")
+def segments(request: HttpRequest, name: str) -> list[SegmentOut]:
+    """A series whose probe, parameters or resources change keeps its name and begins a segment: a history of
+    its own. One that goes back to what it ran before goes on with that segment."""
+    stands = standing(get_object_or_404(Series.objects.visible_to(request.user), name=name))
+    fields = ("number", "began_at", "probe", "probe_version", "parameters", "bindings")
+    return [
+        SegmentOut(is_current=one == stands.current, **{field: getattr(one, field) for field in fields})
+        for one in stands.segments
+    ]
+
+
+def _current_number(series: Series) -> int | None:
+    current = standing(series).current
+    return current.number if current else None
 
 
 @router.post("/{name}/runs", response={202: RunAccepted}, summary="Run a series now")

@@ -87,8 +87,11 @@ def newest(metric: str) -> models.QuerySet[Sample]:
     return Sample.objects.filter(metric=models.OuterRef(metric), passed=True).order_by("-time")
 
 
-def stream(series_id: int, *, start: datetime, end: datetime) -> Iterator[tuple[datetime, str, float, str]]:
-    """(time, metric, value, unit) of everything that a series measured, in order of time, read in chunks."""
-    values = Sample.objects.filter(metric__series=series_id, time__gte=start, time__lte=end)
-    ordered = values.order_by("time", "metric_id")
-    return ordered.values_list("time", "metric__name", "value", "metric__unit").iterator(chunk_size=CHUNK)
+def stream(
+    series_id: int, *, start: datetime, end: datetime
+) -> Iterator[tuple[datetime, str, float, str, int]]:
+    """(time, metric, value, unit, number of the segment) of everything that a series measured, in order of
+    time, read in chunks."""
+    values = Sample.objects.filter(metric__segment__series=series_id, time__gte=start, time__lte=end)
+    columns = ("time", "metric__name", "value", "metric__unit", "metric__segment__number")
+    return values.order_by("time", "metric_id").values_list(*columns).iterator(chunk_size=CHUNK)

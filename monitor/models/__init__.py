@@ -8,6 +8,7 @@ from monitor.models.metric import Metric, Sample
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
 from monitor.models.run import Run, Transition
+from monitor.models.segment import Segment
 from monitor.models.series import Binding, Series, Suite
 from monitor.models.site import Resource, Site
 from monitor.models.token import ApiToken
@@ -26,6 +27,7 @@ __all__ = [
     "Resource",
     "Run",
     "Sample",
+    "Segment",
     "Series",
     "Site",
     "Suite",

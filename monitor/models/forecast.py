@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class ForecastQuerySet(models.QuerySet["Forecast"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ForecastQuerySet:
-        return self.filter(metric__series__in=Series.objects.visible_to(user))
+        return self.filter(metric__segment__series__in=Series.objects.visible_to(user))
 
     def unscored(self) -> ForecastQuerySet:
         return self.filter(truth__isnull=True)

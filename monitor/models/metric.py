@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from monitor.models.segment import Segment
 from monitor.models.series import Series
 
 if TYPE_CHECKING:
@@ -14,24 +15,28 @@ if TYPE_CHECKING:
 
 class MetricQuerySet(models.QuerySet["Metric"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> MetricQuerySet:
-        return self.filter(series__in=Series.objects.visible_to(user))
+        return self.filter(segment__series__in=Series.objects.visible_to(user))
 
 
 class Metric(models.Model):
-    """One number that every run of a series gives, with its unit."""
+    """One number that every run of a segment of a series gives, with its unit."""
 
-    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="metrics")
+    segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="metrics")
     name = models.CharField(max_length=200)
     unit = models.CharField(max_length=50)
 
     objects = MetricQuerySet.as_manager()
 
     class Meta:
-        ordering = ["series", "name"]
-        constraints = [models.UniqueConstraint(fields=["series", "name"], name="metric_name_once")]
+        ordering = ["segment_id", "name"]
+        constraints = [models.UniqueConstraint(fields=["segment", "name"], name="metric_name_once_a_segment")]
 
     def __str__(self) -> str:
-        return f"{self.series}: {self.name}"
+        return f"{self.segment}: {self.name}"
+
+    @property
+    def series(self) -> Series:
+        return self.segment.series
 
 
 class Sample(models.Model):

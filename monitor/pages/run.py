@@ -61,8 +61,9 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "planned": planned(of_probe(run.series.probe), run.stage) if run.is_pending else [],
     }
     if raw is not None:
-        report = raw.parsed()
-        context |= {"report": report, "bars": waterfall(report), "metrics": of_run(run), "raw": _pretty(raw)}
+        report, metrics = raw.parsed(), of_run(run)
+        context |= {"report": report, "bars": waterfall(report), "metrics": metrics, "raw": _pretty(raw)}
+        context["segment"] = metrics[0].segment if metrics else None
         context["received_at"] = raw.received_at
     return render(request, "parts/run.html" if wants_part(request) else "pages/run.html", context)
 

@@ -24,13 +24,17 @@ from monitor.services.chart import chart
 from monitor.services.export import csv_lines
 from monitor.services.hold import HoldError, standings
 from monitor.services.outlook import outlook
+from monitor.services.segments import standing
 from monitor.services.stretch import STRETCHES, named
+from monitor.services.timeline import timeline
+from monitor.units import carried_by
 from probes.base import ProbeError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 LATEST_RUNS = 20
+LATEST_TURNS = 20
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,18 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     news = _news(series, now)
     if wants_part(request) and request.GET.get("seen") == news["digest"]:
         return HttpResponse(status=204)
+    stands = news["stands"]
+    history = chart(series, stretch, now, stands.current)
+    turns = timeline(stands.segments, history.boundaries)[:LATEST_TURNS]
     context = {
         **news,
         "series": series,
         "now": now,
         "stretch": stretch,
         "stretches": STRETCHES,
-        "history": chart(series, stretch, now),
+        "history": history,
+        "turns": turns,
+        "coming": stands.is_changed and not (turns and turns[0].segment == stands.current),
     }
     if wants_part(request):
         return render(request, "parts/series.html", context)
@@ -105,7 +114,8 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
     latest = list(series.runs.ended().order_by("-slot")[:LATEST_RUNS])
     underway = list(series.runs.in_flight().order_by("slot"))
     next_run = series.runs.filter(state=State.EXPECTED).order_by("slot").first()
-    said = outlook(series)
+    stands = standing(series)
+    said = outlook(stands)
     held = standings(Hold.objects.at(now).over(series))
     seen = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
@@ -113,6 +123,7 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
         said.forecast and said.forecast.pk,
         said.record,
         [(one.hold.pk, one.words) for one in held],
+        (stands.current and stands.current.pk, [one.pk for one in stands.segments], stands.changes),
     )
     digest = hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest()
     return {
@@ -120,6 +131,7 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
         "underway": underway,
         "next_run": next_run,
         "outlook": said,
+        "stands": stands,
         "held": held,
         "digest": digest,
     }
@@ -140,7 +152,7 @@ def _set_up(series: Series) -> dict[str, Any]:
         Setting(
             name,
             series.parameters.get(name, p.default),
-            _unit(name),
+            carried_by(name),
             name not in series.parameters,
             p.description,
         )
@@ -150,9 +162,6 @@ def _set_up(series: Series) -> dict[str, Any]:
 
 
 def _given(series: Series) -> list[Setting]:
-    return [Setting(name, value, _unit(name), False, "") for name, value in sorted(series.parameters.items())]
-
-
-def _unit(name: str) -> str:
-    """The unit that a parameter's name carries; empty for a plain number or a text."""
-    return next((unit for unit in ("bytes_per_second", "seconds", "bytes") if name.endswith(unit)), "")
+    return [
+        Setting(name, value, carried_by(name), False, "") for name, value in sorted(series.parameters.items())
+    ]

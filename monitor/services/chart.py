@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Min
 from django.urls import reverse
 
-from monitor.models import Forecast, Metric, Run
+from monitor.models import Forecast, Metric, Run, Segment
+from monitor.models.forecast import ForecastQuerySet
 from monitor.models.run import State
 from monitor.services import stages
 from monitor.services.blame import words
+from monitor.services.changes import Change, changes
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import Point, histories
 from monitor.services.stretch import Stretch, ended_runs
@@ -33,16 +36,27 @@ _REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
+class Boundary:
+    """A run of another segment than the runs before it: the first of *segment*, or the first again."""
+
+    time: datetime
+    segment: Segment
+    changes: Sequence[Change]
+
+
+@dataclass(frozen=True)
 class Chart:
     """The history of one series. *cut*: there were more runs than a browser can draw."""
 
     runs: Sequence[Run]
+    segments: Sequence[int | None]  # the key of each run's segment; None where it measured nothing
+    boundaries: Sequence[Boundary]
     cut: bool
     stages: Sequence[DrawnStage]
     seconds: Mapping[str, Sequence[float | None]]  # stage -> one value a run
     totals: Sequence[float | None]  # of passed runs
     forecasts: Sequence[Forecast]  # oldest first; the truth of each is in the stretch
-    pending: Forecast | None  # of the run that is still to come
+    pending: Forecast | None  # of the run that is still to come, if the current segment has one
     next_slot: datetime | None
     rates: Mapping[str, Sequence[float | None]]  # metric -> bytes per second, one value a run
 
@@ -59,6 +73,8 @@ class Chart:
         """The same for the browser."""
         return {
             "runs": [_run(run) for run in self.runs],
+            "segments": list(self.segments),
+            "boundaries": [_boundary(one) for one in self.boundaries],
             "stages": [asdict(stage) for stage in self.stages],
             "seconds": {name: _rounded(values) for name, values in self.seconds.items()},
             "totals": _rounded(self.totals),
@@ -73,23 +89,28 @@ class Chart:
         return {**_forecast(self.pending), "time": _time(self.next_slot)}
 
 
-def chart(series: Series, stretch: Stretch, now: datetime) -> Chart:
-    """The runs of *stretch*, what they measured, and what had been forecast of them."""
-    metrics = dict(Metric.objects.filter(series=series).values_list("name", "unit"))
+def chart(series: Series, stretch: Stretch, now: datetime, current: Segment | None) -> Chart:
+    """The runs of *stretch*, what they measured, and what had been forecast of them.
+
+    *current* is the segment that the next run belongs to.
+    """
+    metrics = dict(Metric.objects.filter(segment__series=series).values_list("name", "unit"))
     shown = stages.of_probe(series.probe, _measured_stages(metrics))
     rates = sorted(name for name, unit in metrics.items() if unit == RATE)
     at_most = MOST_POINTS // (len(shown) + len(rates) + _PER_RUN)
     runs, cut = ended_runs(series, stretch, now, at_most=at_most)
     points = _points(series, runs, [*(_metric(stage.name) for stage in shown), TOTAL, *rates])
-    forecasts, pending = _forecasts(series, runs)
+    segments = _segments(points, runs)
     return Chart(
         runs=runs,
+        segments=segments,
+        boundaries=_boundaries(runs, segments),
         cut=cut,
         stages=shown,
         seconds={stage.name: _column(points.get(_metric(stage.name), []), runs) for stage in shown},
         totals=_column(points.get(TOTAL, []), runs),
-        forecasts=forecasts,
-        pending=pending,
+        forecasts=_forecasts(series, runs),
+        pending=_pending(current),
         next_slot=Run.objects.filter(series=series).pending().aggregate(Min("slot"))["slot__min"],
         rates={name: _column(points[name], runs) for name in rates if name in points},
     )
@@ -114,14 +135,39 @@ def _column(points: Sequence[Point], runs: Sequence[Run]) -> list[float | None]:
     return [values.get(run.slot) for run in runs]
 
 
-def _forecasts(series: Series, runs: Sequence[Run]) -> tuple[list[Forecast], Forecast | None]:
-    issued = Forecast.objects.filter(metric__series=series, metric__name=TOTAL, method=METHOD, level=LEVEL)
-    newest = issued.order_by("-last_time").first()
-    pending = newest if newest and newest.truth is None else None
+def _segments(points: Mapping[str, Sequence[Point]], runs: Sequence[Run]) -> list[int | None]:
+    """The key of the segment of each of *runs*."""
+    found = {point.time: point.segment for of_metric in points.values() for point in of_metric}
+    return [found.get(run.slot) for run in runs]
+
+
+def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Boundary]:
+    known = [(run, segment) for run, segment in zip(runs, segments, strict=True) if segment is not None]
+    crossed = [(old, new, run.slot) for (_, old), (run, new) in pairwise(known) if old != new]
+    by_key = (
+        Segment.objects.in_bulk({key for old, new, _ in crossed for key in (old, new)}) if crossed else {}
+    )
+    return [Boundary(time, by_key[new], changes(by_key[old], by_key[new])) for old, new, time in crossed]
+
+
+def _forecasts(series: Series, runs: Sequence[Run]) -> list[Forecast]:
+    """What had been forecast of *runs*, each by its own segment."""
     if not runs:
-        return [], pending
+        return []
+    issued = _issued().filter(metric__segment__series=series).select_related("metric")
     scored = issued.scored().filter(truth_time__gte=runs[0].slot, truth_time__lte=runs[-1].slot)
-    return list({one.truth_time: one for one in scored.order_by("truth_time", "last_time")}.values()), pending
+    return list({one.truth_time: one for one in scored.order_by("truth_time", "last_time")}.values())
+
+
+def _pending(current: Segment | None) -> Forecast | None:
+    if current is None:
+        return None
+    newest = _issued().filter(metric__segment=current).select_related("metric").order_by("-last_time").first()
+    return newest if newest and newest.truth is None else None
+
+
+def _issued() -> ForecastQuerySet:
+    return Forecast.objects.filter(metric__name=TOTAL, method=METHOD, level=LEVEL)
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -135,8 +181,17 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
+def _boundary(boundary: Boundary) -> dict[str, Any]:
+    return {
+        "time": _time(boundary.time),
+        "number": boundary.segment.number,
+        "words": ", ".join(map(str, boundary.changes)),
+    }
+
+
 def _forecast(forecast: Forecast) -> dict[str, Any]:
     return {
+        "segment": forecast.metric.segment_id,
         "time": _time(forecast.truth_time) if forecast.truth_time else None,
         "mean": round(forecast.mean, 6),
         "lower": round(forecast.lower, 6),

@@ -15,12 +15,13 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Min, OuterRef, Subquery
 from django.db.models.functions import JSONObject
 
-from monitor.models import Forecast, Hold, Metric, Run, Series
+from monitor.models import Forecast, Hold, Run, Series
 from monitor.models.run import ENDED, State
 from monitor.models.series import SeriesQuerySet
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import newest_values
 from monitor.services.hold import covering
+from monitor.services.segments import current_metrics
 
 TREND_RUNS = 20
 SPARKLINE_VALUES = 30
@@ -71,7 +72,10 @@ class Tick:
 
 @dataclass(frozen=True)
 class Column:
-    """One series. *trend* and *totals* (seconds) are oldest first; *held* says by whom and why, if it is."""
+    """One series. *trend* and *totals* (seconds) are oldest first, *totals* of its current segment alone.
+
+    *held* says by whom and why, if it is.
+    """
 
     name: str
     probe: str
@@ -90,7 +94,7 @@ def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> li
     found = list(_series_with_trends(visible))
     trends = {row["name"]: _trend(row["ticks"]) for row in found}
     last = _last_runs(trends)
-    headline = {row["series__name"]: row for row in _headlines(visible)}
+    headline = {row["segment__series__name"]: row for row in _headlines(visible)}
     current = _current(visible)
     next_slots = _next_slots(visible, now)
     held = covering((row["pk"] for row in found), holds)
@@ -139,10 +143,14 @@ def _last_runs(trends: Mapping[str, Sequence[Tick]]) -> dict[str, Last]:
 def _headlines(visible: SeriesQuerySet) -> Any:
     numbers = JSONObject(**{name: name for name in ("mean", "lower", "upper", "level", "n")})
     issued = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL).order_by("-last_time")
-    return Metric.objects.filter(series__in=visible, name=HEADLINE_METRIC).values(
-        "series__name",
-        newest=newest_values(SPARKLINE_VALUES),
-        outlook=Subquery(issued.values(numbers=numbers)[:1]),
+    return (
+        current_metrics(visible)
+        .filter(name=HEADLINE_METRIC)
+        .values(
+            "segment__series__name",
+            newest=newest_values(SPARKLINE_VALUES),
+            outlook=Subquery(issued.values(numbers=numbers)[:1]),
+        )
     )
 
 

@@ -25,7 +25,7 @@ FORECAST_BY_ITSELF = tuple(wire.totals(()))  # every total that a report has
 
 
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, level: float = LEVEL) -> Forecast:
-    """Forecast the next value of *metric* from what is known at *now*.
+    """Forecast the next value of *metric*, which is of one segment, from what is known at *now*.
 
     From the same knowledge comes the same answer: it is issued, and kept, once.
 
@@ -61,7 +61,10 @@ def _make(knowledge: dict[str, Any], now: datetime) -> Forecast:
 
 
 def refresh(now: datetime) -> None:
-    """Score what can be scored, and forecast anew the totals of every series with news since its last one."""
+    """Score what can be scored, and forecast anew the totals of every segment with news since its last one.
+
+    News of a segment that is not the current one come from late reports; its series may go back to it.
+    """
     score()
     for metric in _with_news(Metric.objects.filter(name__in=FORECAST_BY_ITSELF)):
         with suppress(Abstained):

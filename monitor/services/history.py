@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from monitor.models import Run, Series
+    from monitor.models import Run, Segment, Series
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a metric: when its run was due, when it was known, what it was."""
+    """One value of a metric: the key of its segment, when its run was due, when it was known, what it was."""
 
+    segment: int
     time: datetime
     known_at: datetime
     value: float
@@ -30,11 +31,12 @@ class Point:
 
 @dataclass(frozen=True)
 class RunMetric:
-    """One metric of one run."""
+    """One metric of one run; all of one run are of one segment."""
 
     name: str
     value: float
     unit: str
+    segment: Segment
 
 
 def history(
@@ -53,39 +55,51 @@ def history(
     rows = samples.read(
         [metric.pk], start=start, end=end, known_by=known_by, passed_only=passed_only, newest=newest
     )
-    return [Point(row.time, row.known_at, row.value, row.passed) for row in rows]
+    return [Point(metric.segment_id, row.time, row.known_at, row.value, row.passed) for row in rows]
 
 
 def histories(
     series: Series, names: list[str], *, start: datetime | None = None, passed_only: bool = True
 ) -> dict[str, list[Point]]:
-    """Several metrics of one series at once, by name; a name that was never measured is absent."""
-    by_id = dict(Metric.objects.filter(series=series, name__in=names).values_list("pk", "name"))
+    """Several metrics of one series at once, by name, of all its segments: each point says which it is of.
+
+    A name that was never measured is absent.
+    """
+    wanted = Metric.objects.filter(segment__series=series, name__in=names)
+    by_id = {pk: (name, segment) for pk, name, segment in wanted.values_list("pk", "name", "segment_id")}
     found: dict[str, list[Point]] = {}
     for row in samples.read(by_id, start=start, passed_only=passed_only):
-        point = Point(row.time, row.known_at, row.value, row.passed)
-        found.setdefault(by_id[row.metric_id], []).append(point)
+        name, segment = by_id[row.metric_id]
+        found.setdefault(name, []).append(Point(segment, row.time, row.known_at, row.value, row.passed))
     return found
 
 
 def of_run(run: Run) -> list[RunMetric]:
     """Everything that one run measured, by name."""
-    metrics = {metric.pk: metric for metric in Metric.objects.filter(series=run.series_id)}
+    all_segments = Metric.objects.filter(segment__series=run.series_id).select_related("segment")
+    metrics = {metric.pk: metric for metric in all_segments}
     rows = samples.read(metrics, start=run.slot, end=run.slot, passed_only=False)
-    found = [RunMetric(metrics[row.metric_id].name, row.value, metrics[row.metric_id].unit) for row in rows]
-    return sorted(found, key=lambda metric: metric.name)
+    found = [(metrics[row.metric_id], row.value) for row in rows]
+    measured = [RunMetric(metric.name, value, metric.unit, metric.segment) for metric, value in found]
+    return sorted(measured, key=lambda metric: metric.name)
 
 
 def each_value(
     series: Series, *, start: datetime, end: datetime
-) -> Iterator[tuple[datetime, str, float, str]]:
-    """(time, metric, value, unit) of all that *series* measured, in order of time, never all at once."""
+) -> Iterator[tuple[datetime, str, float, str, int]]:
+    """(time, metric, value, unit, number of the segment) of all that *series* measured, in order of time,
+    never all at once."""
     return samples.stream(series.pk, start=start, end=end)
 
 
 def newest_values(count: int) -> ArraySubquery:
     """For a queryset of metrics: the *count* newest values of passed runs of each, newest first."""
     return ArraySubquery(samples.newest("pk").values("value")[:count])
+
+
+def newest_time() -> Subquery:
+    """For a queryset of metrics: the slot of the newest value of passed runs of each; NULL without any."""
+    return Subquery(samples.newest("pk").values("time")[:1])
 
 
 def last_known_at(metric: Metric, *, known_by: datetime, newest: int) -> datetime | None:

@@ -10,8 +10,9 @@ from django.db import DataError, transaction
 from django.utils import timezone
 
 from monitor.depot import samples
-from monitor.models import Metric, RawReport, Run, Series
+from monitor.models import Metric, RawReport, Run, Segment, Series
 from monitor.models.run import REPORTED, State
+from monitor.services import segments
 from monitor.services.account import account
 from reporters import report as wire
 
@@ -113,7 +114,9 @@ def values(report: wire.Report) -> list[wire.MetricValue]:
 
 def _write_samples(series: Series, report: wire.Report) -> None:
     found = values(report)
-    ids = _metric_ids(series, found)
+    if not found:
+        return
+    ids = _metric_ids(segments.of_report(series, report), found)
     known_at = ended_at(report)
     passed = report.outcome == "passed"
     samples.write(
@@ -121,17 +124,17 @@ def _write_samples(series: Series, report: wire.Report) -> None:
     )
 
 
-def _metric_ids(series: Series, found: list[wire.MetricValue]) -> dict[str, int]:
+def _metric_ids(segment: Segment, found: list[wire.MetricValue]) -> dict[str, int]:
     names = [value.name for value in found]
 
     def known() -> dict[str, int]:
-        return dict(Metric.objects.filter(series=series, name__in=names).values_list("name", "pk"))
+        return dict(Metric.objects.filter(segment=segment, name__in=names).values_list("name", "pk"))
 
     ids = known()
     if len(ids) < len(names):
         missing = [value for value in found if value.name not in ids]
         Metric.objects.bulk_create(
-            [Metric(series=series, name=value.name, unit=value.unit) for value in missing],
+            [Metric(segment=segment, name=value.name, unit=value.unit) for value in missing],
             ignore_conflicts=True,
         )
         ids = known()

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.models import Forecast, Metric
+from monitor.models import Forecast
 from monitor.services.forecast import LEVEL, METHOD, track_record
 
 if TYPE_CHECKING:
     from forecasting.metrics import TrackRecord
-    from monitor.models import Series
+    from monitor.services.segments import Standing
 
 TOTAL = "total.seconds"
+_NOTHING = "there is nothing to forecast from."
+_TOO_FEW = "too few to forecast from, or the first forecast is still being made."
 
 
 @dataclass(frozen=True)
@@ -24,19 +26,18 @@ class Outlook:
     abstained: str = ""
 
 
-def outlook(series: Series) -> Outlook:
-    """The newest forecast of *series* that was issued; none is made by looking."""
-    metric = Metric.objects.filter(series=series, name=TOTAL).first()
+def outlook(standing: Standing) -> Outlook:
+    """The newest forecast that was issued of the current segment; none is made by looking."""
+    metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
     if metric is None:
-        return Outlook(None, None, abstained="No run has passed yet: there is nothing to forecast from.")
+        return Outlook(None, None, abstained=f"{_sentence(standing.said(0))}: {_NOTHING}")
     newest = metric.forecasts.filter(method=METHOD, level=LEVEL).order_by("-last_time").first()
     if newest is None:
-        return Outlook(None, None, abstained=_too_few(metric))
+        passed = _sentence(standing.said(metric.samples.filter(passed=True).count()))
+        return Outlook(None, None, abstained=f"{passed}: {_TOO_FEW}")
     record = track_record(metric, method=METHOD, level=LEVEL)
     return Outlook(newest, record)
 
 
-def _too_few(metric: Metric) -> str:
-    passed = metric.samples.filter(passed=True).count()
-    runs = "1 run has" if passed == 1 else f"{passed} runs have"
-    return f"{runs} passed so far: too few to forecast from, or the first forecast is still being made."
+def _sentence(said: str) -> str:
+    return said[0].upper() + said[1:]

@@ -10,6 +10,7 @@ from monitor.models import Forecast, Metric, Run, Series
 from monitor.services.forecast import FORECAST_BY_ITSELF as TOTALS
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import history
+from monitor.services.segments import current_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -17,20 +18,21 @@ if TYPE_CHECKING:
 
 
 def summarise(series: Collection[Series], start: datetime) -> dict[str, Any]:
-    """For each of *series*, by name: everything since *start*, in plain JSON values."""
+    """For each of *series*, by name: everything since *start*, in plain JSON values; of what was measured,
+    what its current segment has."""
     return {one.name: _summary(one, start) for one in series}
 
 
 def _summary(series: Series, start: datetime) -> dict[str, Any]:
     runs = Run.objects.filter(series=series, slot__gte=start)
-    metrics = Metric.objects.filter(series=series).order_by("pk")
+    metrics = current_metrics(Series.objects.filter(pk=series.pk)).order_by("pk")
     stages = [metric for metric in metrics if metric.name.startswith("stage.")]
     totals = [metric for metric in metrics if metric.name in TOTALS]
     return {
         "runs": dict(Counter(runs.values_list("state", flat=True))),
         "stages": {metric.name.split(".")[1]: _figures(metric, start) for metric in stages},
         "totals": {metric.name.split(".")[0]: _figures(metric, start) for metric in totals},
-        "forecast": _forecast(series),
+        "forecast": _forecast(totals),
     }
 
 
@@ -48,8 +50,8 @@ def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | N
     }
 
 
-def _forecast(series: Series) -> dict[str, Any] | None:
-    totals = Forecast.objects.filter(metric__series=series, metric__name="total.seconds")
+def _forecast(metrics: Collection[Metric]) -> dict[str, Any] | None:
+    totals = Forecast.objects.filter(metric__in=metrics, metric__name="total.seconds")
     latest = totals.filter(method=METHOD, level=LEVEL).first()
     if latest is None:
         return None

@@ -5,15 +5,18 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from django import template
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from monitor import units
 from monitor.models.run import State
-from monitor.pages import drawings, units
+from monitor.pages import drawings
 from monitor.services import blame
+from monitor.services.changes import shown
 from monitor.services.overview import Cell
 
 register = template.Library()
@@ -48,6 +51,12 @@ GLYPHS = {
 def glyph(state: str) -> str:
     """The sign of an outcome in a chart's legend."""
     return GLYPHS[State(state)]
+
+
+@register.filter
+def parameter(value: Any, name: str) -> str:
+    """The *value* of the parameter *name* as people read it."""
+    return shown(name, value)
 
 
 @register.filter

@@ -6,8 +6,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import probes
+from probes.base import checked_parameters
 from reporters import report as wire
 
+CIRCLE = probes.load("circle")
 STAGES = {"init": "setup", "transfer_ring": "transfer", "compare": "compute", "cleanup": "cleanup"}
 
 
@@ -25,8 +28,8 @@ def circle_report(
         series=series,
         slot=slot,
         reporter="home",
-        probe=wire.ProbeIdentity("circle", "1.0", "0" * 64),
-        parameters={"file_bytes": 1000},
+        probe=wire.ProbeIdentity("circle", CIRCLE.version, "0" * 64),
+        parameters=checked_parameters(CIRCLE, {"file_bytes": 1000}),
         started_at=slot,
         seconds=started,
         outcome="passed",

@@ -10,6 +10,7 @@
   const BAR_OF_GAP = 0.8;
   const PAUSE_OF_GAP = 20;
   const MINUTE = 60_000;
+  const LETTER_PIXELS = 6.2;
   const TICK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080].map((n) => n * MINUTE);
 
   const probe = document.createElement("span"); // resolves custom properties, light-dark() and all, to colours
@@ -83,6 +84,53 @@
     };
   }
 
+  // Where another segment begins: a line before its first run, and what is different, as far as there is room.
+  function boundaryMarks(data, times, width) {
+    const usual = median(times.slice(1).map((time, i) => time - times[i])) || MINUTE;
+    const shown = shownTime(times);
+    const from = data.boundaries.map((one) => milliseconds(one.time));
+    const x = from.map((time) => utc(time - Math.min(usual, time - Math.max(...times.filter((t) => t < time))) / 2));
+    const room = from.map((time, i) => (shown(from[i + 1] ?? times.at(-1) + usual) - shown(time)) * width);
+    const line = { color: colour("ink"), width: 1.25, dash: "dot" };
+    return {
+      shapes: x.map((x0) => ({ type: "line", yref: "paper", y0: 0, y1: 1, x0, x1: x0, line })),
+      annotations: data.boundaries.map((one, i) => ({
+        text: label(one, room[i]), hovertext: wrapped(arrows(one.words)), x: x[i], yref: "paper", y: 1,
+        xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 11, color: colour("ink") },
+      })),
+    };
+  }
+
+  const arrows = (words) => words.replaceAll(" -> ", " → ");
+
+  function label(boundary, pixels) {
+    const texts = [arrows(boundary.words), `segment ${boundary.number}`];
+    const fits = texts.find((text) => (text.length + 2) * LETTER_PIXELS < pixels);
+    return escaped(fits ?? String(boundary.number));
+  }
+
+  // Which part of the axis, 0 to 1, is before a time.
+  function shownTime(times) {
+    const left = pauses(times);
+    const leftBefore = (time) => left.reduce((sum, { from, to }) => sum + Math.max(0, Math.min(time, to) - from), 0);
+    const without = (time) => time - times[0] - leftBefore(time);
+    return (time) => without(time) / Math.max(without(times.at(-1)), 1);
+  }
+
+  // Neighbours of one segment: no line is drawn from one segment to another. [[index, ...], ...]
+  function stretches(segments) {
+    const found = [];
+    let last;
+    segments.forEach((segment, i) => {
+      if (segment !== null && segment !== last) {
+        found.push([]);
+        last = segment;
+      }
+      found.at(-1)?.push(i); // a run that measured nothing is a gap
+    });
+    return found;
+  }
+
   function span(milliseconds) {
     const hours = milliseconds / 3_600_000;
     if (hours >= 48) return `${Math.round(hours / 24)} d`;
@@ -91,8 +139,10 @@
 
   const s = (value) => `${value.toFixed(value < 1 ? 2 : 1)} s`;
 
+  const escaped = (text) => text.replace(/[<>&]/g, (c) => ({ "<": "&lt;", ">": "&gt;", "&": "&amp;" })[c]);
+
   function wrapped(text, width = 60) {
-    return text.replace(/[<>&]/g, (c) => ({ "<": "&lt;", ">": "&gt;", "&": "&amp;" })[c])
+    return escaped(text)
       .replace(new RegExp(`(?![^\\n]{1,${width}}$)([^\\n]{1,${width}})\\s`, "g"), "$1<br>");
   }
 
@@ -106,18 +156,22 @@
     }));
   }
 
-  function forecastBand(data) {
-    if (!data.forecasts.length) return [];
-    const x = data.forecasts.map((f) => f.time);
+  function forecastBands(data) {
+    return stretches(data.forecasts.map((f) => f.segment))
+      .flatMap((indices) => forecastBand(indices.map((i) => data.forecasts[i])));
+  }
+
+  function forecastBand(forecasts) {
+    const x = forecasts.map((f) => f.time);
     const edge = { type: "scatter", mode: "lines", x, hoverinfo: "skip", name: "interval",
       line: { width: 1, color: faint("forecast", 0.35) } };
     return [
-      { ...edge, y: data.forecasts.map((f) => f.lower) },
-      { ...edge, y: data.forecasts.map((f) => f.upper), fill: "tonexty", fillcolor: faint("forecast", 0.09) },
+      { ...edge, y: forecasts.map((f) => f.lower) },
+      { ...edge, y: forecasts.map((f) => f.upper), fill: "tonexty", fillcolor: faint("forecast", 0.09) },
       {
-        type: "scatter", mode: "lines", name: "forecast", x, y: data.forecasts.map((f) => f.mean),
+        type: "scatter", mode: "lines", name: "forecast", x, y: forecasts.map((f) => f.mean),
         line: { color: colour("forecast"), width: 1.75, dash: "dot" },
-        customdata: data.forecasts.map((f) => `${s(f.mean)} (${s(f.lower)} to ${s(f.upper)})`),
+        customdata: forecasts.map((f) => `${s(f.mean)} (${s(f.lower)} to ${s(f.upper)})`),
         hovertemplate: "%{customdata}",
       },
     ];
@@ -168,37 +222,48 @@
     };
   }
 
-  function layout(y, times, more = {}) {
+  function layout(element, y, data, more = {}) {
+    const times = data.runs.map((run) => milliseconds(run.slot));
+    const [paused, crossed] = [pauseMarks(times), boundaryMarks(data, times, element.clientWidth - 64)];
     const body = getComputedStyle(document.body);
     return {
       barmode: "stack", hovermode: "x unified", showlegend: false, dragmode: "zoom",
-      margin: { l: 52, r: 12, t: 8, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      margin: { l: 52, r: 12, t: crossed.shapes.length ? 24 : 8, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: body.fontFamily, size: 12, color: colour("ink") },
       hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line-strong"), font: { color: colour("ink"), size: 12 } },
-      xaxis: timeAxis(times), ...pauseMarks(times),
+      xaxis: timeAxis(times), shapes: [...paused.shapes, ...crossed.shapes],
+      annotations: [...paused.annotations, ...crossed.annotations],
       yaxis: axis(y, { rangemode: "tozero" }), ...more,
     };
   }
 
   function history(element, data) {
     const x = data.runs.map((run) => run.slot);
-    const traces = [...stageBars(data, x), ...forecastBand(data), totals(data, x), ...marks(data, x),
+    const traces = [...stageBars(data, x), ...forecastBands(data), totals(data, x), ...marks(data, x),
       ...pendingForecast(data)];
-    return Plotly.react(element, traces, layout("Duration (s)", x.map(milliseconds)), CONFIG);
+    return Plotly.react(element, traces, layout(element, "Duration (s)", data), CONFIG);
+  }
+
+  function rateLines(data, name, style, scale) {
+    const values = data.rates[name];
+    const measured = stretches(data.segments).filter((indices) => indices.some((i) => values[i] !== null));
+    return measured.map((indices, n) => ({
+      type: "scatter", mode: "lines+markers", name: name.replace(".bytes_per_second", ""), connectgaps: false,
+      legendgroup: name, showlegend: n === 0, x: indices.map((i) => data.runs[i].slot),
+      y: indices.map((i) => (values[i] === null ? null : values[i] / scale)), ...style,
+    }));
   }
 
   function rates(element, data) {
     const names = Object.keys(data.rates);
     const largest = Math.max(...names.flatMap((name) => data.rates[name].filter((v) => v !== null)), 1);
     const [scale, unit] = RATE_UNITS.find(([size]) => largest >= size) ?? RATE_UNITS.at(-1);
-    const traces = names.map((name, i) => ({
-      type: "scatter", mode: "lines+markers", name: name.replace(".bytes_per_second", ""), connectgaps: false,
-      x: data.runs.map((run) => run.slot), y: data.rates[name].map((v) => (v === null ? null : v / scale)),
+    const traces = names.flatMap((name, i) => rateLines(data, name, {
       line: { width: 1.25, color: colour(`l-${(i % 8) + 1}`) }, marker: { size: 4, symbol: i },
       hovertemplate: `%{y:.3g} ${unit}`,
-    }));
+    }, scale));
     const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } };
-    return Plotly.react(element, traces, layout(`Rate (${unit})`, data.runs.map((run) => milliseconds(run.slot)), { showlegend: true, legend, hovermode: "closest" }), CONFIG);
+    return Plotly.react(element, traces, layout(element, `Rate (${unit})`, data, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
   }
 
   const DRAWERS = { history, rates };

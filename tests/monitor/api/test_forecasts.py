@@ -13,8 +13,9 @@ from django.utils import timezone
 from monitor.models import ApiToken, Forecast, Run, Series, Suite
 from monitor.models.token import READ, RUN
 from monitor.services.ingest import ingest
+from probes.base import checked_parameters
 from reporters import report as wire
-from tests.monitor.builders import circle_report
+from tests.monitor.builders import CIRCLE, circle_report
 
 URL = "/api/v1/forecasts"
 
@@ -193,3 +194,53 @@ def test_the_latest_runs_come_first(history: Series, client: Client) -> None:
 
 def test_the_api_describes_itself(client: Client) -> None:
     assert client.get("/api/v1/openapi.json").json()["openapi"].startswith("3.1")
+
+
+def changed(series: Series) -> None:
+    Series.objects.filter(pk=series.pk).update(parameters={"file_bytes": 100_000_000})
+
+
+def deliver_larger(minutes_ago: float) -> None:
+    parameters = checked_parameters(CIRCLE, {"file_bytes": 100_000_000})
+    slot = timezone.now() - timedelta(minutes=minutes_ago)
+    ingest(wire.to_json(circle_report(slot, ring_seconds=10.0, parameters=parameters)))
+
+
+def test_after_a_change_there_is_no_answer_until_enough_runs_have_passed_since(
+    history: Series, client: Client
+) -> None:
+    changed(history)
+    answer = client.get(URL, {"series": "circle"})
+    assert answer.status_code == 409
+    assert problem(answer)["code"] == "too_few"
+    assert "no run has passed since its parameters changed" in problem(answer)["detail"]
+    assert problem(answer)["changed"] == ["file_bytes 1 kB -> 100 MB"]
+    deliver_larger(0.9)
+    today = f"{timezone.now():%Y-%m-%d}"
+    answer = client.get(URL, {"series": "circle"})
+    assert f"1 run has passed since its parameters changed on {today}" in problem(answer)["detail"]
+    deliver_larger(0.8)
+    deliver_larger(0.7)
+    answer = client.get(URL, {"series": "circle"})
+    assert (answer.json()["n"], answer.json()["mean"] > 10) == (3, True)
+
+
+def test_a_metric_has_the_values_of_the_current_segment_unless_another_is_named(
+    history: Series, client: Client
+) -> None:
+    url = "/api/v1/series/circle/metrics/total.seconds"
+    changed(history)
+    assert (client.get(url).json()["segment"], client.get(url).json()["points"]) == (None, [])
+    deliver_larger(0.5)
+    assert (client.get(url).json()["segment"], len(client.get(url).json()["points"])) == (2, 1)
+    assert len(client.get(url, {"segment": 1}).json()["points"]) == 5
+
+
+def test_the_segments_of_a_series_say_what_it_ran(history: Series, client: Client) -> None:
+    changed(history)
+    deliver_larger(0.5)
+    one, other = client.get("/api/v1/series/circle/segments").json()
+    assert (one["number"], one["is_current"], one["parameters"]["file_bytes"]) == (1, False, 1000)
+    assert (other["number"], other["is_current"], other["parameters"]["file_bytes"]) == (2, True, 100_000_000)
+    assert other["bindings"] == {"ring": ["here", "there"]}
+    assert client.get("/api/v1/series/nobody-knows/segments").status_code == 404

@@ -10,10 +10,12 @@ from typing import Any
 
 from django.contrib.auth.models import Permission, User
 
+import probes
 from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
 from monitor.services import forecast
 from monitor.services.ingest import ingest
+from probes.base import checked_parameters
 from reporters import report as wire
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -89,17 +91,19 @@ def circle(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
     return series(name, {"ring": resources}, probe="circle", parameters={"file_bytes": 1_000_000}, **fields)
 
 
-def report(of: Series, slot: datetime, *, outcome: str = "passed", slowness: float = 1.0) -> wire.Report:
+def report(
+    of: Series, slot: datetime, *, outcome: str = "passed", slowness: float = 1.0, version: str = ""
+) -> wire.Report:
     """A report of a run whose every stage took *slowness* times what is typical."""
-    stages = _stages(GATHER if of.probe == "gather" else CIRCLE, slowness)
+    stages, probe = _stages(GATHER if of.probe == "gather" else CIRCLE, slowness), probes.load(of.probe)
     seconds = sum(stage.seconds for stage in stages)
     return wire.Report(
         run=wire.run_id(of.name, slot),
         series=of.name,
         slot=slot,
         reporter="home",
-        probe=wire.ProbeIdentity(of.probe, "1.0", "ab" * 32),
-        parameters=of.parameters,
+        probe=wire.ProbeIdentity(of.probe, version or probe.version, "ab" * 32),
+        parameters=checked_parameters(probe, of.parameters),
         started_at=slot + timedelta(seconds=0.4),
         seconds=seconds,
         outcome=outcome,

@@ -193,6 +193,33 @@ def test_charts_have_axes_with_units_and_every_kind_of_mark(visitors: Visitors, 
     assert visit.complaints == []
 
 
+@pytest.fixture
+def changed(watched: Watched) -> Series:
+    """Gather was given a hundred times the data, and passed twice more."""
+    gather = Series.objects.get(name="gather-main")
+    gather.parameters = {**gather.parameters, "file_bytes": 100_000_000}
+    gather.save()
+    for minutes in (4, 2):
+        builders.passed(gather, timezone.now() + minutes * MINUTE, slowness=3.0)
+    return gather
+
+
+def test_no_line_is_drawn_over_a_boundary_which_says_what_changed(
+    visitors: Visitors, changed: Series
+) -> None:
+    visit = visitors.come()
+    page = visit.open("/series/gather-main/")
+    for name in ("history", "rates"):
+        chart = page.locator(f"[data-chart={name}]")
+        expect(chart.locator(".annotation-text")).to_have_count(1, timeout=SOON)
+        hover = chart.evaluate("element => element.layout.annotations.map(each => each.hovertext)")
+        assert hover == ["file_bytes 1 MB → 100 MB"]
+    lines = page.locator("[data-chart=rates]").evaluate("e => e.data.map(line => [line.name, line.x.length])")
+    assert [length for name, length in lines if name == "transfer.site1-login"] == [10, 2]
+    expect(page.get_by_role("heading", name="What changed")).to_be_visible()
+    assert visit.complaints == []
+
+
 def test_pointing_at_a_failed_run_tells_its_reason(visitors: Visitors, watched: Watched) -> None:
     page = visitors.come().open("/series/gather-main/")
     mark = page.locator("[data-chart=history] .scatterlayer .trace .point").last

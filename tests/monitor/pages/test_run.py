@@ -170,3 +170,12 @@ def test_stages_of_one_category_have_shades_of_their_own() -> None:
 )
 def test_a_run_under_way_shows_how_far_it_has_come(current: str, progress: list[str]) -> None:
     assert [stage.progress for stage in planned(of_probe("circle"), current)] == progress
+
+
+def test_a_run_says_its_segment_and_what_it_measured(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.circle, now)
+    grid.circle.parameters = {"file_bytes": 100_000_000}
+    text = page(client, builders.passed(grid.circle, now + timedelta(minutes=1)))
+    assert '<a href="/series/circle-ring/#segments">2</a>' in text
+    assert "file_bytes 100 MB" in text
+    assert "ring site1-login, site2-login, site3-login" in text

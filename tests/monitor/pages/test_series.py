@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.http import StreamingHttpResponse
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from monitor.models import Forecast, Run, Series
 from monitor.models.run import State
@@ -150,7 +152,7 @@ def test_no_more_points_than_a_browser_can_draw_are_sent(
     monkeypatch.setattr(charts, "MOST_POINTS", 60)
     for number in range(8):
         builders.passed(grid.circle, now - number * minute)
-    found = chart(grid.circle, stretch, now)
+    found = chart(grid.circle, stretch, now, None)
     sent = len(found.runs) * (len(found.stages) + len(found.rates) + 5)
     assert 0 < sent <= 60
     assert found.cut
@@ -160,7 +162,7 @@ def test_no_more_points_than_a_browser_can_draw_are_sent(
 def test_a_stretch_that_is_all_there_is_not_called_cut(grid: Grid, now: datetime, minute: timedelta) -> None:
     for number in range(60):
         builders.not_run(grid.circle, now - number * minute, State.MISSED, "")
-    found = chart(grid.circle, named("50"), now)
+    found = chart(grid.circle, named("50"), now, None)
     assert len(found.runs) == 50
     assert not found.cut
 
@@ -237,3 +239,96 @@ def test_who_has_seen_the_newest_is_sent_nothing(grid: Grid, client: Client, now
     assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 204
     builders.passed(grid.circle, now + timedelta(minutes=1))
     assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 200
+
+
+def changed(grid: Grid, now: datetime, minute: timedelta, *, runs: int = 2) -> None:
+    """Circle passed twice, was given a hundred times the data, and passed *runs* times more."""
+    for number in range(2):
+        builders.passed(grid.circle, now - (20 - number) * minute)
+    grid.circle.parameters = {"file_bytes": 100_000_000}
+    grid.circle.save()
+    for number in range(runs):
+        builders.passed(grid.circle, now - (10 - number) * minute)
+
+
+def test_the_chart_has_a_boundary_where_another_segment_begins_that_says_what_changed(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    changed(grid, now, minute)
+    data = chart_data(page(client, "circle-ring"))
+    (boundary,) = data["boundaries"]
+    assert boundary["time"] == data["runs"][2]["slot"]
+    assert (boundary["number"], boundary["words"]) == (2, "file_bytes 1 MB -> 100 MB")
+    one, other = data["segments"][0], data["segments"][-1]
+    assert data["segments"] == [one, one, other, other]
+    assert one != other
+
+
+def test_a_run_that_measured_nothing_is_on_no_side_of_a_boundary(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    changed(grid, now, minute)
+    builders.not_run(grid.circle, now - 15 * minute, State.MISSED, "nobody came")
+    data = chart_data(page(client, "circle-ring"))
+    assert data["segments"][2] is None
+    assert len(data["boundaries"]) == 1
+
+
+def test_what_changed_is_said_in_text_newest_first(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    assert "What changed" not in page(client, "circle-ring")
+    changed(grid, now, minute)
+    text = page(client, "circle-ring")
+    assert "What changed" in text
+    assert "file_bytes 1 MB → 100 MB" in text
+    assert "the next run" not in text
+    assert text.index("file_bytes 1 MB → 100 MB") < text.index("the first: circle")
+
+
+def test_a_change_that_no_run_has_seen_is_said_of_the_next_one(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    changed(grid, now, minute, runs=0)
+    text = page(client, "circle-ring")
+    assert re.search(r"the next run</td>.*a new segment</td>.*file_bytes 1 MB → 100 MB", text)
+    assert "No run has passed since its parameters changed" in text
+    assert chart_data(text)["pending"] is None
+
+
+def test_going_back_is_a_boundary_too_and_not_a_new_segment(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    changed(grid, now, minute)
+    grid.circle.parameters = {"file_bytes": 1_000_000}
+    grid.circle.save()
+    assert re.search(r"the next run</td>.*segment 1 again</td>", page(client, "circle-ring"))
+    builders.passed(grid.circle, now)
+    text = page(client, "circle-ring")
+    assert [one["number"] for one in chart_data(text)["boundaries"]] == [2, 1]
+    assert "1 again" in text
+    assert "file_bytes 100 MB → 1 MB" in text
+
+
+def test_who_has_seen_the_newest_is_told_of_a_change_at_once(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    changed(grid, now, minute, runs=0)
+    seen = re.search(r"seen=(\w+)", page(client, "circle-ring"))
+    assert seen is not None
+    Series.objects.filter(pk=grid.circle.pk).update(parameters={"file_bytes": 5})
+    assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 200
+
+
+def test_many_segments_need_no_more_queries_than_one(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    changed(grid, now, minute)
+    with CaptureQueriesContext(connection) as few:
+        page(client, "circle-ring")
+    for size in range(2, 12):
+        grid.circle.parameters = {"file_bytes": size}
+        builders.passed(grid.circle, now - minute + timedelta(seconds=size))
+    with CaptureQueriesContext(connection) as many:
+        assert len(chart_data(page(client, "circle-ring"))["boundaries"]) == 11
+    assert len(many) <= len(few)

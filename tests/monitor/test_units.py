@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.pages import units
+from monitor import units
 
 
 @pytest.mark.parametrize(

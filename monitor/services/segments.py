@@ -1,0 +1,173 @@
+"""Which segment of its series a report belongs to, and which the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Max, OuterRef, QuerySet
+from django.db.models.functions import Coalesce, JSONObject
+
+import probes
+from monitor.models import Binding, Metric, Segment, Series
+from monitor.models.reporter import HOME
+from monitor.models.segment import Identity
+from monitor.services.changes import Change, changes, subjects
+from monitor.services.history import newest_time
+from probes.base import Probe, ProbeError, checked_parameters
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from reporters import report as wire
+
+TOTAL = "total.seconds"
+
+
+def of_report(series: Series, report: wire.Report) -> Segment:
+    """The segment of *series* that *report* belongs to by what it says; a new one where it is the first."""
+    bindings = report.bindings if report.bindings is not None else _bindings(series)
+    measured = Identity(report.probe.name, report.probe.version, report.parameters, bindings)
+    fingerprint = measured.fingerprint
+    known = series.segments.filter(fingerprint=fingerprint)
+    while (segment := known.first()) is None:
+        _begin(series, measured, fingerprint, report.slot)
+    if report.slot < segment.began_at:
+        known.filter(began_at__gt=report.slot).update(began_at=report.slot)
+    return segment
+
+
+def _begin(series: Series, measured: Identity, fingerprint: str, slot: datetime) -> None:
+    """Make the segment. If somebody else begins one at the same time there is his, or the number is taken:
+    the caller looks again."""
+    last = series.segments.aggregate(number=Coalesce(Max("number"), 0))["number"]
+    begun = Segment(
+        series=series, number=last + 1, fingerprint=fingerprint, began_at=slot, probe=measured.probe,
+        probe_version=measured.probe_version, parameters=dict(measured.parameters),
+        bindings={role: list(names) for role, names in measured.bindings.items()},
+    )  # fmt: skip
+    Segment.objects.bulk_create([begun], ignore_conflicts=True)
+
+
+def _bindings(series: Series) -> dict[str, list[str]]:
+    """What *series* is bound to now, for reports of reporters that do not say what theirs were."""
+    return _by_role(series.bindings.order_by("role", "position").values_list("role", "resource__name"))
+
+
+def _by_role(bound: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    roles: dict[str, list[str]] = {}
+    for role, resource in bound:
+        roles.setdefault(role, []).append(resource)
+    return roles
+
+
+def currents(series: QuerySet[Series]) -> dict[int, int]:
+    """The segment that the next run of each of *series* belongs to, by primary keys; without those whose next
+    run begins a new one. The number of queries does not depend on how many there are."""
+    would_run = _identities(series)
+    known = Segment.objects.filter(series__in=would_run).values_list("series_id", "fingerprint", "pk")
+    pks = {(of, fingerprint): pk for of, fingerprint, pk in known}
+    found = {of: pks.get((of, identity.fingerprint)) for of, identity in would_run.items()}
+    return {of: pk for of, pk in found.items() if pk is not None}
+
+
+def current_metrics(series: QuerySet[Series]) -> QuerySet[Metric]:
+    """The metrics of the current segment of each of *series*: what is forecast from."""
+    return Metric.objects.filter(segment__in=currents(series).values())
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A series and its segments, by time. *current* is what its next run belongs to; None: it begins one.
+
+    *changes* are since the last run that passed or, if that was of the current segment already, since the
+    segment before; none if it is the only one, or was gone back to.
+    """
+
+    segments: Sequence[Segment]
+    current: Segment | None
+    changes: Sequence[Change]
+    is_changed: bool  # since the last run that passed
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether the current segment is the one that began last; no other is gone back to."""
+        return self.current is not None and self.current == self.segments[-1]
+
+    def said(self, passed: int) -> str:
+        """How many runs have *passed*, and since when they count: ``2 runs have passed since its parameters
+        changed on 2026-11-20 14:03 UTC``."""
+        runs = {0: "no run has", 1: "1 run has"}.get(passed, f"{passed} runs have")
+        if not self.changes:
+            return f"{runs} passed {'so far' if passed else 'yet'}"
+        if self.current and not self.is_newest:
+            return f"{runs} passed with what it went back to (segment {self.current.number})"
+        when = f" on {self.current.began_at:%Y-%m-%d %H:%M} UTC" if self.current else ""
+        return f"{runs} passed since {subjects(self.changes)} changed{when}"
+
+
+def standing(series: Series) -> Standing:
+    """How *series* stands to its segments."""
+    would_run = _identities(Series.objects.filter(pk=series.pk))[series.pk]
+    segments = sorted(series.segments.all(), key=lambda one: (one.began_at, one.number))
+    fingerprint = would_run.fingerprint
+    current = next((one for one in segments if one.fingerprint == fingerprint), None)
+    passed_last = _passed_last([series.pk]).get(series.pk, segments[-1] if segments else None)
+    is_changed = passed_last is not None and passed_last.fingerprint != fingerprint
+    before = passed_last if is_changed else _before(current, segments)
+    return Standing(segments, current, changes(before, would_run) if before else (), is_changed)
+
+
+def _before(current: Segment | None, segments: Sequence[Segment]) -> Segment | None:
+    """The one before *current*, if that is the newest."""
+    return segments[-2] if len(segments) > 1 and segments[-1] == current else None
+
+
+def _identities(series: QuerySet[Series]) -> dict[int, Identity]:
+    """What each of *series* would run now, by primary key."""
+    bound = Binding.objects.filter(series=OuterRef("pk")).order_by("role", "position")
+    pairs = ArraySubquery(bound.values(pair=JSONObject(role="role", resource="resource__name")))
+    setups = Series.objects.filter(pk__in=series.order_by().values("pk")).values(
+        "pk", "probe", "parameters", "reporter__name", bound=pairs
+    )
+    probe_here = lru_cache(maxsize=None)(_probe_here)
+    rows = {setup["pk"]: (setup, probe_here(setup["probe"])) for setup in setups}
+    untold = [pk for pk, (setup, probe) in rows.items() if probe is None or setup["reporter__name"] != HOME]
+    passed_last = _passed_last(untold)
+    return {pk: _identity(setup, probe, passed_last.get(pk)) for pk, (setup, probe) in rows.items()}
+
+
+def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: Segment | None) -> Identity:
+    """What a series would run. What this server cannot tell -- it has not got the probe, or the series is run
+    by a reporter elsewhere, which may have another version -- is as in its newest passed run.
+    """
+    name, given = setup["probe"], setup["parameters"]
+    bindings = _by_role((one["role"], one["resource"]) for one in setup["bound"])
+    version = probe.version if probe else None
+    if passed_last is not None and passed_last.probe == name and passed_last.probe_version != version:
+        return Identity(name, passed_last.probe_version, {**passed_last.parameters, **given}, bindings)
+    if probe is None:
+        return Identity(name, "", given, bindings)
+    try:
+        return Identity(name, probe.version, checked_parameters(probe, given), bindings)
+    except ProbeError:  # its runs say so, each
+        return Identity(name, probe.version, given, bindings)
+
+
+def _probe_here(name: str) -> type[Probe] | None:
+    try:
+        return probes.load(name)
+    except ProbeError:
+        return None
+
+
+def _passed_last(series: Collection[int]) -> dict[int, Segment]:
+    """The segment of the newest passed run of each of *series*, by primary key."""
+    if not series:
+        return {}
+    totals = Metric.objects.filter(segment__series__in=series, name=TOTAL).annotate(newest=newest_time())
+    passed = totals.filter(newest__isnull=False).select_related("segment").order_by("newest")
+    return {metric.segment.series_id: metric.segment for metric in passed}

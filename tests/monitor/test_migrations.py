@@ -1,0 +1,86 @@
+"""A depot that is in use goes over to a newer scheme, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from monitor.models import Forecast, Metric, RawReport, Sample, Segment, Series
+from monitor.services.ingest import ingest
+from monitor.services.segments import standing
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+BEFORE_SEGMENTS = "0007_hold"
+
+
+def back_to(migration: str) -> Any:
+    """Take the depot back to *migration*; return its models of then."""
+    MigrationExecutor(connection).migrate([("monitor", migration)])
+    return MigrationExecutor(connection).loader.project_state([("monitor", migration)]).apps
+
+
+def to_the_newest() -> None:
+    call_command("migrate", verbosity=0)
+
+
+@pytest.fixture
+def at_the_newest_in_the_end(transactional_db: None) -> Iterator[None]:
+    yield
+    to_the_newest()
+
+
+@pytest.fixture
+def two_segments(circle: Series, at_the_newest_in_the_end: None) -> Series:
+    """A depot with two segments: of two runs before a change, and of three after it."""
+    for number in range(5):
+        report = circle_report(NOON + number * MINUTE, ring_seconds=float(number + 1))
+        before = replace(report, parameters={"file_bytes": 5})
+        assert ingest(wire.to_json(before if number < 2 else report)).accepted
+    for metric in Metric.objects.filter(name="total.seconds"):
+        Forecast.objects.create(
+            metric=metric, issued_at=NOON, method="nws", level=0.8, last_time=NOON, last_known_at=NOON, n=3,
+            mean=1.0, lower=0.5, upper=2.0,
+        )  # fmt: skip
+    return circle
+
+
+def test_going_back_puts_the_values_of_all_segments_together(two_segments: Series) -> None:
+    old = back_to(BEFORE_SEGMENTS)
+    metric = old.get_model("monitor", "Metric").objects.get(name="total.seconds")
+    values = old.get_model("monitor", "Sample").objects.filter(metric=metric).order_by("time")
+    assert [row.value for row in values] == [4.0, 5.0, 6.0, 7.0, 8.0]
+    assert old.get_model("monitor", "Forecast").objects.count() == 1  # of two from the same knowledge
+
+
+def test_what_was_measured_so_far_becomes_the_first_segment_as_the_newest_report_said(
+    two_segments: Series,
+) -> None:
+    back_to(BEFORE_SEGMENTS)
+    to_the_newest()
+    segment = Segment.objects.get()
+    assert (segment.number, segment.began_at) == (1, NOON)
+    assert segment.parameters == circle_report(NOON).parameters
+    assert segment.bindings == {"ring": ["here", "there"]}
+    assert segment.fingerprint == segment.identity.fingerprint
+    assert Sample.objects.filter(metric__segment=segment).count() == 40
+    assert Forecast.objects.get().metric.series == two_segments
+    assert standing(two_segments).current == segment
+    ingest(wire.to_json(circle_report(NOON + 9 * MINUTE)))
+    assert Segment.objects.count() == 1
+
+
+def test_without_any_report_the_first_segment_is_what_the_series_would_run(two_segments: Series) -> None:
+    RawReport.objects.all().delete()
+    back_to(BEFORE_SEGMENTS)
+    to_the_newest()
+    assert standing(two_segments).current == Segment.objects.get()
