@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from monitor.gridfile import depot
 from monitor.gridfile.definition import Grid
 from monitor.gridfile.loading import load
-from monitor.gridfile.planning import Plan, plan
+from monitor.gridfile.planning import History, Plan, plan
 from monitor.gridfile.writing import write
 
 LOCK = 0x66696C65  # "file": one at a time changes what is set up
@@ -46,5 +46,5 @@ def changing() -> Iterator[None]:
 
 def _plan(grid: Grid, *, prune: bool) -> Plan:
     have = depot.read()
-    history = depot.with_history(have.series.keys() - grid.series.keys()) if prune else set()
-    return plan(have, grid, prune=prune, with_history=history)
+    history = depot.history(have.series.keys() - grid.series.keys()) if prune else History()
+    return plan(have, grid, prune=prune, history=history)

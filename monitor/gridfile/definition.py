@@ -20,6 +20,9 @@ class SiteDefinition:
     name: str
     title: str = ""
     runs_at_once: int | None = None
+    runs_per_day: int | None = None
+    bytes_per_day: int | None = None
+    cpu_hours_per_day: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class SeriesDefinition:
     retry_passes: int = 1
     exclusive: str = ""
     exclusive_wait_seconds: int = 900
+    max_load1: float | None = None
+    warm_up_runs: int = 0
 
 
 DEFAULT_SERIES = SeriesDefinition("", "", {})

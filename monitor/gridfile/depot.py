@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import models
+from django.db.models import Exists, OuterRef
 
 from monitor.gridfile.definition import (
     Definition,
@@ -18,7 +19,8 @@ from monitor.gridfile.definition import (
     SuiteDefinition,
 )
 from monitor.gridfile.loading import Outside
-from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
+from monitor.gridfile.planning import History
+from monitor.models import Binding, Blackout, Reporter, Resource, Run, Series, Site, Suite, Usage
 from monitor.models.reporter import HOME
 from monitor.models.run import SCHEDULE, State
 
@@ -55,13 +57,20 @@ def outside() -> Outside:
     return Outside(reporters, set(Group.objects.values_list("name", flat=True)))
 
 
-def with_history(names: Iterable[str]) -> set[str]:
-    """Those of these series that have runs, but for slots to come; none gets a new run until the end of the
-    transaction."""
-    locked = Series.objects.filter(name__in=list(names)).order_by("name").select_for_update()
-    ids = {series.pk: series.name for series in locked}
-    runs = Run.objects.filter(series__in=ids).exclude(trigger=SCHEDULE, state=State.EXPECTED)
-    return {ids[pk] for pk in runs.order_by().values_list("series", flat=True).distinct()}
+def history(series: Iterable[str]) -> History:
+    """What must not be removed: those of these *series* that have runs, but for slots to come, and sites.
+
+    None of the series gets a new run until the end of the transaction.
+    """
+    mine = Series.objects.filter(name__in=list(series)).order_by("name")
+    list(mine.select_for_update())
+    runs = Run.objects.filter(series=OuterRef("pk")).exclude(trigger=SCHEDULE, state=State.EXPECTED)
+    accounts, work = Usage.objects.filter(site=OuterRef("pk")), Blackout.objects.filter(sites=OuterRef("pk"))
+    sites = Site.objects.filter(Exists(accounts) | Exists(work))
+    return History(
+        set(mine.filter(Exists(runs)).values_list("name", flat=True)),
+        set(sites.values_list("name", flat=True)),
+    )
 
 
 def _values(kind: type[Definition], row: models.Model) -> dict[str, Any]:

@@ -26,7 +26,7 @@ VERSION = 1
 WORD = r"^[-a-zA-Z0-9_]+$"
 NAME = "letters, digits, - and _"
 MAX_SECONDS = 31_536_000  # a year
-MAX_SMALL = 32_767  # that such a column of the depot holds
+MAX_SMALL, MAX_WHOLE, MAX_LARGE = 2**15 - 1, 2**31 - 1, 2**63 - 1  # that columns of the depot hold
 
 Name = Annotated[str, StringConstraints(pattern=WORD, min_length=1, max_length=50)]
 SeriesName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -74,6 +74,15 @@ class Site(Noun):
     title: Title = Field("", description="What people call it.")
     runs_at_once: Annotated[int, Field(ge=1, le=MAX_SMALL)] | None = Field(
         None, description="In how many runs it takes part at once, at most; without it, in any number."
+    )
+    runs_per_day: Annotated[int, Field(ge=0, le=MAX_WHOLE)] | None = Field(
+        None, description="In how many runs it takes part in a day (UTC); without it, in any number."
+    )
+    bytes_per_day: Annotated[int, Field(ge=0, le=MAX_LARGE)] | None = Field(
+        None, description="How many bytes it sends and receives in a day; without it, any number."
+    )
+    cpu_hours_per_day: Annotated[float, Field(ge=0, le=MAX_LARGE)] | None = Field(
+        None, description="How much processor time jobs have in a day; without it, as much as they ask."
     )
 
 
@@ -159,6 +168,13 @@ class Series(Noun):
     )
     exclusive_wait_seconds: Seconds = Field(
         DEFAULT_SERIES.exclusive_wait_seconds, description="How long a slot may wait for that."
+    )
+    max_load1: Annotated[float, Field(gt=0, le=MAX_LARGE)] | None = Field(
+        None,
+        description="A run is skipped while the load of one minute is above this at one of its resources.",
+    )
+    warm_up_runs: int = Field(
+        0, ge=0, le=5, description="How often the probe is run before, its values thrown away."
     )
     reporter: str = Field(DEFAULT_SERIES.reporter, description="Who runs it. Reporters are in the depot.")
     enabled: bool = Field(True, description="Whether its schedule holds.")

@@ -76,14 +76,22 @@ class Plan:
                 yield Change(noun, before.get(name), after.get(name))
 
 
-def plan(depot: Grid, file: Grid, *, prune: bool, with_history: Collection[str] = ()) -> Plan:
+@dataclass(frozen=True)
+class History:
+    """What must not be removed: *series* that have runs, *sites* with accounts of them or planned work."""
+
+    series: Collection[str] = ()
+    sites: Collection[str] = ()
+
+
+def plan(depot: Grid, file: Grid, *, prune: bool, history: History = History()) -> Plan:
     """How *depot* becomes what *file* says.
 
     What is not in the file stays; with *prune* it goes, unless something that stays needs it. A series with
-    runs (*with_history* names them) is switched off instead: nothing that was measured is ever lost here.
+    runs is switched off instead: nothing that was measured is ever lost here.
     """
     if prune:
-        return _pruned(depot, file, with_history)
+        return _pruned(depot, file, history)
     kept = tuple(
         Kept(noun, name, "not in the file; kept (removed only with --prune)")
         for noun in NOUNS
@@ -93,21 +101,22 @@ def plan(depot: Grid, file: Grid, *, prune: bool, with_history: Collection[str] 
     return Plan(depot, Grid(**merged), kept)
 
 
-def _pruned(depot: Grid, file: Grid, with_history: Collection[str]) -> Plan:
+def _pruned(depot: Grid, file: Grid, history: History) -> Plan:
     old = {
         name: replace(depot.series[name], enabled=False)
-        for name in sorted(_with_leaders(depot, with_history) - file.series.keys())
+        for name in sorted(_with_leaders(depot, history.series) - file.series.keys())
     }
     series = {**file.series, **old}
     bound = {name for one in old.values() for names in one.bindings.values() for name in names}
     resources = {**_needed(depot.resources, bound), **file.resources}
     suites = {**_needed(depot.suites, {one.suite for one in old.values()}), **file.suites}
-    sites = {**_needed(depot.sites, {one.site for one in resources.values()}), **file.sites}
+    located = {one.site for one in resources.values()}
+    sites = {**_needed(depot.sites, located.union(history.sites)), **file.sites}
     why = {
         "series": "not in the file; kept but switched off: it, or what follows it, has runs",
         "resources": "not in the file; kept, because a series that is kept is bound to it",
         "suites": "not in the file; kept, because a series that is kept is in it",
-        "sites": "not in the file; kept, because a resource that is kept is there",
+        "sites": "not in the file; kept, because a resource, planned work or an account of runs is there",
     }
     after = Grid(sites, resources, suites, series)
     kept = tuple(

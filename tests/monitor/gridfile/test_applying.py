@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from monitor.gridfile import depot
 from monitor.gridfile.applying import apply, changing
 from monitor.gridfile.definition import Grid as Definitions
-from monitor.models import Resource, Run, Series, Site, Suite
+from monitor.models import Blackout, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
 from monitor.services.expand import expand
 from monitor.services.run_now import run_now
@@ -189,7 +189,7 @@ def test_pruning_switches_a_series_with_runs_off_and_keeps_what_it_needs(grid: G
     _, said = grid("apply", "--prune", file)
     assert said.splitlines()[:2] == ["~ series login-sdsc", "    enabled: true -> false"]
     assert said.splitlines()[-5:] == [
-        "- site sdsc: not in the file; kept, because a resource that is kept is there",
+        "- site sdsc: not in the file; kept, because a resource, planned work or an account of runs is there",
         "- resource login-sdsc: not in the file; kept, because a series that is kept is bound to it",
         "- suite main: not in the file; kept, because a series that is kept is in it",
         "- series login-sdsc: not in the file; kept but switched off: it, or what follows it, has runs",
@@ -197,6 +197,16 @@ def test_pruning_switches_a_series_with_runs_off_and_keeps_what_it_needs(grid: G
     ]
     assert Run.objects.get().state == State.PASSED
     assert not Series.objects.get().enabled
+    assert grid("plan", "--prune", "--exit-code", file)[0] == 0
+
+
+def test_a_site_with_planned_work_is_kept_which_else_would_be_everywhere(grid: Grid, file: Path) -> None:
+    grid("apply", file)
+    work = Blackout.objects.create(title="Power", starts_at=NOON, ends_at=NOON + timedelta(hours=1))
+    work.sites.add(Site.objects.get(name="sdsc"))
+    file.write_text("version: 1\n", encoding="utf-8")
+    grid("apply", "--prune", file)
+    assert [site.name for site in work.sites.all()] == ["sdsc"]
     assert grid("plan", "--prune", "--exit-code", file)[0] == 0
 
 

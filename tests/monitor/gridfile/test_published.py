@@ -124,6 +124,22 @@ def test_the_schema_is_one_of_json() -> None:
     assert set(root.plain()) == set(schema["properties"])
 
 
+# What is measured, told apart or kept elsewhere; a reference is by name.
+NOT_SAID = {"id", "name", "created_at", "scheduled_since", "expanded_until"}
+SAID_OTHERWISE = {
+    "resources": set(),
+    "sites": set(),
+    "suites": {"viewers"},
+    "series": {"bindings", "for_", "mesh"},
+}
+
+
+@pytest.mark.parametrize("noun", MODELS)
+def test_everything_that_can_be_set_up_can_be_said_in_a_file(noun: str) -> None:
+    columns = {column.name for column in TABLES[noun]._meta.concrete_fields} - NOT_SAID
+    assert columns == MODELS[noun].model_fields.keys() - SAID_OTHERWISE[noun]
+
+
 @pytest.mark.parametrize("noun", MODELS)
 def test_what_a_file_may_say_fits_the_depot(noun: str) -> None:
     for name, field in MODELS[noun].model_fields.items():
