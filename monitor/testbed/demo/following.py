@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Min
 from django.utils import timezone
 
-from monitor.models import Forecast, Run
+from monitor.models import Forecast, Metric, Run
 from monitor.models.run import State
 from monitor.services.forecast import LEVEL, METHOD
 
@@ -55,8 +55,11 @@ def line(run: Run) -> str:
 
 
 def _expected(run: Run) -> str:
-    """What was forecast for this run before it began."""
-    before = Forecast.objects.filter(metric__series=run.series_id, metric__name="total.seconds")
+    """What was forecast for this run before it began, of the segment that it is of."""
+    totals = Metric.objects.filter(
+        segment__series=run.series_id, name="total.seconds", samples__time=run.slot
+    )
+    before = Forecast.objects.filter(metric__in=totals)
     last = before.filter(method=METHOD, level=LEVEL, issued_at__lte=run.started_at).first()
     if last is None:
         return ""
