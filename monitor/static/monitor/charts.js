@@ -105,7 +105,7 @@
 
   function label(boundary, pixels) {
     const texts = [arrows(boundary.words), `segment ${boundary.number}`];
-    const fits = texts.find((text) => (text.length + 2) * LETTER_PIXELS < pixels);
+    const fits = texts.find((text) => (text.length + 4) * LETTER_PIXELS < pixels);
     return escaped(fits ?? String(boundary.number));
   }
 
