@@ -18,6 +18,7 @@ from monitor.testbed.sites.layout import Layout, SiteLayout
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 COMPILERS = frozenset({"cc", "c89", "c99", "gcc", "clang", "tcc"})
 BATCH_LAUNCHER = "batch-start"
+LAUNCHERS_MECHANISMS = ("queue", "compute")  # which nothing else paces
 
 _PACE = """\
 #!/bin/sh

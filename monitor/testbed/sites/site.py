@@ -19,7 +19,7 @@ from monitor.testbed.sites.inflow import Inflow
 from monitor.testbed.sites.layout import USER, Layout, SiteLayout
 from monitor.testbed.sites.listener import Listener, acknowledge_at_once, swallow
 from monitor.testbed.sites.processes import kill_marked
-from monitor.testbed.sites.programs import BATCH_LAUNCHER, search_path
+from monitor.testbed.sites.programs import LAUNCHERS_MECHANISMS, search_path
 from monitor.testbed.sites.session import run_command
 from monitor.testbed.sites.storage import SiteStorage
 from monitor.testbed.sites.timekeeping import planned_seconds
@@ -135,8 +135,6 @@ class Site:
         await self._hold_login(process, caller, label)
         if process.channel.is_closing():
             return
-        if BATCH_LAUNCHER in process.command:
-            self.climate.run(label).computed_at = self.place.index
         await self._run(process, process.command, caller, label)
 
     async def _run(
@@ -155,6 +153,8 @@ class Site:
             if paced.exists():
                 mechanism = paced.read_text().strip()
                 paced.unlink()
+                if mechanism in LAUNCHERS_MECHANISMS:  # whatever the command looked like on its way here
+                    self.climate.run(label).computed_at = self.place.index
                 planned = began + planned_seconds(mechanism, seconds)
                 self.climate.step_ended(label, mechanism, began=began, planned=planned, now=loop.time())
 
