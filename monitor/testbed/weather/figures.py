@@ -8,8 +8,8 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
+import scipy  # its parts are loaded when they are used: most processes never solve
 from numpy.typing import NDArray
-from scipy.optimize import root
 
 Floats = NDArray[np.float64]
 
@@ -92,5 +92,5 @@ def _solve(family: Callable[[float, float], Floats], figures: Figures) -> Floats
             off: Floats = np.log([drawn.mean(), drawn.std()]) - wanted
             return off
 
-    found = root(error, np.zeros(2))
+    found = scipy.optimize.root(error, np.zeros(2))
     return curve(found.x) if found.success else None
