@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,10 +55,26 @@ def listens(address: str, port: int) -> bool:
 
 
 def free_port(address: str) -> int:
-    """A TCP port of *address* that nothing listens on now."""
-    with socket.create_server((address, 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """A TCP port of *address* that nothing listens on now.
+
+    None of those that the kernel gives to whoever connects, or listens on any: it would be taken before its
+    server has started, on a machine that has much to do. Raises NotServing where all are taken.
+    """
+    for port in random.SystemRandom().sample(_OUR_PORTS, _TRIES):
+        with contextlib.suppress(OSError), socket.create_server((address, port)):
+            return port
+    raise NotServing(f"{address}: {_TRIES} ports from {_OUR_PORTS[0]} to {_OUR_PORTS[-1]} are all taken")
+
+
+def _kernels_first_port() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return 32768
+
+
+_TRIES = 100
+_OUR_PORTS = range(10_000, max(_kernels_first_port(), 20_000))
 
 
 def _text(log: Path | None) -> str:
