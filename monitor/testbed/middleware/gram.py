@@ -88,7 +88,10 @@ def gatekeeper(
         NotServing: it did not come up; with what it said.
     """
     identity = security.authority.host("gatekeeper", ["gatekeeper", address])
-    environment = {**security.environment(identity), "GLOBUS_HOSTNAME": address, "PATH": path}
+    # An ordinary user's job manager takes its name from it, and dies without a word where it is not set.
+    account = pwd.getpwuid(os.geteuid()).pw_name
+    own = {"GLOBUS_HOSTNAME": address, "LOGNAME": account, "PATH": path}
+    environment = {**security.environment(identity), **own}
     _configure(security, directory, environment["X509_USER_PROXY"])
     said, log = directory / "contact", directory / "gatekeeper.log"
     to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
