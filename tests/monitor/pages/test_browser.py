@@ -22,6 +22,7 @@ from monitor.models import Hold, Run, Series
 from monitor.models.run import State
 from monitor.services.health import seen
 from tests.monitor.pages import builders
+from tests.reporters.ssh_sites import eventually
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = [
@@ -104,6 +105,17 @@ def visitors(chromium: Browser, live_server: LiveServer) -> Iterator[Visitors]:
     yield found
     for context in found.open_contexts:
         context.close()
+    assert eventually(nobody_is_served)  # who still reads a table would be in the way of emptying it
+
+
+def nobody_is_served() -> bool:
+    """Whether the web has nothing to do in the depot. Pages that are closed may have asked for something."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND state <> 'idle'"
+        )
+        return bool(cursor.fetchone()[0] == 0)
 
 
 @dataclass
