@@ -13,7 +13,7 @@ from forecasting.base import Abstained, UnknownMethod
 from monitor.api.problems import Refused
 from monitor.models import Metric, Series
 from monitor.services import forecast as service
-from monitor.services.segments import Standing, standing
+from monitor.services.segments import Standing, currents, standing
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -63,14 +63,14 @@ def forecast(
     probability *level*, and the track record of these forecasts. Only runs that did what the next one will
     do count: those of the current segment. Abstains (409) with a reason while too little is known."""
     level = round(level, 2)  # each is kept: there shall be as many as people tell apart
-    wanted, stands = _metric(request, series, metric)
+    wanted = _metric(request, series, metric)
     now = timezone.now()
     try:
         issued = service.issue(wanted, now, method=method, level=level)
     except UnknownMethod as error:
         raise Refused(422, "unknown_method", str(error), known=forecasting.methods.names()) from error
     except Abstained as error:
-        raise _abstained(wanted, stands, error) from error
+        raise _abstained(wanted, error) from error
     record = service.track_record(wanted, method=method, level=level)
     return Forecast(
         series=series,
@@ -87,22 +87,29 @@ def forecast(
     )
 
 
-def _metric(request: HttpRequest, name: str, metric: str) -> tuple[Metric, Standing]:
+def _metric(request: HttpRequest, name: str, metric: str) -> Metric:
     """The metric that the next run of the series *name* will give a value of."""
-    series = Series.objects.visible_to(request.user).filter(name=name).first()
+    visible = Series.objects.visible_to(request.user).filter(name=name)
+    current = list(currents(visible).values())
+    found = Metric.objects.filter(segment__in=current, name=metric).select_related("segment__series").first()
+    if found is None:
+        raise _not_there(visible.first(), name, metric)
+    return found
+
+
+def _not_there(series: Series | None, name: str, metric: str) -> Refused:
+    """Why there is nothing to forecast from."""
     known = sorted(set(Metric.objects.filter(segment__series=series).values_list("name", flat=True)))
     if series is None or not known:
-        raise Refused(404, "unknown_series", f"there is no series {name!r} with values that you may see")
+        return Refused(404, "unknown_series", f"there is no series {name!r} with values that you may see")
     if metric not in known:
-        raise Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r}", known=known)
+        return Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r}", known=known)
     stands = standing(series)
-    found = stands.current.metrics.filter(name=metric).first() if stands.current else None
-    if found is None:
-        raise _too_few(metric, name, stands.said(0), stands)
-    return found, stands
+    return _too_few(metric, name, stands.said(0), stands)
 
 
-def _abstained(metric: Metric, stands: Standing, error: Abstained) -> Refused:
+def _abstained(metric: Metric, error: Abstained) -> Refused:
+    stands = standing(metric.series)
     if error.reason == "too_few" and stands.changes:
         passed = metric.samples.filter(passed=True).count()
         return _too_few(metric.name, metric.series.name, f"{error}: {stands.said(passed)}", stands)
