@@ -58,6 +58,11 @@ class RunQuerySet(models.QuerySet["Run"]):
     def due(self, now: datetime) -> RunQuerySet:
         return self.filter(state=State.EXPECTED, due_at__lte=now)
 
+    def overdue(self, before: datetime) -> RunQuerySet:
+        """Planned runs that were due at *before* and have not begun; none that may wait longer than that."""
+        kept = models.Q(kept_until__gt=before)
+        return self.due(before).filter(trigger__in=PLANNED, started_at=None).exclude(kept)
+
     def wanted(self) -> RunQuerySet:
         """All but slots of series that were switched off before they began: what began is ended properly."""
         asked = ~models.Q(trigger__in=PLANNED)

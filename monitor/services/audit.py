@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from monitor.models import Run, Series
-from monitor.models.run import PLANNED, REPORTED
+from monitor.models.run import REPORTED
 from monitor.services.expand import slots_of
 from reporters.schedule import InvalidSchedule
 
@@ -79,7 +79,6 @@ def _doubled(since: datetime, now: datetime) -> list[Finding]:
 
 def _overdue(since: datetime, now: datetime) -> list[Finding]:
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS) + _TICKS
-    waiting = Run.objects.due(now - grace).filter(trigger__in=PLANNED, started_at=None)
-    late = waiting.exclude(kept_until__gt=now - grace) | Run.objects.silent(now - _TICKS)
+    late = Run.objects.overdue(now - grace) | Run.objects.silent(now - _TICKS)
     named = late.filter(slot__gt=since).order_by("slot").values_list("series__name", "slot", "state")
     return [Finding(name, slot, f"is still {state}") for name, slot, state in named]

@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db.models import Q
 
 from monitor.models import Run
-from monitor.models.run import PLANNED, RunQuerySet, State
+from monitor.models.run import RunQuerySet, State
 from monitor.services.account import account_lost
 from monitor.services.claim import lease_until
 
@@ -39,10 +38,8 @@ def reap(now: datetime) -> None:
         now_lost = Run.objects.filter(pk__in=lost, state=State.LOST)
         account_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
-    kept = Q(kept_until__gt=now - grace)
-    late = Run.objects.due(now - grace).filter(trigger__in=PLANNED, started_at=None).exclude(kept)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
-    _move(late, State.MISSED, reason, cause="its grace was over")
+    _move(Run.objects.overdue(now - grace), State.MISSED, reason, cause="its grace was over")
 
 
 def give_time(now: datetime) -> None:
