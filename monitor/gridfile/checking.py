@@ -23,9 +23,10 @@ from monitor.gridfile.definition import (
 from monitor.gridfile.format import NAME, WORD, GridFile
 from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import Path, nearest, shown
+from monitor.services.read_schedule import read_schedule
 from probes.base import InvalidParameters, Probe
 from reporters import config
-from reporters.schedule import InvalidSchedule, find_zone, parse
+from reporters.schedule import InvalidSchedule, find_zone
 
 MAX_NAME_CHARACTERS = 100  # that the depot keeps
 
@@ -165,7 +166,7 @@ def _check_schedule(series: SeriesDefinition) -> Iterator[Found]:
         text = getattr(series, key)
         if text:
             try:
-                parse(text, name=series.name)
+                read_schedule(text, series.name)
             except InvalidSchedule as error:
                 yield (key,), str(error)
     try:

@@ -15,8 +15,9 @@ from monitor.gridfile.definition import (
     SiteDefinition,
     SuiteDefinition,
 )
+from monitor.services.read_schedule import read_schedule
 from probes.base import checked_plan
-from reporters import reach, schedule
+from reporters import reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +47,9 @@ def define(resources: Sequence[config.Resource], series: Sequence[SeriesDefiniti
 def _check(series: SeriesDefinition) -> None:
     checked_plan(probes.load(series.probe), series.bindings, series.parameters)
     if series.schedule:
-        schedule.parse(
+        read_schedule(
             series.schedule,
-            name=series.name,
+            series.name,
             zone=series.timezone,
             starts_at=series.starts_at,
             ends_at=series.ends_at,
