@@ -105,6 +105,10 @@ class Situation:
     holds: tuple[Held, ...] = ()
     silent_reporters: frozenset[str] = frozenset()
 
+    def runs_at(self, site: str) -> int:
+        """In how many runs in flight *site* takes part."""
+        return sum(site in other.sites for other in self.in_flight)
+
 
 @dataclass(frozen=True)
 class Wait:

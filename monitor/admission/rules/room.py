@@ -11,7 +11,7 @@ def judge(candidate: Candidate, situation: Situation) -> Verdict:
     if its_own >= situation.reporter_runs.get(demand.reporter, 0):
         return Wait(f"queued: room: the reporter {demand.reporter} has {its_own} runs already")
     for site in sorted(demand.sites & situation.site_runs.keys()):
-        busy = sum(site in other.sites for other in situation.in_flight)
+        busy = situation.runs_at(site)
         if busy >= situation.site_runs[site]:
             return Wait(f"queued: room: the site {site} takes part in {busy} runs already")
     return None
