@@ -20,6 +20,7 @@ class Probe:
 
     def __init__(self, grid: Grid, plan: Plan) -> None:
         self.grid = grid
+        self.target = plan.one("target")
 
     def init(self) -> None:
         """Look at nothing: the target may be away."""
