@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 
@@ -56,6 +56,14 @@ class Window:
     starts_at: datetime
     ends_at: datetime
     sites: frozenset[str] = frozenset()
+
+    def covers(self, sites: Collection[str]) -> bool:
+        return not self.sites or not self.sites.isdisjoint(sites)
+
+    @property
+    def reason(self) -> str:
+        """Why a slot in it is skipped: ``maintenance: new disks, until 2026-03-01 13:00 UTC``."""
+        return f"maintenance: {self.title}, until {self.ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, Sum
 
-from monitor.admission import Budget, Candidate, Demand, Held, Leader, Situation, Spent, Window
-from monitor.models import Binding, Blackout, Hold, Reporter, Run, Series, Site, Usage
+from monitor.admission import Budget, Candidate, Demand, Held, Leader, Situation, Spent
+from monitor.models import Binding, Hold, Reporter, Run, Series, Site, Usage
 from monitor.models.run import PLANNED, SCHEDULE
 from monitor.models.series import Follows
-from monitor.services import health
+from monitor.services import health, maintenance
 
 if TYPE_CHECKING:
     import uuid
@@ -31,7 +31,7 @@ def situation(now: datetime) -> Situation:
         in_flight=[demands[series] for series in under_way],
         reporter_runs={one.name: one.capacity for one in reporters},
         site_runs={site.name: site.runs_at_once for site in sites if site.runs_at_once is not None},
-        windows=_windows(now),
+        windows=maintenance.windows(now),
         budgets={site.name: budgets[site.pk] for site in sites if site.pk in budgets},
         spent={site.name: spent[site.pk] for site in sites if site.pk in spent},
         holds=_holds(now),
@@ -115,18 +115,6 @@ def demands_of(series: Iterable[int]) -> dict[int, Demand]:
         )
         for one in Series.objects.filter(pk__in=keys).select_related("suite", "reporter")
     }
-
-
-def _windows(now: datetime) -> tuple[Window, ...]:
-    return tuple(
-        Window(
-            one.title,
-            one.starts_at,
-            one.ends_at,
-            frozenset(site.name for site in one.sites.all()),
-        )
-        for one in Blackout.objects.at(now).prefetch_related("sites")
-    )
 
 
 def _holds(now: datetime) -> tuple[Held, ...]:

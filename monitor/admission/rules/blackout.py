@@ -10,7 +10,6 @@ def judge(candidate: Candidate, situation: Situation) -> Verdict:
     if candidate.asked:
         return None
     for window in situation.windows:
-        here = not window.sites or window.sites & candidate.demand.sites
-        if here and window.starts_at <= situation.now < window.ends_at:
-            return Skip(f"maintenance: {window.title}, until {window.ends_at:%Y-%m-%d %H:%M} UTC")
+        if window.covers(candidate.demand.sites) and window.starts_at <= situation.now < window.ends_at:
+            return Skip(window.reason)
     return None

@@ -202,7 +202,7 @@ def test_pruning_switches_a_series_with_runs_off_and_keeps_what_it_needs(grid: G
 
 def test_a_site_with_planned_work_is_kept_which_else_would_be_everywhere(grid: Grid, file: Path) -> None:
     grid("apply", file)
-    work = Blackout.objects.create(title="Power", starts_at=NOON, ends_at=NOON + timedelta(hours=1))
+    work = Blackout.objects.create(name="power", starts_at=NOON, ends_at=NOON + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="sdsc"))
     file.write_text("version: 1\n", encoding="utf-8")
     grid("apply", "--prune", file)

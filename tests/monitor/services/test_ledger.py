@@ -165,7 +165,9 @@ def test_a_site_takes_part_in_no_more_runs_than_it_says(circle: Series, noon: da
 
 
 def test_slots_of_a_blackout_are_skipped_with_its_title(circle: Series, noon: datetime) -> None:
-    blackout = Blackout.objects.create(title="new disks", starts_at=noon, ends_at=noon + 2 * MINUTE)
+    blackout = Blackout.objects.create(
+        name="disks", title="new disks", starts_at=noon, ends_at=noon + 2 * MINUTE
+    )
     blackout.sites.add(Site.objects.get(name="site-of-there"))
     expand(noon)
     assert claim_due(noon + MINUTE) == []
