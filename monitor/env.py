@@ -6,6 +6,8 @@
 ``GRIDCAST_SECRET_KEY``  Django's secret; without it one is made once and kept under GRIDCAST_VAR
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
 ``GRIDCAST_TLS``         "1": people reach the web through a proxy that speaks TLS and sets X-Forwarded-Proto
+``GRIDCAST_URL``         where people reach the web, for links in mails: ``https://gridcast.example.org``
+``GRIDCAST_EMAIL_URL``   who takes mail: ``smtps://user:password@host:port?from=address``, or ``smtp``
 ``GRIDCAST_DEBUG``       "1" shows tracebacks in pages; never in production
 """
 
@@ -15,6 +17,7 @@ import contextlib
 import os
 import secrets
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -98,6 +101,55 @@ def hosts() -> list[str]:
 
 def behind_tls() -> bool:
     return os.environ.get("GRIDCAST_TLS") == "1"
+
+
+def web_url() -> str:
+    """Without a slash at its end; empty where nobody has said it."""
+    return os.environ.get("GRIDCAST_URL", "").rstrip("/")
+
+
+_MAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """Who takes mail from us; *host* is empty where nobody does."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    starttls: bool
+    tls: bool
+    sender: str
+
+
+def email() -> MailServer:
+    """The mail server that the environment names."""
+    return parse_email_url(os.environ.get("GRIDCAST_EMAIL_URL", ""))
+
+
+def parse_email_url(url: str) -> MailServer:
+    """Read ``smtps://user:password@host:port?from=address``."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise InvalidVariable(
+            f"GRIDCAST_EMAIL_URL: expected a number from 1 to 65535 as port: {error}"
+        ) from None
+    if url and (parts.scheme not in _MAIL_PORTS or not parts.hostname):
+        known = ", ".join(f"{scheme}://" for scheme in _MAIL_PORTS)
+        raise InvalidVariable(f"GRIDCAST_EMAIL_URL: expected {known} and a host, got {parts.scheme!r}")
+    return MailServer(
+        host=parts.hostname or "",
+        port=port or _MAIL_PORTS.get(parts.scheme, 25),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        starttls=parts.scheme == "smtp+starttls",
+        tls=parts.scheme == "smtps",
+        sender=dict(parse_qsl(parts.query)).get("from", "gridcast@localhost"),
+    )
 
 
 def debug() -> bool:

@@ -95,6 +95,13 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.behind_tls() else None
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.behind_tls()
 
+_mail = env.email()
+EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.starttls, _mail.tls
+DEFAULT_FROM_EMAIL = _mail.sender
+EMAIL_TIMEOUT = 10.0
+
 CELERY_BROKER_URL = env.redis_url()
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -114,6 +121,9 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 5, "queue": "reporter.home"},
     },
 }
+
+# For links in what is sent to people; empty where nobody has said it.
+GRIDCAST_URL = env.web_url()
 
 # How long a claimed run may be silent before it is taken for dead, and how often it breathes.
 GRIDCAST_LEASE_SECONDS = 30

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from monitor.celery import app
 from monitor.services import deliver, execute
+from monitor.services import notify as notifying
 from monitor.services import tick as ticking
 from monitor.services.health import seen
 
@@ -21,6 +22,11 @@ def tick() -> None:
 def pulse() -> None:
     seen("reporter.home", timezone.now())
     deliver.deliver()
+
+
+@app.task(name="monitor.tasks.notify")
+def notify() -> None:
+    notifying.send_due(timezone.now())
 
 
 @app.task(name="monitor.tasks.run")

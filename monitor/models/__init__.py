@@ -1,5 +1,6 @@
 """One noun per file, its QuerySet beside it."""
 
+from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.blackout import Blackout
 from monitor.models.component import Component
 from monitor.models.forecast import Forecast
@@ -15,6 +16,8 @@ from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
 
 __all__ = [
+    "Alert",
+    "AlertRule",
     "ApiToken",
     "Binding",
     "Blackout",
@@ -22,7 +25,9 @@ __all__ = [
     "Forecast",
     "Hold",
     "Metric",
+    "Notification",
     "RawReport",
+    "Recheck",
     "Reporter",
     "Resource",
     "Run",

@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from monitor.celery import app
-from monitor.services import claim, forecast, health, hold
+from monitor.services import alert, claim, forecast, health, hold, notify
 from monitor.services.expand import BEAT, expand
 from monitor.services.reap import give_time, reap
 from monitor.services.retry import retry
@@ -26,7 +26,8 @@ LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
 
 
 def tick(now: datetime) -> None:
-    """End holds, expand schedules, reap, retry, claim and send; then bring forecasts up to date."""
+    """End holds, expand schedules, reap, retry, claim and send; then open and close alerts, have people
+    told, and bring forecasts up to date."""
     with transaction.atomic():
         if not _alone():
             return
@@ -38,6 +39,8 @@ def tick(now: datetime) -> None:
         retry(now)
         health.seen(BEAT, now)
     send(claim.claim_due(now))
+    alert.look(now)
+    notify.ask(now)
     forecast.refresh(now)
 
 
