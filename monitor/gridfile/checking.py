@@ -15,14 +15,16 @@ import probes
 from monitor.gridfile import expansion, ways
 from monitor.gridfile.definition import (
     Grid,
+    MaintenanceDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
-from monitor.gridfile.format import NAME, WORD, GridFile
+from monitor.gridfile.format import NAME, WORD, GridFile, Maintenance
 from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import Path, nearest, shown
+from monitor.services import read_windows
 from monitor.services.read_schedule import read_schedule
 from probes.base import InvalidParameters, Probe
 from reporters import config
@@ -52,6 +54,10 @@ def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
     resources = {
         name: ResourceDefinition(name, **resource.model_dump()) for name, resource in file.resources.items()
     }
+    maintenance = {
+        name: MaintenanceDefinition(name, **{**one.model_dump(), "sites": tuple(sorted(set(one.sites)))})
+        for name, one in file.maintenance.items()
+    }
     series, found = _expanded(file)
     found.extend(_check_suites(file, names))
     for resource in resources.values():
@@ -62,7 +68,9 @@ def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
             if (template, *path) not in seen:  # of many that a macro made the first is enough
                 seen.add((template, *path))
                 found.append((("series", template, *path), message))
-    grid = Grid(sites, resources, suites, {name: one for name, (_, one) in series.items()})
+    for name, work in file.maintenance.items():
+        found.extend(_check_maintenance(("maintenance", name), work, names))
+    grid = Grid(sites, resources, suites, {name: one for name, (_, one) in series.items()}, maintenance)
     return grid, found
 
 
@@ -175,6 +183,14 @@ def _check_schedule(series: SeriesDefinition) -> Iterator[Found]:
         yield ("timezone",), str(error)
     if series.starts_at and series.ends_at and series.ends_at < series.starts_at:
         yield ("ends_at",), f"{series.ends_at.isoformat()} is before starts_at {series.starts_at.isoformat()}"
+
+
+def _check_maintenance(path: Path, work: Maintenance, names: Names) -> Iterator[Found]:
+    for i, site in enumerate(work.sites):
+        yield from _refer((*path, "sites", i), "site", site, names.sites)
+    times = work.model_dump(exclude={"title", "sites"})
+    for key, message in read_windows.faults(read_windows.Times(**times)):
+        yield (*path, key), message
 
 
 def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Found]:

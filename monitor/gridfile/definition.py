@@ -77,7 +77,22 @@ class SeriesDefinition:
 
 DEFAULT_SERIES = SeriesDefinition("", "", {})
 
-Definition = SiteDefinition | ResourceDefinition | SuiteDefinition | SeriesDefinition
+
+@dataclass(frozen=True)
+class MaintenanceDefinition:
+    """Planned work at *sites*, at all where none is named: one window, or one at every slot of *schedule*."""
+
+    name: str
+    title: str = ""
+    sites: Sequence[str] = ()
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    schedule: str = ""
+    timezone: str = "UTC"
+    duration_seconds: int | None = None
+
+
+Definition = SiteDefinition | ResourceDefinition | SuiteDefinition | SeriesDefinition | MaintenanceDefinition
 
 
 @dataclass(frozen=True)
@@ -88,3 +103,4 @@ class Grid:
     resources: Mapping[str, ResourceDefinition] = field(default_factory=dict)
     suites: Mapping[str, SuiteDefinition] = field(default_factory=dict)
     series: Mapping[str, SeriesDefinition] = field(default_factory=dict)
+    maintenance: Mapping[str, MaintenanceDefinition] = field(default_factory=dict)

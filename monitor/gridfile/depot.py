@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef
 from monitor.gridfile.definition import (
     Definition,
     Grid,
+    MaintenanceDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
@@ -43,11 +44,18 @@ def read() -> Grid:
         SeriesDefinition(**_values(SeriesDefinition, one), bindings=bindings.get(one.pk, {}))
         for one in Series.objects.select_related("suite", "reporter", "leader")
     ]
+    maintenance = [
+        MaintenanceDefinition(
+            **_values(MaintenanceDefinition, one), sites=tuple(sorted(site.name for site in one.sites.all()))
+        )
+        for one in Blackout.objects.prefetch_related("sites")
+    ]
     return Grid(
         {one.name: one for one in sites},
         {one.name: one for one in resources},
         {one.name: one for one in suites},
         {one.name: one for one in series},
+        {one.name: one for one in maintenance},
     )
 
 
@@ -65,8 +73,7 @@ def history(series: Iterable[str]) -> History:
     mine = Series.objects.filter(name__in=list(series)).order_by("name")
     list(mine.select_for_update())
     runs = Run.objects.filter(series=OuterRef("pk")).exclude(trigger=SCHEDULE, state=State.EXPECTED)
-    accounts, work = Usage.objects.filter(site=OuterRef("pk")), Blackout.objects.filter(sites=OuterRef("pk"))
-    sites = Site.objects.filter(Exists(accounts) | Exists(work))
+    sites = Site.objects.filter(Exists(Usage.objects.filter(site=OuterRef("pk"))))
     return History(
         set(mine.filter(Exists(runs)).values_list("name", flat=True)),
         set(sites.values_list("name", flat=True)),
@@ -74,8 +81,8 @@ def history(series: Iterable[str]) -> History:
 
 
 def _values(kind: type[Definition], row: models.Model) -> dict[str, Any]:
-    """The values of *row* that a definition has, references by name; not its bindings."""
-    names = [field.name for field in fields(kind) if field.name != "bindings"]
+    """The values of *row* that a definition has, references by name; not its bindings, nor its sites."""
+    names = [field.name for field in fields(kind) if field.name not in {"bindings", "sites"}]
     values = {name: getattr(row, name) for name in names}
     named = {name: values[name] and values[name].name for name in _REFERENCES & values.keys()}
     return {**values, **named}

@@ -193,6 +193,32 @@ class Series(Noun):
     mesh: Mesh | None = Field(None, description="One series for each pair of a list.")
 
 
+class Maintenance(Noun):
+    """Planned work, during which no slot begins: one window, or one at every slot of a schedule."""
+
+    title: Title = Field("", description="What people call it; the reason of slots that are skipped.")
+    sites: list[Name] = Field(
+        [], description="Where it is, of `sites`; without any, everywhere.", examples=[["sdsc"]]
+    )
+    starts_at: Moment | None = Field(
+        None,
+        description="When the one window begins, as in `2005-03-01T08:00:00Z`; with a schedule, no window "
+        "begins before it.",
+    )
+    ends_at: Moment | None = Field(
+        None, description="When the one window ends; with a schedule, no window begins after it."
+    )
+    schedule: str = Field(
+        "",
+        max_length=200,
+        description="When each window begins: five fields of cron, nothing hashed (docs/schedules.md).",
+    )
+    timezone: str = Field("UTC", description="Whose clock the schedule means, by IANA name.")
+    duration_seconds: Annotated[int, Field(ge=1, le=MAX_SECONDS)] | None = Field(
+        None, description="With a schedule: how long each window is."
+    )
+
+
 class GridFile(Noun):
     """A grid: everything that its series refer to is in the file, but reporters and groups of users."""
 
@@ -209,6 +235,15 @@ class GridFile(Noun):
     series: Annotated[dict[SeriesName, Series], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="What is run, by name."
     )
+    maintenance: Annotated[dict[Name, Maintenance], BeforeValidator(_nothing_is_empty)] = Field(
+        {}, description="Planned work, by name (docs/ledger.md)."
+    )
 
 
-MODELS: dict[str, type[Noun]] = {"sites": Site, "resources": Resource, "suites": Suite, "series": Series}
+MODELS: dict[str, type[Noun]] = {
+    "sites": Site,
+    "resources": Resource,
+    "suites": Suite,
+    "series": Series,
+    "maintenance": Maintenance,
+}

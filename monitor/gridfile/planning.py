@@ -78,7 +78,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class History:
-    """What must not be removed: *series* that have runs, *sites* with accounts of them or planned work."""
+    """What must not be removed: *series* that have runs, *sites* with accounts of them."""
 
     series: Collection[str] = ()
     sites: Collection[str] = ()
@@ -116,9 +116,9 @@ def _pruned(depot: Grid, file: Grid, history: History) -> Plan:
         "series": "not in the file; kept but switched off: it, or what follows it, has runs",
         "resources": "not in the file; kept, because a series that is kept is bound to it",
         "suites": "not in the file; kept, because a series that is kept is in it",
-        "sites": "not in the file; kept, because a resource, planned work or an account of runs is there",
+        "sites": "not in the file; kept, because a resource or an account of runs is there",
     }
-    after = Grid(sites, resources, suites, series)
+    after = replace(file, sites=sites, resources=resources, suites=suites, series=series)
     kept = tuple(
         Kept(noun, name, why[noun])
         for noun in NOUNS

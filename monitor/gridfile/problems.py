@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]  # keys and positions from the top of the file: ("series", "main", "bindings")
 
-NOUNS = {"sites": "site", "resources": "resource", "suites": "suite", "series": "series"}
+NOUNS = {
+    "sites": "site",
+    "resources": "resource",
+    "suites": "suite",
+    "series": "series",
+    "maintenance": "maintenance",
+}
 _SHOWN_CHARACTERS = 60
 _SHOWN_NAMES = 8
 

@@ -7,9 +7,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from monitor.gridfile.format import GridFile, Mesh, Noun, Resource, Series, Site, Suite, Way
+from monitor.gridfile.format import GridFile, Maintenance, Mesh, Noun, Resource, Series, Site, Suite, Way
 
-_NOUNS: tuple[type[Noun] | type[Way], ...] = (GridFile, Site, Resource, Way, Suite, Series, Mesh)
+_NOUNS: tuple[type[Noun] | type[Way], ...] = (
+    GridFile,
+    Site,
+    Resource,
+    Way,
+    Suite,
+    Series,
+    Mesh,
+    Maintenance,
+)
 _TITLES = {"GridFile": "The file", "Way": "Shell, transfer, batch"}
 _TOP = """\
 # Grid files: the reference
@@ -17,7 +26,7 @@ _TOP = """\
 Made from `monitor/gridfile/format.py` by `manage.py grid reference`; the same as a JSON Schema for editors is
 [grid.schema.json](grid.schema.json) (`manage.py grid schema`). How to use one: [grid-file.md](grid-file.md).
 
-Any other key is an error. Names of sites, resources, suites and series have letters, digits, `-` and `_`.
+Any other key is an error. A name of anything in the file has letters, digits, `-` and `_`.
 """
 
 

@@ -9,9 +9,14 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db import models
 
-from monitor.gridfile.definition import Definition, SeriesDefinition, SuiteDefinition
+from monitor.gridfile.definition import (
+    Definition,
+    MaintenanceDefinition,
+    SeriesDefinition,
+    SuiteDefinition,
+)
 from monitor.gridfile.planning import Change, Plan
-from monitor.models import Binding, Reporter, Resource, Series, Site, Suite
+from monitor.models import Binding, Blackout, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
 
 Table = models.Manager[Any]
@@ -21,6 +26,7 @@ _TABLES: dict[str, Table] = {
     "resources": Resource.objects,
     "suites": Suite.objects,
     "series": Series.objects,
+    "maintenance": Blackout.objects,
 }
 _REFERENCES: Mapping[str, Table] = {
     "site": Site.objects,
@@ -28,7 +34,7 @@ _REFERENCES: Mapping[str, Table] = {
     "reporter": Reporter.objects,
     "leader": Series.objects,
 }
-_JOINED = {"viewers", "bindings"}  # rows of their own
+_JOINED = {"viewers", "bindings", "sites"}  # rows of their own
 _BATCH = 1000
 
 Ids = Mapping[str, Mapping[str, int]]
@@ -68,6 +74,7 @@ def _write(table: Table, changes: Sequence[Change]) -> None:
             if changed:
                 table.filter(name=change.name).update(**changed)
     _join_viewers(changes)
+    _join_sites(changes)
     _bind(changes)
 
 
@@ -96,6 +103,15 @@ def _join_viewers(changes: Iterable[Change]) -> None:
             if after.viewers != had:
                 groups = Group.objects.filter(name__in=after.viewers)
                 Suite.objects.get(name=after.name).viewers.set(groups)
+
+
+def _join_sites(changes: Iterable[Change]) -> None:
+    for change in changes:
+        after, before = change.after, change.before
+        if isinstance(after, MaintenanceDefinition):
+            had = before.sites if isinstance(before, MaintenanceDefinition) else ()
+            if after.sites != had:
+                Blackout.objects.get(name=after.name).sites.set(Site.objects.filter(name__in=after.sites))
 
 
 def _bind(changes: Iterable[Change]) -> None:

@@ -107,9 +107,7 @@ def _of_schedule(times: Times) -> Iterator[tuple[str, str]]:
         yield "schedule", str(error)
         return
     if cron.text != " ".join(times.schedule.upper().split()):
-        why = (
-            "work begins when people were told; expected numbers, nothing hashed (H, ?, @daily and the like)"
-        )
+        why = "expected numbers, since people are told when work begins; H, ? and names as @daily are hashed"
         yield "schedule", f"schedule {shown(times.schedule)}: {why}"
         return
     gap = _shortest_gap(cron)

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
 from monitor.gridfile.loading import STDIN, Outside
-from monitor.gridfile.problems import InvalidGridFile
+from monitor.gridfile.problems import NOUNS, InvalidGridFile
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -55,10 +55,8 @@ class Command(BaseCommand):
 
     def _validate(self, *, file: str, alone: bool, **_: Any) -> None:
         grid = loading.load(file, Outside() if alone else depot.outside())
-        self.stdout.write(
-            f"Valid: {len(grid.sites)} sites, {len(grid.resources)} resources, {len(grid.suites)} suites, "
-            f"{len(grid.series)} series."
-        )
+        counts = ", ".join(f"{len(getattr(grid, noun))} {noun}" for noun in NOUNS)
+        self.stdout.write(f"Valid: {counts}.")
 
     def _plan(self, *, file: str, prune: bool, exit_code: bool, **_: Any) -> None:
         plan = applying.planned(file, prune=prune)

@@ -84,7 +84,7 @@ def test_a_plan_shows_what_would_be_added_and_changes_nothing(grid: Grid, file: 
     assert status == 0
     assert '+ site anl\n    title: "Argonne"\n+ site sdsc\n+ resource login-anl\n    site: "anl"\n' in said
     assert '    bindings.sources: ["login-anl"]\n' in said
-    assert said.endswith("\n12 to add, 0 to change, 0 to remove.\n")
+    assert said.endswith("\n15 to add, 0 to change, 0 to remove.\n")
     assert depot.read() == EMPTY
 
 
@@ -175,7 +175,7 @@ def test_pruning_removes_what_is_not_in_the_file(grid: Grid, file: Path) -> None
         "- suite old",
         "- resource login-ncsa",
         "- site ncsa",
-        "0 to add, 0 to change, 9 to remove.",
+        "0 to add, 0 to change, 12 to remove.",
     ]
     assert Series.objects.get().name == "gather-main"
     assert grid("apply", "--prune", file) == (0, NOTHING_TO_DO)
@@ -189,25 +189,71 @@ def test_pruning_switches_a_series_with_runs_off_and_keeps_what_it_needs(grid: G
     _, said = grid("apply", "--prune", file)
     assert said.splitlines()[:2] == ["~ series login-sdsc", "    enabled: true -> false"]
     assert said.splitlines()[-5:] == [
-        "- site sdsc: not in the file; kept, because a resource, planned work or an account of runs is there",
+        "- site sdsc: not in the file; kept, because a resource or an account of runs is there",
         "- resource login-sdsc: not in the file; kept, because a series that is kept is bound to it",
         "- suite main: not in the file; kept, because a series that is kept is in it",
         "- series login-sdsc: not in the file; kept but switched off: it, or what follows it, has runs",
-        "0 to add, 1 to change, 8 to remove. 4 not in the file are kept.",
+        "0 to add, 1 to change, 11 to remove. 4 not in the file are kept.",
     ]
     assert Run.objects.get().state == State.PASSED
     assert not Series.objects.get().enabled
     assert grid("plan", "--prune", "--exit-code", file)[0] == 0
 
 
-def test_a_site_with_planned_work_is_kept_which_else_would_be_everywhere(grid: Grid, file: Path) -> None:
+def test_planned_work_goes_with_its_site_and_never_is_everywhere_instead(grid: Grid, file: Path) -> None:
     grid("apply", file)
-    work = Blackout.objects.create(name="power", starts_at=NOON, ends_at=NOON + timedelta(hours=1))
+    work = Blackout.objects.create(name="cables", starts_at=NOON, ends_at=NOON + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="sdsc"))
+    assert "- maintenance cables: not in the file; kept" in grid("apply", file)[1]
     file.write_text("version: 1\n", encoding="utf-8")
-    grid("apply", "--prune", file)
-    assert [site.name for site in work.sites.all()] == ["sdsc"]
-    assert grid("plan", "--prune", "--exit-code", file)[0] == 0
+    _, said = grid("apply", "--prune", file)
+    assert said.splitlines()[0] == "- maintenance cables"  # before its site
+    assert not Blackout.objects.exists()
+    assert not Site.objects.exists()
+
+
+def test_maintenance_becomes_planned_work(grid: Grid, file: Path) -> None:
+    grid("apply", file)
+    disks, weekly = Blackout.objects.get(name="disks"), Blackout.objects.get(name="weekly")
+    assert (disks.title, [site.name for site in disks.sites.all()]) == ("New disks", ["anl", "sdsc"])
+    assert (disks.starts_at, disks.ends_at) == (
+        datetime(2026, 3, 1, 8, tzinfo=UTC),
+        datetime(2026, 3, 2, 8, tzinfo=UTC),
+    )
+    assert (weekly.schedule, weekly.timezone) == ("0 8 * * tue", "America/Los_Angeles")
+    assert (weekly.duration_seconds, weekly.starts_at) == (14400, None)
+    assert not Blackout.objects.get(name="power").sites.exists()
+
+
+def test_a_change_of_maintenance_is_shown_and_done(grid: Grid, file: Path) -> None:
+    grid("apply", file)
+    edit(file, "    sites: [sdsc, anl]\n    starts_at: 2026-03-01T08", "    starts_at: 2026-03-01T09")
+    edit(file, "duration_seconds: 14400", "duration_seconds: 7200")
+    assert grid("apply", file)[1] == (
+        "~ maintenance disks\n"
+        '    sites: ["anl", "sdsc"] -> []\n'
+        '    starts_at: "2026-03-01T08:00:00Z" -> "2026-03-01T09:00:00Z"\n'
+        "~ maintenance weekly\n"
+        "    duration_seconds: 14400 -> 7200\n"
+        "0 to add, 2 to change, 0 to remove.\n"
+    )
+    assert not Blackout.objects.get(name="disks").sites.exists()
+    assert Blackout.objects.get(name="weekly").duration_seconds == 7200
+    assert grid("plan", file) == (0, NOTHING_TO_DO)
+
+
+def test_one_window_may_become_many_and_many_one(grid: Grid, file: Path) -> None:
+    grid("apply", file)
+    once, again = Blackout.objects.get(name="disks").pk, Blackout.objects.get(name="weekly").pk
+    window = "    starts_at: 2026-03-01T08:00:00Z\n    ends_at: 2026-03-02T08:00:00Z\n"
+    schedule = (
+        "    schedule: 0 8 * * tue\n    timezone: America/Los_Angeles\n    duration_seconds: 14400\n"
+    )
+    for old, new in ((schedule, "HERE\n"), (window, schedule), ("HERE\n", window)):
+        edit(file, old, new)
+    grid("apply", file)
+    assert Blackout.objects.get(pk=once).schedule == "0 8 * * tue"
+    assert Blackout.objects.get(pk=again).duration_seconds is None
 
 
 def test_slots_to_come_are_no_history_and_what_somebody_asked_for_is(grid: Grid, file: Path) -> None:
@@ -284,5 +330,5 @@ def test_two_who_apply_at_the_same_time_wait_for_each_other(file: Path) -> None:
             assert eventually(waits_for_us, within_seconds=60.0)
             Site.objects.create(name="anl", title="Argonne")
         output, _ = process.communicate(timeout=60.0)
-    assert "11 to add, 0 to change" in output  # it saw what was done before its turn
+    assert "14 to add, 0 to change" in output  # it saw what was done before its turn
     assert Series.objects.count() == 7
