@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -27,6 +28,7 @@ from monitor.models import (
     Usage,
 )
 from monitor.services.read_schedule import read_schedule
+from monitor.services.read_windows import Times, faults
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, reach
 from reporters.schedule import InvalidSchedule
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
     ReadOnlyBase = admin.ModelAdmin[Any]
     InlineResource = admin.StackedInline[Resource, Site]
     InlineBinding = admin.TabularInline[Binding, Series]
+    BlackoutFormBase = forms.ModelForm[Blackout]
     ResourceFormBase = forms.ModelForm[Resource]
     SeriesFormBase = forms.ModelForm[Series]
 else:
     ReadOnlyBase = admin.ModelAdmin
     InlineResource = admin.StackedInline
     InlineBinding = admin.TabularInline
+    BlackoutFormBase = forms.ModelForm
     ResourceFormBase = forms.ModelForm
     SeriesFormBase = forms.ModelForm
 
@@ -124,9 +128,26 @@ class ReporterAdmin(ReadOnlyBase):
     list_display = ("name", "capacity")
 
 
+_TIMES = {field.name for field in dataclasses.fields(Times)}
+
+
+class BlackoutForm(BlackoutFormBase):
+    """A time of which nobody could say when it is is refused here, by the field at fault."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        values = {key: cleaned[key] for key in _TIMES & cleaned.keys()}
+        for key, message in faults(Times(**values)) if len(values) == len(_TIMES) else ():
+            self.add_error(key, message)
+        return cleaned
+
+
 @admin.register(Blackout)
 class BlackoutAdmin(ReadOnlyBase):
-    list_display = ("title", "starts_at", "ends_at")
+    form = BlackoutForm
+    list_display = ("name", "title", "starts_at", "ends_at", "schedule", "timezone", "duration_seconds")
+    list_filter = ("sites",)
+    search_fields = ("name", "title")
     filter_horizontal = ("sites",)
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class BlackoutQuerySet(models.QuerySet["Blackout"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> BlackoutQuerySet:
         """Those at all sites, and those at a site of a series that *user* may see."""
-        if getattr(user, "is_superuser", False) and user.is_active:
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        if getattr(user, "is_superuser", False):
             return self
         visible = Series.objects.visible_to(user).order_by()
         sites = Site.objects.filter(resources__bindings__series__in=visible)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from reporters.cron import Cron
 
+LONGEST_SECONDS = 31_536_000  # a year
 _MINUTES_A_DAY = 24 * 60
 # Days on which schedules are tried: the longest that a leap day keeps us waiting, and more.
 _FIRST_DAY, _LAST_DAY = datetime(2000, 1, 1), datetime(2012, 12, 31)  # noqa: DTZ001 - of any clock
@@ -96,11 +97,14 @@ def _of_one_window(times: Times) -> Iterator[tuple[str, str]]:
 
 
 def _of_schedule(times: Times) -> Iterator[tuple[str, str]]:
-    if times.duration_seconds is None:
+    seconds = times.duration_seconds
+    if seconds is None:
         yield (
             "duration_seconds",
             "it is missing; expected how long each window is, because there is a schedule",
         )
+    elif not 1 <= seconds <= LONGEST_SECONDS:
+        yield "duration_seconds", f"expected 1 to {LONGEST_SECONDS:,}, got {seconds}"
     try:
         cron = read_schedule(times.schedule, "").cron
     except InvalidSchedule as error:
@@ -112,8 +116,7 @@ def _of_schedule(times: Times) -> Iterator[tuple[str, str]]:
         return
     gap = _shortest_gap(cron)
     if gap is not None and _length(times) > gap:
-        seconds = int(gap.total_seconds())
-        yield "duration_seconds", f"{times.duration_seconds} s, but the next window begins after {seconds} s"
+        yield "duration_seconds", f"{seconds} s, but the next window begins after {gap.total_seconds():.0f} s"
 
 
 def _shortest_gap(cron: Cron) -> timedelta | None:

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from monitor.models import Forecast, Metric, RawReport, Sample, Segment, Series
+from monitor.models import Blackout, Forecast, Metric, RawReport, Sample, Segment, Series, Site
 from monitor.services.ingest import ingest
 from monitor.services.segments import standing
 from reporters import report as wire
@@ -21,6 +21,7 @@ from tests.monitor.builders import circle_report
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 BEFORE_SEGMENTS = "0007_hold"
+BEFORE_MAINTENANCE = "0008_segments"
 
 
 def back_to(migration: str) -> Any:
@@ -84,3 +85,30 @@ def test_without_any_report_the_first_segment_is_what_the_series_would_run(two_s
     back_to(BEFORE_SEGMENTS)
     to_the_newest()
     assert standing(two_segments).current == Segment.objects.get()
+
+
+def test_planned_work_gets_a_name_of_its_title_and_keeps_its_time_and_place(
+    circle: Series, at_the_newest_in_the_end: None
+) -> None:
+    old = back_to(BEFORE_MAINTENANCE)
+    work, site = old.get_model("monitor", "Blackout"), old.get_model("monitor", "Site").objects.first()
+    for title in ("New disks!", "New disks!", "停電", "x" * 200):
+        made = work.objects.create(title=title, starts_at=NOON, ends_at=NOON + MINUTE)
+        made.sites.add(site)
+    to_the_newest()
+    found = list(Blackout.objects.order_by("pk"))
+    first = found[0].pk
+    names = ["new-disks", "new-disks", "maintenance", "x" * 30]
+    assert [one.name for one in found] == [f"{name}-{first + i}" for i, name in enumerate(names)]
+    assert {(one.starts_at, one.ends_at, one.schedule) for one in found} == {(NOON, NOON + MINUTE, "")}
+    assert {site.name for one in found for site in one.sites.all()} == {site.name}
+
+
+def test_work_that_recurs_is_none_to_a_depot_that_knows_but_one_window(
+    circle: Series, at_the_newest_in_the_end: None
+) -> None:
+    Blackout.objects.create(name="disks", title="Disks", starts_at=NOON, ends_at=NOON + MINUTE)
+    weekly = Blackout.objects.create(name="weekly", schedule="0 8 * * tue", duration_seconds=60)
+    weekly.sites.set(Site.objects.all())
+    old = back_to(BEFORE_MAINTENANCE)
+    assert [one.title for one in old.get_model("monitor", "Blackout").objects.all()] == ["Disks"]

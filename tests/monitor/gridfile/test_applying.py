@@ -246,9 +246,7 @@ def test_one_window_may_become_many_and_many_one(grid: Grid, file: Path) -> None
     grid("apply", file)
     once, again = Blackout.objects.get(name="disks").pk, Blackout.objects.get(name="weekly").pk
     window = "    starts_at: 2026-03-01T08:00:00Z\n    ends_at: 2026-03-02T08:00:00Z\n"
-    schedule = (
-        "    schedule: 0 8 * * tue\n    timezone: America/Los_Angeles\n    duration_seconds: 14400\n"
-    )
+    schedule = "    schedule: 0 8 * * tue\n    timezone: America/Los_Angeles\n    duration_seconds: 14400\n"
     for old, new in ((schedule, "HERE\n"), (window, schedule), ("HERE\n", window)):
         edit(file, old, new)
     grid("apply", file)

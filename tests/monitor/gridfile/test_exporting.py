@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import string
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from monitor.gridfile import depot, exporting
 from monitor.gridfile.definition import Grid as Definitions
 from monitor.gridfile.definition import (
+    MaintenanceDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
@@ -50,11 +51,32 @@ texts = st.sampled_from(WORDS) | st.text(
 names = st.sampled_from(["no", "on", "2005", "null", "1e3", "-", "0"]) | st.text(
     string.ascii_letters + string.digits + "-_", min_size=1, max_size=20
 )
-moments = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+some_moment = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+moments = st.none() | some_moment
 
 
 def by_name(definitions: list[Any]) -> dict[str, Any]:
     return {one.name: one for one in definitions}
+
+
+@st.composite
+def works(draw: st.DrawFn, name: str, sites: list[str]) -> MaintenanceDefinition:
+    """One window, or one at every slot of a schedule."""
+    begun: datetime = draw(some_moment)
+    ended: datetime = begun + draw(st.timedeltas(timedelta(seconds=1), timedelta(days=1000)))
+    where = tuple(sorted(draw(st.sets(st.sampled_from(sites)))))
+    if draw(st.booleans()):
+        return MaintenanceDefinition(name, draw(texts), where, begun, ended)
+    return MaintenanceDefinition(
+        name,
+        draw(texts),
+        where,
+        draw(st.sampled_from([None, begun])),
+        draw(st.sampled_from([None, ended])),
+        draw(st.sampled_from(["0 8 * * tue", "*/30 1-3 1 * *", "0 0 1 jan,jul *"])),
+        draw(st.sampled_from(["UTC", "Europe/Berlin"])),
+        draw(st.integers(1, 1800)),
+    )
 
 
 @st.composite
@@ -64,6 +86,7 @@ def grids(draw: st.DrawFn) -> Definitions:
     resources = draw(st.lists(names, min_size=2, max_size=4, unique=True))
     suites = draw(st.lists(names, min_size=1, max_size=2, unique=True))
     series = draw(st.lists(names, max_size=3, unique=True))
+    work = draw(st.lists(names, max_size=3, unique=True))
     shell = {"kind": "ssh", "host": "login.example.org"}
     return Definitions(
         by_name([SiteDefinition(name, draw(texts)) for name in sites]),
@@ -100,6 +123,7 @@ def grids(draw: st.DrawFn) -> Definitions:
                 for name in series
             ]
         ),
+        by_name([draw(works(name, sites)) for name in work]),
     )
 
 

@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from monitor.models import ApiToken, Forecast, Resource, Run, Series, Site
+from monitor.models import ApiToken, Blackout, Forecast, Resource, Run, Series, Site
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -97,6 +97,54 @@ def test_a_way_to_reach_a_site_that_there_is_not_is_refused(
     before = getattr(resource, field)
     resource.refresh_from_db()
     assert getattr(resource, field) == before
+
+
+def added(administrator: Client, **values: str) -> str:
+    """The page after a form for planned work was sent with *values*; all else was left as it comes."""
+    form = {"name": "disks", "title": "", "schedule": "", "timezone": "UTC", "duration_seconds": ""}
+    days = {f"{end}_at_{part}": "" for end in ("starts", "ends") for part in (0, 1)}
+    answer = administrator.post(
+        reverse("admin:monitor_blackout_add"), {**form, **days, **values}, follow=True
+    )
+    return html.unescape(answer.content.decode())
+
+
+ONE_DAY = {
+    "starts_at_0": "2026-03-01",
+    "starts_at_1": "08:00",
+    "ends_at_0": "2026-03-02",
+    "ends_at_1": "08:00",
+}
+TUESDAYS = {"schedule": "0 8 * * tue", "duration_seconds": "14400"}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "expected starts_at and ends_at, or schedule and duration_seconds"),
+        ({**ONE_DAY, "ends_at_0": "2026-02-02"}, "2026-02-02T08:00:00+00:00 is not after starts_at"),
+        ({**ONE_DAY, "duration_seconds": "60"}, "expected one, because there is duration_seconds"),
+        ({**TUESDAYS, "duration_seconds": ""}, "expected how long each window is"),
+        ({**TUESDAYS, "duration_seconds": "0"}, "expected 1 to 31,536,000, got 0"),
+        ({**TUESDAYS, "duration_seconds": "604801"}, "the next window begins after 604800 s"),
+        ({**TUESDAYS, "schedule": "H 8 * * *"}, "people are told when work begins"),
+        ({**TUESDAYS, "schedule": "banana"}, "expected five fields"),
+        ({**TUESDAYS, "timezone": "Europe/Berln"}, "did you mean Europe/Berlin?"),
+        ({**TUESDAYS, "timezone": ""}, "This field is required"),
+        ({**TUESDAYS, "name": "new disks"}, "valid “slug”"),
+    ],
+)
+def test_planned_work_of_which_nobody_could_say_when_it_is_is_refused(
+    administrator: Client, values: dict[str, str], said: str
+) -> None:
+    assert said in added(administrator, **values)
+    assert not Blackout.objects.exists()
+
+
+@pytest.mark.parametrize("values", [ONE_DAY, TUESDAYS, {**TUESDAYS, **ONE_DAY}])
+def test_planned_work_is_one_window_or_recurs(administrator: Client, values: dict[str, str]) -> None:
+    added(administrator, **values)
+    assert Blackout.objects.get().schedule == values.get("schedule", "")
 
 
 def test_the_address_of_a_resource_does_for_its_transfer(grid: Grid, administrator: Client) -> None:
