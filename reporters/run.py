@@ -6,6 +6,7 @@ comes last, with a limit of its own, and the sites are cleaned up even if the pr
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import math
@@ -221,6 +222,7 @@ class _Run:
         )
 
 
+@functools.lru_cache(maxsize=None)
 def identity(name: str, probe: type[Probe]) -> ProbeIdentity:
     """Which probe this is, down to its source file, which may lie inside a zip archive."""
     try:

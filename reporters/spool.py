@@ -1,7 +1,7 @@
 """A directory of reports that wait to be delivered. A report leaves it only with a receipt, or to ``bad/``.
 
-Several processes may use one spool: files appear and vanish whole. Names begin with the time at which the
-report was put, so that sorting by name is oldest first.
+Several processes may use one spool: files appear and vanish whole. A file is named after its run, so that a
+run has one report at most.
 
 Errors::
 
@@ -11,6 +11,7 @@ Errors::
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import os
 import time
@@ -54,17 +55,20 @@ class Spool:
         Raises:
             SpoolError: it could not be stored (disk full ...); nothing half written is left.
         """
-        earlier = self._files(run)
         with _said(f"cannot spool the report of {run} in {self._directory}"):
-            _write_whole(self._directory / f"{time.time_ns():020d}-{run}.json", body)
-        for path in earlier:
-            path.unlink(missing_ok=True)
+            _write_whole(self._file(run), body)
 
-    def pending(self) -> Iterator[Entry]:
-        """What waits, oldest first. A file that cannot be a report is set aside on the way."""
-        with _said(f"cannot read the spool {self._directory}"):
-            paths = sorted(self._directory.glob("*.json"))
-        for path in paths:
+    def __contains__(self, run: uuid.UUID) -> bool:
+        """Whether the report of *run* waits."""
+        return self._file(run).exists()
+
+    def any(self) -> bool:
+        """Whether a report waits."""
+        return bool(self._paths())
+
+    def pending(self, most: int | None = None) -> Iterator[Entry]:
+        """What waits, oldest first, at most *most* files. One that cannot be a report is set aside on the way."""
+        for path in self._paths()[:most]:
             entry = self._read(path)
             if entry is not None:
                 yield entry
@@ -72,21 +76,42 @@ class Spool:
     def remove(self, run: uuid.UUID) -> None:
         """Forget the report of *run*: its receipt is there."""
         with _said(f"cannot remove the report of {run} from {self._directory}"):
-            for path in self._files(run):
-                path.unlink(missing_ok=True)
+            self._file(run).unlink(missing_ok=True)
 
     def set_aside(self, run: uuid.UUID, reason: str) -> None:
         """Move the report of *run* to ``bad/``, where somebody can look at it, the *reason* beside it."""
-        for path in self._files(run):
-            self._set_aside(path, reason)
+        if run in self:
+            self._set_aside(self._file(run), reason)
 
-    def _files(self, run: uuid.UUID) -> list[Path]:
-        return sorted(self._directory.glob(f"*-{run}.json"))
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Yield whether nobody else is in such a block of this spool; it ends with its process at the latest."""
+        with _said(f"cannot lock the spool {self._directory}"):
+            descriptor = os.open(self._directory / ".lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            yield _locked(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _file(self, run: uuid.UUID) -> Path:
+        return self._directory / f"{run}.json"
+
+    def _paths(self) -> list[Path]:
+        """The files that wait, oldest first."""
+        found: list[tuple[int, Path]] = []
+        with _said(f"cannot read the spool {self._directory}"), os.scandir(self._directory) as entries:
+            for entry in entries:
+                if entry.name.endswith(".json"):
+                    with contextlib.suppress(FileNotFoundError):  # delivered by somebody else meanwhile
+                        found.append((entry.stat().st_mtime_ns, Path(entry.path)))
+        return [path for _, path in sorted(found)]
 
     def _read(self, path: Path) -> Entry | None:
         try:
-            run = uuid.UUID(path.stem.partition("-")[2])
+            run = uuid.UUID(path.stem)
         except ValueError:
+            run = None
+        if run is None or path != self._file(run):
             self._set_aside(path, "its name does not say which run it is the report of")
             return None
         with _said(f"cannot read {path}"):
@@ -111,6 +136,14 @@ class Spool:
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                     path.unlink()
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

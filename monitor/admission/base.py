@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -101,10 +102,10 @@ class Held:
 
 @dataclass
 class Situation:
-    """What is known at *now*. *in_flight* grows with every run that is let in."""
+    """What is known at *now*. What is in flight grows with every run that is let in."""
 
     now: datetime
-    in_flight: list[Demand] = field(default_factory=list)
+    in_flight: InitVar[Iterable[Demand]] = ()
     reporter_runs: Mapping[str, int] = field(default_factory=dict)  # reporter -> how many it has at once
     site_runs: Mapping[str, int] = field(default_factory=dict)  # only sites with a limit
     windows: tuple[Window, ...] = ()
@@ -113,9 +114,33 @@ class Situation:
     holds: tuple[Held, ...] = ()
     silent_reporters: frozenset[str] = frozenset()
 
-    def runs_at(self, site: str) -> int:
+    def __post_init__(self, in_flight: Iterable[Demand]) -> None:
+        self._of_series: Counter[str] = Counter()
+        self._of_reporter: Counter[str] = Counter()
+        self._at_site: Counter[str] = Counter()
+        self.exclusive_in_flight: list[Demand] = []
+        for demand in in_flight:
+            self.let_in(demand)
+
+    def let_in(self, demand: Demand) -> None:
+        """From now on a run with this *demand* is in flight, too."""
+        self._of_series[demand.series] += 1
+        self._of_reporter[demand.reporter] += 1
+        self._at_site.update(demand.sites)
+        if demand.exclusive:
+            self.exclusive_in_flight.append(demand)
+
+    def runs_of_series(self, series: str) -> int:
+        """How many runs of *series* are in flight."""
+        return self._of_series[series]
+
+    def runs_of_reporter(self, reporter: str) -> int:
+        """How many runs *reporter* has in flight."""
+        return self._of_reporter[reporter]
+
+    def runs_at_site(self, site: str) -> int:
         """In how many runs in flight *site* takes part."""
-        return sum(site in other.sites for other in self.in_flight)
+        return self._at_site[site]
 
 
 @dataclass(frozen=True)
@@ -148,7 +173,7 @@ def decide(
     for candidate in candidates:
         verdict = _verdict([rule(candidate, situation) for rule in rules])
         if verdict is None:
-            situation.in_flight.append(candidate.demand)
+            situation.let_in(candidate.demand)
         yield candidate, verdict
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from django.db import models
+from django.db import connection, models
 
 from monitor.models.series import Series
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -51,6 +52,30 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
 }
 
 
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended, as its reporter said."""
+
+    run: uuid.UUID
+    state: State
+    cause: str
+    reason: str
+    stage: str
+    failed_resource: str
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+_END = """
+UPDATE monitor_run AS run
+SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,
+    failed_resource = said.failed_resource, started_at = said.started_at, ended_at = said.ended_at
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
+    %s::timestamptz[]) AS said (run, state, cause, reason, stage, failed_resource, started_at, ended_at)
+WHERE run.id = said.run AND run.state = ANY (%s)
+"""
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
         return self.filter(series__in=Series.objects.visible_to(user))
@@ -84,11 +109,20 @@ class RunQuerySet(models.QuerySet["Run"]):
     def move(self, ids: Iterable[uuid.UUID], to: State, *, cause: str, **fields: Any) -> int:
         """Move those runs that may go to *to* there, in one statement; return how many went.
 
-        The one place in which a run's state changes: whoever comes second moves nothing. *cause* is kept in
-        the run's transitions.
+        The one place, beside ``end``, in which a run's state changes: whoever comes second moves nothing.
+        *cause* is kept in the run's transitions.
         """
         sources = [state for state, targets in FOLLOWS.items() if to in targets]
         return self.filter(id__in=list(ids), state__in=sources).update(state=to, cause=cause, **fields)
+
+
+def end(endings: Sequence[Ending]) -> int:
+    """Move each run to where its report says, those that may still go there, in one statement; how many."""
+    columns = [[getattr(one, column.name) for one in endings] for column in fields(Ending)]
+    sources = [state for state, targets in FOLLOWS.items() if set(REPORTED) <= set(targets)]
+    with connection.cursor() as cursor:
+        cursor.execute(_END, [*columns, sources])
+        return int(cursor.rowcount)
 
 
 class Run(models.Model):

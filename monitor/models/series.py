@@ -10,12 +10,8 @@ from django.db import models
 import probes
 from monitor.models.reporter import Reporter
 from monitor.models.site import Resource
-from reporters.config import Assignment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
@@ -162,26 +158,6 @@ class Series(models.Model):
             return f"{self.schedule} {self.timezone}" if self.schedule else "only on demand"
         later = f", {self.delay_seconds} s later" if self.delay_seconds else ""
         return f"{self.follows} {self.leader.name}{later}"
-
-    def assignment(self, slot: datetime, expected_seconds: Mapping[str, float]) -> Assignment:
-        """What its reporter is told to do for *slot*, and how long that is expected to take, by metric."""
-        bound = list(self.bindings.select_related("resource__site"))
-        roles: dict[str, list[str]] = {}
-        for binding in bound:
-            roles.setdefault(binding.role, []).append(binding.resource.name)
-        return Assignment(
-            series=self.name,
-            slot=slot,
-            reporter=self.reporter.name,
-            probe=self.probe,
-            bindings=roles,
-            resources={binding.resource.name: binding.resource.as_config() for binding in bound},
-            parameters=self.parameters,
-            limit_seconds=self.limit_seconds,
-            expected_seconds=expected_seconds,
-            max_load1=self.max_load1,
-            warm_up_runs=self.warm_up_runs,
-        )
 
 
 class Binding(models.Model):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from django.db import models
 
-from reporters import config
-
 
 class Site(models.Model):
     """An organisation's place on the grid."""
@@ -59,15 +57,3 @@ class Resource(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    def as_config(self) -> config.Resource:
-        """This resource as a reporter is told of it."""
-        return config.Resource(
-            name=self.name,
-            site=self.site.name,
-            scratch=self.scratch,
-            shell=self.shell,
-            transfer=self.transfer,
-            batch=self.batch,
-            address=self.address,
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,15 +11,20 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
-from monitor.admission import Candidate, Skip, Wait, decide, rules
+from monitor.admission import Skip, Wait, decide, rules
 from monitor.models import Reporter, Run
-from monitor.models.run import RunQuerySet, State
+from monitor.models.run import State
 from monitor.services.situation import candidates, situation
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from monitor.admission import Verdict
 
 BATCH = 500  # of a reporter's due runs are looked at together
+BESIDE = 20  # more than there is room for: what comes first may have to wait for something else
+_LOOKED_AT = ("series", "slot", "due_at", "kept_until", "trigger", "forced", "reason", "attempt", "state")
 LOCK = 0x636C6D  # "clm": one claims at a time
 
 
@@ -46,17 +52,21 @@ def claim_due(now: datetime) -> list[Claim]:
     """
     _alone()
     reporters = list(Reporter.objects.all())
-    due = sorted((run for one in reporters for run in _due(one, now)), key=lambda run: (run.due_at, run.pk))
-    decided = list(decide(candidates(due), situation(now), rules.every()))
-    queues, runs = {one.name: one.queue for one in reporters}, {run.pk: run for run in due}
-    admitted = [one for one, verdict in decided if verdict is None]
-    for one, verdict in decided:
-        if isinstance(verdict, Skip):
-            _skip(one, verdict)
-        elif isinstance(verdict, Wait):
-            _keep(runs[one.run], verdict)
-    _mark_claimed([one.run for one in admitted], now)
-    return [Claim(one.run, runs[one.run].attempt + 1, queues[one.demand.reporter]) for one in admitted]
+    return _claim(reporters, [run for one in reporters for run in _due(one, now, BATCH)], now)
+
+
+@transaction.atomic
+def claim_freed(now: datetime) -> list[Claim]:
+    """Claim for the room that runs have left which have ended, instead of waiting for the next tick.
+
+    A reporter of many runs at once gets some together, for each time costs the same.
+    """
+    _alone()
+    reporters = list(Reporter.objects.all())
+    room = _room(reporters)
+    enough = [one for one in reporters if room[one.pk] * 8 >= one.capacity and room[one.pk] > 0]
+    due = [run for one in enough for run in _due(one, now, min(room[one.pk] + BESIDE, BATCH))]
+    return _claim(reporters, due, now) if due else []
 
 
 @transaction.atomic
@@ -69,11 +79,15 @@ def claim_one(run: Run, now: datetime) -> Claim | None:
     return Claim(run.pk, run.attempt + 1, queue) if _mark_claimed([run.pk], now) else None
 
 
-def release(claim: Claim) -> None:
-    """Take back a claim that could not be handed over; the attempt does not count."""
-    Run.objects.filter(attempt=claim.attempt, state=State.CLAIMED).move(
-        [claim.run_id], State.EXPECTED, cause="the broker did not take it", attempt=F("attempt") - 1
-    )
+def release(claims: Iterable[Claim]) -> None:
+    """Take back claims that could not be handed over; the attempts do not count."""
+    by_attempt: dict[int, list[uuid.UUID]] = defaultdict(list)
+    for one in claims:
+        by_attempt[one.attempt].append(one.run_id)
+    for attempt, runs in by_attempt.items():
+        Run.objects.filter(attempt=attempt, state=State.CLAIMED).move(
+            runs, State.EXPECTED, cause="the broker did not take it", attempt=F("attempt") - 1
+        )
 
 
 def _alone() -> None:
@@ -82,19 +96,48 @@ def _alone() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
-def _due(reporter: Reporter, now: datetime) -> RunQuerySet:
+def _due(reporter: Reporter, now: datetime, most: int) -> Iterable[Run]:
     due = Run.objects.filter(series__reporter=reporter).due(now).wanted().order_by("due_at")
-    return due.select_for_update(skip_locked=True, of=("self",))[:BATCH]
+    return due.only(*_LOOKED_AT).select_for_update(skip_locked=True, of=("self",))[:most]
 
 
-def _skip(candidate: Candidate, skip: Skip) -> None:
-    Run.objects.all().move([candidate.run], State.SKIPPED, cause="its time came", reason=skip.reason)
+def _room(reporters: Iterable[Reporter]) -> dict[int, int]:
+    """By reporter, how many runs more it may have."""
+    busy = Counter(Run.objects.in_flight().order_by().values_list("series__reporter", flat=True))
+    return {one.pk: one.capacity - busy[one.pk] for one in reporters}
 
 
-def _keep(run: Run, wait: Wait) -> None:
-    """Say why it waits, once; a slot that may wait long is not missed meanwhile."""
-    if (run.reason, run.kept_until) != (wait.reason, wait.until):
-        Run.objects.filter(pk=run.pk).update(reason=wait.reason, kept_until=wait.until)
+def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> list[Claim]:
+    """Claim those of *due* that may begin; those that may not are skipped, or wait and say why."""
+    runs = {run.pk: run for run in sorted(due, key=lambda run: (run.due_at, run.pk))}
+    queues = {one.name: one.queue for one in reporters}
+    wanted = candidates(list(runs.values()))
+    verdicts = {one.run: verdict for one, verdict in decide(wanted, situation(now), rules.every())}
+    _tell(runs, verdicts)
+    admitted = [one for one in wanted if verdicts[one.run] is None]
+    _mark_claimed([one.run for one in admitted], now)
+    return [Claim(one.run, runs[one.run].attempt + 1, queues[one.demand.reporter]) for one in admitted]
+
+
+def _tell(runs: Mapping[uuid.UUID, Run], verdicts: Mapping[uuid.UUID, Verdict]) -> None:
+    """Put what is against them into the ledger: all with the same verdict together."""
+    against: dict[Skip | Wait, list[Run]] = defaultdict(list)
+    for key, verdict in verdicts.items():
+        if verdict is not None:
+            against[verdict].append(runs[key])
+    for verdict, those in against.items():
+        if isinstance(verdict, Skip):
+            keys = [run.pk for run in those]
+            Run.objects.all().move(keys, State.SKIPPED, cause="its time came", reason=verdict.reason)
+        else:
+            _keep(those, verdict)
+
+
+def _keep(runs: Sequence[Run], wait: Wait) -> None:
+    """Say why they wait, once; a slot that may wait long is not missed meanwhile."""
+    untold = [run.pk for run in runs if (run.reason, run.kept_until) != (wait.reason, wait.until)]
+    if untold:
+        Run.objects.filter(pk__in=untold).update(reason=wait.reason, kept_until=wait.until)
 
 
 def _mark_claimed(runs: list[uuid.UUID], now: datetime) -> int:

@@ -11,21 +11,35 @@ from django.utils import timezone
 
 from monitor.models import Run
 from monitor.models.run import State
-from monitor.services.ingest import Receipt, ingest
+from monitor.services.claim import claim_freed
+from monitor.services.ingest import Receipt, ingest, ingest_all
+from monitor.services.send import send
 from reporters.spool import Spool, SpoolError
 
 if TYPE_CHECKING:
     import uuid
 
 logger = logging.getLogger(__name__)
+BATCH = 500  # reports are ingested together
 
 
 def spool() -> Spool:
     return Spool(settings.VAR_DIR / "spool" / "home")
 
 
-def hand_in(run: uuid.UUID, body: bytes) -> None:
-    """Spool the report of *run* and deliver what waits. A spool that is full is no reason to lose a report.
+def waits(run: uuid.UUID) -> bool:
+    """Whether the report of *run* is in the spool: it has been run."""
+    try:
+        return run in spool()
+    except SpoolError as error:
+        logger.error("%s", error)
+        return False
+
+
+def hand_in(run: uuid.UUID, body: bytes) -> int:
+    """Spool the report of *run* and deliver what waits; how many reports left the spool.
+
+    A spool that is full is no reason to lose a report.
 
     Raises:
         SpoolError: the spool does not take it, and the depot does not either.
@@ -41,31 +55,42 @@ def hand_in(run: uuid.UUID, body: bytes) -> None:
             raise error from None
         if not receipt.accepted:
             _refused(run, receipt)
-    deliver()
+    return deliver()
 
 
 def deliver() -> int:
-    """Ingest every spooled report; how many left the spool. While the depot is away they stay.
+    """Ingest what is spooled, and let begin what there is room for then; how many reports left the spool.
 
-    What is wrong with the spool is logged and stops nobody: runs go on without it.
+    While the depot is away they stay. One process delivers at a time; what others spool meanwhile it takes
+    along, many together. What is wrong with the spool is logged and stops nobody: runs go on without it.
     """
     delivered = 0
     try:
         waiting = spool()
-        for entry in waiting.pending():
-            receipt = ingest(entry.body)
-            if receipt.accepted:
-                waiting.remove(entry.run)
-            else:
-                _refused(entry.run, receipt)
-                waiting.set_aside(entry.run, receipt.error)
-            delivered += 1
+        while waiting.any():  # also what was spooled by somebody who found this one busy
+            with waiting.alone() as alone:
+                if not alone:
+                    break
+                delivered += _deliver_some(waiting)
+            send(claim_freed(timezone.now()))
     except (OperationalError, InterfaceError) as error:
         logger.warning("the depot is away, reports stay in the spool: %s", error)
         connection.close()
     except SpoolError as error:
         logger.error("%s", error)
     return delivered
+
+
+def _deliver_some(waiting: Spool) -> int:
+    entries = list(waiting.pending(BATCH))
+    receipts = ingest_all([entry.body for entry in entries])
+    for entry, receipt in zip(entries, receipts, strict=True):
+        if receipt.accepted:
+            waiting.remove(entry.run)
+        else:
+            _refused(entry.run, receipt)
+            waiting.set_aside(entry.run, receipt.error)
+    return len(entries)
 
 
 def _refused(run: uuid.UUID, receipt: Receipt) -> None:

@@ -13,8 +13,8 @@ from django.utils import timezone
 from monitor.models import Run
 from monitor.models.run import State
 from monitor.services import deliver
+from monitor.services.begin import begin
 from monitor.services.claim import lease_until
-from monitor.services.expectation import expected_seconds
 from reporters import report as wire
 from reporters import run as reporter
 
@@ -23,28 +23,23 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
+_NOT_WORTH_TELLING_SECONDS = 0.2  # a stage that is over so soon is not told of
+
+
 def execute(run_id: uuid.UUID, attempt: int) -> None:
     """Run what was claimed as *attempt*, spool its report, deliver it.
 
     Does nothing if somebody else has the run: a task may arrive twice, claiming decides.
     """
-    deliver.deliver()  # the report of an earlier attempt may lie in the spool
-    run = _begin(run_id, attempt)
-    if run is None:
+    if deliver.waits(run_id):  # the report of an earlier attempt, which could not be delivered then
+        deliver.deliver()
+    assignment = begin(run_id, attempt, timezone.now())
+    if assignment is None:
         return
     with Heartbeat(run_id, attempt) as heartbeat:
-        assignment = run.series.assignment(run.slot, expected_seconds(run.series, timezone.now()))
         report = reporter.run(assignment, on_stage=heartbeat.enter)
-        deliver.hand_in(run.pk, wire.to_json(report))
-
-
-def _begin(run_id: uuid.UUID, attempt: int) -> Run | None:
-    now = timezone.now()
-    mine = Run.objects.filter(attempt=attempt, state=State.CLAIMED)
-    began = {"started_at": now, "lease_until": lease_until(now)}
-    if not mine.move([run_id], State.RUNNING, cause="its reporter began it", **began):
-        return None
-    return Run.objects.select_related("series__reporter").get(pk=run_id)
+        spooled = wire.to_json(report)
+    deliver.hand_in(run_id, spooled)
 
 
 @dataclass
@@ -58,7 +53,7 @@ class Heartbeat:
     attempt: int
     _stage: str = ""
     _changed: threading.Event = field(default_factory=threading.Event)
-    _ended: bool = False
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
@@ -68,7 +63,7 @@ class Heartbeat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended = True
+        self._ended.set()
         self._changed.set()
         self._thread.join()
 
@@ -79,12 +74,16 @@ class Heartbeat:
 
     def _beat_until_ended(self) -> None:
         try:
-            while not self._ended:
-                self._changed.wait(settings.GRIDCAST_HEARTBEAT_SECONDS)
-                self._changed.clear()
+            while not self._is_over():
                 self._beat()
         finally:
             connection.close()
+
+    def _is_over(self) -> bool:
+        """Wait for what is worth a beat, or the end. What ends soon is not worth one."""
+        self._changed.wait(settings.GRIDCAST_HEARTBEAT_SECONDS)
+        self._changed.clear()
+        return self._ended.wait(_NOT_WORTH_TELLING_SECONDS)
 
     def _beat(self) -> None:
         try:

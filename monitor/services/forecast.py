@@ -21,7 +21,8 @@ METHOD = "nws"
 LEVEL = 0.8
 NEWEST = 1000  # values that a forecast is made from, at most
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-FORECAST_BY_ITSELF = tuple(wire.totals(()))  # every total that a report has
+# Every total that a report has, and what reporters are told beside them (``expectation``).
+FORECAST_BY_ITSELF = (*wire.totals(()), "stage.compute.seconds")
 
 
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, level: float = LEVEL) -> Forecast:

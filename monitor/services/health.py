@@ -44,9 +44,9 @@ def was_silent(name: str, now: datetime) -> bool:
     return not Component.objects.filter(name=name, seen_at__gt=now - SILENT_AFTER).exists()
 
 
-def fell_silent(name: str, now: datetime) -> bool:
-    """Whether a part was heard of once, but not for a while."""
-    return Component.objects.filter(name=name, seen_at__lte=now - SILENT_AFTER).exists()
+def fallen_silent(now: datetime) -> set[str]:
+    """The names of the parts that were heard of once, but not for a while."""
+    return set(Component.objects.filter(seen_at__lte=now - SILENT_AFTER).values_list("name", flat=True))
 
 
 def problems(now: datetime) -> list[Problem]:

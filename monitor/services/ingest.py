@@ -1,26 +1,19 @@
-"""Take a report into the depot: idempotent, all or nothing, answered after commit."""
+"""Take reports into the depot: idempotent, all or nothing, answered after commit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import DataError, transaction
-from django.utils import timezone
 
-from monitor.depot import samples
-from monitor.models import Metric, RawReport, Run, Segment, Series
-from monitor.models.run import REPORTED, State
-from monitor.services import segments
-from monitor.services.account import account
+from monitor.models import Run, Series
+from monitor.services.store import Incoming, store
 from reporters import report as wire
 
 if TYPE_CHECKING:
     import uuid
-
-_CAUSE_CHARACTERS = 200
-_CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has all of it
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True)
@@ -34,108 +27,69 @@ class Receipt:
 
 
 def ingest(body: bytes) -> Receipt:
-    """Store one report. Delivering it twice stores it once.
+    """Store one report; see ``ingest_all``."""
+    return ingest_all([body])[0]
+
+
+def ingest_all(bodies: Sequence[bytes]) -> list[Receipt]:
+    """Store reports together; a receipt for each, in their order. Delivering one twice stores it once.
+
+    One that cannot be stored is refused, and says why; the others are stored all the same.
 
     Raises:
-        DatabaseError: the depot is away; nothing was stored, send it again.
+        DatabaseError: the depot is away; nothing was stored that has no receipt, send them again.
     """
+    read = dict(enumerate(map(_read, bodies)))
+    reports = {place: one for place, one in read.items() if isinstance(one, wire.Report)}
+    series = _series(reports.values())
+    known = {
+        place: Incoming(series[report.run], report, bodies[place])
+        for place, report in reports.items()
+        if report.run in series
+    }
+    receipts = dict(zip(known, _stored(list(known.values())), strict=True))
+    return [receipts.get(place) or _refused(one) for place, one in read.items()]
+
+
+def _read(body: bytes) -> wire.Report | wire.ReportError:
     try:
-        report = wire.from_json(body)
+        return wire.from_json(body)
     except wire.ReportError as error:
-        return Receipt(run=None, accepted=False, error=str(error))
-    series = _series(report)
-    if series is None:
-        return Receipt(report.run, accepted=False, error=f"there is no series {report.series!r}")
+        return error
+
+
+def _refused(read: wire.Report | wire.ReportError) -> Receipt:
+    if isinstance(read, wire.ReportError):
+        return Receipt(run=None, accepted=False, error=str(read))
+    return Receipt(read.run, accepted=False, error=f"there is no series {read.series!r}")
+
+
+def _series(reports: Iterable[wire.Report]) -> Mapping[uuid.UUID, int]:
+    """By run, the key of the series that it belongs to, where there is one.
+
+    A series may have got another name since its run was put into the ledger.
+    """
+    names = {report.run: report.series for report in reports}
+    found = dict(Run.objects.filter(pk__in=names).values_list("pk", "series_id"))
+    strangers = {run: name for run, name in names.items() if run not in found}
+    if strangers:
+        keys = dict(Series.objects.filter(name__in=strangers.values()).values_list("name", "pk"))
+        found.update({run: keys[name] for run, name in strangers.items() if name in keys})
+    return found
+
+
+def _stored(incoming: Sequence[Incoming]) -> list[Receipt]:
+    """Store all together or, if the depot cannot hold one of them, each by itself."""
+    if not incoming:
+        return []
     try:
         with transaction.atomic():
-            stored = _store(series, report, body)
+            new = store(incoming)
     except (DataError, OverflowError) as error:
-        return Receipt(report.run, accepted=False, error=f"the depot cannot hold it: {error}")
-    return Receipt(report.run, accepted=True, duplicate=not stored)
-
-
-def _series(report: wire.Report) -> Series | None:
-    """Whose run it is. A series may have got another name since its run was put into the ledger."""
-    run = Run.objects.filter(pk=report.run).select_related("series").first()
-    return run.series if run else Series.objects.filter(name=report.series).first()
-
-
-def _store(series: Series, report: wire.Report, body: bytes) -> bool:
-    """Write run, raw report and samples; False if this run's report is there already."""
-    Run.objects.bulk_create(
-        [Run(id=report.run, series=series, slot=report.slot, due_at=report.slot, trigger="reporter")],
-        ignore_conflicts=True,
-    )
-    run = Run.objects.select_for_update().get(series=series, slot=report.slot)
-    if run.state in REPORTED and RawReport.objects.filter(run=run).exists():
-        return False
-    _end(run, report)
-    account(run, report)
-    RawReport.objects.create(run=run, received_at=timezone.now(), body_gzip=RawReport.compress(body))
-    _write_samples(series, report)
-    return True
-
-
-def _end(run: Run, report: wire.Report) -> None:
-    failure = report.failure
-    ran = report.outcome != State.SKIPPED
-    Run.objects.all().move(
-        [run.pk],
-        report.outcome,  # type: ignore[arg-type]  # the wire format knows no other outcomes than State
-        cause=f"reported by {report.reporter}"[:_CAUSE_CHARACTERS],
-        reason=report.reason,
-        stage=failure.stage[:_CHARACTERS] if failure else "",
-        failed_resource=(failure.resource or "")[:_CHARACTERS] if failure else "",
-        started_at=report.started_at if ran else None,
-        ended_at=ended_at(report) if ran else None,
-    )
-
-
-def ended_at(report: wire.Report) -> datetime:
-    return report.started_at + timedelta(seconds=report.seconds)
-
-
-def values(report: wire.Report) -> list[wire.MetricValue]:
-    """Every number of a report: its stages, its own metrics and, of a passed run, its totals.
-
-    None of a run that was skipped: its cleanup is no measurement.
-    """
-    if report.outcome == State.SKIPPED:
-        return []
-    stages = [
-        wire.MetricValue(f"stage.{stage.name}.seconds", stage.seconds, "seconds") for stage in report.stages
+        if len(incoming) > 1:
+            return [receipt for one in incoming for receipt in _stored([one])]
+        return [Receipt(incoming[0].report.run, accepted=False, error=f"the depot cannot hold it: {error}")]
+    return [
+        Receipt(one.report.run, accepted=True, duplicate=not is_new)
+        for one, is_new in zip(incoming, new, strict=True)
     ]
-    passed = report.outcome == "passed"  # the totals of half a run are no runtimes
-    totals = wire.totals(report.stages) if passed else {}
-    sums = [wire.MetricValue(name, seconds, "seconds") for name, seconds in totals.items()]
-    derived = {value.name: value for value in [*stages, *sums]}
-    return [*derived.values(), *(metric for metric in report.metrics if metric.name not in derived)]
-
-
-def _write_samples(series: Series, report: wire.Report) -> None:
-    found = values(report)
-    if not found:
-        return
-    ids = _metric_ids(segments.of_report(series, report), found)
-    known_at = ended_at(report)
-    passed = report.outcome == "passed"
-    samples.write(
-        [samples.Row(ids[value.name], report.slot, known_at, value.value, passed) for value in found]
-    )
-
-
-def _metric_ids(segment: Segment, found: list[wire.MetricValue]) -> dict[str, int]:
-    names = [value.name for value in found]
-
-    def known() -> dict[str, int]:
-        return dict(Metric.objects.filter(segment=segment, name__in=names).values_list("name", "pk"))
-
-    ids = known()
-    if len(ids) < len(names):
-        missing = [value for value in found if value.name not in ids]
-        Metric.objects.bulk_create(
-            [Metric(segment=segment, name=value.name, unit=value.unit) for value in missing],
-            ignore_conflicts=True,
-        )
-        ids = known()
-    return ids

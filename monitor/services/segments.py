@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.postgres.expressions import ArraySubquery
@@ -27,34 +29,69 @@ if TYPE_CHECKING:
 TOTAL = "total.seconds"
 
 
-def of_report(series: Series, report: wire.Report) -> Segment:
-    """The segment of *series* that *report* belongs to by what it says; a new one where it is the first."""
-    bindings = report.bindings if report.bindings is not None else _bindings(series)
-    measured = Identity(report.probe.name, report.probe.version, report.parameters, bindings)
-    fingerprint = measured.fingerprint
-    known = series.segments.filter(fingerprint=fingerprint)
-    while (segment := known.first()) is None:
-        _begin(series, measured, fingerprint, report.slot)
-    if report.slot < segment.began_at:
-        known.filter(began_at__gt=report.slot).update(began_at=report.slot)
-    return segment
+def of_reports(reports: Sequence[tuple[int, wire.Report]]) -> list[int]:
+    """The key of the segment that each of *reports*, with the key of its series, belongs to by what it says.
+
+    A new one is begun by the first of it. To be called in a transaction.
+    """
+    if not reports:
+        return []
+    bound = _bound_now({series for series, report in reports if report.bindings is None})
+    measured = [(series, _measured(report, bound.get(series, {}))) for series, report in reports]
+    said = [(series, identity.fingerprint) for series, identity in measured]
+    earliest: dict[tuple[int, str], datetime] = {}
+    for of, (_, report) in zip(said, reports, strict=True):
+        earliest[of] = min(report.slot, earliest.get(of, report.slot))
+    known = _known(earliest)
+    for of, identity in sorted(dict(zip(said, (one for _, one in measured), strict=True)).items()):
+        while of not in known:
+            _begin(of[0], identity, of[1], earliest[of])
+            known.update(_known([of]))
+    _begin_earlier({known[of]: slot for of, slot in earliest.items()})
+    return [known[of].pk for of in said]
 
 
-def _begin(series: Series, measured: Identity, fingerprint: str, slot: datetime) -> None:
+def _measured(report: wire.Report, bound_now: Mapping[str, Sequence[str]]) -> Identity:
+    """What *report* says was measured; reporters from before that do not say what they were bound to."""
+    bindings = report.bindings if report.bindings is not None else bound_now
+    return Identity(report.probe.name, report.probe.version, report.parameters, bindings)
+
+
+def _known(wanted: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Segment]:
+    series, fingerprints = zip(*wanted, strict=True)
+    those = Segment.objects.filter(series__in=series, fingerprint__in=fingerprints).order_by()
+    return {
+        (one.series_id, one.fingerprint): one for one in those.only("series_id", "fingerprint", "began_at")
+    }
+
+
+def _begin_earlier(slots: Mapping[Segment, datetime]) -> None:
+    """Let a segment begin with the earliest slot that it has values of."""
+    for segment, slot in sorted(slots.items(), key=lambda pair: pair[0].pk):
+        if slot < segment.began_at:
+            Segment.objects.filter(pk=segment.pk, began_at__gt=slot).update(began_at=slot)
+
+
+def _begin(series: int, measured: Identity, fingerprint: str, slot: datetime) -> None:
     """Make the segment. If somebody else begins one at the same time there is his, or the number is taken:
     the caller looks again."""
-    last = series.segments.aggregate(number=Coalesce(Max("number"), 0))["number"]
+    numbers = Segment.objects.filter(series=series)
+    last = numbers.aggregate(number=Coalesce(Max("number"), 0))["number"]
     begun = Segment(
-        series=series, number=last + 1, fingerprint=fingerprint, began_at=slot, probe=measured.probe,
+        series_id=series, number=last + 1, fingerprint=fingerprint, began_at=slot, probe=measured.probe,
         probe_version=measured.probe_version, parameters=dict(measured.parameters),
         bindings={role: list(names) for role, names in measured.bindings.items()},
     )  # fmt: skip
     Segment.objects.bulk_create([begun], ignore_conflicts=True)
 
 
-def _bindings(series: Series) -> dict[str, list[str]]:
-    """What *series* is bound to now, for reports of reporters that do not say what theirs were."""
-    return _by_role(series.bindings.order_by("role", "position").values_list("role", "resource__name"))
+def _bound_now(series: Collection[int]) -> dict[int, dict[str, list[str]]]:
+    """What each of *series* is bound to, by primary key."""
+    if not series:
+        return {}
+    bound = Binding.objects.filter(series__in=series).order_by("series_id", "role", "position")
+    found = groupby(bound.values_list("series_id", "role", "resource__name"), key=itemgetter(0))
+    return {of: _by_role((role, name) for _, role, name in rows) for of, rows in found}
 
 
 def _by_role(bound: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -72,6 +109,19 @@ def currents(series: QuerySet[Series]) -> dict[int, int]:
     pks = {(of, fingerprint): pk for of, fingerprint, pk in known}
     found = {of: pks.get((of, identity.fingerprint)) for of, identity in would_run.items()}
     return {of: pk for of, pk in found.items() if pk is not None}
+
+
+def identity_here(
+    name: str, parameters: Mapping[str, Any], bindings: Mapping[str, Sequence[str]]
+) -> Identity:
+    """What a series measures that is run on this host: the probe *name*, as it is here."""
+    probe = _probe_here(name)
+    if probe is None:
+        return Identity(name, "", parameters, bindings)
+    try:
+        return Identity(name, probe.version, checked_parameters(probe, parameters), bindings)
+    except ProbeError:  # its runs say so, each
+        return Identity(name, probe.version, parameters, bindings)
 
 
 def current_metrics(series: QuerySet[Series]) -> QuerySet[Metric]:
@@ -149,12 +199,7 @@ def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: 
     version = probe.version if probe else None
     if passed_last is not None and passed_last.probe == name and passed_last.probe_version != version:
         return Identity(name, passed_last.probe_version, {**passed_last.parameters, **given}, bindings)
-    if probe is None:
-        return Identity(name, "", given, bindings)
-    try:
-        return Identity(name, probe.version, checked_parameters(probe, given), bindings)
-    except ProbeError:  # its runs say so, each
-        return Identity(name, probe.version, given, bindings)
+    return identity_here(name, given, bindings)
 
 
 def _probe_here(name: str) -> type[Probe] | None:

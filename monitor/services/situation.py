@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 def situation(now: datetime) -> Situation:
     """What is known at *now*. Only true while nobody else claims."""
-    under_way = list(Run.objects.in_flight().values_list("series_id", flat=True))
+    under_way = list(Run.objects.in_flight().order_by().values_list("series_id", flat=True))
     demands = demands_of(under_way)
     sites, reporters = list(Site.objects.all()), list(Reporter.objects.all())
+    silent = health.fallen_silent(now)
     budgets = {site.pk: budget for site in sites if (budget := _budget(site)) != Budget()}
     spent = _spent(budgets, now) if budgets else {}
     return Situation(
@@ -35,7 +36,7 @@ def situation(now: datetime) -> Situation:
         budgets={site.name: budgets[site.pk] for site in sites if site.pk in budgets},
         spent={site.name: spent[site.pk] for site in sites if site.pk in spent},
         holds=_holds(now),
-        silent_reporters=frozenset(one.name for one in reporters if health.fell_silent(one.component, now)),
+        silent_reporters=frozenset(one.name for one in reporters if one.component in silent),
     )
 
 
@@ -104,16 +105,12 @@ def demands_of(series: Iterable[int]) -> dict[int, Demand]:
     bound = Binding.objects.filter(series__in=keys).order_by()
     for key, site in bound.values_list("series_id", "resource__site__name").distinct():
         sites[key].add(site)
+    told = ("pk", "name", "suite__name", "reporter__name", "exclusive", "exclusive_wait_seconds")
     return {
-        one.pk: Demand(
-            series=one.name,
-            suite=one.suite.name,
-            reporter=one.reporter.name,
-            sites=frozenset(sites[one.pk]),
-            exclusive=one.exclusive,  # type: ignore[arg-type]  # its choices are these
-            exclusive_wait=timedelta(seconds=one.exclusive_wait_seconds),
-        )
-        for one in Series.objects.filter(pk__in=keys).select_related("suite", "reporter")
+        key: Demand(name, suite, reporter, frozenset(sites[key]), exclusive, timedelta(seconds=wait_seconds))
+        for key, name, suite, reporter, exclusive, wait_seconds in Series.objects.filter(pk__in=keys)
+        .order_by()
+        .values_list(*told)
     }
 
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
 
-from monitor.celery import app
 from monitor.services import alert, claim, forecast, health, hold, notify
 from monitor.services.expand import BEAT, expand
 from monitor.services.reap import give_time, reap
 from monitor.services.retry import retry
+from monitor.services.send import send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
-    from monitor.services.claim import Claim
-
-logger = logging.getLogger(__name__)
 LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
 
 
@@ -42,20 +35,6 @@ def tick(now: datetime) -> None:
     alert.look(now)
     notify.ask(now)
     forecast.refresh(now)
-
-
-def send(claims: list[Claim], publish: Callable[[Claim], None] | None = None) -> None:
-    """Hand claims to their reporters' queues; what the broker does not take is released at once."""
-    for one in claims:
-        try:
-            (publish or _publish)(one)
-        except (OperationalError, RedisError) as error:  # away, or it takes no writes
-            logger.warning("the broker does not take it, run %s is put back: %s", one.run_id, error)
-            claim.release(one)
-
-
-def _publish(one: Claim) -> None:
-    app.send_task("monitor.tasks.run", (str(one.run_id), one.attempt), queue=one.queue, retry=False)
 
 
 def _alone() -> bool:

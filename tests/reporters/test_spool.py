@@ -52,6 +52,35 @@ def test_a_run_has_one_report_the_latest(spool: Spool) -> None:
     assert list(spool.pending()) == [Entry(ONE, b"new")]
 
 
+def test_so_many_are_taken_at_once_the_oldest_first(spool: Spool) -> None:
+    for run in (THREE, ONE, TWO):
+        spool.put(run, b"x")
+    assert [entry.run for entry in spool.pending(2)] == [THREE, ONE]
+
+
+def test_it_knows_what_waits(spool: Spool) -> None:
+    assert not spool.any()
+    spool.put(ONE, b"1")
+    assert spool.any()
+    assert (ONE in spool, TWO in spool) == (True, False)
+
+
+def test_one_delivers_at_a_time_and_the_next_when_it_is_done_or_dead(spool: Spool, tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from reporters.spool import Spool\n"
+        "with Spool(Path(sys.argv[1])).alone() as alone: print(alone, flush=True); sys.stdin.read()"
+    )
+    argv = [sys.executable, "-c", script, str(tmp_path / "spool")]
+    with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"True\n"
+        with spool.alone() as alone:
+            assert not alone
+        other.kill()
+    with spool.alone() as alone:
+        assert alone
+
+
 def test_what_another_process_delivers_meanwhile_is_passed_over(spool: Spool) -> None:
     for run in (ONE, TWO, THREE):
         spool.put(run, b"x")
@@ -72,9 +101,10 @@ def test_a_report_that_nobody_takes_is_set_aside_with_the_reason(spool: Spool, t
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        (f"1-{ONE}.json", b"", b"expected a report of 1 to"),
-        (f"1-{ONE}.json", b"x" * (MAX_BYTES + 1), b"expected a report of 1 to"),
+        (f"{ONE}.json", b"", b"expected a report of 1 to"),
+        (f"{ONE}.json", b"x" * (MAX_BYTES + 1), b"expected a report of 1 to"),
         ("notes.json", b"x", b"its name does not say which run"),
+        (f"{ONE.hex}.json", b"x", b"its name does not say which run"),  # another spelling
     ],
 )
 def test_what_cannot_be_a_report_is_set_aside_once(

@@ -16,7 +16,7 @@ def judge(candidate: Candidate, situation: Situation) -> Verdict:
     What runs in flight will have used is not known before they end, so that the last of a day may exceed it.
     """
     for site in sorted(candidate.demand.sites & situation.budgets.keys()):
-        busy = situation.runs_at(site)
+        busy = situation.runs_at_site(site)
         spent = next(_spent(situation.budgets[site], situation.spent.get(site, _NOTHING), busy), None)
         if spent is not None:
             return Skip(f"budget: {site} has {spent} today")

@@ -10,7 +10,10 @@ from monitor.admission.base import Candidate, Demand, Situation, Skip, Verdict, 
 
 def judge(candidate: Candidate, situation: Situation) -> Verdict:
     """Waiting is bounded: then the slot is skipped, for it would measure another time."""
-    rival = next((other for other in situation.in_flight if _disturbs(candidate.demand, other)), None)
+    if not candidate.demand.exclusive:
+        return None
+    others = situation.exclusive_in_flight
+    rival = next((other for other in others if _disturbs(candidate.demand, other)), None)
     if rival is None:
         return None
     until = candidate.due_at + candidate.demand.exclusive_wait
@@ -21,7 +24,6 @@ def judge(candidate: Candidate, situation: Situation) -> Verdict:
 
 
 def _disturbs(one: Demand, other: Demand) -> bool:
-    if not one.exclusive or not other.exclusive:
-        return False
+    """Of two that are exclusive."""
     shared = len(one.sites & other.sites)
     return shared > 0 if "site" in (one.exclusive, other.exclusive) else shared > 1

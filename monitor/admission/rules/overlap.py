@@ -7,7 +7,7 @@ from monitor.admission.base import Candidate, Situation, Skip, Verdict, Wait
 
 def judge(candidate: Candidate, situation: Situation) -> Verdict:
     """A slot is skipped; what was asked for, or is to be run again, waits."""
-    if all(other.series != candidate.demand.series for other in situation.in_flight):
+    if not situation.runs_of_series(candidate.demand.series):
         return None
     if candidate.asked or candidate.again:
         return Wait("queued: overlap: another run of the series has not ended yet")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from monitor.models import Run, Series
 from monitor.services.claim import claim_due
 from monitor.services.run_now import run_now
-from monitor.services.tick import send
+from monitor.services.send import send
 
 if TYPE_CHECKING:
     import uuid

@@ -18,6 +18,7 @@ from monitor.services.claim import Claim, claim_due, claim_one, release
 from monitor.services.expand import AHEAD, CATCH_UP, expand
 from monitor.services.reap import reap
 from monitor.services.run_now import run_now
+from monitor.services.send import send
 from reporters.report import run_id
 
 MINUTE = timedelta(minutes=1)
@@ -345,7 +346,7 @@ def test_a_claim_that_the_broker_did_not_take_is_put_back_and_not_counted(
     def refuse(_: Claim) -> None:
         raise OperationalError("connection refused")
 
-    tick.send(claim_due(noon), publish=refuse)
+    send(claim_due(noon), publish=refuse)
     run = Run.objects.get()
     assert (run.state, run.attempt) == (State.EXPECTED, 0)
 
@@ -355,7 +356,7 @@ def test_only_the_latest_claim_can_be_released(circle: Series, noon: datetime) -
     (stale,) = claim_due(noon)
     reap(noon + LEASE)
     claim_due(noon + LEASE)
-    release(stale)
+    release([stale])
     assert Run.objects.get().state == State.CLAIMED
 
 

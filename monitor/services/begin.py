@@ -1,0 +1,126 @@
+"""Begin a claimed run: mark it as running and read what is to be done, in one statement.
+
+Every run pays for this; asked one after the other, the same tables cost five times as much.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+
+from monitor.models.run import State
+from monitor.services.claim import lease_until
+from monitor.services.forecast import LEVEL, METHOD
+from monitor.services.segments import identity_here
+from reporters.config import Assignment, Resource
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable, Mapping
+
+# What probes ask for: credentials must outlast the run, a job's wall-clock limit its compute stage.
+EXPECTED = ("total.seconds", "stage.compute.seconds")
+
+_BEGIN = """
+WITH begun AS (
+    UPDATE monitor_run
+    SET state = %(running)s, cause = 'its reporter began it', started_at = %(now)s, lease_until = %(lease)s
+    WHERE id = %(run)s AND attempt = %(attempt)s AND state = %(claimed)s
+    RETURNING slot, series_id
+)
+SELECT json_build_object(
+        'series', series.name, 'reporter', reporter.name, 'probe', series.probe,
+        'parameters', series.parameters, 'limit_seconds', series.limit_seconds,
+        'max_load1', series.max_load1, 'warm_up_runs', series.warm_up_runs
+    )::text,
+    (SELECT json_agg(json_build_array(binding.role, json_build_object(
+            'name', resource.name, 'site', site.name, 'scratch', resource.scratch, 'shell', resource.shell,
+            'transfer', resource.transfer, 'batch', resource.batch, 'address', resource.address
+        )) ORDER BY binding.role, binding.position)
+        FROM monitor_binding AS binding
+            JOIN monitor_resource AS resource ON resource.id = binding.resource_id
+            JOIN monitor_site AS site ON site.id = resource.site_id
+        WHERE binding.series_id = series.id)::text,
+    (SELECT json_agg(json_build_array(segment.fingerprint, metric.name, (
+            SELECT upper FROM monitor_forecast AS forecast
+            WHERE forecast.metric_id = metric.id AND method = %(method)s AND level = %(level)s
+            ORDER BY last_known_at DESC LIMIT 1)))
+        FROM monitor_segment AS segment JOIN monitor_metric AS metric ON metric.segment_id = segment.id
+        WHERE segment.series_id = series.id AND metric.name = ANY (%(expected)s))::text,
+    begun.slot
+FROM begun
+    JOIN monitor_series AS series ON series.id = begun.series_id
+    JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
+"""
+
+
+_Row = tuple[str, str | None, str | None, datetime]
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """The resources of each role, in order, and what they are."""
+
+    roles: Mapping[str, list[str]]
+    resources: Mapping[str, Resource]
+
+
+def begin(run_id: uuid.UUID, attempt: int, now: datetime) -> Assignment | None:
+    """What the run that was claimed as *attempt* is to do, which is under way from now on.
+
+    None if somebody else has it: a task may arrive twice, claiming decides.
+    """
+    told = _begun(run_id, attempt, now)
+    if told is None:
+        return None
+    series, bindings, forecasts, slot = told
+    said: dict[str, Any] = json.loads(series)
+    bound = _bound(json.loads(bindings or "[]"))
+    expected = _expected(said, bound, json.loads(forecasts or "[]"))
+    return Assignment(
+        **said, slot=slot, bindings=bound.roles, resources=bound.resources, expected_seconds=expected
+    )
+
+
+def _begun(run_id: uuid.UUID, attempt: int, now: datetime) -> _Row | None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _BEGIN,
+            {
+                "run": run_id,
+                "attempt": attempt,
+                "now": now,
+                "lease": lease_until(now),
+                "claimed": State.CLAIMED,
+                "running": State.RUNNING,
+                "method": METHOD,
+                "level": LEVEL,
+                "expected": list(EXPECTED),
+            },
+        )
+        found: _Row | None = cursor.fetchone()
+    return found
+
+
+def _bound(bindings: Iterable[tuple[str, Mapping[str, Any]]]) -> _Bound:
+    roles: dict[str, list[str]] = {}
+    resources = {}
+    for role, resource in bindings:
+        roles.setdefault(role, []).append(resource["name"])
+        resources[resource["name"]] = Resource(**resource)
+    return _Bound(roles, resources)
+
+
+def _expected(
+    series: Mapping[str, Any], bound: _Bound, forecasts: Iterable[tuple[str, str, float | None]]
+) -> dict[str, float]:
+    """The upper bound of the newest forecast of each metric in ``EXPECTED`` for what *series* runs now.
+
+    Without those that have none, as all are when what it runs has just changed.
+    """
+    would_run = identity_here(series["probe"], series["parameters"], bound.roles).fingerprint
+    return {metric: upper for of, metric, upper in forecasts if of == would_run and upper is not None}

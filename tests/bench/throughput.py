@@ -1,0 +1,133 @@
+"""Runs that do nothing, from the ledger through the broker to the depot, against bare Celery tasks.
+
+Both go through the same broker to workers with the same settings and as many processes. The bare tasks are
+sent while they are worked on, as runs are claimed and sent while others run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from monitor.embedded.places import made
+from monitor.env import ROOT
+from monitor.models import Reporter, Run, Series
+from monitor.models.run import State
+from monitor.services.define import SeriesDefinition, define
+from reporters.config import Resource
+from reporters.report import run_id
+from tests.bench.bare import app as bare
+from tests.bench.base import Result
+
+SERIES = 500
+RUNS = 6_000
+PROCESSES = 4
+CAPACITY = 400
+LIMIT_SECONDS = 300.0
+CELERY = (sys.executable, "-m", "celery")
+WORKER = ("worker", "--without-gossip", "--without-mingle", "--loglevel=WARNING")
+
+
+def measure() -> list[Result]:
+    with _bare_worker():
+        bare_rate = _bare_rate()
+    with _gridcast():
+        rate = _rate()
+    ended = Run.objects.filter(state=State.PASSED).count()
+    if ended < RUNS:
+        raise AssertionError(f"{RUNS - ended} of {RUNS} runs did not pass")
+    return [
+        Result(
+            name="runs through the ledger / bare Celery",
+            ratio=rate / bare_rate,
+            target=0.5,
+            better="higher",
+            figures={"runs/s": rate, "bare tasks/s": bare_rate},
+        )
+    ]
+
+
+def _bare_rate() -> float:
+    _send_bare(PROCESSES * 10)  # all processes are there, and connected
+    began = time.perf_counter()
+    _send_bare(RUNS)
+    return RUNS / (time.perf_counter() - began)
+
+
+def _send_bare(tasks: int) -> None:
+    for _ in range(tasks):
+        bare.send_task("bare.noop", (str(uuid.uuid4()), 1), queue="bare", retry=False)
+    with bare.connection_for_read() as connection:
+        broker = connection.default_channel.client  # type: ignore[attr-defined]  # Redis has one
+        _wait("the bare tasks", lambda: not broker.llen("bare") and not broker.hlen("unacked"))
+
+
+def _rate() -> float:
+    series = _defined()
+    Run.objects.bulk_create(_runs(series, 0, PROCESSES * 10))
+    _wait("the first runs", lambda: not Run.objects.pending().exists())
+    began = time.perf_counter()
+    Run.objects.bulk_create(_runs(series, 1, RUNS), batch_size=2000)
+    _wait("the runs", lambda: not Run.objects.pending().exists())
+    return RUNS / (time.perf_counter() - began)
+
+
+def _defined() -> list[Series]:
+    resource = Resource("here", "here", str(made(settings.VAR_DIR / "here")))
+    names = [f"noop-{number}" for number in range(SERIES)]
+    define([resource], [SeriesDefinition(name, "noop", {"target": ["here"]}) for name in names])
+    Reporter.objects.update(capacity=CAPACITY)
+    return list(Series.objects.filter(name__in=names))
+
+
+def _runs(series: list[Series], group: int, number: int) -> Iterator[Run]:
+    """*number* runs that are due, of each series in turn; those of another *group* have other slots."""
+    latest = timezone.now() - timedelta(days=group)
+    for index in range(number):
+        whose, slot = series[index % SERIES], latest - timedelta(seconds=number - index)
+        yield Run(id=run_id(whose.name, slot), series=whose, slot=slot, due_at=slot, trigger="the bench")
+
+
+def _wait(what: str, done: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT_SECONDS
+    while not done():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} took more than {LIMIT_SECONDS:.0f} s")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def _bare_worker() -> Iterator[None]:
+    with _started(
+        "--app=tests.bench.bare", *WORKER, "--queues=bare", f"--concurrency={PROCESSES}", "-n", "bare@%h"
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _gridcast() -> Iterator[None]:
+    ours = "--app=monitor.celery"
+    schedule = made(settings.VAR_DIR / "run") / "beat"
+    with (
+        _started(ours, *WORKER, "--queues=reporter.home", f"--concurrency={PROCESSES}", "-n", "reporter@%h"),
+        _started(ours, *WORKER, "--queues=control", "--concurrency=1", "-n", "control@%h"),
+        _started(ours, "beat", f"--schedule={schedule}", "--pidfile=", "--loglevel=WARNING"),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _started(*argv: str) -> Iterator[None]:
+    with subprocess.Popen([*CELERY, *argv], cwd=ROOT) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
