@@ -14,7 +14,7 @@ from monitor.models import Blackout, Run, Series, Site, Suite
 from monitor.models.run import State
 from monitor.services.claim import claim_due
 from monitor.services.expand import expand
-from monitor.services.maintenance import planned, windows
+from monitor.services.maintenance import going_on, over, planned, windows
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)  # a Sunday
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -107,8 +107,27 @@ def test_work_at_sites_of_others_is_not_for_you(circle: Series) -> None:
         return sorted(one.blackout.name for one in planned(reader, NOON))
 
     assert seen() == ["both", "everywhere", "here"]
+    (both,) = (one for one in planned(reader, NOON) if one.blackout.name == "both")
+    assert both.where == "site-of-here, site-of-there"
     Suite.objects.get().viewers.add(Group.objects.create(name="operators"))
     assert seen() == ["everywhere"]
+
+
+def test_a_series_is_told_what_goes_on_at_its_own_sites(circle: Series) -> None:
+    work("here", "site-of-here", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
+    work("elsewhere", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
+    work("everywhere", title="Network", schedule="0 11 * * *", duration_seconds=7200)
+    assert [(one.blackout.name, one.where) for one in over(circle, NOON)] == [
+        ("everywhere", "everywhere"),
+        ("here", "site-of-here"),
+    ]
+    assert over(circle, NOON)[0].words == "in maintenance until 2026-03-01 13:00 UTC: Network"
+    assert [one.blackout.name for one in going_on(User(is_superuser=True), NOON)] == [
+        "everywhere",
+        "elsewhere",
+        "here",
+    ]
+    assert over(circle, NOON + 2 * HOUR) == []
 
 
 @pytest.mark.parametrize(
