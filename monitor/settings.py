@@ -56,6 +56,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "monitor.pages.health.banner",
+                "monitor.pages.alerts.count",
             ],
         },
     },

@@ -7,7 +7,7 @@ from django.contrib.auth import views as auth
 from django.urls import path
 
 from monitor.api import api
-from monitor.pages import health, holds, overview, run, series
+from monitor.pages import alerts, health, holds, overview, run, series
 
 urlpatterns = [
     path("", overview.page, name="overview"),
@@ -19,6 +19,7 @@ urlpatterns = [
     path("holds/", holds.page, name="holds"),
     path("holds/<slug:kind>/<slug:name>/", holds.scope, name="hold"),
     path("holds/<slug:kind>/<slug:name>/act/", holds.act, name="hold-act"),
+    path("alerts/", alerts.page, name="alerts"),
     path("banner/", health.news, name="banner"),
     path("login/", auth.LoginView.as_view(template_name="pages/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),

@@ -54,7 +54,7 @@ def faults(channel: Any) -> Iterator[Fault]:
         try:
             notifier(_options(channel))
         except InvalidOptions as error:
-            yield (), str(error)
+            yield ((error.option,) if error.option else ()), error.message
 
 
 def _option_faults(channel: Mapping[str, Any], notifier: type[Notifier]) -> Iterator[Fault]:
@@ -64,7 +64,7 @@ def _option_faults(channel: Mapping[str, Any], notifier: type[Notifier]) -> Iter
             known = ", ".join(sorted(types)) or "none"
             yield (name,), f"{channel['kind']} has no option {name!r}; known are {known}"
         elif why := unfit({name: value}, types):
-            yield (name,), why
+            yield (name,), why.removeprefix(f"{name}: ")
 
 
 def _options(channel: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,11 @@ class UnknownChannel(NotifierError):
 
 
 class InvalidOptions(NotifierError):
-    pass
+    """*option* is the one at fault, if it is one."""
+
+    def __init__(self, message: str, option: str = "") -> None:
+        super().__init__(f"{option}: {message}" if option else message)
+        self.message, self.option = message, option
 
 
 class NotDelivered(NotifierError):

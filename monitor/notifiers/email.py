@@ -22,12 +22,12 @@ class Notifier:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._to = list(options.get("to", ()))
         if not self._to:
-            raise InvalidOptions("to: expected at least one address, such as [ada@example.org]")
+            raise InvalidOptions("expected at least one address, such as [ada@example.org]", "to")
         for address in self._to:
             try:
                 validate_email(address)
             except ValidationError:
-                raise InvalidOptions(f"to: expected an address, got {address!r}") from None
+                raise InvalidOptions(f"expected an address, got {address!r}", "to") from None
 
     def send(self, message: Message) -> None:
         server = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"

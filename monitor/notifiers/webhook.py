@@ -36,7 +36,7 @@ class Notifier:
         self._variable = options.get("secret_variable", "")
         if self._variable and not _VARIABLES.fullmatch(self._variable):
             raise InvalidOptions(
-                f"secret_variable: expected a name such as GRIDCAST_WEBHOOK_SECRET, got {self._variable!r}"
+                f"expected a name such as GRIDCAST_WEBHOOK_SECRET, got {self._variable!r}", "secret_variable"
             )
 
     def send(self, message: Message) -> None:
@@ -46,7 +46,7 @@ class Notifier:
         try:
             status, said = self._post(body, headers)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise NotDelivered(f"cannot post to {where}: {error or type(error).__name__}") from None
+            raise NotDelivered(f"cannot post to {where}: {str(error) or type(error).__name__}") from None
         if not 200 <= status < 300:
             raise NotDelivered(f"{where} answered {status}{said}")
 
@@ -80,9 +80,9 @@ def _checked(url: str) -> SplitResult:
     except ValueError:  # a port that is none
         sound = False
     if not sound or not url.isprintable() or not url.isascii() or " " in url:
-        raise InvalidOptions(f"url: expected one such as https://hooks.example.org/gridcast, got {url!r}")
+        raise InvalidOptions(f"expected one such as https://hooks.example.org/gridcast, got {url!r}", "url")
     if "@" in parts.netloc:
-        raise InvalidOptions("url: expected none with a password in it; name a secret_variable instead")
+        raise InvalidOptions("expected none with a password in it; name a secret_variable instead", "url")
     return parts
 
 

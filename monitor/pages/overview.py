@@ -18,4 +18,4 @@ def page(request: HttpRequest) -> HttpResponse:
     if wants_part(request) and request.GET.get("seen") == content.digest:
         return HttpResponse(status=204)
     template = "parts/overview.html" if wants_part(request) else "pages/overview.html"
-    return render(request, template, {"overview": content, "now": now})
+    return render(request, template, {"overview": content, "open_alerts": content.alerts, "now": now})

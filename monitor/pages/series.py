@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
-from monitor.models import Hold, Series
+from monitor.models import Alert, Hold, Series
 from monitor.models.hold import Kind, Scope
 from monitor.models.run import State
 from monitor.pages import holds
@@ -117,12 +117,14 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
     stands = standing(series)
     said = outlook(stands)
     held = standings(Hold.objects.at(now).over(series))
+    alerts = list(Alert.objects.open().filter(series=series).select_related("rule"))
     seen = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
         next_run and (next_run.pk, next_run.slot <= now),
         said.forecast and said.forecast.pk,
         said.record,
         [(one.hold.pk, one.words) for one in held],
+        [one.pk for one in alerts],
         (stands.current and stands.current.pk, [one.pk for one in stands.segments], stands.changes),
     )
     digest = hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest()
@@ -133,6 +135,7 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
         "outlook": said,
         "stands": stands,
         "held": held,
+        "alerts": alerts,
         "digest": digest,
     }
 

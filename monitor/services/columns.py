@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Min, OuterRef, Subquery
+from django.db.models import Count, Min, OuterRef, Subquery
 from django.db.models.functions import JSONObject
 
-from monitor.models import Forecast, Hold, Run, Series
+from monitor.models import Alert, Forecast, Hold, Run, Series
 from monitor.models.run import ENDED, State
 from monitor.models.series import SeriesQuerySet
 from monitor.services.forecast import LEVEL, METHOD
@@ -74,7 +74,7 @@ class Tick:
 class Column:
     """One series. *trend* and *totals* (seconds) are oldest first, *totals* of its current segment alone.
 
-    *held* says by whom and why, if it is.
+    *held* says by whom and why, if it is; *alerts* counts those that are open.
     """
 
     name: str
@@ -87,6 +87,7 @@ class Column:
     current: Current | None
     next_slot: datetime | None
     held: str
+    alerts: int
 
 
 def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> list[Column]:
@@ -110,6 +111,7 @@ def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> li
             current=current.get(row["name"]),
             next_slot=next_slots.get(row["name"]),
             held=held[row["pk"]].reason if row["pk"] in held else "",
+            alerts=row["open_alerts"] or 0,
         )
         for row in found
     ]
@@ -119,8 +121,14 @@ def _series_with_trends(visible: SeriesQuerySet) -> Any:
     ended = Run.objects.filter(series=OuterRef("pk"), state__in=ENDED).order_by("-slot")
     tick = JSONObject(run="pk", state="state", failed_resource="failed_resource")
     ticks = ArraySubquery(ended.values(tick=tick)[:TREND_RUNS])
+    alerts = Alert.objects.open().filter(series=OuterRef("pk")).order_by().values("series")
     return Series.objects.filter(pk__in=visible.values("pk")).values(
-        "pk", "name", "probe", "enabled", ticks=ticks
+        "pk",
+        "name",
+        "probe",
+        "enabled",
+        ticks=ticks,
+        open_alerts=Subquery(alerts.annotate(many=Count("pk")).values("many")),
     )
 
 

@@ -65,7 +65,7 @@ def send_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
 
 def pause(attempts: int) -> timedelta:
     """How long to wait after so many."""
-    return FIRST_PAUSE * 4 ** (attempts - 1)
+    return FIRST_PAUSE * int(4 ** (attempts - 1))
 
 
 def message(one: Notification) -> Message:

@@ -90,6 +90,11 @@ class Overview:
         return sum(self.outcomes.values())
 
     @property
+    def alerts(self) -> int:
+        """How many are open."""
+        return sum(column.alerts for column in self.columns)
+
+    @property
     def passed_share(self) -> float | None:
         """Of the runs that were really made; None where there were none."""
         made = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *NOT_DONE_BY_GRID))

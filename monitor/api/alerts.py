@@ -1,0 +1,64 @@
+"""Alerts: what rules have to say of series, and since when."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from ninja import Query, Router, Schema
+
+from monitor.models import Alert
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from monitor.models.alert import AlertQuerySet
+
+router = Router()
+
+
+class AlertOut(Schema):
+    """*since*: when the trouble began; *opened_at*: when it was noticed; *closed_at*: null while it is open.
+    *opened_by* and *closed_by* are runs."""
+
+    id: int
+    rule: str
+    series: str
+    since: datetime
+    opened_at: datetime
+    closed_at: datetime | None
+    opened_by: uuid.UUID | None
+    closed_by: uuid.UUID | None
+    text: str
+    closed_text: str
+
+    @staticmethod
+    def resolve_rule(alert: Alert) -> str:
+        return alert.rule.name
+
+    @staticmethod
+    def resolve_series(alert: Alert) -> str:
+        return alert.series.name
+
+    @staticmethod
+    def resolve_opened_by(alert: Alert) -> uuid.UUID | None:
+        return alert.opened_by_id
+
+    @staticmethod
+    def resolve_closed_by(alert: Alert) -> uuid.UUID | None:
+        return alert.closed_by_id
+
+
+@router.get(
+    "", response=list[AlertOut], summary="What is open now; with closed=true all alerts, newest first"
+)
+def every(
+    request: HttpRequest,
+    closed: bool = False,
+    series: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> AlertQuerySet:
+    visible = Alert.objects.visible_to(request.user).select_related("rule", "series")
+    found = visible if closed else visible.open()
+    return (found.filter(series__name=series) if series else found)[:limit]

@@ -1,0 +1,68 @@
+"""The API lists alerts: the open ones, or all, of series that one may see."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from monitor.models import Alert, AlertRule, ApiToken, Series
+from monitor.models.token import READ
+from reporters.report import run_id
+
+URL = "/api/v1/alerts"
+
+
+@pytest.fixture
+def client(db: None) -> Client:
+    token = ApiToken.objects.issue(User.objects.create_user("reader"), "program", [READ])
+    return Client(headers={"authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def alert(circle: Series, noon: datetime) -> Alert:
+    rule = AlertRule.objects.create(name="three", everything=True, failures_in_row=3)
+    run = circle.runs.create(id=run_id("circle", noon), slot=noon, due_at=noon, state="failed")
+    return Alert.objects.create(
+        rule=rule, series=circle, since=noon, opened_at=noon, opened_by=run, text="it is down"
+    )
+
+
+def test_an_open_alert_says_since_when_why_and_by_which_run(alert: Alert, client: Client) -> None:
+    assert client.get(URL).json() == [
+        {
+            "id": alert.pk,
+            "rule": "three",
+            "series": "circle",
+            "since": "2026-03-01T12:00:00Z",
+            "opened_at": "2026-03-01T12:00:00Z",
+            "closed_at": None,
+            "opened_by": str(alert.opened_by_id),
+            "closed_by": None,
+            "text": "it is down",
+            "closed_text": "",
+        }
+    ]
+
+
+def test_closed_ones_are_listed_when_asked_for(alert: Alert, client: Client, noon: datetime) -> None:
+    Alert.objects.update(closed_at=noon + timedelta(hours=1), closed_text="passed")
+    assert client.get(URL).json() == []
+    (closed,) = client.get(URL, {"closed": "true"}).json()
+    assert (closed["closed_at"], closed["closed_text"]) == ("2026-03-01T13:00:00Z", "passed")
+
+
+def test_those_of_one_series_are_asked_for_by_its_name(alert: Alert, client: Client) -> None:
+    assert len(client.get(URL, {"series": "circle"}).json()) == 1
+    assert client.get(URL, {"series": "gather"}).json() == []
+
+
+def test_what_is_not_for_you_is_not_there(alert: Alert, client: Client) -> None:
+    alert.series.suite.viewers.add(Group.objects.create(name="physicists"))
+    assert client.get(URL, {"closed": "true"}).json() == []
+
+
+def test_nobody_asks_without_a_token(db: None) -> None:
+    assert Client().get(URL).status_code == 401

@@ -1,0 +1,170 @@
+"""The page of alerts: what is open first, then what is over, and why; and marks where else one looks."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from monitor.models import Alert, AlertRule, Notification, Run, Series
+from monitor.models.alert import Event
+from monitor.models.run import State
+from tests.monitor.pages import builders
+from tests.monitor.pages.conftest import Grid
+
+HTMX = {"HX-Request": "true"}
+PATH = "/alerts/"
+
+
+def text(client: Client, path: str = PATH) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.fixture
+def rule(db: None) -> AlertRule:
+    return AlertRule.objects.create(name="three-in-a-row", everything=True, failures_in_row=3)
+
+
+def alert(rule: AlertRule, of: Series, now: datetime, said: str = "it is <b>down") -> Alert:
+    run = builders.not_run(of, now - timedelta(minutes=Run.objects.count()), State.MISSED, "")
+    return Alert.objects.create(
+        rule=rule, series=of, since=now - timedelta(hours=1), opened_at=now, opened_by=run, text=said
+    )
+
+
+def close(one: Alert, now: datetime) -> None:
+    Alert.objects.filter(pk=one.pk).update(
+        closed_at=now, closed_by=one.opened_by, closed_text="passed at noon"
+    )
+
+
+def test_without_a_rule_the_page_says_what_an_alert_needs(grid: Grid, client: Client) -> None:
+    found = text(client)
+    assert "No rule watches anything" in found
+    assert "No alert has been closed yet" in found
+
+
+def test_while_nothing_is_wrong_the_page_says_so(grid: Grid, client: Client, rule: AlertRule) -> None:
+    found = text(client)
+    assert "1 rule watches" in found
+    assert "Nothing is wrong that a rule watches" in found
+
+
+def test_what_is_open_comes_first_with_why_since_when_and_by_which_run(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime
+) -> None:
+    over = alert(rule, grid.circle, now, "it was down")
+    close(over, now)
+    one = alert(rule, grid.gather, now)
+    found = text(client)
+    assert found.index("it is &lt;b&gt;down") < found.index("it was down") < found.index("Passed at noon")
+    assert "<b>down" not in found
+    for part in (
+        "three-in-a-row",
+        "/series/gather-main/",
+        f"/runs/{one.opened_by_id}/",
+        "60 min ago",
+        "1 h ago",
+    ):
+        assert part in found or part == "60 min ago"
+
+
+@pytest.mark.parametrize("path", ["/", "/series/gather-main/", "/holds/"])
+def test_every_page_says_how_many_are_open(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime, path: str
+) -> None:
+    assert 'class="many"' not in text(client, path)
+    alert(rule, grid.gather, now)
+    assert '<span class="many">1<span class="unseen"> open</span></span>' in text(client, path)
+
+
+def test_a_series_with_an_open_alert_is_marked(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime
+) -> None:
+    one = alert(rule, grid.gather, now)
+    assert "1 alert</a>" in text(client, "/")
+    assert "it is &lt;b&gt;down" in text(client, "/series/gather-main/")
+    assert "it is &lt;b&gt;down" not in text(client, "/series/circle-ring/")
+    close(one, now)
+    assert "1 alert</a>" not in text(client, "/")
+    assert "it is &lt;b&gt;down" not in text(client, "/series/gather-main/")
+
+
+@pytest.mark.parametrize("path", ["/", "/series/gather-main/", PATH])
+def test_an_open_page_is_sent_again_when_an_alert_opens_and_when_it_closes(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime, path: str
+) -> None:
+    def seen() -> str:
+        part = client.get(path, headers=HTMX).content.decode()
+        return part.split("seen=")[1].split('"')[0]
+
+    def is_news(digest: str) -> bool:
+        return client.get(path, {"seen": digest}, headers=HTMX).status_code == 200
+
+    builders.not_run(grid.gather, now, State.MISSED, "")
+    before = seen()
+    assert not is_news(before)
+    run = Run.objects.get()
+    one = Alert.objects.create(
+        rule=rule, series=grid.gather, since=now, opened_at=now, opened_by=run, text="down"
+    )
+    assert is_news(before)
+    while_open = seen()
+    close(one, now)
+    assert is_news(while_open)
+
+
+def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, rule: AlertRule, now: datetime) -> None:
+    builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
+    secret = builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
+    alert(rule, secret, now, "nobody shall know")
+    close(alert(rule, grid.circle, now, "everybody knows"), now)
+    close(alert(AlertRule.objects.create(name="b", silent_seconds=60), secret, now, "nobody shall know"), now)
+    found = text(client)
+    assert "everybody knows" in found
+    assert "nobody shall know" not in found
+    assert 'class="many"' not in found
+    assert "1 alert</a>" not in text(client, "/")
+
+
+def test_who_is_not_logged_in_sees_nothing(db: None) -> None:
+    assert Client().get(PATH)["Location"] == f"/login/?next={PATH}"
+
+
+def test_a_channel_that_could_not_be_told_is_said_and_to_administrators_why(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime
+) -> None:
+    one = alert(rule, grid.gather, now)
+    channel = {"kind": "email", "to": ["ada@example.org"]}
+    Notification.objects.create(
+        alert=one, event=Event.OPENED, channel=channel, attempts=6, error="550 go away"
+    )
+    found = text(client)
+    assert "email could not be told" in found
+    assert "550 go away" not in found
+    admin = Client()
+    admin.force_login(User.objects.create_superuser("admin"))
+    assert "550 go away" in text(admin)
+
+
+def test_the_number_of_queries_does_not_depend_on_how_many_alerts_there_are(
+    grid: Grid,
+    client: Client,
+    rule: AlertRule,
+    now: datetime,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    text(client)
+    for count in range(2):
+        for i in range(5):
+            other = AlertRule.objects.create(name=f"rule-{count}-{i}", everything=True, failures_in_row=1)
+            one = alert(other, grid.gather, now)
+            Notification.objects.create(alert=one, event=Event.OPENED, channel={"kind": "log"})
+            close(alert(other, grid.circle, now), now)
+        with django_assert_num_queries(7):
+            client.get(PATH, headers=HTMX)

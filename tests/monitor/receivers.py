@@ -1,0 +1,197 @@
+"""Who is told of alerts: real servers, which can also refuse, or say nothing."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import logging
+import socketserver
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Protocol
+
+from django.test import override_settings
+
+TAKES, REFUSES, HANGS = "takes", "refuses", "hangs"
+
+
+class Receiver(Protocol):
+    """Where a channel leads. *mode* may be changed; a log can neither refuse nor hang."""
+
+    mode: str
+    channel: Mapping[str, Any]
+    address: str
+
+    def received(self) -> list[str]:
+        """What came, each message as text."""
+
+
+class Log(logging.Handler):
+    """The handler that the worker's log would have."""
+
+    channel: Mapping[str, Any] = {"kind": "log"}
+    mode = TAKES
+    address = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def received(self) -> list[str]:
+        return [record.getMessage() for record in self.records]
+
+
+class _Server:
+    """What both servers have: somebody who waits until the test is over."""
+
+    def __init__(self) -> None:
+        self.mode = TAKES
+        self.over = threading.Event()
+
+
+class Mailbox(_Server, socketserver.ThreadingTCPServer):
+    """An SMTP server, as far as a mail needs one."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        _Server.__init__(self)
+        socketserver.ThreadingTCPServer.__init__(self, ("127.0.0.1", 0), _MailHandler)
+        self.mails: list[tuple[list[str], bytes]] = []
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+        self.channel: Mapping[str, Any] = {"kind": "email", "to": ["ada@example.org", "bob@example.org"]}
+
+    def received(self) -> list[str]:
+        texts = []
+        for _, content in self.mails:
+            mail = email.message_from_bytes(content, policy=email.policy.default)
+            texts.append(f"{mail['Subject']}\n{mail.get_content()}")
+        return texts
+
+
+class _MailHandler(socketserver.StreamRequestHandler):
+    server: Mailbox
+
+    def handle(self) -> None:
+        if self.server.mode == HANGS:
+            self.server.over.wait()
+            return
+        self._say("220 mailbox")
+        recipients: list[str] = []
+        for line in self.rfile:
+            verb = line[:4].upper().strip()
+            if verb == b"RCPT":
+                if self.server.mode == REFUSES:
+                    self._say("550 no such user here")
+                    continue
+                recipients.append(line.decode().partition(":")[2].strip())
+            elif verb == b"DATA":
+                self._say("354 go on")
+                self.server.mails.append((recipients, self._content()))
+            elif verb == b"QUIT":
+                self._say("221 bye")
+                return
+            self._say("250 fine")
+
+    def _content(self) -> bytes:
+        return b"".join(iter(self.rfile.readline, b".\r\n"))
+
+    def _say(self, line: str) -> None:
+        self.wfile.write(f"{line}\r\n".encode())
+
+
+class Hook(_Server, ThreadingHTTPServer):
+    """A web server that keeps what is posted to it; *answer* is its status and headers."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        _Server.__init__(self)
+        ThreadingHTTPServer.__init__(self, ("127.0.0.1", 0), _HookHandler)
+        self.requests: list[tuple[Mapping[str, str], bytes]] = []
+        self.answer: tuple[int, Mapping[str, str]] = (503, {})
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+        self.channel: Mapping[str, Any] = {"kind": "webhook", "url": f"http://{self.address}/hook?to=ops"}
+
+    def received(self) -> list[str]:
+        return [content.decode() for _, content in self.requests]
+
+
+class _HookHandler(BaseHTTPRequestHandler):
+    server: Hook
+
+    def do_POST(self) -> None:
+        if self.server.mode == HANGS:
+            self.server.over.wait()
+            return
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.server.mode == REFUSES:
+            self._answer(*self.server.answer, b"come back\nlater")
+        else:
+            self.server.requests.append((dict(self.headers), content))
+            self._answer(202, {}, b"")
+
+    def _answer(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def log() -> Iterator[Log]:
+    logger, handler = logging.getLogger("monitor.alerts"), Log()
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        yield handler
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+
+
+@contextmanager
+def mailbox() -> Iterator[Mailbox]:
+    """An SMTP server that Django's settings name."""
+    with Mailbox() as server, _served(server):
+        backend = "django.core.mail.backends.smtp.EmailBackend"
+        with override_settings(
+            EMAIL_BACKEND=backend, EMAIL_HOST="127.0.0.1", EMAIL_PORT=server.server_address[1]
+        ):
+            yield server
+
+
+@contextmanager
+def hook() -> Iterator[Hook]:
+    with Hook() as server, _served(server):
+        yield server
+
+
+@contextmanager
+def _served(server: Mailbox | Hook) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.over.set()
+        server.shutdown()
+        thread.join()
+
+
+RECEIVERS: Mapping[str, Callable[[], AbstractContextManager[Receiver]]] = {
+    "log": log,
+    "email": mailbox,
+    "webhook": hook,
+}
