@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.db.models import Count, Q
 
 from monitor.models import Run
 from monitor.models.run import RunQuerySet, State
@@ -19,27 +20,35 @@ _SILENT = "its lease was over"
 
 
 def reap(now: datetime) -> None:
-    """Give runs of dead executors back to be claimed again, or up; end slots past their grace as missed."""
+    """Give runs of dead executors back to be claimed again, or up; end slots past their grace as missed.
+
+    What was claimed and never began is never given up: nothing of it can have been run.
+    """
     silent = Run.objects.silent(now)
     most = settings.GRIDCAST_MAX_ATTEMPTS
-    _move(
-        silent.filter(attempt__lt=most),
-        State.EXPECTED,
-        "its executor fell silent; it is run again",
-        cause=_SILENT,
-    )
     lost = _move(
-        silent.filter(attempt__gte=most),
+        _begun(silent, most),
         State.LOST,
         f"its executor fell silent {most} times; it is not known whether it ran",
         cause=_SILENT,
     )
+    began = silent.filter(state=State.RUNNING)
+    _move(began, State.EXPECTED, "its executor fell silent; it is run again", cause=_SILENT)
+    _move(silent, State.EXPECTED, "nobody began it; it is claimed again", cause=_SILENT)
     if lost:
         now_lost = Run.objects.filter(pk__in=lost, state=State.LOST)
         account_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
     _move(Run.objects.overdue(now - grace), State.MISSED, reason, cause="its grace was over")
+
+
+def _begun(silent: RunQuerySet, times: int) -> RunQuerySet:
+    """Those of *silent* runs that have begun so often: a claim by itself is no attempt."""
+    running = silent.filter(state=State.RUNNING)
+    begins = Count("transitions", filter=Q(transitions__target=State.RUNNING))
+    often = Run.objects.filter(pk__in=running).annotate(begins=begins).filter(begins__gte=times)
+    return running.filter(pk__in=often.values("pk"))
 
 
 def give_time(now: datetime) -> None:

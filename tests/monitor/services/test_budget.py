@@ -126,9 +126,10 @@ def test_a_run_that_was_lost_counts_as_a_run_until_its_late_report_says_what_it_
     circle: Series, noon: datetime
 ) -> None:
     run = run_now(circle, who="ada", now=noon)
-    began = {"attempt": 3, "started_at": noon, "lease_until": noon, "claimed_at": noon}
-    Run.objects.all().move([run.pk], State.CLAIMED, cause="a test", **began)
-    reap(noon + MINUTE)
+    for _ in range(3):
+        Run.objects.all().move([run.pk], State.CLAIMED, cause="a test")
+        Run.objects.all().move([run.pk], State.RUNNING, cause="a test", started_at=noon, lease_until=noon)
+        reap(noon + MINUTE)
     assert kept() == {"site-of-here": (None, None), "site-of-there": (None, None)}
     ran(noon, {"here": usage.Usage(bytes_sent=9)})
     assert kept() == {"site-of-here": (9, 0.0), "site-of-there": (0, 0.0)}

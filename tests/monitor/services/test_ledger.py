@@ -218,12 +218,22 @@ def test_a_run_whose_executor_died_is_claimed_again_and_at_last_given_up(
     for attempt in (1, 2, 3):
         (claim,) = claim_due(now)
         assert claim.attempt == attempt
+        Run.objects.all().move([claim.run_id], State.RUNNING, cause="a test")
         reap(now + timedelta(seconds=1))
-        assert Run.objects.get().state == State.CLAIMED
+        assert Run.objects.get().state == State.RUNNING
         now += LEASE
         reap(now)
     assert Run.objects.get().state == State.LOST
     assert claim_due(now) == []
+
+
+def test_a_run_that_was_handed_out_but_never_begun_is_never_given_up(circle: Series, noon: datetime) -> None:
+    run_now(circle, who="ada", now=noon)
+    for times in range(10):
+        assert len(claim_due(noon + times * LEASE)) == 1
+        reap(noon + (times + 1) * LEASE)
+    run = Run.objects.get()
+    assert (run.state, run.reason) == (State.EXPECTED, "nobody began it; it is claimed again")
 
 
 def test_a_slot_that_nobody_took_in_time_is_missed(circle: Series, noon: datetime) -> None:
