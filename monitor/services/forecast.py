@@ -12,9 +12,9 @@ from django.db.models.functions import Coalesce
 
 from forecasting import metrics as scores
 from forecasting.base import Abstained
-from forecasting.series import Observation, forecast_history
+from forecasting.series import LEAST_VALUES, Observation, forecast_history
 from monitor.models import Forecast, Metric
-from monitor.services.history import first_known_later, history, last_known_at
+from monitor.services.history import first_known_later, history, last_known_at, nth_newest_time
 from reporters import report as wire
 
 METHOD = "nws"
@@ -73,12 +73,13 @@ def refresh(now: datetime) -> None:
 
 
 def _with_news(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
-    """Those of *metrics* with values of passed runs that no forecast of ours was made from."""
+    """Those of *metrics* with values of passed runs that no forecast of ours was made from, and enough."""
     ours = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL)
     made_until = Subquery(ours.order_by("-last_known_at").values("last_known_at")[:1])
     marked = metrics.annotate(made_until=Coalesce(made_until, LONG_AGO), long_ago=Value(LONG_AGO))
     news = first_known_later("value", "pk", than="made_until", after="long_ago")
-    return marked.annotate(news=news).filter(news__isnull=False)
+    least = nth_newest_time(LEAST_VALUES)  # with fewer each tick would try in vain again
+    return marked.annotate(news=news, least=least).filter(news__isnull=False, least__isnull=False)
 
 
 def score() -> int:

@@ -99,7 +99,14 @@ def newest_values(count: int) -> ArraySubquery:
 
 def newest_time() -> Subquery:
     """For a queryset of metrics: the slot of the newest value of passed runs of each; NULL without any."""
-    return Subquery(samples.newest("pk").values("time")[:1])
+    return nth_newest_time(1)
+
+
+def nth_newest_time(number: int) -> Subquery:
+    """For a queryset of metrics: the slot of the *number*-th newest value of passed runs of each, from 1 on;
+    NULL where there are fewer.
+    """
+    return Subquery(samples.newest("pk").values("time")[number - 1 : number])
 
 
 def last_known_at(metric: Metric, *, known_by: datetime, newest: int) -> datetime | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained
 from monitor.models import Forecast, Metric, Series
@@ -49,6 +51,13 @@ def test_too_few_values_are_no_forecast(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0)
     with pytest.raises(Abstained, match="2 values"):
         issue(Metric.objects.get(name="total.seconds"), noon + 5 * MINUTE)
+
+
+def test_series_with_too_few_values_cost_a_tick_no_statement_each(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0)
+    with CaptureQueriesContext(connection) as asked:
+        refresh(noon + 5 * MINUTE)
+    assert len(asked) == 2  # what can be scored, what there is news of
 
 
 def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> None:
