@@ -11,6 +11,8 @@ from django.core.exceptions import ValidationError
 
 import probes
 from monitor.models import (
+    Alert,
+    AlertRule,
     ApiToken,
     Binding,
     Blackout,
@@ -18,6 +20,7 @@ from monitor.models import (
     Forecast,
     Hold,
     Metric,
+    Notification,
     Reporter,
     Resource,
     Run,
@@ -240,6 +243,27 @@ class ForecastAdmin(ReadOnly):
     list_display = ("metric", "issued_at", "method", "mean", "lower", "upper", "truth")
     list_select_related = ("metric__segment__series",)
     list_filter = ("method",)
+
+
+@admin.register(AlertRule)
+class AlertRuleAdmin(ReadOnlyBase):
+    list_display = ("name", "title", "failures_in_row", "silent_seconds", "everything", "enabled")
+    list_filter = ("enabled",)
+    filter_horizontal = ("suites", "sites", "series")
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnly):
+    list_display = ("rule", "series", "since", "opened_at", "closed_at", "text", "closed_text")
+    list_select_related = ("rule", "series")
+    list_filter = ("rule",)
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnly):
+    list_display = ("alert", "event", "kind", "attempts", "sent_at", "due_at", "error")
+    list_select_related = ("alert__rule", "alert__series")
+    list_filter = ("event",)
 
 
 @admin.register(Hold)

@@ -62,16 +62,10 @@ def test_what_is_open_comes_first_with_why_since_when_and_by_which_run(
     close(over, now)
     one = alert(rule, grid.gather, now)
     found = text(client)
-    assert found.index("it is &lt;b&gt;down") < found.index("it was down") < found.index("Passed at noon")
+    assert found.index("It is &lt;b&gt;down") < found.index("It was down") < found.index("Passed at noon")
     assert "<b>down" not in found
-    for part in (
-        "three-in-a-row",
-        "/series/gather-main/",
-        f"/runs/{one.opened_by_id}/",
-        "60 min ago",
-        "1 h ago",
-    ):
-        assert part in found or part == "60 min ago"
+    for part in ("three-in-a-row", "/series/gather-main/", f"/runs/{one.opened_by_id}/", ">1 h ago<"):
+        assert part in found
 
 
 @pytest.mark.parametrize("path", ["/", "/series/gather-main/", "/holds/"])
@@ -88,11 +82,11 @@ def test_a_series_with_an_open_alert_is_marked(
 ) -> None:
     one = alert(rule, grid.gather, now)
     assert "1 alert</a>" in text(client, "/")
-    assert "it is &lt;b&gt;down" in text(client, "/series/gather-main/")
-    assert "it is &lt;b&gt;down" not in text(client, "/series/circle-ring/")
+    assert "It is &lt;b&gt;down" in text(client, "/series/gather-main/")
+    assert "It is &lt;b&gt;down" not in text(client, "/series/circle-ring/")
     close(one, now)
     assert "1 alert</a>" not in text(client, "/")
-    assert "it is &lt;b&gt;down" not in text(client, "/series/gather-main/")
+    assert "It is &lt;b&gt;down" not in text(client, "/series/gather-main/")
 
 
 @pytest.mark.parametrize("path", ["/", "/series/gather-main/", PATH])
@@ -126,8 +120,8 @@ def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, rule: Aler
     close(alert(rule, grid.circle, now, "everybody knows"), now)
     close(alert(AlertRule.objects.create(name="b", silent_seconds=60), secret, now, "nobody shall know"), now)
     found = text(client)
-    assert "everybody knows" in found
-    assert "nobody shall know" not in found
+    assert "Everybody knows" in found
+    assert "obody shall know" not in found
     assert 'class="many"' not in found
     assert "1 alert</a>" not in text(client, "/")
 
