@@ -1,4 +1,4 @@
-"""What is held: the list, the log, and the forms to pause, drain, resume and run."""
+"""What is held or planned: the lists, the log, and the forms to pause, drain, resume and run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from monitor.pages.access import members_only, wants_part
 from monitor.services import hold as holding
 from monitor.services.hold import HoldError, InvalidOrder, UnknownScope, standings
 from monitor.services.hold_log import log, places
+from monitor.services.maintenance import planned
 from monitor.services.run_now import run_all, run_now
 
 if TYPE_CHECKING:
@@ -43,7 +44,12 @@ def page(request: HttpRequest) -> HttpResponse:
     if wants_part(request):
         return render(request, "parts/held.html", context)
     entries = log(visible, LOG_ENTRIES)
-    more = {"log": entries, "log_is_full": len(entries) == LOG_ENTRIES, "places": places(request.user, now)}
+    more = {
+        "log": entries,
+        "log_is_full": len(entries) == LOG_ENTRIES,
+        "places": places(request.user, now),
+        "works": planned(request.user, now),
+    }
     return render(request, "pages/holds.html", {**context, **more})
 
 

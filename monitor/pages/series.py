@@ -23,6 +23,7 @@ from monitor.services import run_now as asking
 from monitor.services.chart import chart
 from monitor.services.export import csv_lines
 from monitor.services.hold import HoldError, standings
+from monitor.services.maintenance import over
 from monitor.services.outlook import outlook
 from monitor.services.segments import standing
 from monitor.services.stretch import STRETCHES, named
@@ -118,6 +119,7 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
     said = outlook(stands)
     held = standings(Hold.objects.at(now).over(series))
     alerts = list(Alert.objects.open().filter(series=series).select_related("rule"))
+    works = over(series, now)
     seen = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
         next_run and (next_run.pk, next_run.slot <= now),
@@ -125,6 +127,7 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
         said.record,
         [(one.hold.pk, one.words) for one in held],
         [one.pk for one in alerts],
+        [one.words for one in works],
         (stands.current and stands.current.pk, [one.pk for one in stands.segments], stands.changes),
     )
     digest = hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest()
@@ -136,6 +139,7 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
         "stands": stands,
         "held": held,
         "alerts": alerts,
+        "works": works,
         "digest": digest,
     }
 

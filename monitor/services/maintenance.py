@@ -55,17 +55,17 @@ def windows(now: datetime) -> tuple[Window, ...]:
 
 def going_on(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[Work]:
     """What *user* may know of and goes on at *now*; what began first comes first."""
-    shown = _sites_for(user)
-    return _in_order(
-        _work(one, span, shown, is_open=True) for one, span in _open(Blackout.objects.visible_to(user), now)
-    )
+    found = list(_open(Blackout.objects.visible_to(user), now))
+    shown = _sites_for(user) if found else ()
+    return _in_order(_work(one, span, shown, is_open=True) for one, span in found)
 
 
 def over(series: Series, now: datetime) -> list[Work]:
     """What goes on at *now* at sites of *series*; other sites are not told."""
-    bound = Binding.objects.filter(series=series).order_by()
+    found = list(_open(Blackout.objects.all(), now))
+    bound = Binding.objects.filter(series=series).order_by() if found else Binding.objects.none()
     shown = set(bound.values_list("resource__site__name", flat=True))
-    works = (_work(one, span, shown, is_open=True) for one, span in _open(Blackout.objects.all(), now))
+    works = (_work(one, span, shown, is_open=True) for one, span in found)
     return _in_order(work for work in works if work.covers(shown))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from monitor.models.run import ENDED, State
 from monitor.models.series import SeriesQuerySet
 from monitor.services.blame import NOT_DONE_BY_GRID, NOT_DONE_BY_US, Fault, fault, words
 from monitor.services.columns import Column, Last, Tick, columns
+from monitor.services.maintenance import Work, going_on
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -44,12 +45,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One site; a cell is None where a series does not use it. *held* says by whom and why, if it is."""
+    """One site; a cell is None where a series does not use it. *held* says by whom and why, if it is.
+
+    *work* says what planned work goes on there, if any.
+    """
 
     site: str
     title: str
     cells: Sequence[Cell | None]
     held: str = ""
+    work: str = ""
 
     @property
     def failing(self) -> int:
@@ -74,7 +79,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Overview:
-    """The page's content. *outcomes* counts the runs of the last hour by state.
+    """The page's content. *outcomes* counts the runs of the last hour by state; *works* go on now.
 
     *digest* changes when anything but the age of things changes.
     """
@@ -82,6 +87,7 @@ class Overview:
     columns: Sequence[Column]
     rows: Sequence[Row]
     troubles: Sequence[Trouble]
+    works: Sequence[Work]
     outcomes: Mapping[str, int]
     digest: str
 
@@ -114,12 +120,15 @@ def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
     outcomes = _last_hour(visible, now)
     sites = {resource: site for _, resource, site, _ in bindings}
     held = {one.name: one.reason for one in holds if one.kind == Kind.SITE}
+    works = going_on(user, now)
+    seen = (found, bindings, outcomes, held, [(one.where, one.words) for one in works])
     return Overview(
-        columns=found,
-        rows=_rows(found, bindings, sites, held),
+        columns=_in_maintenance(found, bindings, works),
+        rows=_rows(found, bindings, sites, held, works),
         troubles=_troubles(found, sites),
+        works=works,
         outcomes=outcomes,
-        digest=hashlib.blake2s(repr((found, bindings, outcomes, held)).encode(), digest_size=8).hexdigest(),
+        digest=hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest(),
     )
 
 
@@ -129,16 +138,37 @@ def _last_hour(visible: SeriesQuerySet, now: datetime) -> dict[str, int]:
     return dict(sorted(counted))
 
 
-def _rows(
-    found: Sequence[Column], bindings: Sequence[Bound], sites: Mapping[str, str], held: Mapping[str, str]
-) -> list[Row]:
-    titles = {site: title for _, _, site, title in bindings}
+def _in_maintenance(
+    found: Sequence[Column], bindings: Sequence[Bound], works: Sequence[Work]
+) -> list[Column]:
+    """*found*, those series held for which work goes on at one of their sites."""
+    at = _sites_by_series(bindings)
+    said = {
+        series: next((one.words for one in works if one.covers(sites)), "") for series, sites in at.items()
+    }
+    return [replace(one, held=one.held or said.get(one.name, "")) for one in found]
+
+
+def _sites_by_series(bindings: Sequence[Bound]) -> dict[str, set[str]]:
     at: dict[str, set[str]] = {}
     for series, _, site, _ in bindings:
         at.setdefault(series, set()).add(site)
+    return at
+
+
+def _rows(
+    found: Sequence[Column],
+    bindings: Sequence[Bound],
+    sites: Mapping[str, str],
+    held: Mapping[str, str],
+    works: Sequence[Work],
+) -> list[Row]:
+    titles = {site: title for _, _, site, title in bindings}
+    at = _sites_by_series(bindings)
+    work = {site: next((one.words for one in works if one.covers([site])), "") for site in titles}
     cells = [_cells(column, at.get(column.name, set()), sites) for column in found]
     return [
-        Row(site, title, [seen.get(site) for seen in cells], held.get(site, ""))
+        Row(site, title, [seen.get(site) for seen in cells], held.get(site, ""), work[site])
         for site, title in sorted(titles.items())
     ]
 

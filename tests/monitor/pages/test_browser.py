@@ -18,7 +18,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.models import Hold, Run, Series
+from monitor.models import Blackout, Hold, Run, Series, Site
 from monitor.models.run import State
 from monitor.services.health import seen
 from tests.monitor.pages import builders
@@ -120,7 +120,10 @@ def nobody_is_served() -> bool:
 
 @dataclass
 class Watched:
-    """A small grid with a past: Gather with two failures, one of them its last run; Circle without runs."""
+    """A small grid with a past: Gather with two failures, one of them its last run; Circle without runs.
+
+    Work goes on at a site, and more is planned.
+    """
 
     failed: Run
     passed: Run
@@ -137,6 +140,10 @@ def watched(live_server: LiveServer) -> Watched:
     until = timezone.now() - MINUTE / 2
     runs = builders.history(gather, 9, until=until, troubles={4: trouble, 8: trouble})
     builders.not_run(gather, until - MINUTE, State.MISSED, "no reporter took it within 120 s of its time")
+    title = "new disks for all users' home directories " * 4
+    here = Blackout.objects.create(name="disks", title=title, schedule="* * * * *", duration_seconds=60)
+    here.sites.set(Site.objects.filter(name__in=["site4"]))
+    Blackout.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
     return Watched(failed=runs[-1], passed=runs[-2])
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from monitor.models import Hold, Run
+from monitor.models import Blackout, Hold, Run, Site
 from monitor.models.hold import Kind, Mode, Scope
 from monitor.services.hold import hold
 from tests.monitor.pages import builders
@@ -129,6 +129,38 @@ def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, now: datet
     for path in ("/holds/", "/"):
         found = text(client, path)
         assert "nobody shall know" not in found
+        assert "bunker" not in found
+
+
+def test_what_is_planned_is_listed_with_its_next_time(grid: Grid, client: Client, now: datetime) -> None:
+    assert "No maintenance is planned" in text(client, "/holds/")
+    tomorrow = now + timedelta(days=1)
+    Blackout.objects.create(name="past", starts_at=now - timedelta(days=2), ends_at=now)
+    Blackout.objects.create(name="cables", starts_at=tomorrow, ends_at=tomorrow + timedelta(hours=1))
+    weekly = Blackout.objects.create(
+        name="weekly", title="<Disks>", schedule="* * * * *", timezone="Asia/Tokyo", duration_seconds=60
+    )
+    weekly.sites.add(Site.objects.get(name="site2"))
+    found = text(client, "/holds/")
+    assert "past" not in found
+    assert "<strong>now</strong>" in found
+    assert "* * * * * Asia/Tokyo" in found
+    assert found.index("&lt;Disks&gt;") < found.index("cables")
+    assert f"{tomorrow:%Y-%m-%d %H:%M:%S}" in found
+    assert "in maintenance until" in text(client, "/series/gather-main/")
+
+
+def test_work_where_you_see_nothing_is_not_told(grid: Grid, client: Client, now: datetime) -> None:
+    builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
+    builders.circle("secret-ring", [builders.site("bunker"), builders.site("cellar")], in_suite="closed")
+    work = Blackout.objects.create(name="digging", starts_at=now, ends_at=now + timedelta(hours=1))
+    work.sites.add(Site.objects.get(name="bunker"))
+    for path in ("/holds/", "/"):
+        assert "digging" not in text(client, path)
+    work.sites.add(Site.objects.get(name="site1"))
+    for path in ("/holds/", "/", "/series/gather-main/"):
+        found = text(client, path)
+        assert "digging" in found
         assert "bunker" not in found
 
 
