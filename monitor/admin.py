@@ -116,6 +116,14 @@ class SiteAdmin(ReadOnlyBase):
     search_fields = ("name", "title")
     inlines = (ResourceInline,)
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, list[str]]:
+        """Planned work at these sites alone keeps them: without any site it would be everywhere."""
+        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        gone = [site.pk for site in objs]
+        alone = Blackout.objects.filter(sites__in=gone).exclude(sites__in=Site.objects.exclude(pk__in=gone))
+        work = [f"Blackout: {one.name}, which is at no other site" for one in alone.distinct()]
+        return deleted, counts, missing, [*protected, *work]
+
 
 @admin.register(Resource)
 class ResourceAdmin(ReadOnlyBase):

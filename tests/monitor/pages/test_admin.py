@@ -147,6 +147,24 @@ def test_planned_work_is_one_window_or_recurs(administrator: Client, values: dic
     assert Blackout.objects.get().schedule == values.get("schedule", "")
 
 
+def test_a_site_is_kept_by_work_that_else_would_be_everywhere(administrator: Client) -> None:
+    here, there = (Site.objects.create(name=name) for name in ("here", "there"))
+    both, alone = (
+        Blackout.objects.create(name=name, schedule="0 8 * * tue", duration_seconds=60)
+        for name in ("both", "alone")
+    )
+    both.sites.set([here, there])
+    alone.sites.set([here])
+    url = reverse("admin:monitor_site_delete", args=[here.pk])
+    assert "alone, which is at no other site" in administrator.get(url).content.decode()
+    administrator.post(url, {"post": "yes"})
+    assert Site.objects.filter(name="here").exists()
+    alone.delete()
+    administrator.post(url, {"post": "yes"})
+    assert [site.name for site in both.sites.all()] == ["there"]
+    assert not Site.objects.filter(name="here").exists()
+
+
 def test_the_address_of_a_resource_does_for_its_transfer(grid: Grid, administrator: Client) -> None:
     resource = Resource.objects.earliest("pk")
     edited_resource(administrator, resource, address="dtn.example.org", transfer='{"kind": "http"}')
