@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import probes
-from monitor.gridfile import expansion, ways
+from monitor.gridfile import alerting, expansion, ways
 from monitor.gridfile.definition import (
     Grid,
     MaintenanceDefinition,
@@ -42,6 +42,7 @@ class Names:
     suites: Collection[str] | None
     reporters: Collection[str] | None
     groups: Collection[str] | None
+    has_all_series: bool = True  # whether none that is written is left out, because it is not sound
 
 
 def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
@@ -70,8 +71,12 @@ def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
                 found.append((("series", template, *path), message))
     for name, work in file.maintenance.items():
         found.extend(_check_maintenance(("maintenance", name), work, names))
-    grid = Grid(sites, resources, suites, {name: one for name, (_, one) in series.items()}, maintenance)
-    return grid, found
+    in_series = any(path[0] == "series" for path, _ in found)
+    every_series = series if names.has_all_series and not in_series else None
+    found.extend(_check_alerts(file, names, every_series))
+    alerts = {name: alerting.definition(name, rule) for name, rule in file.alerts.items()}
+    every = {name: one for name, (_, one) in series.items()}
+    return Grid(sites, resources, suites, every, maintenance, alerts), found
 
 
 def _expanded(file: GridFile) -> tuple[dict[str, tuple[str, SeriesDefinition]], list[Found]]:
@@ -191,6 +196,13 @@ def _check_maintenance(path: Path, work: Maintenance, names: Names) -> Iterator[
     times = work.model_dump(exclude={"title", "sites"})
     for key, message in read_windows.faults(read_windows.Times(**times)):
         yield (*path, key), message
+
+
+def _check_alerts(file: GridFile, names: Names, series: Collection[str] | None) -> Iterator[Found]:
+    known = {"suites": names.suites, "sites": names.sites, "series": series}
+    for name, rule in file.alerts.items():
+        for path, message in alerting.faults(rule, known):
+            yield ("alerts", name, *path), message
 
 
 def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Found]:

@@ -92,7 +92,27 @@ class MaintenanceDefinition:
     duration_seconds: int | None = None
 
 
-Definition = SiteDefinition | ResourceDefinition | SuiteDefinition | SeriesDefinition | MaintenanceDefinition
+@dataclass(frozen=True)
+class AlertDefinition:
+    """When an alert is open; *watches* has ``everything``, or names of ``suites``, ``sites``, ``series``."""
+
+    name: str
+    title: str = ""
+    enabled: bool = True
+    watches: Mapping[str, Any] = field(default_factory=dict)
+    failures_in_row: int | None = None
+    silent_seconds: int | None = None
+    notify: Sequence[Mapping[str, Any]] = ()
+
+
+Definition = (
+    SiteDefinition
+    | ResourceDefinition
+    | SuiteDefinition
+    | SeriesDefinition
+    | MaintenanceDefinition
+    | AlertDefinition
+)
 
 
 @dataclass(frozen=True)
@@ -104,3 +124,4 @@ class Grid:
     suites: Mapping[str, SuiteDefinition] = field(default_factory=dict)
     series: Mapping[str, SeriesDefinition] = field(default_factory=dict)
     maintenance: Mapping[str, MaintenanceDefinition] = field(default_factory=dict)
+    alerts: Mapping[str, AlertDefinition] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef
 
 from monitor.gridfile.definition import (
+    AlertDefinition,
     Definition,
     Grid,
     MaintenanceDefinition,
@@ -21,10 +22,12 @@ from monitor.gridfile.definition import (
 )
 from monitor.gridfile.loading import Outside
 from monitor.gridfile.planning import History
-from monitor.models import Binding, Blackout, Reporter, Resource, Run, Series, Site, Suite, Usage
+from monitor.models import AlertRule, Binding, Blackout, Reporter, Resource, Run, Series, Site, Suite, Usage
+from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 from monitor.models.run import SCHEDULE, State
 
+_JOINED = {"bindings", "sites", "watches", "notify"}
 _REFERENCES = {"site", "suite", "reporter", "leader"}
 
 
@@ -50,12 +53,17 @@ def read() -> Grid:
         )
         for one in Blackout.objects.prefetch_related("sites")
     ]
+    alerts = [
+        AlertDefinition(**_values(AlertDefinition, one), watches=_watched(one), notify=tuple(one.notify))
+        for one in AlertRule.objects.prefetch_related("suites", "sites", "series")
+    ]
     return Grid(
         {one.name: one for one in sites},
         {one.name: one for one in resources},
         {one.name: one for one in suites},
         {one.name: one for one in series},
         {one.name: one for one in maintenance},
+        {one.name: one for one in alerts},
     )
 
 
@@ -66,7 +74,8 @@ def outside() -> Outside:
 
 
 def history(series: Iterable[str]) -> History:
-    """What must not be removed: those of these *series* that have runs, but for slots to come, and sites.
+    """What must not be removed: those of these *series* that have runs, but for slots to come, sites
+    and alert rules.
 
     None of the series gets a new run until the end of the transaction.
     """
@@ -77,15 +86,24 @@ def history(series: Iterable[str]) -> History:
     return History(
         set(mine.filter(Exists(runs)).values_list("name", flat=True)),
         set(sites.values_list("name", flat=True)),
+        set(AlertRule.objects.filter(alerts__isnull=False).values_list("name", flat=True)),
     )
 
 
 def _values(kind: type[Definition], row: models.Model) -> dict[str, Any]:
-    """The values of *row* that a definition has, references by name; not its bindings, nor its sites."""
-    names = [field.name for field in fields(kind) if field.name not in {"bindings", "sites"}]
+    """The values of *row* that a definition has, references by name; not what has a table of its own."""
+    names = [field.name for field in fields(kind) if field.name not in _JOINED]
     values = {name: getattr(row, name) for name in names}
     named = {name: values[name] and values[name].name for name in _REFERENCES & values.keys()}
     return {**values, **named}
+
+
+def _watched(rule: AlertRule) -> dict[str, Any]:
+    named = {noun: tuple(sorted(one.name for one in getattr(rule, noun).all())) for noun in WATCHED}
+    return {
+        **({"everything": True} if rule.everything else {}),
+        **{noun: names for noun, names in named.items() if names},
+    }
 
 
 def _bindings() -> dict[int, dict[str, tuple[str, ...]]]:

@@ -7,7 +7,7 @@ is not here is refused. Everything has the type that it is written with: a numbe
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from monitor.gridfile.definition import DEFAULT_RESOURCE, DEFAULT_SERIES
+from monitor.models.alert import LEAST_SILENT_SECONDS, MOST_FAILURES
 from reporters.fields import parse_time
 
 VERSION = 1
@@ -219,6 +220,65 @@ class Maintenance(Noun):
     )
 
 
+class Watches(Noun):
+    """What a rule watches: everything, or the series of suites, those at sites, and those by name."""
+
+    everything: bool = Field(False, description="Whether it watches every series.")
+    suites: list[str] = Field([], description="All series of these suites.", examples=[["main"]])
+    sites: list[str] = Field([], description="All series that bind a resource of these sites.")
+    series: list[str] = Field([], description="These series.")
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it names anything."""
+        return bool(self.suites or self.sites or self.series)
+
+    @model_validator(mode="after")
+    def _says_it_once(self) -> Self:
+        if self.everything and self.is_named:
+            raise ValueError("it has everything; expected either that or names")
+        return self
+
+
+class Channel(BaseModel):
+    """One way to tell people: a kind, and the options of that kind (docs/alerts.md)."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    kind: str = Field(description="Which way, such as `email`; the options of each are in docs/alerts.md.")
+
+
+class AlertRule(Noun):
+    """When an alert of a series is open, and who is told: by one condition of the two."""
+
+    title: Title = Field("", description="What people call it.")
+    enabled: bool = Field(
+        True, description="Whether it watches; its open alerts are closed when it does not."
+    )
+    watches: Watches = Field(description="The series that it watches.", examples=[{"suites": ["main"]}])
+    failures_in_row: Annotated[int, Field(ge=1, le=MOST_FAILURES)] | None = Field(
+        None, description="It is open while so many runs in a row did not pass."
+    )
+    silent_seconds: Annotated[int, Field(ge=LEAST_SILENT_SECONDS, le=MAX_SECONDS)] | None = Field(
+        None,
+        description="It is open when a run was expected and nothing was heard of the series for so long.",
+    )
+    notify: list[Channel] = Field(
+        [], description="Who is told when it opens and closes.", examples=[[{"kind": "log"}]]
+    )
+
+    @model_validator(mode="after")
+    def _says_when(self) -> Self:
+        conditions = [self.failures_in_row, self.silent_seconds]
+        if conditions.count(None) != 1:
+            many = "no condition" if None in conditions else "two conditions"
+            raise ValueError(f"it has {many}; expected either failures_in_row or silent_seconds")
+        if self.enabled and not (self.watches.everything or self.watches.is_named):
+            expected = "expected everything: true, or some of suites, sites and series"
+            raise ValueError(f"it watches nothing; {expected}")
+        return self
+
+
 class GridFile(Noun):
     """A grid: everything that its series refer to is in the file, but reporters and groups of users."""
 
@@ -238,6 +298,9 @@ class GridFile(Noun):
     maintenance: Annotated[dict[Name, Maintenance], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="Planned work, by name (docs/ledger.md)."
     )
+    alerts: Annotated[dict[Name, AlertRule], BeforeValidator(_nothing_is_empty)] = Field(
+        {}, description="Alert rules, by name (docs/alerts.md)."
+    )
 
 
 MODELS: dict[str, type[Noun]] = {
@@ -246,4 +309,5 @@ MODELS: dict[str, type[Noun]] = {
     "suites": Suite,
     "series": Series,
     "maintenance": Maintenance,
+    "alerts": AlertRule,
 }

@@ -73,9 +73,10 @@ def _names(root: Node, found: Collection[Found], outside: Outside) -> Names:
     Where a section itself is in error, nobody knows what is in it.
     """
     if any(len(path) == 1 and path != ("version",) for path, _ in found):
-        return Names(None, None, None, outside.reporters, outside.groups)
+        return Names(None, None, None, outside.reporters, outside.groups, has_all_series=False)
     sites, resources, suites = (list(_below(root, section)) for section in ("sites", "resources", "suites"))
-    return Names(sites, resources, suites, outside.reporters, outside.groups)
+    has_all_series = not any(path[0] == "series" for path, _ in found)
+    return Names(sites, resources, suites, outside.reporters, outside.groups, has_all_series)
 
 
 def _below(root: Node, section: str) -> Iterator[str]:

@@ -135,7 +135,8 @@ def _below(schema: Mapping[str, Any], part: str | int) -> Mapping[str, Any]:
     inner = schema.get("properties", {}).get(part)
     if inner is None:
         patterns = schema.get("patternProperties", {})
-        inner = next(iter(patterns.values()), None) or schema.get("additionalProperties") or {}
+        of_list = schema.get("items") if isinstance(part, int) else None
+        inner = of_list or next(iter(patterns.values()), None) or schema.get("additionalProperties") or {}
     for one in _alternatives(inner):
         if "$ref" in one:
             found: Mapping[str, Any] = _schema()["$defs"][one["$ref"].rpartition("/")[2]]

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from monitor.gridfile.definition import Definition, Grid
+from monitor.gridfile.definition import AlertDefinition, Definition, Grid
 from monitor.gridfile.format import MODELS
 from monitor.gridfile.problems import NOUNS, shown
 
@@ -78,10 +78,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class History:
-    """What must not be removed: *series* that have runs, *sites* with accounts of them."""
+    """What must not be removed: *series* that have runs, *sites* with accounts of them, *alerts*: rules that
+    have opened some."""
 
     series: Collection[str] = ()
     sites: Collection[str] = ()
+    alerts: Collection[str] = ()
 
 
 def plan(depot: Grid, file: Grid, *, prune: bool, history: History = History()) -> Plan:
@@ -117,14 +119,32 @@ def _pruned(depot: Grid, file: Grid, history: History) -> Plan:
         "resources": "not in the file; kept, because a series that is kept is bound to it",
         "suites": "not in the file; kept, because a series that is kept is in it",
         "sites": "not in the file; kept, because a resource or an account of runs is there",
+        "alerts": "not in the file; kept but switched off: it has opened alerts",
     }
     after = replace(file, sites=sites, resources=resources, suites=suites, series=series)
+    after = replace(after, alerts={**_switched_off(depot, history.alerts, after), **file.alerts})
     kept = tuple(
         Kept(noun, name, why[noun])
         for noun in NOUNS
         for name in sorted(getattr(after, noun).keys() - getattr(file, noun).keys())
     )
     return Plan(depot, after, kept)
+
+
+def _switched_off(depot: Grid, names: Collection[str], after: Grid) -> dict[str, AlertDefinition]:
+    """These rules, with what is left of what they watch."""
+    rules = (depot.alerts[name] for name in sorted(names))
+    return {rule.name: replace(rule, enabled=False, watches=_left(rule.watches, after)) for rule in rules}
+
+
+def _left(watches: Mapping[str, Any], after: Grid) -> dict[str, Any]:
+    named = {
+        noun: tuple(name for name in names if name in getattr(after, noun))
+        for noun, names in watches.items()
+        if noun != "everything"
+    }
+    kept = {noun: names for noun, names in named.items() if names}
+    return {"everything": True, **kept} if watches.get("everything") else kept
 
 
 def _with_leaders(grid: Grid, names: Collection[str]) -> set[str]:

@@ -21,6 +21,7 @@ NOUNS = {
     "suites": "suite",
     "series": "series",
     "maintenance": "maintenance",
+    "alerts": "alert rule",
 }
 _SHOWN_CHARACTERS = 60
 _SHOWN_NAMES = 8

@@ -7,9 +7,22 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from monitor.gridfile.format import GridFile, Maintenance, Mesh, Noun, Resource, Series, Site, Suite, Way
+from monitor.gridfile.format import (
+    AlertRule,
+    Channel,
+    GridFile,
+    Maintenance,
+    Mesh,
+    Noun,
+    Resource,
+    Series,
+    Site,
+    Suite,
+    Watches,
+    Way,
+)
 
-_NOUNS: tuple[type[Noun] | type[Way], ...] = (
+_NOUNS: tuple[type[Noun] | type[Way] | type[Channel], ...] = (
     GridFile,
     Site,
     Resource,
@@ -18,8 +31,11 @@ _NOUNS: tuple[type[Noun] | type[Way], ...] = (
     Series,
     Mesh,
     Maintenance,
+    AlertRule,
+    Watches,
+    Channel,
 )
-_TITLES = {"GridFile": "The file", "Way": "Shell, transfer, batch"}
+_TITLES = {"GridFile": "The file", "Way": "Shell, transfer, batch", "AlertRule": "Alert rule"}
 _TOP = """\
 # Grid files: the reference
 

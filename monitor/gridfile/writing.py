@@ -10,13 +10,15 @@ from django.contrib.auth.models import Group
 from django.db import models
 
 from monitor.gridfile.definition import (
+    AlertDefinition,
     Definition,
     MaintenanceDefinition,
     SeriesDefinition,
     SuiteDefinition,
 )
 from monitor.gridfile.planning import Change, Plan
-from monitor.models import Binding, Blackout, Reporter, Resource, Series, Site, Suite
+from monitor.models import AlertRule, Binding, Blackout, Reporter, Resource, Series, Site, Suite
+from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 
 Table = models.Manager[Any]
@@ -27,6 +29,7 @@ _TABLES: dict[str, Table] = {
     "suites": Suite.objects,
     "series": Series.objects,
     "maintenance": Blackout.objects,
+    "alerts": AlertRule.objects,
 }
 _REFERENCES: Mapping[str, Table] = {
     "site": Site.objects,
@@ -34,7 +37,7 @@ _REFERENCES: Mapping[str, Table] = {
     "reporter": Reporter.objects,
     "leader": Series.objects,
 }
-_JOINED = {"viewers", "bindings", "sites"}  # rows of their own
+_JOINED = {"viewers", "bindings", "sites", "watches"}  # rows of their own
 _BATCH = 1000
 
 Ids = Mapping[str, Mapping[str, int]]
@@ -75,6 +78,7 @@ def _write(table: Table, changes: Sequence[Change]) -> None:
                 table.filter(name=change.name).update(**changed)
     _join_viewers(changes)
     _join_sites(changes)
+    _watch(changes)
     _bind(changes)
 
 
@@ -112,6 +116,34 @@ def _join_sites(changes: Iterable[Change]) -> None:
             had = before.sites if isinstance(before, MaintenanceDefinition) else ()
             if after.sites != had:
                 Blackout.objects.get(name=after.name).sites.set(Site.objects.filter(name__in=after.sites))
+
+
+def _watch(changes: Iterable[Change]) -> None:
+    rules = [one.after for one in changes if isinstance(one.after, AlertDefinition) and _is_rewatched(one)]
+    if not rules:
+        return
+    ids = dict(AlertRule.objects.filter(name__in=[rule.name for rule in rules]).values_list("name", "pk"))
+    for everything in (True, False):
+        names = [rule.name for rule in rules if ("everything" in rule.watches) == everything]
+        AlertRule.objects.filter(name__in=names).update(everything=everything)
+    for noun, one in WATCHED.items():
+        through = getattr(AlertRule, noun).through
+        keys = dict(_TABLES[noun].values_list("name", "pk"))
+        through.objects.filter(alertrule__in=ids.values()).delete()
+        through.objects.bulk_create(
+            through(**{"alertrule_id": ids[rule.name], f"{one}_id": keys[name]})
+            for rule in rules
+            for name in rule.watches.get(noun, ())
+        )
+
+
+def _is_rewatched(change: Change) -> bool:
+    before, after = change.before, change.after
+    return not (
+        isinstance(before, AlertDefinition)
+        and isinstance(after, AlertDefinition)
+        and before.watches == after.watches
+    )
 
 
 def _bind(changes: Iterable[Change]) -> None:

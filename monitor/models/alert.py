@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_FAILURES = 100
 LEAST_SILENT_SECONDS = 60
+WATCHED = {"suites": "suite", "sites": "site", "series": "series"}  # that a rule may name, and one of them
 
 
 class AlertRule(models.Model):

@@ -9,6 +9,7 @@ import probes
 from monitor.gridfile import depot, planning, writing
 from monitor.gridfile.applying import changing
 from monitor.gridfile.definition import (
+    AlertDefinition,
     Grid,
     ResourceDefinition,
     SeriesDefinition,
@@ -24,11 +25,16 @@ if TYPE_CHECKING:
 
     from reporters import config
 
-__all__ = ["SeriesDefinition", "define"]
+__all__ = ["AlertDefinition", "SeriesDefinition", "define"]
 
 
-def define(resources: Sequence[config.Resource], series: Sequence[SeriesDefinition]) -> None:
-    """Make or change these resources and series, with their sites and suites; others stay as they are.
+def define(
+    resources: Sequence[config.Resource],
+    series: Sequence[SeriesDefinition],
+    alerts: Sequence[AlertDefinition] = (),
+) -> None:
+    """Make or change these resources, series and alert rules, with their sites and suites. Others stay as
+    they are.
 
     Raises:
         probes.base.ProbeError: an unknown probe, bindings or parameters that it does not accept, or a
@@ -41,7 +47,7 @@ def define(resources: Sequence[config.Resource], series: Sequence[SeriesDefiniti
         _check(definition)
     with changing():
         have = depot.read()
-        writing.write(planning.plan(have, _grid(resources, series, have), prune=False))
+        writing.write(planning.plan(have, _grid(resources, series, alerts, have), prune=False))
 
 
 def _check(series: SeriesDefinition) -> None:
@@ -56,13 +62,19 @@ def _check(series: SeriesDefinition) -> None:
         )
 
 
-def _grid(resources: Sequence[config.Resource], series: Sequence[SeriesDefinition], have: Grid) -> Grid:
+def _grid(
+    resources: Sequence[config.Resource],
+    series: Sequence[SeriesDefinition],
+    alerts: Sequence[AlertDefinition],
+    have: Grid,
+) -> Grid:
     """What is to be; sites and suites that are there already keep what they are."""
     return Grid(
         sites={one.site: have.sites.get(one.site, SiteDefinition(one.site)) for one in resources},
         resources={one.name: ResourceDefinition(**asdict(one)) for one in resources},
         suites={one.suite: have.suites.get(one.suite, SuiteDefinition(one.suite)) for one in series},
         series={one.name: replace(one, bindings=_in_order(one)) for one in series},
+        alerts={one.name: one for one in alerts},
     )
 
 

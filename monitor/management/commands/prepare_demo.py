@@ -39,7 +39,8 @@ class Command(BaseCommand):
         for other in definition.GROUNDS:
             if other != ground:
                 _rest(other)
-        define(list(grid.resources.values()), definition.series(ground, scheduled=not unscheduled))
+        series = definition.series(ground, scheduled=not unscheduled)
+        define(list(grid.resources.values()), series, definition.alerts())
 
 
 def _rest(ground: definition.Ground) -> None:

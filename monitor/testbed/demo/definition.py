@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from monitor.services.define import SeriesDefinition
+from monitor.services.define import AlertDefinition, SeriesDefinition
 from monitor.testbed.wan.services import RESOURCE_SUFFIX
 
 if TYPE_CHECKING:
@@ -54,6 +54,19 @@ def series(ground: Ground = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]
         _series(ground, "gather", gather, {**files, "result_bytes": RESULT_BYTES}, every_minute, scheduled),
         _series(ground, "circle", circle, files, every_minute, scheduled),
         _series(ground, "preco", preco, image, every_other_minute, scheduled),
+    ]
+
+
+def alerts() -> list[AlertDefinition]:
+    """One rule over whatever runs: told to the log, where it needs no receiver."""
+    return [
+        AlertDefinition(
+            "three-in-a-row",
+            title="Three failures in a row",
+            watches={"everything": True},
+            failures_in_row=3,
+            notify=({"kind": "log"},),
+        )
     ]
 
 

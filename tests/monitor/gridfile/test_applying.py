@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from monitor.gridfile import depot
 from monitor.gridfile.applying import apply, changing
 from monitor.gridfile.definition import Grid as Definitions
-from monitor.models import Blackout, Resource, Run, Series, Site, Suite
+from monitor.models import Alert, AlertRule, Blackout, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
 from monitor.services.expand import expand
 from monitor.services.run_now import run_now
@@ -84,7 +84,7 @@ def test_a_plan_shows_what_would_be_added_and_changes_nothing(grid: Grid, file: 
     assert status == 0
     assert '+ site anl\n    title: "Argonne"\n+ site sdsc\n+ resource login-anl\n    site: "anl"\n' in said
     assert '    bindings.sources: ["login-anl"]\n' in said
-    assert said.endswith("\n15 to add, 0 to change, 0 to remove.\n")
+    assert said.endswith("\n18 to add, 0 to change, 0 to remove.\n")
     assert depot.read() == EMPTY
 
 
@@ -175,7 +175,7 @@ def test_pruning_removes_what_is_not_in_the_file(grid: Grid, file: Path) -> None
         "- suite old",
         "- resource login-ncsa",
         "- site ncsa",
-        "0 to add, 0 to change, 12 to remove.",
+        "0 to add, 0 to change, 15 to remove.",
     ]
     assert Series.objects.get().name == "gather-main"
     assert grid("apply", "--prune", file) == (0, NOTHING_TO_DO)
@@ -193,7 +193,7 @@ def test_pruning_switches_a_series_with_runs_off_and_keeps_what_it_needs(grid: G
         "- resource login-sdsc: not in the file; kept, because a series that is kept is bound to it",
         "- suite main: not in the file; kept, because a series that is kept is in it",
         "- series login-sdsc: not in the file; kept but switched off: it, or what follows it, has runs",
-        "0 to add, 1 to change, 11 to remove. 4 not in the file are kept.",
+        "0 to add, 1 to change, 14 to remove. 4 not in the file are kept.",
     ]
     assert Run.objects.get().state == State.PASSED
     assert not Series.objects.get().enabled
@@ -207,7 +207,7 @@ def test_planned_work_goes_with_its_site_and_never_is_everywhere_instead(grid: G
     assert "- maintenance cables: not in the file; kept" in grid("apply", file)[1]
     file.write_text("version: 1\n", encoding="utf-8")
     _, said = grid("apply", "--prune", file)
-    assert said.splitlines()[0] == "- maintenance cables"  # before its site
+    assert said.index("- maintenance cables") < said.index("- site sdsc")
     assert not Blackout.objects.exists()
     assert not Site.objects.exists()
 
@@ -252,6 +252,55 @@ def test_one_window_may_become_many_and_many_one(grid: Grid, file: Path) -> None
     grid("apply", file)
     assert Blackout.objects.get(pk=once).schedule == "0 8 * * tue"
     assert Blackout.objects.get(pk=again).duration_seconds is None
+
+
+def test_alert_rules_become_those_of_the_depot(grid: Grid, file: Path) -> None:
+    grid("apply", file)
+    three, silence = AlertRule.objects.get(name="three-in-a-row"), AlertRule.objects.get(name="silence")
+    assert (three.title, three.failures_in_row, three.everything) == ("Three in a row", 3, False)
+    assert [one.name for one in three.suites.all()] == ["main"]
+    assert [one.name for one in three.series.all()] == ["login-anl", "ping-login-anl-login-sdsc"]
+    assert three.notify == [{"kind": "log"}, {"kind": "email", "to": ["ada@example.org"]}]
+    assert (silence.everything, silence.silent_seconds, silence.enabled) == (True, 7200, True)
+    at_sdsc = AlertRule.objects.get(name="at-sdsc")
+    assert ([one.name for one in at_sdsc.sites.all()], at_sdsc.enabled) == (["sdsc"], False)
+
+
+def test_a_change_of_an_alert_rule_is_shown_and_done(grid: Grid, file: Path) -> None:
+    grid("apply", file)
+    edit(file, "watches: {everything: true}", "watches: {sites: [anl]}")
+    edit(file, "watches: {sites: [sdsc]}", "watches: {everything: true}")
+    edit(file, "failures_in_row: 3", "silent_seconds: 60")
+    assert grid("apply", file)[1] == (
+        "~ alert rule at-sdsc\n"
+        "    watches.everything: nothing -> true\n"
+        '    watches.sites: ["sdsc"] -> nothing\n'
+        "~ alert rule silence\n"
+        "    watches.everything: true -> nothing\n"
+        '    watches.sites: nothing -> ["anl"]\n'
+        "~ alert rule three-in-a-row\n"
+        "    failures_in_row: 3 -> null\n"
+        "    silent_seconds: null -> 60\n"
+        "0 to add, 3 to change, 0 to remove.\n"
+    )
+    assert grid("plan", file) == (0, NOTHING_TO_DO)
+
+
+def test_pruning_switches_a_rule_that_opened_alerts_off_and_removes_others(grid: Grid, file: Path) -> None:
+    grid("apply", file)
+    rule = AlertRule.objects.get(name="three-in-a-row")
+    rule.sites.add(Site.objects.create(name="ncsa"))
+    gather = Series.objects.get(name="gather-main")
+    Alert.objects.create(rule=rule, series=gather, since=NOON, opened_at=NOON, text="it is down")
+    only_gather(file)
+    _, said = grid("apply", "--prune", file)
+    assert "- alert rule three-in-a-row: not in the file; kept but switched off: it has opened alerts" in said
+    kept = AlertRule.objects.get()
+    assert (kept.name, kept.enabled, Alert.objects.get().rule) == ("three-in-a-row", False, kept)
+    assert [one.name for one in kept.suites.all()] == ["main"]
+    assert not kept.sites.exists()  # and it does not watch everything instead
+    assert not kept.everything
+    assert grid("plan", "--prune", "--exit-code", file)[0] == 0
 
 
 def test_slots_to_come_are_no_history_and_what_somebody_asked_for_is(grid: Grid, file: Path) -> None:
@@ -328,5 +377,5 @@ def test_two_who_apply_at_the_same_time_wait_for_each_other(file: Path) -> None:
             assert eventually(waits_for_us, within_seconds=60.0)
             Site.objects.create(name="anl", title="Argonne")
         output, _ = process.communicate(timeout=60.0)
-    assert "14 to add, 0 to change" in output  # it saw what was done before its turn
+    assert "17 to add, 0 to change" in output  # it saw what was done before its turn
     assert Series.objects.count() == 7

@@ -57,7 +57,7 @@ def test_there_are_a_hundred_ways_to_break_a_file_and_each_is_another() -> None:
 def test_the_file_that_they_break_is_whole(grid: Grid, operators: Group) -> None:
     assert grid("validate", DATA / "whole.yaml") == (
         0,
-        "Valid: 2 sites, 2 resources, 1 suites, 7 series, 3 maintenance.\n",
+        "Valid: 2 sites, 2 resources, 1 suites, 7 series, 3 maintenance, 3 alerts.\n",
     )
 
 

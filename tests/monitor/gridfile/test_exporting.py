@@ -15,14 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.gridfile import depot, exporting
-from monitor.gridfile.definition import Grid as Definitions
 from monitor.gridfile.definition import (
+    AlertDefinition,
     MaintenanceDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
+from monitor.gridfile.definition import Grid as Definitions
 from monitor.gridfile.loading import Outside, parse
 from monitor.gridfile.reading import read
 from monitor.models import Site
@@ -80,6 +81,25 @@ def works(draw: st.DrawFn, name: str, sites: list[str]) -> MaintenanceDefinition
 
 
 @st.composite
+def rules(draw: st.DrawFn, name: str, there: dict[str, list[str]]) -> AlertDefinition:
+    """A rule that watches everything, or some of what is there."""
+    named = {noun: draw(st.sets(st.sampled_from(one))) for noun, one in there.items() if one}
+    watches = {noun: tuple(sorted(one)) for noun, one in named.items() if one}
+    everything: bool = draw(st.booleans())
+    condition = draw(
+        st.sampled_from([{"failures_in_row": 1}, {"failures_in_row": 100}, {"silent_seconds": 7200}])
+    )
+    return AlertDefinition(
+        name,
+        draw(texts),
+        draw(st.booleans()),
+        {"everything": True} if everything or not watches else watches,
+        **condition,
+        notify=draw(st.sampled_from([(), ({"kind": "log"}, {"kind": "email", "to": ["ada@example.org"]})])),
+    )
+
+
+@st.composite
 def grids(draw: st.DrawFn) -> Definitions:
     """A grid of any names and titles, with two resources or more and a series between them."""
     sites = draw(st.lists(names, min_size=1, max_size=3, unique=True))
@@ -87,6 +107,7 @@ def grids(draw: st.DrawFn) -> Definitions:
     suites = draw(st.lists(names, min_size=1, max_size=2, unique=True))
     series = draw(st.lists(names, max_size=3, unique=True))
     work = draw(st.lists(names, max_size=3, unique=True))
+    alerts = draw(st.lists(names, max_size=2, unique=True))
     shell = {"kind": "ssh", "host": "login.example.org"}
     return Definitions(
         by_name([SiteDefinition(name, draw(texts)) for name in sites]),
@@ -124,6 +145,7 @@ def grids(draw: st.DrawFn) -> Definitions:
             ]
         ),
         by_name([draw(works(name, sites)) for name in work]),
+        by_name([draw(rules(name, {"sites": sites, "suites": suites, "series": series})) for name in alerts]),
     )
 
 

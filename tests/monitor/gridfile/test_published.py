@@ -15,7 +15,7 @@ from monitor.gridfile.definition import Grid as Definitions
 from monitor.gridfile.format import MODELS, VERSION
 from monitor.gridfile.loading import Outside, load
 from monitor.gridfile.reading import read
-from monitor.models import Blackout, Resource, Series, Site, Suite
+from monitor.models import AlertRule, Blackout, Resource, Series, Site, Suite
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
 from tests.monitor.gridfile.conftest import DATA, Grid
@@ -27,6 +27,7 @@ TABLES: dict[str, type[models.Model]] = {
     "suites": Suite,
     "series": Series,
     "maintenance": Blackout,
+    "alerts": AlertRule,
 }
 
 
@@ -99,6 +100,7 @@ def test_the_demos_file_says_what_the_demo_does() -> None:
         name: {role: tuple(names) for role, names in one.bindings.items()} for name, one in done.items()
     }
     assert grid.series == {name: replace(one, bindings=bindings[name]) for name, one in done.items()}
+    assert list(grid.alerts.values()) == definition.alerts()
 
 
 def test_the_schema_and_the_reference_are_those_of_the_models(grid: Grid) -> None:
@@ -126,13 +128,14 @@ def test_the_schema_is_one_of_json() -> None:
 
 
 # What is measured, told apart or kept elsewhere; a reference is by name.
-NOT_SAID = {"id", "name", "created_at", "scheduled_since", "expanded_until"}
+NOT_SAID = {"id", "name", "created_at", "scheduled_since", "expanded_until", "judged_as", "everything"}
 SAID_OTHERWISE = {
     "resources": set(),
     "sites": set(),
     "suites": {"viewers"},
     "series": {"bindings", "for_", "mesh"},
     "maintenance": {"sites"},
+    "alerts": {"watches"},
 }
 
 
