@@ -106,7 +106,7 @@ def _gridcast(options: Options, servers: list[str]) -> list[Service]:
         f"--bind=127.0.0.1:{options.port}",
     ]
     beat = [*CELERY, "beat", f"--schedule={options.var / 'run' / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
-    control = [*CELERY, *WORKER, "--queues=control", "--concurrency=1", "--hostname=control@%h"]
+    control = [*CELERY, *WORKER, "--queues=control", "--concurrency=2", "--hostname=control@%h"]
     reporter = [*CELERY, *WORKER, "--queues=reporter.home", f"--concurrency={options.capacity + 1}"]
     return [
         _service(options, "web", web, depends_on=after, ready=lambda: _answers(f"{options.url}healthz")),

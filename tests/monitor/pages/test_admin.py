@@ -214,3 +214,26 @@ def test_a_tokens_hash_is_not_shown(administrator: Client) -> None:
     token = ApiToken.objects.get()
     text = administrator.get(reverse("admin:monitor_apitoken_change", args=[token.pk])).content.decode()
     assert token.sha256 not in text
+
+
+@pytest.mark.parametrize(
+    ("notify", "said"),
+    [
+        ('{"kind": "log"}', "Expected a list of channels"),
+        ('[{"kind": "pigeon"}]', "there is no channel"),
+        ('[{"kind": "email", "to": []}]', "to: expected at least one address"),
+        ('[{"kind": "log"}]', "was added successfully"),
+    ],
+)
+def test_an_alert_rule_tells_only_channels_that_there_are(
+    administrator: Client, notify: str, said: str
+) -> None:
+    form = {"name": "three", "everything": "on", "failures_in_row": "3", "notify": notify}
+    answer = administrator.post(reverse("admin:monitor_alertrule_add"), form, follow=True)
+    assert said in html.unescape(answer.content.decode())
+
+
+def test_an_alert_rule_needs_one_condition(administrator: Client) -> None:
+    form = {"name": "three", "failures_in_row": "3", "silent_seconds": "60", "notify": "[]"}
+    answer = administrator.post(reverse("admin:monitor_alertrule_add"), form)
+    assert "Expected one of: failures in a row" in answer.content.decode()

@@ -14,6 +14,8 @@ from django.db import connection
 from django.test import override_settings
 from kombu.exceptions import OperationalError
 
+from monitor import tasks
+from monitor.celery import app
 from monitor.models import Alert, AlertRule, Notification, Series
 from monitor.models.alert import Event
 from monitor.services.notify import FIRST_PAUSE, LOCK, MAX_ATTEMPTS, ask, pause, send_due
@@ -135,6 +137,20 @@ def test_only_who_has_something_to_send_is_asked_for(alert: Alert, server: Hook,
     assert not asked
     ask(noon, lambda: asked.append(1))
     assert asked
+
+
+def test_whoever_works_for_the_scheduler_is_asked_by_the_broker(
+    alert: Alert, server: Hook, noon: datetime
+) -> None:
+    to(alert, server.channel)
+    with app.connection_for_read() as broker, broker.SimpleQueue("control") as queue:
+        queue.clear()
+        ask(noon)
+        message = queue.get(timeout=10)
+        message.ack()
+    assert message.headers["task"] == tasks.notify.name
+    tasks.notify()
+    assert len(server.received()) == 1
 
 
 def test_a_broker_that_is_away_stops_nobody(
