@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import sys
 
-from scipy.special import stdtrit
+import scipy  # its parts are loaded when they are used: most processes never ask for an interval
 
 from forecasting.base import Abstained, InvalidNumber
 from forecasting.windows import SortedWindow
@@ -57,7 +57,7 @@ class Residuals:
         rank = math.floor((n + 1) * tail + _ROUNDING)
         if rank:
             return self._window.ordered[rank - 1], self._window.ordered[-rank]
-        reach = float(stdtrit(n, 1.0 - tail)) * _root_mean_square(self._window.ordered)
+        reach = float(scipy.special.stdtrit(n, 1.0 - tail)) * _root_mean_square(self._window.ordered)
         return -reach, reach
 
 

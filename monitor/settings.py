@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
-import plotly
-
 from monitor import env
+
+
+def _directory_of(package: str) -> Path:
+    """Where *package* lies. It is not imported: that would cost every process of ours its time."""
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise ImportError(f"there is no package {package}; requirements.txt has it")
+    return Path(found.origin).parent
+
 
 BASE_DIR = env.ROOT
 VAR_DIR = env.var_directory()
@@ -85,7 +93,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [("plotly", Path(plotly.__file__).parent / "package_data")]
+STATICFILES_DIRS = [("plotly", _directory_of("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True  # served from where they lie: nothing to collect before the first start
 
 SECURE_CONTENT_TYPE_NOSNIFF = True

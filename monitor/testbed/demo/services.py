@@ -19,6 +19,7 @@ CELERY = [sys.executable, "-m", "celery", "--app=monitor.celery"]
 WORKER = ["worker", "--without-gossip", "--without-mingle", "--loglevel=INFO"]
 # One thread for linear algebra a process: its libraries would take every core in every worker.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+CHECKED = {"CELERY_SKIP_CHECKS": "1"}  # by our own command; each worker would load the pages to do so again
 # Weather that shows a newcomer both: fine for the first minutes, a fault now and then, later a long one.
 SEED = 10
 
@@ -102,6 +103,7 @@ def _gridcast(options: Options, servers: list[str]) -> list[Service]:
         "gunicorn",
         "monitor.wsgi",
         "--workers=2",
+        "--preload",  # imported once, not by each worker
         "--no-control-socket",  # it would lie in the home
         f"--bind=127.0.0.1:{options.port}",
     ]
@@ -121,7 +123,7 @@ def _manage(*argv: str) -> list[str]:
 
 
 def _service(options: Options, name: str, argv: list[str], **more: object) -> Service:
-    environment = {**os.environ, **ONE_THREAD, "GRIDCAST_VAR": str(options.var)}
+    environment = {**os.environ, **ONE_THREAD, **CHECKED, "GRIDCAST_VAR": str(options.var)}
     return Service(name=name, argv=argv, env=environment, directory=env.ROOT, **more)  # type: ignore[arg-type]
 
 
