@@ -158,7 +158,8 @@ def _server(security: Security, certified: Identity, site: Site) -> Iterator[Ser
     def ready() -> bool:
         return all(serving.listens(ADDRESS, number) for number in (port, https_port))
 
-    with serving.serving(argv, ready=ready, env=env, log=_log(site)) as running:
+    # It makes a directory of its name where it is started.
+    with serving.serving(argv, ready=ready, env=env, cwd=site.directory, log=_log(site)) as running:
         yield Server(site, security, port, https_port, running)
 
 
