@@ -1,6 +1,7 @@
 """Gather, Circle and PreCo over every way to reach sites: what they measure, how they fail, what they leave.
 
-The faults are provoked for real, at the moment at which they hurt.
+The faults are provoked for real, at the moment at which they hurt, over every way that has code of its own
+for what breaks: who copies makes no difference to a batch system, nor the batch system to a login.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from reporters.report import Report
 from tests.probes import ways
 from tests.probes.ways import COMPUTE, DESTINATION, SOURCES, Way, damage, found, open_way, with_proxy
 from tests.reporters.needs import needs
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.grid
 SOURCE = SOURCES[0]
@@ -35,6 +36,11 @@ def shared_way(request: pytest.FixtureRequest) -> Iterator[Way]:
 def over(*names: str) -> pytest.MarkDecorator:
     """Only over these ways."""
     return pytest.mark.parametrize("shared_way", names, indirect=True)
+
+
+over_each_login = over("ssh+fork")
+over_each_copy = over("ssh+fork", "gridftp+fork")
+over_each_batch_system = over("ssh+fork", "ssh+slurm")
 
 
 @pytest.fixture
@@ -99,6 +105,7 @@ def test_it_passes_and_leaves_nothing(way: Way, probe: str) -> None:
         assert measured["queue.seconds"] >= 0
 
 
+@over_each_copy
 def test_a_server_that_is_down_is_named(way: Way) -> None:
     closed = {"port": free_port("127.0.0.1"), "host": "127.0.0.1"}
     resource = way.resources[SOURCE]
@@ -111,12 +118,13 @@ def test_a_server_that_is_down_is_named(way: Way) -> None:
     assert_failed(report, stage=stage, resource=SOURCE, said="Connection refused")
 
 
+@over_each_login
 def test_a_login_that_is_denied_is_named(way: Way) -> None:
     way.break_(SOURCE, "login", "denied")
     assert_failed(way.run("gather"), stage="init", resource=SOURCE, said="Permission denied")
 
 
-@over("ssh+fork", "ssh+slurm")  # a GridFTP server that is killed in mid-transfer has tests of its own
+@over("ssh+fork")  # a GridFTP server that is killed in mid-transfer has tests of its own
 def test_a_connection_that_is_reset_in_mid_transfer_is_noticed(way: Way) -> None:
     way.break_(SOURCE, "inbound", "reset")
     report = way.run("gather", file_bytes=5_000_000)
@@ -125,6 +133,7 @@ def test_a_connection_that_is_reset_in_mid_transfer_is_noticed(way: Way) -> None
     assert report.failure.stage == "transfer_data"
 
 
+@over_each_copy
 def test_a_full_destination_is_named_and_keeps_no_half_file(way: Way, small_disk: SmallDisk) -> None:
     full = replace(way.resources[DESTINATION], scratch=str(small_disk.root))
     report = way.run("gather", at_stage={"transfer_results": small_disk.fill}, resources={DESTINATION: full})
@@ -133,6 +142,7 @@ def test_a_full_destination_is_named_and_keeps_no_half_file(way: Way, small_disk
     assert [file for file in small_disk.root.rglob("*") if not file.is_dir()] == []
 
 
+@over_each_copy
 def test_a_bit_that_flips_is_noticed_by_the_checksum(way: Way) -> None:
     report = way.run(
         "gather", at_stage={"transfer_data": lambda: damage(found(way.scratch(SOURCE), "source.dat"))}
@@ -141,11 +151,13 @@ def test_a_bit_that_flips_is_noticed_by_the_checksum(way: Way) -> None:
     assert_failed(report, stage="compute", resource=COMPUTE, said=said)
 
 
+@over_each_login
 def test_a_compiler_that_is_missing_is_named(way: Way) -> None:
     way.break_(COMPUTE, "compile", "missing")
     assert_failed(way.run("gather"), stage="init", resource=COMPUTE, said="cc is not installed")
 
 
+@over_each_batch_system
 def test_an_executable_that_is_missing_is_named(way: Way) -> None:
     report = way.run(
         "gather", at_stage={"queue_wait": lambda: found(way.scratch(COMPUTE), "aggregate").unlink()}
@@ -154,11 +166,13 @@ def test_an_executable_that_is_missing_is_named(way: Way) -> None:
     assert "not found" in report.reason or "No such file" in report.reason
 
 
+@over_each_batch_system
 def test_a_job_is_killed_at_its_wall_limit(way: Way) -> None:
     report = way.run("gather", at_stage={"queue_wait": lambda: never_end(way)}, wall_seconds=1.0)
     assert_failed(report, stage="compute", resource=COMPUTE, said="exceeded its wall limit of 1 s")
 
 
+@over_each_batch_system
 def test_a_job_that_never_starts_ends_with_the_run(way: Way) -> None:
     if way.cluster is not None:
         way.cluster.close_partitions()
@@ -178,6 +192,7 @@ def test_a_job_that_never_starts_ends_with_the_run(way: Way) -> None:
     assert (report.failure.stage, report.failure.resource) == ("queue_wait", COMPUTE)
 
 
+@over_each_batch_system
 def test_a_job_that_somebody_kills_is_named(way: Way) -> None:
     if way.cluster is None:
         way.break_(COMPUTE, "compute", "killed")
@@ -191,6 +206,7 @@ def test_a_job_that_somebody_kills_is_named(way: Way) -> None:
     assert_failed(report, stage="compute", resource=COMPUTE, said=said)
 
 
+@over_each_batch_system
 def test_output_that_cannot_be_read_is_quoted(way: Way) -> None:
     mend: list[Callable[[], None]] = []
 
