@@ -5,22 +5,35 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.monitor.testbed.demos import Demo, until
+from tests.monitor.testbed.demos import Demo
+
+
+@dataclass
+class Done:
+    """A demo that has done its rounds, and its summary."""
+
+    demo: Demo
+    summary: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def done(demo: Callable[..., Demo], tmp_path_factory: pytest.TempPathFactory) -> Done:
+    file = tmp_path_factory.mktemp("summary") / "out.json"
+    one = demo("--rounds=3", "--exit", f"--json={file}")
+    assert one.wait() == 0, one.said()
+    assert one.processes() == []
+    return Done(one, json.loads(file.read_text()))
 
 
 @pytest.mark.grid
-def test_two_rounds_account_for_every_run_and_leave_nothing(
-    demo: Callable[..., Demo], tmp_path: Path
-) -> None:
-    file = tmp_path / "out.json"
-    one = demo("--rounds=3", "--exit", f"--json={file}")
-    assert one.wait() == 0, one.said()
-    summary = json.loads(file.read_text())
+def test_rounds_account_for_every_run_and_leave_nothing(done: Done) -> None:
+    summary = done.summary
     assert summary["complete"]
     assert summary["expected_runs"] == summary["accounted_runs"] == 9
     for series in summary["series"].values():
@@ -30,13 +43,12 @@ def test_two_rounds_account_for_every_run_and_leave_nothing(
         interval = series["forecast"]["interval"]
         assert 0 <= interval["lower"] <= series["forecast"]["mean"] <= interval["upper"]
     assert summary["scratch_files_left"] == []
-    assert one.processes() == []
 
 
 @pytest.mark.grid
-def test_ctrl_c_stops_everything_and_the_next_demo_continues(demo: Callable[..., Demo]) -> None:
-    one = demo()
-    until(lambda: "gridcast is up" in one.said(), "the demo is up")
+def test_the_next_demo_continues_and_ctrl_c_stops_everything(demo: Callable[..., Demo], done: Done) -> None:
+    one = demo(before=done.demo)
+    assert one.eventually(lambda: "gridcast is up" in one.said())
     assert "viewer / " in one.said()
     one.process.send_signal(signal.SIGINT)
     assert one.wait() == 0, one.said()
