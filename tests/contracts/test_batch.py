@@ -15,7 +15,8 @@ from reporters.base import BatchJob, ConnectionLost, JobFailed, TookTooLong
 from reporters.registry import UnknownKind
 from tests.reporters.clusters import batch_system, install
 from tests.reporters.places import Place, two_places
-from tests.reporters.ssh_sites import eventually, processes_naming
+from tests.reporters.ssh_sites import processes_naming
+from tests.waiting import eventually
 
 # Of seconds that a job sleeps: what tells it from all others, of other runs of these tests too.
 numbers = itertools.count(secrets.randbelow(10**9) * 1000)

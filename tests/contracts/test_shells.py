@@ -16,7 +16,8 @@ from reporters.base import CommandFailed, TookTooLong
 from reporters.batch.fork import Batch
 from reporters.registry import UnknownKind
 from tests.reporters.places import LABEL, Place, two_places
-from tests.reporters.ssh_sites import eventually, processes_naming
+from tests.reporters.ssh_sites import processes_naming
+from tests.waiting import eventually
 
 ODD = (
     "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,7 @@ from reporters import run as reporter
 from reporters.config import Assignment, Resource
 from reporters.report import Report
 from tests.probes.ways import Weather
+from tests.waiting import eventually
 
 FILE_BYTES = 200_000
 SOURCES = ("anl", "iu", "ornl", "tacc", "purdue")
@@ -45,12 +45,12 @@ class Grid:
     def _until(self, site: str, *, listens: bool) -> None:
         """Wait until the site's listener is open or closed: it looks at its weather now and then."""
         command = ["ssh", "-F", str(self.description.ssh_config), site, "true"]
-        deadline = time.monotonic() + 60.0
-        while time.monotonic() < deadline:
+
+        def follows() -> bool:
             said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-            if ("Connection refused" in said) != listens:
-                return
-        raise AssertionError(f"the listener of {site} does not follow the weather: {said}")
+            return ("Connection refused" in said) != listens
+
+        assert eventually(follows), f"the listener of {site} does not follow the weather"
 
     def gather(self, **changes: Any) -> Report:
         bindings = {"sources": list(SOURCES), "compute": ["ncsa"], "destination": ["sdsc"]}

@@ -13,7 +13,8 @@ import pytest
 from reporters import run as reporter
 from reporters.config import Assignment, Resource
 from reporters.report import Report
-from tests.reporters.ssh_sites import SshSites, eventually
+from tests.reporters.ssh_sites import SshSites
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")

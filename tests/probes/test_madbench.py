@@ -16,7 +16,7 @@ from probes.madbench import overall_metrics, parse_times, phase_metrics
 from reporters.report import Report
 from tests.probes.kernels import build, compiler_that_copies, refusal, run
 from tests.probes.runs import install, metrics, run_locally
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 NO_PIX, NO_BIN = 19, 3
 MATRICES_BYTES = 8 * 64 * 64 * 2

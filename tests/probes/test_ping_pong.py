@@ -15,7 +15,8 @@ from probes.base import ProbeFailed
 from probes.ping_pong import Timing, hockney, parse_port, parse_timings
 from probes.steps import kernel_source
 from tests.probes.runs import logged, metrics, run_locally
-from tests.reporters.ssh_sites import SshSites, eventually
+from tests.reporters.ssh_sites import SshSites
+from tests.waiting import eventually
 
 SECRET = "0123456789abcdef" * 2
 SIZES = [2**power for power in range(25)]

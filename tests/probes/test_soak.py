@@ -27,7 +27,7 @@ from monitor.testbed.weather.conditions import FAULT_KINDS
 from reporters.report import Report
 from tests.probes import ways
 from tests.probes.ways import BINDINGS, COMPUTE, SITES, Way, damage, open_way
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 RUNS = int(os.environ.get("GRIDCAST_SOAK_RUNS", "4"))
 SEED = int(os.environ.get("GRIDCAST_SOAK_SEED", "1"))

@@ -11,8 +11,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from typing import Any, Self
 import asyncssh
 
 from reporters.config import Resource
+from tests.waiting import eventually as eventually  # noqa: PLC0414  # some ask here for it
 
 _CONFIG = """\
 Host {name}
@@ -225,16 +225,6 @@ def _kill_session(session: int) -> None:
         with contextlib.suppress(OSError, ValueError):
             if int((entry / "stat").read_text().rpartition(")")[2].split()[3]) == session:
                 os.kill(int(entry.name), signal.SIGKILL)
-
-
-def eventually(condition: Callable[[], bool], *, within_seconds: float = 60.0) -> bool:
-    """Poll until *condition* holds; whether it did within the time."""
-    until = time.monotonic() + within_seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def processes_naming(text: str) -> list[int]:

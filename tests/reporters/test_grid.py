@@ -20,7 +20,8 @@ from reporters.deadline import Deadline
 from reporters.grid import Grid
 from reporters.report import run_id
 from reporters.usage import Usage
-from tests.reporters.ssh_sites import SshSites, eventually, processes_naming
+from tests.reporters.ssh_sites import SshSites, processes_naming
+from tests.waiting import eventually
 
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 

@@ -15,8 +15,8 @@ from reporters.base import CannotCopy, CommandFailed, ResourceUnfit
 from reporters.config import Assignment, Resource
 from reporters.deadline import Deadline
 from reporters.grid import Grid
-from tests.reporters.ssh_sites import eventually
 from tests.reporters.test_grid import SLOT
+from tests.waiting import eventually
 
 ECHO = """\
 import socket, sys

@@ -34,7 +34,8 @@ from reporters.base import (
 from reporters.config import Resource
 from reporters.transfers.gridftp import Said, Transfer, explained, parse
 from tests.reporters.needs import needs
-from tests.reporters.ssh_sites import eventually, processes_naming
+from tests.reporters.ssh_sites import processes_naming
+from tests.waiting import eventually
 
 DATA = Path(__file__).parent / "data" / "globus"
 # A server with so small a block takes a second for a few megabytes, however fast the machine is.

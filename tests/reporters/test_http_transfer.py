@@ -28,7 +28,7 @@ from reporters.config import Resource
 from tests.reporters.needs import needs
 from tests.reporters.places import private
 from tests.reporters.scripted_https import CREATED, Connection, Request, ScriptedServer, scripted_server
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 MARKER = (
     "Perf Marker\nTimestamp: 1\nStripe Index: 0\nStripe Bytes Transferred: {}\nTotal Stripe Count: 1\nEnd\n"

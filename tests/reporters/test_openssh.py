@@ -41,7 +41,8 @@ from reporters.shells.ssh import Shell
 from reporters.transfers.ssh import PROGRAMS
 from tests.reporters.needs import needs
 from tests.reporters.places import install
-from tests.reporters.ssh_sites import eventually, processes_naming
+from tests.reporters.ssh_sites import processes_naming
+from tests.waiting import eventually
 
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
 # As root nobody is denied anything, unless he gives that up.

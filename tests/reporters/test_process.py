@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reporters import process
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 

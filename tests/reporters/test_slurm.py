@@ -22,7 +22,8 @@ from reporters.grid import Grid
 from tests.reporters.clusters import install, slurm_cluster
 from tests.reporters.needs import needs
 from tests.reporters.places import Place, two_places
-from tests.reporters.ssh_sites import SshSites, eventually
+from tests.reporters.ssh_sites import SshSites
+from tests.waiting import eventually
 
 numbers = itertools.count()
 HOLD = ["--hold"]

@@ -19,7 +19,8 @@ from probes.base import InvalidParameters
 from reporters.base import CannotConnect, ConnectionLost
 from reporters.shells.ssh import Shell, parse_address
 from tests.reporters.needs import needs
-from tests.reporters.ssh_sites import Site, SshSites, eventually, processes_naming
+from tests.reporters.ssh_sites import Site, SshSites, processes_naming
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"

@@ -13,7 +13,8 @@ import pytest
 
 from reporters import process
 from reporters.watcher import can_watch
-from tests.reporters.ssh_sites import eventually, processes_naming
+from tests.reporters.ssh_sites import processes_naming
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
     not can_watch(), reason="only Linux can wait for a process and a pipe at once"

@@ -26,7 +26,7 @@ from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookT
 from reporters.config import Resource
 from reporters.transfers.xrootd import parse_failure
 from tests.reporters.needs import needs
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 DATA = Path(__file__).parent / "data" / "xrdcp"
 MANY_BYTES = 2_000_000_000  # of a file with nothing in it; for some seconds of copying

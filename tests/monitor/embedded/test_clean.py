@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from monitor.embedded.clean import clean
 from monitor.embedded.servers import needed
 from monitor.embedded.throwaway import throwaway
 from monitor.testbed.supervisor import read_status
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -30,14 +30,16 @@ SUPERVISE = """
 """
 
 
+def is_up(status_file: Path) -> bool:
+    status = read_status(status_file)
+    return status is not None and status.services["sleeper"].state == "up"
+
+
 def test_a_running_supervisor_is_stopped_first(tmp_path: Path) -> None:
     var = tmp_path / "var"
     status_file = var / "run" / "supervisor.json"
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(SUPERVISE), str(var)], cwd=ROOT) as process:
-        deadline = time.monotonic() + 60
-        while (status := read_status(status_file)) is None or status.services["sleeper"].state != "up":
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        assert eventually(lambda: is_up(status_file))
         clean(var)
         assert process.wait(20) == 0
     assert not var.exists()

@@ -23,7 +23,7 @@ from monitor.models.run import State
 from monitor.services.expand import expand
 from monitor.services.run_now import run_now
 from tests.monitor.gridfile.conftest import Grid
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 EMPTY = Definitions()
 ROOT = Path(__file__).resolve().parents[3]

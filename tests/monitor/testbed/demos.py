@@ -6,32 +6,23 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from monitor.testbed.supervisor import read_status
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 WITHIN_SECONDS = 240.0
-
-
-def until(holds: Callable[[], Any], what: str, within_seconds: float = WITHIN_SECONDS) -> Any:
-    """The first true answer of *holds*, asked again and again."""
-    deadline = time.monotonic() + within_seconds
-    while time.monotonic() < deadline:
-        answer = holds()
-        if answer:
-            return answer
-        time.sleep(0.05)
-    raise AssertionError(f"not within {within_seconds:.0f} s: {what}")
+Answer = TypeVar("Answer")
 
 
 class Demo:
     """A demo in a process of its own, with servers of its own."""
 
     def __init__(self, directory: Path, *options: str) -> None:
+        self.directory = directory
         self.var = directory / "var"
         self.output = directory / "output"
         environment = {
@@ -45,6 +36,9 @@ class Demo:
                 stderr=subprocess.STDOUT,
             )
 
+    def eventually(self, holds: Callable[[], Answer]) -> Answer:
+        return eventually(holds, within_seconds=WITHIN_SECONDS)
+
     def said(self) -> str:
         return self.output.read_text()
 
@@ -56,9 +50,11 @@ class Demo:
 
     def kill(self, service: str) -> None:
         """SIGKILL, and wait until the supervisor has brought it back."""
-        pid = until(lambda: self.pid(service), f"{service} is up")
+        pid = self.eventually(lambda: self.pid(service))
+        assert pid is not None, f"{service} is not up: {self.said()}"
         os.kill(pid, signal.SIGKILL)
-        until(lambda: self.pid(service) not in {None, pid}, f"{service} is up again")
+        again = self.eventually(lambda: self.pid(service) not in {None, pid})
+        assert again, f"{service} is not up again: {self.said()}"
 
     def processes(self) -> list[int]:
         """Everything alive that belongs to this demo."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from monitor.testbed.supervisor import Service, Supervisor
 from monitor.testbed.supervisor.status import ServiceStatus
+from tests.waiting import eventually
 
 PATIENCE_SECONDS = 60.0
 
@@ -74,13 +74,6 @@ def trying(directory: Path, service: Service) -> Iterator[Observed]:
         thread.join()
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-
-
 def is_gone(pid: int) -> bool:
     """Whether *pid* has ended; whether anybody has collected its status is not its business."""
     try:
@@ -90,5 +83,5 @@ def is_gone(pid: int) -> bool:
 
 
 def pid_in(file: Path) -> int:
-    wait_until(file.exists)
+    assert eventually(file.exists)
     return int(file.read_text())

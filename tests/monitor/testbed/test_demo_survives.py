@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitor.testbed.demos import Demo, until
+from tests.monitor.testbed.demos import Demo
 
 
 @pytest.mark.grid
@@ -16,7 +16,9 @@ from tests.monitor.testbed.demos import Demo, until
 def test_whatever_is_killed_no_run_is_lost_or_doubled(demo: Callable[..., Demo], tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     one = demo("--rounds=3", "--exit", f"--json={file}")
-    until(lambda: "circle-main" in one.said().partition("Finished runs follow")[2], "a first run has ended")
+    assert one.eventually(lambda: "circle-main" in one.said().partition("Finished runs follow")[2]), (
+        one.said()
+    )
     for service in ("web", "postgres", "valkey", "reporter", "control", "beat"):
         one.kill(service)
     assert one.wait() == 0, one.said()

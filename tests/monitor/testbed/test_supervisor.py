@@ -14,8 +14,9 @@ from monitor.testbed.supervisor import AlreadySupervised, NotUp, Service, lock, 
 from monitor.testbed.supervisor.service import backoff_seconds, start_order
 from monitor.testbed.supervisor.status import STATES
 from monitor.testbed.supervisor.watched import describe_exit
+from tests.waiting import eventually
 
-from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper, trying, wait_until
+from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper, trying
 
 
 def test_services_start_after_what_they_depend_on_is_ready(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_a_service_whose_guard_is_killed_dies_with_it_and_is_started_again(tmp_p
         guard = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(guard, signal.SIGKILL)
         assert observed.wait_for("worker", "up", restarts=1).last_exit == "its guard was killed"
-        wait_until(lambda: is_gone(first))
+        assert eventually(lambda: is_gone(first))
 
 
 def test_a_service_that_keeps_failing_is_tried_less_and_less_often(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_the_status_file_is_whole_at_every_moment(tmp_path: Path) -> None:
     observed = Observed(tmp_path, Service("broken", ["false"]), sleeper("fine"))
     thread = threading.Thread(target=observed.supervisor.run)
     thread.start()
-    wait_until(observed.status_file.exists)
+    assert eventually(observed.status_file.exists)
     seen = set()
     while "restarting" not in observed.states("broken") or len(observed.said) < 12:
         document = json.loads(observed.status_file.read_text())
@@ -152,7 +153,7 @@ def test_the_status_file_is_whole_at_every_moment(tmp_path: Path) -> None:
 def test_output_goes_to_a_log_per_service(tmp_path: Path) -> None:
     talker = Service("talker", ["sh", "-c", "echo out; echo err >&2; exec sleep 600"])
     with running(tmp_path, talker):
-        wait_until(lambda: (tmp_path / "log" / "talker.log").read_text() == "out\nerr\n")
+        assert eventually(lambda: (tmp_path / "log" / "talker.log").read_text() == "out\nerr\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from monitor.testbed.supervisor import Service, read_status
+from tests.waiting import eventually
 
-from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper, wait_until
+from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -104,7 +105,7 @@ def foreground(directory: Path, grace_seconds: float) -> Iterator[tuple[subproce
     argv = [sys.executable, "-c", textwrap.dedent(SUPERVISE), str(directory), STUBBORN, str(grace_seconds)]
     with subprocess.Popen(argv, cwd=ROOT) as process:
         try:
-            wait_until(lambda: is_everything_up(directory))
+            assert eventually(lambda: is_everything_up(directory))
             status = read_status(directory / "run" / "supervisor.json")
             assert status is not None
             pids = [each.pid or 0 for each in status.services.values()]
@@ -122,7 +123,7 @@ def test_killing_the_supervisor_leaves_nothing(tmp_path: Path) -> None:
     with foreground(tmp_path, grace_seconds=0.2) as (process, pids):
         assert not any(is_gone(pid) for pid in pids)
         process.kill()
-        wait_until(lambda: all(is_gone(pid) for pid in pids))
+        assert eventually(lambda: all(is_gone(pid) for pid in pids))
 
 
 def test_a_new_supervisor_waits_until_the_services_of_a_killed_one_are_gone(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_new_supervisor_waits_until_the_services_of_a_killed_one_are_gone(tmp_
 def test_ctrl_c_stops_everything_and_a_second_one_hurries(tmp_path: Path) -> None:
     with foreground(tmp_path, grace_seconds=600.0) as (process, pids):
         process.send_signal(signal.SIGINT)
-        wait_until(lambda: state_of(tmp_path, "stubborn") == "stopping")
+        assert eventually(lambda: state_of(tmp_path, "stubborn") == "stopping")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert all(is_gone(pid) for pid in pids)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pytest
 
 from monitor.testbed.sites import GridDescription, Options, load_description, running_sites
 from monitor.testbed.weather.conditions import Conditions, Fault
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[4]
 REFERENCE_BYTES = 200_000
@@ -118,25 +118,13 @@ def served(directory: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[
         [*up, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            assert eventually(
-                lambda: load_description(directory) is not None or process.poll() is not None, 60.0
-            )
+            assert eventually(lambda: load_description(directory) is not None or process.poll() is not None)
             grid = load_description(directory)
             assert grid is not None, process.communicate()[1]
             yield process, grid
         finally:
             process.terminate()
             process.wait(timeout=60)
-
-
-def eventually(holds: Callable[[], bool], limit_seconds: float = 60.0) -> bool:
-    """Whether *holds* comes true within the limit."""
-    until = time.monotonic() + limit_seconds
-    while time.monotonic() < until:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return holds()
 
 
 def least_seconds(measure: Callable[[], float], below_seconds: float, tries: int = 5) -> float:

@@ -14,7 +14,7 @@ from monitor.testbed.errors import AlreadyRunning, DamagedState
 from monitor.testbed.sites import GridDescription, Options, load_description, running_sites
 from monitor.testbed.sites.layout import site_names
 from monitor.testbed.sites.processes import marked
-from tests.monitor.testbed.sites.conftest import eventually
+from tests.waiting import eventually
 
 
 def log_in(grid: GridDescription, site: str) -> subprocess.CompletedProcess[str]:

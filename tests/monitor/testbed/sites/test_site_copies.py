@@ -14,9 +14,9 @@ from tests.monitor.testbed.sites.conftest import (
     REFERENCE_BYTES,
     Client,
     conditions,
-    eventually,
     least_seconds,
 )
+from tests.waiting import eventually
 
 SLACK_SECONDS = 0.8
 CONTENT = random.Random(1).randbytes(REFERENCE_BYTES)

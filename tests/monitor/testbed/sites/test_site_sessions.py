@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitor.testbed.sites.conftest import Client, eventually
+from tests.monitor.testbed.sites.conftest import Client
+from tests.waiting import eventually
 
 DAEMON = "nohup env -i setsid sh -c 'echo $$ > {file}; exec sleep 600' </dev/null >/dev/null 2>&1 &"
 

@@ -7,7 +7,8 @@ import pytest
 
 from monitor.testbed.sites.timekeeping import LONGEST_RESERVE_SECONDS
 from monitor.testbed.weather.conditions import Conditions, Fault
-from tests.monitor.testbed.sites.conftest import Client, conditions, eventually, least_seconds
+from tests.monitor.testbed.sites.conftest import Client, conditions, least_seconds
+from tests.waiting import eventually
 
 SLACK_SECONDS = 0.8
 

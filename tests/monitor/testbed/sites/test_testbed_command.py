@@ -10,7 +10,8 @@ from django.core.management import CommandError, call_command
 
 from monitor.testbed.sites import load_description, running_sites
 from monitor.testbed.sites.processes import marked
-from tests.monitor.testbed.sites.conftest import eventually, served
+from tests.monitor.testbed.sites.conftest import served
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

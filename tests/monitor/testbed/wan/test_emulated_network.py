@@ -17,8 +17,8 @@ from monitor.testbed.sites.processes import marked
 from monitor.testbed.wan import network
 from monitor.testbed.wan.network import WideAreaNetwork, emulated
 from reporters import process
-from tests.monitor.testbed.sites.conftest import eventually
 from tests.monitor.testbed.wan.conftest import needs_namespaces
+from tests.waiting import eventually
 
 MEASURE = Path(__file__).with_name("measure.py")
 QUIET = "link * * delay_ms=20\n"

@@ -21,8 +21,9 @@ from monitor.testbed.wan.requirements import CannotRunHere, check
 from reporters.config import Assignment
 from reporters.report import Report
 from reporters.run import run
-from tests.monitor.testbed.sites.conftest import eventually, served
+from tests.monitor.testbed.sites.conftest import served
 from tests.monitor.testbed.wan.conftest import needs_namespaces
+from tests.waiting import eventually
 
 WITHIN_SECONDS = 60.0
 GLOBUS = ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init")
@@ -32,7 +33,7 @@ GLOBUS = ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init")
 def up(directory: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], GridDescription]]:
     with served(directory, "--wan", "--sites=3", "--weather=none", *options) as (process, grid):
         yield process, grid
-    assert eventually(lambda: left(directory) == [], WITHIN_SECONDS), left(directory)
+    assert eventually(lambda: left(directory) == [], within_seconds=WITHIN_SECONDS), left(directory)
 
 
 def left(directory: Path) -> list[str]:

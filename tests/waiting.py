@@ -1,0 +1,26 @@
+"""Waiting for an event that nothing announces: the only poller of the tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+LEAST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.01, 0.5
+Answer = TypeVar("Answer")
+
+
+def eventually(holds: Callable[[], Answer], *, within_seconds: float = 60.0) -> Answer:
+    """The first true answer of *holds*; when the time is over, its last.
+
+    Between two questions is twice the time that the answer took: on a busy machine, who waits must not keep
+    those from work for whom he waits.
+    """
+    until = time.monotonic() + within_seconds
+    while True:
+        asked = time.monotonic()
+        answer = holds()
+        if answer or asked > until:
+            return answer
+        took_seconds = time.monotonic() - asked
+        time.sleep(min(max(2 * took_seconds, LEAST_PAUSE_SECONDS), MOST_PAUSE_SECONDS))
