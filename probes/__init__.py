@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 
@@ -12,7 +13,12 @@ _NOT_PROBES = {"base", "foreign", "grid", "kernels", "steps"}
 
 def names() -> list[str]:
     """The names of all probes, sorted: every module here but the contracts and the shared steps."""
-    return sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in _NOT_PROBES)
+    return list(_listed())
+
+
+@functools.cache  # every run asks
+def _listed() -> tuple[str, ...]:
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in _NOT_PROBES))
 
 
 def load(name: str) -> type[Probe]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable
@@ -14,7 +15,12 @@ class UnknownKind(LookupError):
 
 def names(path: Iterable[str]) -> list[str]:
     """The plug-ins of a package with this ``__path__``, sorted: every module in it."""
-    return sorted(info.name for info in pkgutil.iter_modules(path))
+    return list(_listed(tuple(path)))
+
+
+@functools.cache  # every run asks several times
+def _listed(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(path)))
 
 
 def load(package: str, path: Iterable[str], class_name: str, kind: str) -> Any:

@@ -222,7 +222,7 @@ class _Run:
         )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def identity(name: str, probe: type[Probe]) -> ProbeIdentity:
     """Which probe this is, down to its source file, which may lie inside a zip archive."""
     try:

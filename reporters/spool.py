@@ -64,11 +64,12 @@ class Spool:
 
     def any(self) -> bool:
         """Whether a report waits."""
-        return bool(self._paths())
+        with self._listing() as files:
+            return any(True for _ in files)
 
     def pending(self, most: int | None = None) -> Iterator[Entry]:
-        """What waits, oldest first, at most *most* files. One that cannot be a report is set aside on the way."""
-        for path in self._paths()[:most]:
+        """What waits, oldest first, at most *most* files. What cannot be a report is set aside on the way."""
+        for path in self._oldest(most):
             entry = self._read(path)
             if entry is not None:
                 yield entry
@@ -85,7 +86,7 @@ class Spool:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[bool]:
-        """Yield whether nobody else is in such a block of this spool; it ends with its process at the latest."""
+        """Yield whether nobody else is in such a block of this spool. A process that dies leaves it."""
         with _said(f"cannot lock the spool {self._directory}"):
             descriptor = os.open(self._directory / ".lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -96,15 +97,19 @@ class Spool:
     def _file(self, run: uuid.UUID) -> Path:
         return self._directory / f"{run}.json"
 
-    def _paths(self) -> list[Path]:
-        """The files that wait, oldest first."""
-        found: list[tuple[int, Path]] = []
+    @contextlib.contextmanager
+    def _listing(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """The files that wait, in no order."""
         with _said(f"cannot read the spool {self._directory}"), os.scandir(self._directory) as entries:
-            for entry in entries:
-                if entry.name.endswith(".json"):
-                    with contextlib.suppress(FileNotFoundError):  # delivered by somebody else meanwhile
-                        found.append((entry.stat().st_mtime_ns, Path(entry.path)))
-        return [path for _, path in sorted(found)]
+            yield (entry for entry in entries if entry.name.endswith(".json"))
+
+    def _oldest(self, most: int | None) -> list[Path]:
+        found: list[tuple[int, str]] = []
+        with self._listing() as files:
+            for entry in files:
+                with contextlib.suppress(FileNotFoundError):  # delivered by somebody else meanwhile
+                    found.append((entry.stat().st_mtime_ns, entry.path))
+        return [Path(path) for _, path in sorted(found)[:most]]
 
     def _read(self, path: Path) -> Entry | None:
         try:

@@ -18,7 +18,7 @@ from monitor.services.situation import candidates, situation
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from monitor.admission import Verdict
 
@@ -96,9 +96,12 @@ def _alone() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
-def _due(reporter: Reporter, now: datetime, most: int) -> Iterable[Run]:
+def _due(reporter: Reporter, now: datetime, most: int) -> Iterator[Run]:
+    """The oldest, and the oldest of those that are known to wait long, which must not hold up the others."""
     due = Run.objects.filter(series__reporter=reporter).due(now).wanted().order_by("due_at")
-    return due.only(*_LOOKED_AT).select_for_update(skip_locked=True, of=("self",))[:most]
+    for may_wait_long in (False, True):
+        those = due.filter(kept_until__isnull=not may_wait_long)
+        yield from those.only(*_LOOKED_AT).select_for_update(skip_locked=True, of=("self",))[:most]
 
 
 def _room(reporters: Iterable[Reporter]) -> dict[int, int]:

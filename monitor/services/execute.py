@@ -33,6 +33,8 @@ def execute(run_id: uuid.UUID, attempt: int) -> None:
     """
     if deliver.waits(run_id):  # the report of an earlier attempt, which could not be delivered then
         deliver.deliver()
+        if deliver.waits(run_id):  # the depot is away, or somebody else is at it: it is not run again
+            return
     assignment = begin(run_id, attempt, timezone.now())
     if assignment is None:
         return
