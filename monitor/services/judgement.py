@@ -78,8 +78,8 @@ def _failures(most: int, newest: Sequence[Outcome]) -> Verdict:
     if len(looked_at) < most:
         return Verdict(False, f"fewer than {most} runs in a row did not pass")
     last, first = looked_at[0], looked_at[-1]
-    many = "a run" if most == 1 else f"{most} runs in a row"
-    why = f"{many} did not pass; the last: {words(last.state)}"
+    many = "a run did not pass" if most == 1 else f"{most} runs in a row did not pass; the last"
+    why = f"{many}: {words(last.state)}"
     return Verdict(True, f"{why}: {last.reason}" if last.reason else why, last.run, first.slot)
 
 

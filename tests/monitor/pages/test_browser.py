@@ -18,8 +18,9 @@ from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.models import Blackout, Hold, Run, Series, Site
+from monitor.models import Alert, AlertRule, Blackout, Hold, Run, Series, Site
 from monitor.models.run import State
+from monitor.services import alert
 from monitor.services.health import seen
 from tests.monitor.pages import builders
 from tests.reporters.ssh_sites import eventually
@@ -122,7 +123,7 @@ def nobody_is_served() -> bool:
 class Watched:
     """A small grid with a past: Gather with two failures, one of them its last run; Circle without runs.
 
-    Work goes on at a site, and more is planned.
+    Work goes on at a site, and more is planned. An alert is open, another one is over.
     """
 
     failed: Run
@@ -144,13 +145,26 @@ def watched(live_server: LiveServer) -> Watched:
     here = Blackout.objects.create(name="disks", title=title, schedule="* * * * *", duration_seconds=60)
     here.sites.set(Site.objects.filter(name__in=["site4"]))
     Blackout.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
+    AlertRule.objects.create(name="every-failure", everything=True, failures_in_row=1)
+    alert.look(timezone.now())
+    made = Alert.objects.get()
+    over = AlertRule.objects.create(name="over", silent_seconds=60, enabled=False)
+    Alert.objects.create(
+        rule=over,
+        series=gather,
+        since=until,
+        opened_at=until,
+        closed_at=until,
+        opened_by=runs[-1],
+        text=made.text,
+    )
     return Watched(failed=runs[-1], passed=runs[-2])
 
 
 def paths(watched: Watched) -> list[str]:
     runs = [f"/runs/{run.pk}/" for run in (watched.failed, watched.passed)]
     of_series = ["/series/gather-main/", "/series/circle-ring/"]
-    return ["/", *of_series, *runs, "/holds/", "/holds/site/site2/", "/login/", "/no-such-page"]
+    return ["/", *of_series, *runs, "/alerts/", "/holds/", "/holds/site/site2/", "/login/", "/no-such-page"]
 
 
 def overflow(page: Page) -> int:
@@ -332,6 +346,8 @@ def test_pages_can_be_read_without_javascript(visitors: Visitors, watched: Watch
     visit = visitors.come(with_scripts=False)
     overview = visit.open("/")
     expect(overview.locator(".cell", has_text="failed here")).to_be_visible()
+    overview.get_by_role("link", name="Alerts 1 open").click()
+    expect(overview.get_by_text("A run did not pass: failed").first).to_be_visible()
     series = visit.open("/series/gather-main/")
     expect(series.locator("noscript p")).to_be_visible()
     expect(series.get_by_role("cell", name="failed in transfer_data").first).to_be_visible()
