@@ -9,7 +9,7 @@ export PYTHON
 # Many processes of ours start in a test run and in a demo: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check bench soak clean distclean lock system-packages testbed-packages
+.PHONY: help demo test check bench soak chaos clean distclean lock system-packages testbed-packages
 
 help: ## list what there is to do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -39,6 +39,10 @@ testbed-packages: ## install the servers of grid middleware that the tests use, 
 soak: .venv/.development ## two hundred runs with random faults over every way to reach sites
 	GRIDCAST_SOAK_RUNS=$${GRIDCAST_SOAK_RUNS:-200} GRIDCAST_SOAK_SEED=$${GRIDCAST_SOAK_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/probes/test_soak.py
+
+chaos: .venv/.development ## twenty thousand runs while beat, workers and broker are killed and flushed
+	GRIDCAST_CHAOS_RUNS=$${GRIDCAST_CHAOS_RUNS:-20000} GRIDCAST_CHAOS_SEED=$${GRIDCAST_CHAOS_SEED:-$$(date +%s)} \
+		$(PY) -m pytest -s tests/monitor/test_chaos.py
 
 clean: ## stop what runs and remove all state (var)
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean

@@ -1,0 +1,34 @@
+"""Thousands of slots that are due at once, put into the ledger as any: by schedules and the first tick."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from monitor.models import Reporter, Series
+from monitor.services.define import SeriesDefinition, define
+from reporters.config import Resource
+
+SITES = 7
+CAPACITY = 40
+MINUTES = 10  # in which all slots lie
+FOLLOWING = 4  # every so many-th series runs after the one before it
+
+
+def expect(runs: int, now: datetime, directory: Path) -> None:
+    """As many series as *runs*, of one slot each within the last ``MINUTES``: runs of one series never
+    overlap, so that several slots of it could not be due at once. They do nothing (``probes.noop``).
+    """
+    resources = [Resource(f"host-{i}", f"site-{i}", str(directory)) for i in range(SITES)]
+    latest = now.replace(second=0, microsecond=0)
+    define(resources, [_series(number, latest) for number in range(runs)])
+    Series.objects.update(created_at=latest - timedelta(minutes=MINUTES + 1))
+    Reporter.objects.update(capacity=CAPACITY)
+
+
+def _series(number: int, latest: datetime) -> SeriesDefinition:
+    name, target = f"noop-{number}", {"target": [f"host-{number % SITES}"]}
+    if number % FOLLOWING == FOLLOWING - 1:
+        return SeriesDefinition(name, "noop", target, leader=f"noop-{number - 1}", follows="after")
+    slot = latest - timedelta(minutes=number % MINUTES)
+    return SeriesDefinition(name, "noop", target, schedule="* * * * *", starts_at=slot, ends_at=slot)
