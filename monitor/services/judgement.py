@@ -79,8 +79,7 @@ def _failures(most: int, newest: Sequence[Outcome]) -> Verdict:
         return Verdict(False, f"fewer than {most} runs in a row did not pass")
     last, first = looked_at[0], looked_at[-1]
     many = "a run did not pass" if most == 1 else f"{most} runs in a row did not pass; the last"
-    why = f"{many}: {words(last.state)}"
-    return Verdict(True, f"{why}: {last.reason}" if last.reason else why, last.run, first.slot)
+    return Verdict(True, f"{many}: {_ended(last)}", last.run, first.slot)
 
 
 def _silence(longest: timedelta, known: Known, now: datetime) -> Verdict:
@@ -101,6 +100,12 @@ def _heard(known: Known, until: datetime | None) -> Verdict:
     return Verdict(
         False, f"heard of again: {words(last.state)} at {_told(last.slot)}", last.run, again_at=until
     )
+
+
+def _ended(one: Outcome) -> str:
+    """How, and why; a reason may have said how already."""
+    how = words(one.state)
+    return one.reason if how in one.reason else ": ".join(filter(None, (how, one.reason)))
 
 
 def _told(time: datetime) -> str:

@@ -62,9 +62,22 @@ def test_an_alert_of_failures_says_since_when_and_what_the_last_one_said() -> No
     known = Known([run(0, "F", "transfer_ring at there failed: No space left"), run(1, "M"), run(2, "T")])
     verdict = judge(THREE, known, NOON)
     assert verdict.text == (
-        "3 runs in a row did not pass; the last: failed: transfer_ring at there failed: No space left"
+        "3 runs in a row did not pass; the last: transfer_ring at there failed: No space left"
     )
     assert (verdict.run, verdict.since) == (known.newest[0].run, NOON - 2 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "said"),
+    [
+        ("F", "init at there failed: refused", "init at there failed: refused"),
+        ("M", "no reporter took it", "missed: no reporter took it"),
+        ("T", "", "timed out"),
+    ],
+)
+def test_an_alert_says_once_how_the_run_ended(state: str, reason: str, said: str) -> None:
+    verdict = judge(Condition(failures_in_row=1), Known([run(0, state, reason)]), NOON)
+    assert verdict.text == f"a run did not pass: {said}"
 
 
 def test_the_run_that_passed_is_the_one_that_closes() -> None:
