@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
+_SUBJECT_CHARACTERS = 200
+
 
 class NotifierError(Exception):
     """Root of what goes wrong with a channel."""
@@ -55,9 +57,10 @@ class Message:
 
     @property
     def subject(self) -> str:
-        """On one line."""
+        """On one line, not too long."""
         said = "over" if self.event == "closed" else "alert"
-        return " ".join(f"[gridcast] {said}: {self.series}: {self.text}".split())
+        line = " ".join(f"[gridcast] {said}: {self.series}: {self.text}".split())
+        return line if len(line) <= _SUBJECT_CHARACTERS else f"{line[:_SUBJECT_CHARACTERS]}..."
 
     @property
     def body(self) -> str:

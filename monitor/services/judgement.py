@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import uuid
 
 NOT_PASSED = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
+MOST_CHARACTERS = 500  # of what a run says; its page has all
 COUNTED = (State.PASSED, *NOT_PASSED)  # no data and skipped say neither yes nor no
 HEARD = (State.PASSED, State.FAILED, State.BROKEN, State.TIMED_OUT)
 UNHEARD = (State.EXPECTED, *IN_FLIGHT, State.MISSED, State.LOST)
@@ -105,7 +106,8 @@ def _heard(known: Known, until: datetime | None) -> Verdict:
 def _ended(one: Outcome) -> str:
     """How, and why; a reason may have said how already."""
     how = words(one.state)
-    return one.reason if how in one.reason else ": ".join(filter(None, (how, one.reason)))
+    said = one.reason if how in one.reason else ": ".join(filter(None, (how, one.reason)))
+    return said if len(said) <= MOST_CHARACTERS else f"{said[:MOST_CHARACTERS]}..."
 
 
 def _told(time: datetime) -> str:

@@ -73,6 +73,7 @@ def test_an_alert_of_failures_says_since_when_and_what_the_last_one_said() -> No
         ("F", "init at there failed: refused", "init at there failed: refused"),
         ("M", "no reporter took it", "missed: no reporter took it"),
         ("T", "", "timed out"),
+        ("F", "failed: " + "x" * 1000, "failed: " + "x" * 492 + "..."),
     ],
 )
 def test_an_alert_says_once_how_the_run_ended(state: str, reason: str, said: str) -> None:

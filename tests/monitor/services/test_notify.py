@@ -20,7 +20,7 @@ from monitor.models import Alert, AlertRule, Notification, Series
 from monitor.models.alert import Event
 from monitor.services.notify import FIRST_PAUSE, LOCK, MAX_ATTEMPTS, ask, pause, send_due
 from tests.monitor.receivers import HANGS, REFUSES, TAKES, Hook, hook
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 SECOND = timedelta(seconds=1)
 
