@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Max, OuterRef, QuerySet
-from django.db.models.functions import Coalesce, JSONObject
+from django.db.models.functions import JSONObject
 
 import probes
 from monitor.models import Binding, Metric, Segment, Series
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 TOTAL = "total.seconds"
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A segment that *series* (its key) begins with the slot *began_at*."""
+
+    series: int
+    fingerprint: str
+    measured: Identity
+    began_at: datetime
+
+
 def of_reports(reports: Sequence[tuple[int, wire.Report]]) -> list[int]:
     """The key of the segment that each of *reports*, with the key of its series, belongs to by what it says.
 
@@ -43,10 +53,10 @@ def of_reports(reports: Sequence[tuple[int, wire.Report]]) -> list[int]:
     for of, (_, report) in zip(said, reports, strict=True):
         earliest[of] = min(report.slot, earliest.get(of, report.slot))
     known = _known(earliest)
-    for of, identity in sorted(dict(zip(said, (one for _, one in measured), strict=True)).items()):
-        while of not in known:
-            _begin(of[0], identity, of[1], earliest[of])
-            known.update(_known([of]))
+    identities = dict(zip(said, (identity for _, identity in measured), strict=True))
+    while missing := sorted(identities.keys() - known.keys()):
+        _begin([Begun(of[0], of[1], identities[of], earliest[of]) for of in missing])
+        known.update(_known(missing))
     _begin_earlier({known[of]: slot for of, slot in earliest.items()})
     return [known[of].pk for of in said]
 
@@ -72,17 +82,30 @@ def _begin_earlier(slots: Mapping[Segment, datetime]) -> None:
             Segment.objects.filter(pk=segment.pk, began_at__gt=slot).update(began_at=slot)
 
 
-def _begin(series: int, measured: Identity, fingerprint: str, slot: datetime) -> None:
-    """Make the segment. If somebody else begins one at the same time there is his, or the number is taken:
-    the caller looks again."""
-    numbers = Segment.objects.filter(series=series)
-    last = numbers.aggregate(number=Coalesce(Max("number"), 0))["number"]
-    begun = Segment(
-        series_id=series, number=last + 1, fingerprint=fingerprint, began_at=slot, probe=measured.probe,
-        probe_version=measured.probe_version, parameters=dict(measured.parameters),
-        bindings={role: list(names) for role, names in measured.bindings.items()},
-    )  # fmt: skip
-    Segment.objects.bulk_create([begun], ignore_conflicts=True)
+def _begin(begun: Iterable[Begun]) -> None:
+    """Make segments, one of each series: if it has several they are begun one after another.
+
+    If somebody else begins one at the same time there is his, or the number is taken: the caller looks again.
+    """
+    first = {one.series: one for one in reversed(list(begun))}
+    numbered = Segment.objects.filter(series__in=first).order_by().values_list("series_id")
+    last = dict(numbered.annotate(last=Max("number")))
+    Segment.objects.bulk_create(
+        (
+            Segment(
+                series_id=series,
+                number=last.get(series, 0) + 1,
+                fingerprint=one.fingerprint,
+                began_at=one.began_at,
+                probe=one.measured.probe,
+                probe_version=one.measured.probe_version,
+                parameters=dict(one.measured.parameters),
+                bindings={role: list(names) for role, names in one.measured.bindings.items()},
+            )
+            for series, one in sorted(first.items())
+        ),
+        ignore_conflicts=True,
+    )
 
 
 def _bound_now(series: Collection[int]) -> dict[int, dict[str, list[str]]]:

@@ -72,7 +72,7 @@ def _send_bare(tasks: int) -> None:
 
 def _rate() -> float:
     series = _defined()
-    Run.objects.bulk_create(_runs(series, 0, PROCESSES * 10))
+    Run.objects.bulk_create(_runs(series, 0, SERIES))
     _wait("the first runs", lambda: not Run.objects.pending().exists())
     began = time.perf_counter()
     Run.objects.bulk_create(_runs(series, 1, RUNS), batch_size=2000)
