@@ -22,7 +22,7 @@ from monitor.models.run import State
 from reporters.spool import Spool
 from tests.monitor.chaos import ledger, plan, slots
 from tests.monitor.chaos.processes import Gridcast
-from tests.monitor.testbed.demos import until
+from tests.waiting import eventually
 
 RUNS = int(os.environ.get("GRIDCAST_CHAOS_RUNS", "2000"))
 SEED = int(os.environ.get("GRIDCAST_CHAOS_SEED", "1"))
@@ -67,7 +67,7 @@ def _go_through(gridcast: Gridcast) -> None:
     attempts = sorted(Counter(Run.objects.values_list("attempt", flat=True)).items())
     print(f"seed {SEED}: {RUNS} runs in {seconds:.0f} s, {RUNS / seconds:.0f} a second; attempts {attempts}")
     spool = Spool(gridcast.spool)
-    until(lambda: not list(spool.pending()), "the spool is empty", within_seconds=SPOOLED_SECONDS)
+    assert eventually(lambda: not list(spool.pending()), within_seconds=SPOOLED_SECONDS)
     assert list((gridcast.spool / "bad").iterdir()) == []
 
 

@@ -19,7 +19,8 @@ from monitor.env import ROOT
 from monitor.testbed.demo.services import CELERY, ONE_THREAD, WORKER
 from monitor.testbed.supervisor import Service, Supervisor, read_status
 from monitor.testbed.supervisor.guard import descendants
-from tests.monitor.testbed.demos import until
+from tests.monitor.testbed.observed import is_gone
+from tests.waiting import eventually
 
 UP_WITHIN_SECONDS = 60.0
 COMMAND_SECONDS = 120.0
@@ -64,16 +65,24 @@ class Gridcast:
 
     def kill(self, service: str) -> None:
         """SIGKILL to the service's own process, when it is up; what it has started goes with it."""
-        os.kill(self._pid(service), signal.SIGKILL)
+        pid = self._pid(service)
+        os.kill(pid, signal.SIGKILL)
+        assert eventually(lambda: self._up(service) != pid)
 
     def kill_a_child(self, service: str, which: float) -> None:
         """SIGKILL to one of the processes of a worker's pool; *which* of them, from 0 to 1."""
-        children = until(lambda: sorted(descendants(self._pid(service))), f"{service} has a pool")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(children[int(which * len(children))], signal.SIGKILL)
+        children = eventually(lambda: self._pool(service))
+        assert children, f"{service} has no pool"
+        pid = children[int(which * len(children))]
+        os.kill(pid, signal.SIGKILL)
+        assert eventually(lambda: is_gone(pid))
+
+    def _pool(self, service: str) -> list[int]:
+        return [pid for pid in sorted(descendants(self._pid(service))) if not is_gone(pid)]
 
     def _pid(self, service: str) -> int:
-        pid: int = until(lambda: self._up(service), f"{service} is up")
+        pid = eventually(lambda: self._up(service))
+        assert pid, f"{service} is not up"
         return pid
 
     def _up(self, service: str) -> int | None:
@@ -83,11 +92,11 @@ class Gridcast:
 
     def flush(self) -> None:
         """Have the broker forget everything."""
-        until(lambda: self._told("FLUSHALL"), "the broker is flushed")
+        assert eventually(lambda: self._told("FLUSHALL"))
 
     def save(self) -> None:
         """Have the broker keep what there is now: that is what it will come back with."""
-        until(lambda: self._told("SAVE"), "the broker has saved")
+        assert eventually(lambda: self._told("SAVE"))
 
     def _told(self, command: str) -> bool:
         with redis.Redis.from_url(self.broker.url.replace("redis+socket://", "unix://")) as client:
