@@ -84,7 +84,9 @@ def test_it_refuses_what_it_does_not_know(probe: type[Probe], assignment: Assign
         checked_plan(probe, {}, {})
 
 
-def test_a_run_passes_and_times_every_stage(probe: type[Probe], assignment: Assignment) -> None:
+def test_a_run_passes_times_every_stage_and_leaves_nothing_behind(
+    probe: type[Probe], assignment: Assignment
+) -> None:
     report = reporter.run(assignment)
     assert report.outcome == "passed", report.reason
     assert [(stage.name, stage.category) for stage in report.stages] == [
@@ -93,10 +95,6 @@ def test_a_run_passes_and_times_every_stage(probe: type[Probe], assignment: Assi
     names = [metric.name for metric in report.metrics]
     assert len(set(names)) == len(names)
     assert all(metric.unit for metric in report.metrics)
-
-
-def test_a_run_leaves_nothing_behind(assignment: Assignment) -> None:
-    reporter.run(assignment)
     assert [file for file in files(assignment) if not file.is_dir()] == []
 
 

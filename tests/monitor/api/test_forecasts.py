@@ -22,7 +22,7 @@ URL = "/api/v1/forecasts"
 
 @pytest.fixture
 def viewer(db: None) -> User:
-    return User.objects.create_user("viewer", password="a long password")
+    return User.objects.create_user("viewer")
 
 
 @pytest.fixture
