@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Django's command line for gridcast. What its surroundings lack is said in a line."""
 
+import gc
 import os
 import sys
 
@@ -36,5 +37,6 @@ def _advice(error: Exception) -> str:
 
 
 if __name__ == "__main__":
+    gc.disable()  # a fifth of the time to start; MonitorConfig.ready enables it when everything is loaded
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
     main()

@@ -35,6 +35,9 @@ LONG = (
 )
 
 
+gc.disable()  # until the tests are collected: all that is made until then stays
+
+
 # How long an example takes says how busy the machine is.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
@@ -51,6 +54,7 @@ def pytest_collection_finish() -> None:
     """What has been loaded until now stays: the garbage collector need not look at it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
