@@ -20,7 +20,6 @@ from typing import Any, Self
 import asyncssh
 
 from reporters.config import Resource
-from tests.waiting import eventually as eventually  # noqa: PLC0414  # some ask here for it
 
 _CONFIG = """\
 Host {name}

@@ -23,7 +23,7 @@ from monitor.models.run import State
 from monitor.services import alert
 from monitor.services.health import seen
 from tests.monitor.pages import builders
-from tests.reporters.ssh_sites import eventually
+from tests.waiting import eventually
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = [
