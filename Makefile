@@ -18,10 +18,11 @@ demo: .venv/.runtime ## watch seven real sites on this machine (ARGS="--help" fo
 	@.ci/system-packages demo
 	$(PY) manage.py demo $(ARGS)
 
+# Those that run alone come first: they compile all tests, which four at a time would do four times.
 test: check ## check, and run every test
 	@.ci/system-packages test
-	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone"
-	$(PY) -m pytest -m alone
+	$(PY) -m pytest -m alone; alone=$$?; \
+	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone" && exit $$alone
 
 check: .venv/.development ## format, lint, types, layers, migrations: in seconds
 	$(PY) -m ruff format --check .
