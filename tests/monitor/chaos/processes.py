@@ -53,14 +53,14 @@ class Gridcast:
             yield
 
     def _services(self) -> list[Service]:
-        beat = ["beat", f"--schedule={self.var / 'run' / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
+        beat = ["beat", f"--schedule={self.var / 'run' / 'beat'}", "--pidfile="]
         control = [*WORKER, "--queues=control", "--concurrency=2", "--hostname=control@%h"]
         reporter = [*WORKER, "--queues=reporter.home", f"--concurrency={POOL}", "--hostname=reporter@%h"]
         words = {"control": control, "reporter": reporter, "beat": beat}
         return [self.broker.service(), *(self._celery(name, *argv) for name, argv in words.items())]
 
     def _celery(self, name: str, *words: str) -> Service:
-        argv = [*CELERY, *words]
+        argv = [*CELERY, *words, "--loglevel=WARNING"]
         return Service(name, argv, env=self.environment, directory=ROOT, depends_on=["valkey"])
 
     def kill(self, service: str) -> None:

@@ -8,7 +8,7 @@ GRIDCAST_LEASE_SECONDS = 3
 GRIDCAST_HEARTBEAT_SECONDS = 1
 GRIDCAST_GRACE_SECONDS = 7200
 CELERY_BEAT_SCHEDULE = {
-    "tick": {"task": "monitor.tasks.tick", "schedule": 0.5, "options": {"expires": 5}},
+    "tick": {"task": "monitor.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
     "pulse": {
         "task": "monitor.tasks.pulse",
         "schedule": 1.0,
