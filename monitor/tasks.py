@@ -30,5 +30,5 @@ def notify() -> None:
 
 
 @app.task(name="monitor.tasks.run")
-def run(run_id: str, attempt: int) -> None:
-    execute.execute(uuid.UUID(run_id), attempt)
+def run(run_id: str) -> None:
+    execute.execute(uuid.UUID(run_id))

@@ -29,8 +29,8 @@ _BEGIN = """
 WITH begun AS (
     UPDATE monitor_run
     SET state = %(running)s, cause = 'its reporter began it', started_at = %(now)s, lease_until = %(lease)s
-    WHERE id = %(run)s AND attempt = %(attempt)s AND state = %(claimed)s
-    RETURNING slot, series_id
+    WHERE id = %(run)s AND state = %(claimed)s
+    RETURNING slot, series_id, attempt
 )
 SELECT json_build_object(
         'series', series.name, 'reporter', reporter.name, 'probe', series.probe,
@@ -51,14 +51,14 @@ SELECT json_build_object(
             ORDER BY last_known_at DESC LIMIT 1)))
         FROM monitor_segment AS segment JOIN monitor_metric AS metric ON metric.segment_id = segment.id
         WHERE segment.series_id = series.id AND metric.name = ANY (%(expected)s))::text,
-    begun.slot
+    begun.slot, begun.attempt
 FROM begun
     JOIN monitor_series AS series ON series.id = begun.series_id
     JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
 """
 
 
-_Row = tuple[str, str | None, str | None, datetime]
+_Row = tuple[str, str | None, str | None, datetime, int]
 
 
 @dataclass(frozen=True)
@@ -69,30 +69,38 @@ class _Bound:
     resources: Mapping[str, Resource]
 
 
-def begin(run_id: uuid.UUID, attempt: int, now: datetime) -> Assignment | None:
-    """What the run that was claimed as *attempt* is to do, which is under way from now on.
+@dataclass(frozen=True)
+class Begun:
+    """A run that is under way, what it is to do, and which *attempt* at it this is."""
 
-    None if somebody else has it: a task may arrive twice, claiming decides.
+    assignment: Assignment
+    attempt: int
+
+
+def begin(run_id: uuid.UUID, now: datetime) -> Begun | None:
+    """Begin the run, if it is claimed; None if it is not, or not any more.
+
+    A task may arrive twice, or late, after its run has been claimed again: whichever comes first begins it.
     """
-    told = _begun(run_id, attempt, now)
+    told = _begun(run_id, now)
     if told is None:
         return None
-    series, bindings, forecasts, slot = told
+    series, bindings, forecasts, slot, attempt = told
     said: dict[str, Any] = json.loads(series)
     bound = _bound(json.loads(bindings or "[]"))
     expected = _expected(said, bound, json.loads(forecasts or "[]"))
-    return Assignment(
+    assignment = Assignment(
         **said, slot=slot, bindings=bound.roles, resources=bound.resources, expected_seconds=expected
     )
+    return Begun(assignment, attempt)
 
 
-def _begun(run_id: uuid.UUID, attempt: int, now: datetime) -> _Row | None:
+def _begun(run_id: uuid.UUID, now: datetime) -> _Row | None:
     with connection.cursor() as cursor:
         cursor.execute(
             _BEGIN,
             {
                 "run": run_id,
-                "attempt": attempt,
                 "now": now,
                 "lease": lease_until(now),
                 "claimed": State.CLAIMED,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _NOT_WORTH_TELLING_SECONDS = 0.2  # a stage that is over so soon is not told of
 
 
-def execute(run_id: uuid.UUID, attempt: int) -> None:
-    """Run what was claimed as *attempt*, spool its report, deliver it.
+def execute(run_id: uuid.UUID) -> None:
+    """Run what was claimed, spool its report, deliver it.
 
     Does nothing if somebody else has the run: a task may arrive twice, claiming decides.
     """
@@ -35,11 +35,11 @@ def execute(run_id: uuid.UUID, attempt: int) -> None:
         deliver.deliver()
         if deliver.waits(run_id):  # the depot is away, or somebody else is at it: it is not run again
             return
-    assignment = begin(run_id, attempt, timezone.now())
-    if assignment is None:
+    begun = begin(run_id, timezone.now())
+    if begun is None:
         return
-    with Heartbeat(run_id, attempt) as heartbeat:
-        report = reporter.run(assignment, on_stage=heartbeat.enter)
+    with Heartbeat(run_id, begun.attempt) as heartbeat:
+        report = reporter.run(begun.assignment, on_stage=heartbeat.enter)
         spooled = wire.to_json(report)
     deliver.hand_in(run_id, spooled)
 

@@ -32,4 +32,4 @@ def send(claims: Sequence[Claim], publish: Callable[[Claim], None] | None = None
 
 
 def _publish(one: Claim) -> None:
-    app.send_task("monitor.tasks.run", (str(one.run_id), one.attempt), queue=one.queue, retry=False)
+    app.send_task("monitor.tasks.run", (str(one.run_id),), queue=one.queue, retry=False)

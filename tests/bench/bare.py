@@ -9,5 +9,5 @@ app.config_from_object("monitor.settings", namespace="CELERY")
 
 
 @app.task(name="bare.noop")
-def noop(run_id: str, attempt: int) -> None:
+def noop(run_id: str) -> None:
     """Do nothing with what gridcast's task is sent."""

@@ -23,22 +23,23 @@ def feed(noon: datetime, *ring_seconds: float) -> None:
         ingest(wire.to_json(circle_report(noon + number * MINUTE, ring_seconds=seconds)))
 
 
-def begun(series: Series, now: datetime) -> Assignment:
+def assigned(series: Series, now: datetime) -> Assignment:
     """What the reporter of *series* is told when it begins a run at *now*."""
     run_now(series, who="ada", now=now)
     (claim,) = claim_due(now)
-    assignment = begin(claim.run_id, claim.attempt, now)
-    assert assignment is not None
-    return assignment
+    begun = begin(claim.run_id, now)
+    assert begun is not None
+    return begun.assignment
 
 
-def test_a_run_begins_once_and_only_as_it_was_claimed(circle: Series, noon: datetime) -> None:
+def test_a_run_begins_once_and_only_when_it_was_claimed(circle: Series, noon: datetime) -> None:
     run = run_now(circle, who="ada", now=noon)
-    assert begin(run.pk, 0, noon) is None  # not claimed
-    (claim,) = claim_due(noon)
-    assert begin(claim.run_id, claim.attempt + 1, noon) is None
-    assert begin(claim.run_id, claim.attempt, noon) is not None
-    assert begin(claim.run_id, claim.attempt, noon) is None
+    assert begin(run.pk, noon) is None  # not claimed
+    claim_due(noon)
+    begun = begin(run.pk, noon)
+    assert begun is not None
+    assert begun.attempt == 1
+    assert begin(run.pk, noon) is None
     run.refresh_from_db()
     assert (run.state, run.started_at) == (State.RUNNING, noon)
 
@@ -46,7 +47,7 @@ def test_a_run_begins_once_and_only_as_it_was_claimed(circle: Series, noon: date
 def test_its_reporter_is_told_all_that_the_series_says(circle: Series, noon: datetime) -> None:
     Series.objects.update(max_load1=4.0, warm_up_runs=2, limit_seconds=60.0)
     Resource.objects.filter(name="there").update(address="data.example.org")
-    assignment = begun(circle, noon)
+    assignment = assigned(circle, noon)
     told = (assignment.series, assignment.slot, assignment.reporter, assignment.probe, assignment.parameters)
     assert told == ("circle", noon, "home", "circle", circle.parameters)
     assert (assignment.max_load1, assignment.warm_up_runs, assignment.limit_seconds) == (4.0, 2, 60.0)
@@ -62,7 +63,7 @@ def test_the_upper_bound_of_the_newest_forecast_is_expected(circle: Series, noon
     feed(noon + 3 * MINUTE, 4.0, 6.0)
     now = noon + 5 * MINUTE
     refresh(now)
-    expected = begun(circle, now).expected_seconds
+    expected = assigned(circle, now).expected_seconds
     assert expected["total.seconds"] == issue(Metric.objects.get(name="total.seconds"), now).upper
     assert expected["total.seconds"] > 6.0
     assert "stage.compute.seconds" not in expected  # Circle has no such stage
@@ -71,7 +72,7 @@ def test_the_upper_bound_of_the_newest_forecast_is_expected(circle: Series, noon
 def test_nothing_is_expected_of_a_series_without_a_past(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0)
     refresh(noon + MINUTE)
-    assert begun(circle, noon + MINUTE).expected_seconds == {}
+    assert assigned(circle, noon + MINUTE).expected_seconds == {}
 
 
 def test_nothing_is_expected_of_a_series_whose_parameters_have_changed(
@@ -79,7 +80,7 @@ def test_nothing_is_expected_of_a_series_whose_parameters_have_changed(
 ) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     refresh(noon + 3 * MINUTE)
-    assert begun(circle, noon + 3 * MINUTE).expected_seconds != {}
+    assert assigned(circle, noon + 3 * MINUTE).expected_seconds != {}
     Run.objects.all().delete()
     Series.objects.update(parameters={"file_bytes": 100_000})
-    assert begun(circle, noon + 4 * MINUTE).expected_seconds == {}
+    assert assigned(circle, noon + 4 * MINUTE).expected_seconds == {}
