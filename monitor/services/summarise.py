@@ -7,10 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from monitor.models import Forecast, Metric, Run, Series
-from monitor.services.forecast import FORECAST_BY_ITSELF as TOTALS
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import history
 from monitor.services.segments import current_metrics
+from reporters import report as wire
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,7 +27,7 @@ def _summary(series: Series, start: datetime) -> dict[str, Any]:
     runs = Run.objects.filter(series=series, slot__gte=start)
     metrics = current_metrics(Series.objects.filter(pk=series.pk)).order_by("pk")
     stages = [metric for metric in metrics if metric.name.startswith("stage.")]
-    totals = [metric for metric in metrics if metric.name in TOTALS]
+    totals = [metric for metric in metrics if metric.name in wire.totals(())]
     return {
         "runs": dict(Counter(runs.values_list("state", flat=True))),
         "stages": {metric.name.split(".")[1]: _figures(metric, start) for metric in stages},
