@@ -33,10 +33,15 @@ def _tools() -> tuple[tuple[str, str], ...]:
     return (("ssh", (said.stderr or said.stdout).strip()),)
 
 
+@functools.cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
 def clock_is_synchronised() -> bool:
     """Whether the kernel knows its clock to be synchronised (adjtimex on Linux, elsewhere always False)."""
     try:
-        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+        state: int = _c_library().adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     except (AttributeError, OSError):
         return False
     return 0 <= state < _TIME_ERROR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -14,6 +15,9 @@ from reporters.options import unfit
 from reporters.registry import UnknownKind
 
 Loaded = TypeVar("Loaded")
+_signature = functools.cache(
+    inspect.signature
+)  # every run asks for several; mypy takes no class for hashable
 
 
 def check(resource: Resource) -> None:
@@ -31,7 +35,7 @@ def option_types(way: str, kind: str) -> Mapping[str, str]:
     if way == "transfer":
         return transfers.load(kind).option_types
     made: type[Any] = shells.load(kind) if way == "shell" else batch.load(kind)
-    parameters = inspect.signature(made).parameters.values()
+    parameters = _signature(made).parameters.values()  # type: ignore[arg-type]
     return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
 
 
@@ -90,7 +94,7 @@ def _made(
     """An instance of the kind that *options* name, with the others as its keyword arguments."""
     kind = options.get("kind")
     made = _loaded(resource, what, kind, load)
-    others, signature = options_of(options), inspect.signature(made)
+    others, signature = options_of(options), _signature(made)  # type: ignore[arg-type]
     try:
         signature.bind(*arguments, **others)
         why = unfit(others, {name: signature.parameters[name].annotation for name in others})

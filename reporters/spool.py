@@ -47,7 +47,6 @@ class Spool:
         with _said(f"cannot make the spool {directory}"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._bad.mkdir(mode=0o700, exist_ok=True)
-            self._remove_half_written()
 
     def put(self, run: uuid.UUID, body: bytes) -> None:
         """Store *body* as the report of *run*, on disk when this returns. It replaces an earlier one.
@@ -69,6 +68,7 @@ class Spool:
 
     def pending(self, most: int | None = None) -> Iterator[Entry]:
         """What waits, oldest first, at most *most* files. What cannot be a report is set aside on the way."""
+        self._remove_half_written()
         for path in self._oldest(most):
             entry = self._read(path)
             if entry is not None:
@@ -137,10 +137,11 @@ class Spool:
 
     def _remove_half_written(self) -> None:
         """Remove what a killed process was writing. A young file may be somebody's who still writes."""
-        for path in self._directory.glob(".*.part"):
-            with contextlib.suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                    path.unlink()
+        with _said(f"cannot tidy the spool {self._directory}"):
+            for path in self._directory.glob(".*.part"):
+                with contextlib.suppress(FileNotFoundError):
+                    if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                        path.unlink()
 
 
 def _locked(descriptor: int) -> bool:
