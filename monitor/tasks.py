@@ -30,5 +30,5 @@ def notify() -> None:
 
 
 @app.task(name="monitor.tasks.run")
-def run(run_id: str) -> None:
-    execute.execute(uuid.UUID(run_id))
+def run(run_ids: list[str]) -> None:
+    execute.execute([uuid.UUID(one) for one in run_ids])

@@ -157,6 +157,11 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["due_at"], condition=models.Q(state="expected"), name="run_expected"),
             models.Index(
+                fields=["due_at"],
+                condition=models.Q(state="expected", kept_until__isnull=False),
+                name="run_kept",
+            ),
+            models.Index(
                 fields=["lease_until"],
                 condition=models.Q(state__in=["claimed", "running"]),
                 name="run_in_flight",

@@ -1,4 +1,4 @@
-"""Begin a claimed run: mark it as running and read what is to be done, in one statement.
+"""Begin claimed runs: mark them as running and read what is to be done, in one statement.
 
 Every run pays for this; asked one after the other, the same tables cost five times as much.
 """
@@ -6,6 +6,7 @@ Every run pays for this; asked one after the other, the same tables cost five ti
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from monitor.services.segments import identity_here
 from reporters.config import Assignment, Resource
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Iterable, Mapping
 
 # What probes ask for: credentials must outlast the run, a job's wall-clock limit its compute stage.
@@ -29,10 +29,11 @@ _BEGIN = """
 WITH begun AS (
     UPDATE monitor_run
     SET state = %(running)s, cause = 'its reporter began it', started_at = %(now)s, lease_until = %(lease)s
-    WHERE id = %(run)s AND state = %(claimed)s
-    RETURNING slot, series_id, attempt
+    WHERE id = ANY (%(runs)s) AND state = %(claimed)s
+    RETURNING id, attempt, slot, series_id
 )
-SELECT json_build_object(
+SELECT begun.id, begun.attempt, begun.slot,
+    json_build_object(
         'series', series.name, 'reporter', reporter.name, 'probe', series.probe,
         'parameters', series.parameters, 'limit_seconds', series.limit_seconds,
         'max_load1', series.max_load1, 'warm_up_runs', series.warm_up_runs
@@ -50,15 +51,14 @@ SELECT json_build_object(
             WHERE forecast.metric_id = metric.id AND method = %(method)s AND level = %(level)s
             ORDER BY last_known_at DESC LIMIT 1)))
         FROM monitor_segment AS segment JOIN monitor_metric AS metric ON metric.segment_id = segment.id
-        WHERE segment.series_id = series.id AND metric.name = ANY (%(expected)s))::text,
-    begun.slot, begun.attempt
+        WHERE segment.series_id = series.id AND metric.name = ANY (%(expected)s))::text
 FROM begun
     JOIN monitor_series AS series ON series.id = begun.series_id
     JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
+ORDER BY begun.slot
 """
 
-
-_Row = tuple[str, str | None, str | None, datetime, int]
+_Row = tuple[uuid.UUID, int, datetime, str, str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -73,45 +73,42 @@ class _Bound:
 class Begun:
     """A run that is under way, what it is to do, and which *attempt* at it this is."""
 
-    assignment: Assignment
+    run_id: uuid.UUID
     attempt: int
+    assignment: Assignment
 
 
-def begin(run_id: uuid.UUID, now: datetime) -> Begun | None:
-    """Begin the run, if it is claimed; None if it is not, or not any more.
+def begin(run_ids: Iterable[uuid.UUID], now: datetime) -> list[Begun]:
+    """Begin those of the runs that are claimed, and still are, oldest first.
 
     A task may arrive twice, or late, after its run has been claimed again: whichever comes first begins it.
     """
-    told = _begun(run_id, now)
-    if told is None:
-        return None
-    series, bindings, forecasts, slot, attempt = told
+    told: dict[str, Any] = {
+        "runs": list(run_ids),
+        "now": now,
+        "lease": lease_until(now),
+        "claimed": State.CLAIMED,
+        "running": State.RUNNING,
+        "method": METHOD,
+        "level": LEVEL,
+        "expected": list(EXPECTED),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGIN, told)
+        rows: list[_Row] = cursor.fetchall()
+    return [Begun(row[0], row[1], _assignment(*row[2:])) for row in rows]
+
+
+def _assignment(slot: datetime, series: str, bindings: str | None, forecasts: str | None) -> Assignment:
     said: dict[str, Any] = json.loads(series)
     bound = _bound(json.loads(bindings or "[]"))
-    expected = _expected(said, bound, json.loads(forecasts or "[]"))
-    assignment = Assignment(
-        **said, slot=slot, bindings=bound.roles, resources=bound.resources, expected_seconds=expected
+    return Assignment(
+        **said,
+        slot=slot,
+        bindings=bound.roles,
+        resources=bound.resources,
+        expected_seconds=_expected(said, bound, json.loads(forecasts or "[]")),
     )
-    return Begun(assignment, attempt)
-
-
-def _begun(run_id: uuid.UUID, now: datetime) -> _Row | None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _BEGIN,
-            {
-                "run": run_id,
-                "now": now,
-                "lease": lease_until(now),
-                "claimed": State.CLAIMED,
-                "running": State.RUNNING,
-                "method": METHOD,
-                "level": LEVEL,
-                "expected": list(EXPECTED),
-            },
-        )
-        found: _Row | None = cursor.fetchone()
-    return found
 
 
 def _bound(bindings: Iterable[tuple[str, Mapping[str, Any]]]) -> _Bound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ from monitor.services.situation import candidates, situation
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from monitor.admission import Verdict
 
@@ -30,11 +31,15 @@ LOCK = 0x636C6D  # "clm": one claims at a time
 
 @dataclass(frozen=True)
 class Claim:
-    """A run that its reporter is to start; *attempt* tells this claim from earlier ones."""
+    """A run that its reporter is to start; *attempt* tells this claim from earlier ones.
+
+    *usual_seconds* is how long the last run of its series took, infinite where that is not known.
+    """
 
     run_id: uuid.UUID
     attempt: int
     queue: str
+    usual_seconds: float = math.inf
 
 
 def lease_until(now: datetime) -> datetime:
@@ -59,9 +64,11 @@ def claim_due(now: datetime) -> list[Claim]:
 def claim_freed(now: datetime) -> list[Claim]:
     """Claim for the room that runs have left which have ended, instead of waiting for the next tick.
 
-    A reporter of many runs at once gets some together, for each time costs the same.
+    A reporter of many runs at once gets some together, for each time costs the same. Nothing, where somebody
+    else claims already.
     """
-    _alone()
+    if not _alone(wait=False):
+        return []
     reporters = list(Reporter.objects.all())
     room = _room(reporters)
     enough = [one for one in reporters if room[one.pk] * 8 >= one.capacity and room[one.pk] > 0]
@@ -90,10 +97,12 @@ def release(claims: Iterable[Claim]) -> None:
         )
 
 
-def _alone() -> None:
-    """Until the end of the transaction nobody else claims."""
+def _alone(*, wait: bool = True) -> bool:
+    """Whether nobody else claims until the end of the transaction; True at last for who waits for it."""
+    lock = "SELECT true FROM pg_advisory_xact_lock(%s)" if wait else "SELECT pg_try_advisory_xact_lock(%s)"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        cursor.execute(lock, [LOCK])
+        return bool(cursor.fetchone()[0])
 
 
 def _due(reporter: Reporter, now: datetime, most: int) -> Iterator[Run]:
@@ -119,7 +128,32 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
     _tell(runs, verdicts)
     admitted = [one for one in wanted if verdicts[one.run] is None]
     _mark_claimed([one.run for one in admitted], now)
-    return [Claim(one.run, runs[one.run].attempt + 1, queues[one.demand.reporter]) for one in admitted]
+    usual = _usual_seconds({runs[one.run].series_id for one in admitted}, now)
+    return [
+        Claim(
+            one.run,
+            runs[one.run].attempt + 1,
+            queues[one.demand.reporter],
+            usual.get(runs[one.run].series_id, math.inf),
+        )
+        for one in admitted
+    ]
+
+
+_LAST_RUNS = """
+SELECT wanted.series, extract(epoch FROM last.ended_at - last.started_at)::float8
+FROM unnest(%s::bigint[]) AS wanted (series), LATERAL (
+    SELECT started_at, ended_at FROM monitor_run
+    WHERE series_id = wanted.series AND slot <= %s AND ended_at IS NOT NULL
+    ORDER BY slot DESC LIMIT 1) AS last
+"""
+
+
+def _usual_seconds(series: Collection[int], now: datetime) -> dict[int, float]:
+    """How long the last run of each of *series* took, of those that have one."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_RUNS, [list(series), now])
+        return dict(cursor.fetchall())
 
 
 def _tell(runs: Mapping[uuid.UUID, Run], verdicts: Mapping[uuid.UUID, Verdict]) -> None:

@@ -38,10 +38,8 @@ def waits(run: uuid.UUID) -> bool:
         return False
 
 
-def hand_in(run: uuid.UUID, body: bytes) -> int:
-    """Spool the report of *run* and deliver what waits; how many reports left the spool.
-
-    A spool that is full is no reason to lose a report.
+def put(run: uuid.UUID, body: bytes) -> None:
+    """Spool the report of *run*. A spool that is full is no reason to lose it: the depot takes it, then.
 
     Raises:
         SpoolError: the spool does not take it, and the depot does not either.
@@ -57,7 +55,6 @@ def hand_in(run: uuid.UUID, body: bytes) -> int:
             raise error from None
         if not receipt.accepted:
             _refused(run, receipt)
-    return deliver()
 
 
 def deliver() -> int:

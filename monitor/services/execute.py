@@ -1,9 +1,9 @@
-"""Execute one claimed run on this host: what the home reporter's worker does."""
+"""Execute claimed runs on this host: what the home reporter's worker does."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+import time
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
@@ -13,49 +13,55 @@ from django.utils import timezone
 from monitor.models import Run
 from monitor.models.run import State
 from monitor.services import deliver
-from monitor.services.begin import begin
+from monitor.services.begin import Begun, begin
 from monitor.services.claim import lease_until
 from reporters import report as wire
 from reporters import run as reporter
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Sequence
     from types import TracebackType
 
 
 _NOT_WORTH_TELLING_SECONDS = 0.2  # a stage that is over so soon is not told of
 
 
-def execute(run_id: uuid.UUID) -> None:
-    """Run what was claimed, spool its report, deliver it.
+def execute(run_ids: Sequence[uuid.UUID]) -> None:
+    """Run what was claimed, one after the other; spool the reports, and deliver them in the end.
 
-    Does nothing if somebody else has the run: a task may arrive twice, claiming decides.
+    Passes over what somebody else has: a task may arrive twice, claiming decides. What comes after a run that
+    takes unexpectedly long is left to others before its lease ends.
     """
-    if deliver.waits(run_id):  # the report of an earlier attempt, which could not be delivered then
+    good_until = time.monotonic() + settings.GRIDCAST_LEASE_SECONDS / 2
+    with Heartbeat() as heartbeat:
+        for begun in begin(_not_run_yet(run_ids), timezone.now()):
+            if time.monotonic() > good_until:
+                break
+            heartbeat.keep(begun)
+            report = reporter.run(begun.assignment, on_stage=heartbeat.enter)
+            deliver.put(begun.run_id, wire.to_json(report))
+    deliver.deliver()
+
+
+def _not_run_yet(run_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+    """All but those whose report, of an earlier attempt, waits in the spool: the depot is away, or slow."""
+    if any(map(deliver.waits, run_ids)):
         deliver.deliver()
-        if deliver.waits(run_id):  # the depot is away, or somebody else is at it: it is not run again
-            return
-    begun = begin(run_id, timezone.now())
-    if begun is None:
-        return
-    with Heartbeat(run_id, begun.attempt) as heartbeat:
-        report = reporter.run(begun.assignment, on_stage=heartbeat.enter)
-        spooled = wire.to_json(report)
-    deliver.hand_in(run_id, spooled)
+    return [run for run in run_ids if not deliver.waits(run)]
 
 
-@dataclass
 class Heartbeat:
-    """Keeps a run's lease alive, and says which stage it is in, from a thread of its own.
+    """Keeps the lease of the run that is under way alive, and says which stage it is in, from a thread.
 
     The depot may go away and come back meanwhile: a beat that fails is tried again, the run goes on.
     """
 
-    run_id: uuid.UUID
-    attempt: int
-    _stage: str = ""
-    _changed: threading.Event = field(default_factory=threading.Event)
-    _ended: threading.Event = field(default_factory=threading.Event)
+    def __init__(self) -> None:
+        self._run: Begun | None = None
+        self._stage = ""
+        self._changed = threading.Event()
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
@@ -68,6 +74,10 @@ class Heartbeat:
         self._ended.set()
         self._changed.set()
         self._thread.join()
+
+    def keep(self, run: Begun) -> None:
+        """From now on it is *run* that is under way."""
+        self._run, self._stage = run, ""
 
     def enter(self, stage: str) -> None:
         """Note that the run entered *stage*."""
@@ -88,8 +98,11 @@ class Heartbeat:
         return self._ended.wait(_NOT_WORTH_TELLING_SECONDS)
 
     def _beat(self) -> None:
+        run = self._run
+        if run is None:
+            return
         try:
-            Run.objects.filter(pk=self.run_id, attempt=self.attempt, state=State.RUNNING).update(
+            Run.objects.filter(pk=run.run_id, attempt=run.attempt, state=State.RUNNING).update(
                 lease_until=lease_until(timezone.now()), stage=self._stage
             )
         except (DatabaseError, InterfaceError):

@@ -20,6 +20,7 @@ from reporters import report as wire
 METHOD = "nws"
 LEVEL = 0.8
 NEWEST = 1000  # values that a forecast is made from, at most
+AT_ONCE = 40  # a fifth of a second or so
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Every total that a report has, and what reporters are told beside them (``expectation``).
 FORECAST_BY_ITSELF = (*wire.totals(()), "stage.compute.seconds")
@@ -62,24 +63,30 @@ def _make(knowledge: dict[str, Any], now: datetime) -> Forecast:
 
 
 def refresh(now: datetime) -> None:
-    """Score what can be scored, and forecast anew the totals of every segment with news since its last one.
+    """Score what can be scored, and forecast anew the totals of segments with news since their last one.
 
-    News of a segment that is not the current one come from late reports; its series may go back to it.
+    Those with the oldest news first, not more than ``AT_ONCE``: it is done at every tick, and who asks in
+    between gets a forecast made for him. News of a segment that is not the current one are of late reports;
+    its series may go back to it.
     """
     score()
-    for metric in _with_news(Metric.objects.filter(name__in=FORECAST_BY_ITSELF)):
+    for metric in _with_news(Metric.objects.filter(name__in=FORECAST_BY_ITSELF))[:AT_ONCE]:
         with suppress(Abstained):
             issue(metric, now)
 
 
 def _with_news(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
-    """Those of *metrics* with values of passed runs that no forecast of ours was made from, and enough."""
+    """Those of *metrics* with values of passed runs that no forecast of ours was made from, and enough.
+
+    Those that have waited longest first.
+    """
     ours = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL)
     made_until = Subquery(ours.order_by("-last_known_at").values("last_known_at")[:1])
     marked = metrics.annotate(made_until=Coalesce(made_until, LONG_AGO), long_ago=Value(LONG_AGO))
-    news = first_known_later("value", "pk", than="made_until", after="long_ago")
+    news = first_known_later("time", "pk", than="made_until", after="long_ago")
     least = nth_newest_time(LEAST_VALUES)  # with fewer each tick would try in vain again
-    return marked.annotate(news=news, least=least).filter(news__isnull=False, least__isnull=False)
+    waiting = marked.annotate(news=news, least=least).filter(news__isnull=False, least__isnull=False)
+    return waiting.order_by("news", "pk")
 
 
 def score() -> int:

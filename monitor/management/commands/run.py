@@ -104,4 +104,4 @@ def _find(name: str) -> Series:
 def _execute_here(run: Run) -> None:
     claim = claim_one(run, timezone.now())
     if claim is not None:
-        execute(claim.run_id)
+        execute([claim.run_id])
