@@ -49,13 +49,22 @@ class Spool:
             self._bad.mkdir(mode=0o700, exist_ok=True)
 
     def put(self, run: uuid.UUID, body: bytes) -> None:
-        """Store *body* as the report of *run*, on disk when this returns. It replaces an earlier one.
+        """Store *body* as the report of *run*, whoever is killed from now on. It replaces an earlier one.
+
+        A machine that loses its power may lose it until ``sync``.
 
         Raises:
             SpoolError: it could not be stored (disk full ...); nothing half written is left.
         """
         with _said(f"cannot spool the report of {run} in {self._directory}"):
             _write_whole(self._file(run), body)
+
+    def sync(self) -> None:
+        """Have all that waits on disk when this returns: it may have to wait for long. Raises SpoolError."""
+        with _said(f"cannot write the spool {self._directory} to disk"):
+            for path in [*self._oldest(None), self._directory]:
+                with contextlib.suppress(FileNotFoundError):  # delivered by somebody else meanwhile
+                    _sync(path)
 
     def __contains__(self, run: uuid.UUID) -> bool:
         """Whether the report of *run* waits."""
@@ -162,23 +171,20 @@ def _said(what: str) -> Iterator[None]:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """Write *data* so that *path* either has all of it, on disk, or does not exist. Raises OSError."""
+    """Write *data* so that *path* either has all of it or does not exist. Raises OSError."""
     half = path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.part")
     try:
         with half.open("xb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
         half.replace(path)
     except OSError:
         half.unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Make a rename in *directory* survive a power failure."""
-    descriptor = os.open(directory, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Make a file, or the names in a directory, survive a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

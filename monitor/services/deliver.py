@@ -63,9 +63,16 @@ def deliver() -> int:
     While the depot is away they stay. One process delivers at a time; what others spool meanwhile it takes
     along, many together. What is wrong with the spool is logged and stops nobody: runs go on without it.
     """
+    try:
+        return _deliver_all(spool())
+    except SpoolError as error:
+        logger.error("%s", error)
+        return 0
+
+
+def _deliver_all(waiting: Spool) -> int:
     delivered = 0
     try:
-        waiting = spool()
         while waiting.any():  # also what was spooled by somebody who found this one busy
             with waiting.alone() as alone:
                 if not alone:
@@ -77,8 +84,7 @@ def deliver() -> int:
     except (OperationalError, InterfaceError) as error:
         logger.warning("the depot is away, reports stay in the spool: %s", error)
         connection.close()
-    except SpoolError as error:
-        logger.error("%s", error)
+        waiting.sync()
     return delivered
 
 

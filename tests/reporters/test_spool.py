@@ -52,6 +52,17 @@ def test_a_run_has_one_report_the_latest(spool: Spool) -> None:
     assert list(spool.pending()) == [Entry(ONE, b"new")]
 
 
+def test_what_may_have_to_wait_for_long_is_written_to_disk(spool: Spool, tmp_path: Path) -> None:
+    spool.put(ONE, b"1")
+    spool.sync()
+    assert list(spool.pending()) == [Entry(ONE, b"1")]
+    (tmp_path / "spool" / "bad").rmdir()
+    spool.remove(ONE)
+    (tmp_path / "spool").rmdir()
+    with pytest.raises(SpoolError, match="cannot read the spool"):
+        spool.sync()
+
+
 def test_so_many_are_taken_at_once_the_oldest_first(spool: Spool) -> None:
     for run in (THREE, ONE, TWO):
         spool.put(run, b"x")

@@ -27,19 +27,17 @@ def assigned(series: Series, now: datetime) -> Assignment:
     """What the reporter of *series* is told when it begins a run at *now*."""
     run_now(series, who="ada", now=now)
     (claim,) = claim_due(now)
-    begun = begin(claim.run_id, now)
-    assert begun is not None
+    (begun,) = begin([claim.run_id], now)
     return begun.assignment
 
 
 def test_a_run_begins_once_and_only_when_it_was_claimed(circle: Series, noon: datetime) -> None:
     run = run_now(circle, who="ada", now=noon)
-    assert begin(run.pk, noon) is None  # not claimed
+    assert begin([run.pk], noon) == []  # not claimed
     claim_due(noon)
-    begun = begin(run.pk, noon)
-    assert begun is not None
-    assert begun.attempt == 1
-    assert begin(run.pk, noon) is None
+    (begun,) = begin([run.pk], noon)
+    assert (begun.run_id, begun.attempt) == (run.pk, 1)
+    assert begin([run.pk], noon) == []
     run.refresh_from_db()
     assert (run.state, run.started_at) == (State.RUNNING, noon)
 

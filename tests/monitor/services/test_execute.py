@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from monitor.models import RawReport, Resource, Run, Series, Transition, Usage
 from monitor.models.run import State
+from monitor.services.begin import begin
 from monitor.services.claim import Claim, claim_due
 from monitor.services.deliver import deliver, spool
 from monitor.services.execute import Heartbeat, execute
@@ -40,7 +41,7 @@ def claimed(series: Series) -> Claim:
 
 def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> None:
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     run = Run.objects.get()
     assert run.state == State.PASSED, run.reason
     report = RawReport.objects.get().parsed()
@@ -56,7 +57,7 @@ def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> 
 
 def test_what_a_run_used_is_put_to_the_account_of_its_sites(circle: Series) -> None:
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     assert {one.site.name: one.bytes for one in Usage.objects.select_related("site")} == {
         "site-of-here": 2000,
         "site-of-there": 2000,
@@ -74,7 +75,7 @@ def test_a_run_is_skipped_by_its_reporter_while_a_resource_is_too_busy(
     Series.objects.update(max_load1=4.0, warm_up_runs=2)
     Resource.objects.filter(name="here").update(shell={**busy, "path": "/no/programs/here"})
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     run = Run.objects.get()
     assert (run.state, run.reason) == (State.SKIPPED, "load: 5.2 at there, at most 4 allowed")
     assert list((tmp_path / "there").iterdir()) == []
@@ -83,7 +84,7 @@ def test_a_run_is_skipped_by_its_reporter_while_a_resource_is_too_busy(
 def test_a_series_is_warmed_up_as_often_as_it_says(circle: Series) -> None:
     Series.objects.update(warm_up_runs=1)
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     report = RawReport.objects.get().parsed()
     assert report.outcome == "passed"
     assert report.log[0].text.startswith("warm-up 1 of 1 took ")
@@ -91,16 +92,16 @@ def test_a_series_is_warmed_up_as_often_as_it_says(circle: Series) -> None:
 
 def test_a_task_that_arrives_twice_runs_once(circle: Series) -> None:
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     first = RawReport.objects.get().received_at
-    execute(claim.run_id)
+    execute([claim.run_id])
     assert RawReport.objects.get().received_at == first
 
 
 def test_a_task_that_waited_longer_than_its_claim_held_does_nothing(circle: Series) -> None:
     stale = claimed(circle)
     reap(timezone.now() + timedelta(seconds=31))
-    execute(stale.run_id)
+    execute([stale.run_id])
     assert Run.objects.get().state == State.EXPECTED
 
 
@@ -108,8 +109,8 @@ def test_of_the_tasks_of_two_claims_the_first_that_arrives_runs(circle: Series) 
     claimed(circle)
     reap(timezone.now() + timedelta(seconds=31))
     (again,) = claim_due(timezone.now())
-    execute(again.run_id)
-    execute(again.run_id)
+    execute([again.run_id])
+    execute([again.run_id])
     assert Run.objects.get().state == State.PASSED
     assert [one.target for one in Transition.objects.all()].count(State.RUNNING) == 1
 
@@ -120,7 +121,7 @@ def test_the_report_of_an_executor_that_died_before_delivering_is_used(
     run = run_now(circle, who="ada", now=noon)
     (claim,) = claim_due(noon)
     spool().put(run.pk, wire.to_json(circle_report(noon)))
-    execute(claim.run_id)
+    execute([claim.run_id])
     assert RawReport.objects.get().parsed().seconds == 7.0  # the spooled one; nothing was run again
 
 
@@ -152,7 +153,7 @@ def test_a_spool_that_takes_nothing_does_not_cost_a_report(circle: Series, setti
     settings.VAR_DIR.mkdir()
     (settings.VAR_DIR / "spool").write_text("a file where a directory should be")
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     assert Run.objects.get().state == State.PASSED
 
 
@@ -161,7 +162,7 @@ def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
     resource.scratch = "/proc/no-such-place"
     resource.save()
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     run = Run.objects.get()
     assert (run.state, run.stage, run.failed_resource) == (State.FAILED, "init", "there")
     assert "/proc/no-such-place" in run.reason
@@ -170,7 +171,7 @@ def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
 def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series) -> None:
     Series.objects.update(probe="no_such_probe")
     claim = claimed(circle)
-    execute(claim.run_id)
+    execute([claim.run_id])
     run = Run.objects.get()
     assert run.state == State.BROKEN
     assert "no_such_probe" in run.reason
@@ -179,8 +180,10 @@ def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series
 def test_a_heartbeat_keeps_the_lease_and_says_the_stage(circle: Series, settings: Settings) -> None:
     settings.GRIDCAST_HEARTBEAT_SECONDS = 0.01
     claim = claimed(circle)
-    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", lease_until=timezone.now())
-    with Heartbeat(claim.run_id, claim.attempt) as heartbeat:
+    (begun,) = begin([claim.run_id], timezone.now())
+    Run.objects.update(lease_until=timezone.now())
+    with Heartbeat() as heartbeat:
+        heartbeat.keep(begun)
         heartbeat.enter("transfer_ring")
         deadline = threading.Event()
         while not deadline.wait(0.01) and Run.objects.get().stage != "transfer_ring":

@@ -118,7 +118,7 @@ def test_a_pause_takes_back_what_has_not_begun(circle: Series, noon: datetime) -
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
     held(SITE, noon + MINUTE)
-    execute(claim.run_id)  # the broker has its task still
+    execute([claim.run_id])  # the broker has its task still
     assert ended_at(noon + MINUTE) == (State.SKIPPED, "paused by ada: disk swap")
     assert Transition.objects.latest("id").cause == "the site site-of-here was paused"
 

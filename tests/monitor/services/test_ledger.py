@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -353,7 +354,7 @@ def test_a_claim_that_the_broker_did_not_take_is_put_back_and_not_counted(
 ) -> None:
     run_now(circle, who="ada", now=noon)
 
-    def refuse(_: Claim) -> None:
+    def refuse(_: Sequence[Claim]) -> None:
         raise OperationalError("connection refused")
 
     send(claim_due(noon), publish=refuse)
