@@ -144,7 +144,7 @@ _LAST_RUNS = """
 SELECT wanted.series, extract(epoch FROM last.ended_at - last.started_at)::float8
 FROM unnest(%s::bigint[]) AS wanted (series), LATERAL (
     SELECT started_at, ended_at FROM monitor_run
-    WHERE series_id = wanted.series AND slot <= %s AND ended_at IS NOT NULL
+    WHERE series_id = wanted.series AND slot <= %s AND started_at IS NOT NULL AND ended_at IS NOT NULL
     ORDER BY slot DESC LIMIT 1) AS last
 """
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import probes
+from monitor.models import Run, Series
+from monitor.services.define import SeriesDefinition, define
 from probes.base import checked_parameters
 from reporters import report as wire
+from reporters.config import Resource
 
 CIRCLE = probes.load("circle")
 STAGES = {"init": "setup", "transfer_ring": "transfer", "compare": "compute", "cleanup": "cleanup"}
@@ -55,4 +59,24 @@ def failed_circle_report(slot: datetime, *, message: str = "No space left on dev
         stages=passed.stages[:2],
         metrics=[],
         failure=wire.Failure("transfer_ring", "there", message, exit_status=1, stderr_tail=said),
+    )
+
+
+def noops(count: int, directory: Path) -> list[Series]:
+    """Series without a schedule that do nothing, ``noop-0`` on, each at a resource of a site of its own."""
+    numbers = range(count)
+    resources = [Resource(f"host-{number}", f"site-{number}", str(directory)) for number in numbers]
+    define(
+        resources,
+        [SeriesDefinition(f"noop-{number}", "noop", {"target": [f"host-{number}"]}) for number in numbers],
+    )
+    return [Series.objects.get(name=f"noop-{number}") for number in numbers]
+
+
+def asked_for(series: Series, due_at: datetime, *, times: int = 1, **changes: Any) -> list[Run]:
+    """So many runs of *series* that somebody wants since *due_at*, of slots a microsecond apart."""
+    slots = [due_at + number * timedelta(microseconds=1) for number in range(times)]
+    told = {"series": series, "due_at": due_at, "trigger": "asked for by ada", **changes}
+    return Run.objects.bulk_create(
+        Run(id=wire.run_id(series.name, slot), slot=slot, **told) for slot in slots
     )
