@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -40,15 +41,19 @@ def together(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
     """*claims* by queue, in their order; those that go together as one.
 
     One whose time is not known goes alone. What a task costs is more than what such runs do.
+
+    So does one that was claimed before: it may be what killed its executor, or came after one that took
+    unexpectedly long. Others would fall silent with it, again and again, until they are given up.
     """
     for _, of_queue in groupby(sorted(claims, key=attrgetter("queue")), key=attrgetter("queue")):
         task: list[Claim] = []
         seconds = 0.0
         for one in of_queue:
-            seconds += one.usual_seconds
+            takes_seconds = one.usual_seconds if one.attempt == 1 else math.inf
+            seconds += takes_seconds
             if task and (seconds > TOGETHER_SECONDS or len(task) == TOGETHER):
                 yield task
-                task, seconds = [], one.usual_seconds
+                task, seconds = [], takes_seconds
             task.append(one)
         yield task
 
