@@ -104,7 +104,7 @@ class Climate:
             self.terrain.of_run(label),
             sender=sender,
             receiver=receiver,
-            computed_at=self.run(label).computed_at,
+            computed_at=self.run(label).computed_where(),
         )
 
     def link_opened_at(self, label: str | None, mechanism: str, accepted_at: float) -> float:

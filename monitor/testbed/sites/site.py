@@ -22,7 +22,7 @@ from monitor.testbed.sites.processes import kill_marked
 from monitor.testbed.sites.programs import LAUNCHERS_MECHANISMS, search_path
 from monitor.testbed.sites.session import run_command
 from monitor.testbed.sites.storage import SiteStorage
-from monitor.testbed.sites.timekeeping import planned_seconds
+from monitor.testbed.sites.timekeeping import planned_seconds, said_in
 
 GRID_MARK = "SITE_GRID"  # names the grid in the environment of everything that its sites run
 
@@ -146,15 +146,18 @@ class Site:
         began, paced = loop.time(), self.place.paced / uuid.uuid4().hex
         seconds = self.climate.program_seconds(label, self.place.index, began)
         environment = {**self._environment(process.env, label, seconds), "SITE_PACED": str(paced)}
+        clock = self.climate.run(label)
+        clock.at_work[paced] = self.place.index
         try:
             home = str(self.place.home)
             await run_command(process, command, cwd=home, environment=environment, inflow=inflow)
         finally:
-            if paced.exists():
-                mechanism = paced.read_text().strip()
-                paced.unlink()
+            del clock.at_work[paced]
+            mechanism = said_in(paced)
+            paced.unlink(missing_ok=True)
+            if mechanism:
                 if mechanism in LAUNCHERS_MECHANISMS:  # whatever the command looked like on its way here
-                    self.climate.run(label).computed_at = self.place.index
+                    clock.computed_at = self.place.index
                 planned = began + planned_seconds(mechanism, seconds)
                 self.climate.step_ended(label, mechanism, began=began, planned=planned, now=loop.time())
 

@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from monitor.testbed.sites.programs import LAUNCHERS_MECHANISMS
 
 LONGEST_CREDIT_SECONDS = 1.0
 LONGEST_RESERVE_SECONDS = 0.5
@@ -53,7 +56,13 @@ class RunClock:
     last: Step | None = None
     logged_in: set[int] = field(default_factory=set)  # sites
     computed_at: int | None = None  # site
+    at_work: dict[Path, int] = field(default_factory=dict)  # where programs say what they do -> their site
     has_compiled: bool = False  # once was slow enough: the weather knows stages, not programs
+
+    def computed_where(self) -> int | None:
+        """The site at which it computed. Its result may be on its way before its session there is over."""
+        computing = (site for said, site in self.at_work.items() if said_in(said) in LAUNCHERS_MECHANISMS)
+        return next(computing, self.computed_at)
 
     def credit_seconds(self, now: float) -> float:
         """How much of a step that begins at *now* has passed already; less than nothing if it comes early."""
@@ -72,6 +81,14 @@ class RunClock:
             reserves.learn(self.last.mechanism, began - self.last.ended_at)
         self.has_compiled = self.has_compiled or mechanism == "compile"
         self.last = Step(mechanism, now, max(now, planned + reserves.after(mechanism)))
+
+
+def said_in(file: Path) -> str:
+    """The slow step that a program took last, as it noted in *file*; empty if none."""
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        return ""
 
 
 def planned_seconds(mechanism: str, seconds: Mapping[str, float]) -> float:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from monitor.testbed.sites.timekeeping import LONGEST_RESERVE_SECONDS, Reserves, RunClock, planned_seconds
@@ -72,3 +74,13 @@ def test_sites_that_take_part_in_one_step_teach_once() -> None:
 )
 def test_a_job_is_let_go_after_its_wait_and_its_work(mechanism: str, seconds: float) -> None:
     assert planned_seconds(mechanism, {"disk": 3.0, "queue": 5.0, "compute": 2.0}) == seconds
+
+
+def test_where_a_run_computed_is_known_before_its_session_there_is_seen_to_be_over(tmp_path: Path) -> None:
+    clock, said = RunClock(), tmp_path / "said"
+    clock.at_work[said] = 5
+    assert clock.computed_where() is None
+    said.write_text("disk\n")
+    assert clock.computed_where() is None
+    said.write_text("compute\n")
+    assert clock.computed_where() == 5
