@@ -33,7 +33,7 @@ LOCK = 0x636C6D  # "clm": one claims at a time
 class Claim:
     """A run that its reporter is to start; *attempt* tells this claim from earlier ones.
 
-    *usual_seconds* is how long the last run of its series took, infinite where that is not known.
+    *usual_seconds* is how long the last run of its series took, infinite unless there is one and it passed.
     """
 
     run_id: uuid.UUID
@@ -143,14 +143,18 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
 _LAST_RUNS = """
 SELECT wanted.series, extract(epoch FROM last.ended_at - last.started_at)::float8
 FROM unnest(%s::bigint[]) AS wanted (series), LATERAL (
-    SELECT started_at, ended_at FROM monitor_run
+    SELECT started_at, ended_at, state FROM monitor_run
     WHERE series_id = wanted.series AND slot <= %s AND started_at IS NOT NULL AND ended_at IS NOT NULL
     ORDER BY slot DESC LIMIT 1) AS last
+WHERE last.state = 'passed'
 """
 
 
 def _usual_seconds(series: Collection[int], now: datetime) -> dict[int, float]:
-    """How long the last run of each of *series* took, of those that have one."""
+    """How long the last run of each of *series* took, of those that have one.
+
+    Only if it passed: what failed may have been over sooner than the next will be.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_LAST_RUNS, [list(series), now])
         return dict(cursor.fetchall())

@@ -211,10 +211,19 @@ def test_a_run_is_taken_to_need_as_long_as_the_last_that_ended(
 ) -> None:
     (series,) = noops(1, tmp_path)
     ended(series, noon - 4 * MINUTE, seconds=20.0)
-    ended(series, noon - 3 * MINUTE, seconds=0.5, outcome="failed")
+    ended(series, noon - 3 * MINUTE, seconds=0.5)
     asked_for(series, noon - 2 * MINUTE, state=State.SKIPPED)
     asked_for(series, noon + MINUTE)  # of the future
     assert usual_seconds(series, noon) == pytest.approx(0.5)
+
+
+def test_a_run_that_failed_does_not_tell_how_long_the_next_takes(
+    db: None, tmp_path: Path, noon: datetime
+) -> None:
+    (series,) = noops(1, tmp_path)
+    ended(series, noon - 2 * MINUTE, seconds=20.0)
+    ended(series, noon - MINUTE, seconds=0.01, outcome="failed")
+    assert usual_seconds(series, noon) == math.inf
 
 
 def test_a_report_of_a_slot_that_is_still_to_come_says_nothing_yet(
