@@ -18,10 +18,12 @@ from monitor.services.execute import Heartbeat, execute
 from monitor.services.reap import reap
 from monitor.services.run_now import run_now
 from reporters import report as wire
-from tests.monitor.builders import circle_report
+from tests.monitor.builders import asked_for, circle_report, noops
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+    from uuid import UUID
 
     from pytest_django.fixtures import Settings
 
@@ -196,3 +198,92 @@ def claim_time(claim: Claim) -> datetime:
     at = Run.objects.get(pk=claim.run_id).claimed_at
     assert at is not None
     return at
+
+
+def claimed_together(series: Sequence[Series]) -> list[UUID]:
+    """A run of each, by slot in their order, all claimed."""
+    now = timezone.now()
+    for number, one in enumerate(series):
+        asked_for(one, now + number * timedelta(milliseconds=1))
+    return [claim.run_id for claim in claim_due(now + timedelta(seconds=1))]
+
+
+def takes(series: Series, seconds: float) -> None:
+    Series.objects.filter(pk=series.pk).update(probe="nagios", parameters={"command": f"sleep {seconds}"})
+
+
+def states() -> list[str]:
+    """Of all runs, by slot."""
+    return list(Run.objects.order_by("slot").values_list("state", flat=True))
+
+
+def test_all_runs_of_a_task_are_run_in_the_order_of_their_slots(circle: Series, tmp_path: Path) -> None:
+    together = claimed_together(noops(3, tmp_path))
+    execute(together[::-1])
+    assert states() == [State.PASSED] * 3
+    began = [report.parsed().started_at for report in RawReport.objects.order_by("run__slot")]
+    assert began == sorted(began)
+    assert not spool().any()
+
+
+def test_of_the_runs_of_a_task_those_that_somebody_else_has_are_passed_over(
+    circle: Series, tmp_path: Path
+) -> None:
+    first, second, third = claimed_together(noops(3, tmp_path))
+    begin([second], timezone.now())  # somebody else's task was here before
+    execute([first, second, third])
+    assert states() == [State.PASSED, State.RUNNING, State.PASSED]
+
+
+def test_one_run_of_a_task_that_fails_does_not_keep_the_others_from_running(
+    circle: Series, tmp_path: Path
+) -> None:
+    series = noops(3, tmp_path)
+    Series.objects.filter(pk=series[1].pk).update(probe="no_such_probe")
+    execute(claimed_together(series))
+    assert states() == [State.PASSED, State.BROKEN, State.PASSED]
+
+
+def test_of_the_runs_of_a_task_it_is_the_one_under_way_that_is_kept_alive(
+    circle: Series, settings: Settings, tmp_path: Path
+) -> None:
+    settings.GRIDCAST_HEARTBEAT_SECONDS = 0.05
+    series = noops(3, tmp_path)
+    takes(series[1], 0.5)
+    execute(claimed_together(series))
+    assert states() == [State.PASSED] * 3
+    before, slow, after = Run.objects.order_by("slot").values_list("lease_until", flat=True)
+    assert before == after < slow  # type: ignore[operator]
+
+
+def test_what_comes_after_a_run_that_took_unexpectedly_long_is_left_to_others(
+    circle: Series, settings: Settings, tmp_path: Path
+) -> None:
+    settings.GRIDCAST_LEASE_SECONDS = 0.3
+    series = noops(3, tmp_path)
+    takes(series[1], 0.2)
+    together = claimed_together(series)
+    execute(together)
+    assert states() == [State.PASSED, State.PASSED, State.RUNNING]
+    reap(timezone.now() + timedelta(seconds=1))
+    assert Run.objects.get(pk=together[2]).reason == "its executor fell silent; it is run again"
+    (again,) = claim_due(timezone.now())
+    assert (again.run_id, again.attempt) == (together[2], 2)
+    execute([again.run_id])
+    assert states() == [State.PASSED] * 3
+
+
+def test_a_report_that_waits_is_not_made_again_while_somebody_else_delivers(
+    circle: Series, tmp_path: Path
+) -> None:
+    waits, other = claimed_together(noops(2, tmp_path))
+    slot = Run.objects.get(pk=waits).slot
+    spool().put(waits, wire.to_json(circle_report(slot, series="noop-0")))
+    with spool().alone():  # its report is on its way, by another process
+        execute([waits, other])
+        assert states() == [State.CLAIMED, State.RUNNING]
+        assert {entry.run for entry in spool().pending()} == {waits, other}
+    assert deliver() == 2
+    assert states() == [State.PASSED, State.PASSED]
+    assert RawReport.objects.get(run=waits).parsed().seconds == 7.0  # the one that waited
+    assert [one.run_id for one in Transition.objects.filter(target=State.RUNNING)] == [other]
