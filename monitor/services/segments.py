@@ -54,7 +54,8 @@ def of_reports(reports: Sequence[tuple[int, wire.Report]]) -> list[int]:
         earliest[of] = min(report.slot, earliest.get(of, report.slot))
     known = _known(earliest)
     identities = dict(zip(said, (identity for _, identity in measured), strict=True))
-    while missing := sorted(identities.keys() - known.keys()):
+    in_time = sorted(identities, key=lambda of: (of[0], earliest[of], of[1]))  # everybody series by series
+    while missing := [of for of in in_time if of not in known]:
         _begin([Begun(of[0], of[1], identities[of], earliest[of]) for of in missing])
         known.update(_known(missing))
     _begin_earlier({known[of]: slot for of, slot in earliest.items()})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,17 +13,19 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
-from monitor.models import Metric, RawReport, Run, Sample, Series
+from monitor.models import Metric, RawReport, Run, Sample, Segment, Series, Usage
 from monitor.models.run import State
 from monitor.services.expand import AHEAD, expand
 from monitor.services.history import history, of_run
-from monitor.services.ingest import Receipt, ingest
+from monitor.services.ingest import Receipt, ingest, ingest_all
 from monitor.services.reap import reap
 from reporters import report as wire
-from tests.monitor.builders import circle_report, failed_circle_report
+from reporters.usage import Usage as Used
+from tests.monitor.builders import circle_report, failed_circle_report, noops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 MINUTE = timedelta(minutes=1)
 
@@ -176,3 +180,135 @@ def test_a_metric_named_like_a_stage_does_not_hide_it(circle: Series, noon: date
     own = wire.MetricValue("stage.init.seconds", 99.0, "seconds")
     ingest(wire.to_json(replace(circle_report(noon), metrics=[own])))
     assert {m.name: m.value for m in of_run(Run.objects.get())}["stage.init.seconds"] == 1.0
+
+
+def together(*reports: wire.Report) -> list[Receipt]:
+    return ingest_all([wire.to_json(report) for report in reports])
+
+
+def accepted(receipts: Sequence[Receipt]) -> list[tuple[bool, bool]]:
+    return [(receipt.accepted, receipt.duplicate) for receipt in receipts]
+
+
+NEW, DUPLICATE, REFUSED = (True, False), (True, True), (False, False)
+
+
+def test_of_a_run_that_is_reported_twice_at_once_the_first_report_counts(
+    circle: Series, noon: datetime
+) -> None:
+    first, second = circle_report(noon), failed_circle_report(noon)
+    other = circle_report(noon + MINUTE)
+    assert accepted(together(first, other, second, first)) == [NEW, NEW, DUPLICATE, DUPLICATE]
+    assert RawReport.objects.get(run__slot=noon).body == wire.to_json(first)
+    assert Run.objects.get(slot=noon).state == State.PASSED
+    assert Sample.objects.count() == 16
+
+
+def test_each_of_many_has_the_receipt_that_it_would_have_alone(circle: Series, noon: datetime) -> None:
+    bodies = [
+        wire.to_json(circle_report(noon)),
+        wire.to_json(circle_report(noon, series="nobody-knows")),
+        b"no report at all",
+        _long_unit(circle_report(noon + MINUTE)),
+        wire.to_json(circle_report(noon + 2 * MINUTE)),
+    ]
+    receipts = ingest_all(bodies)
+    assert accepted(receipts) == [NEW, REFUSED, REFUSED, REFUSED, NEW]
+    said = [receipt.error for receipt in receipts]
+    assert "nobody-knows" in said[1]
+    assert "JSON" in said[2]
+    assert "cannot hold" in said[3]
+    assert {run.slot for run in Run.objects.all()} == {noon, noon + 2 * MINUTE}
+    assert Sample.objects.count() == 16
+
+
+def test_none_of_no_reports_is_stored(db: None) -> None:
+    assert ingest_all([]) == []
+
+
+def test_reports_under_the_old_and_the_new_name_of_a_series_come_together(
+    circle: Series, noon: datetime
+) -> None:
+    Series.objects.update(schedule="*/2 * * * *")
+    expand(noon)
+    listed = Run.objects.count()
+    Series.objects.update(name="ring")
+    two, four = noon + 2 * MINUTE, noon + 4 * MINUTE
+    receipts = together(
+        circle_report(two),  # known by its old name
+        circle_report(two, series="ring"),  # the same slot
+        circle_report(four, series="ring"),
+        circle_report(noon + MINUTE, series="ring"),  # no slot of its schedule
+    )
+    assert accepted(receipts) == [NEW, DUPLICATE, NEW, NEW]
+    assert Run.objects.count() == listed + 1
+    assert {run.series for run in Run.objects.filter(state=State.PASSED)} == {circle}
+    assert RawReport.objects.count() == 3
+    assert Segment.objects.count() == 1
+
+
+def test_reports_of_older_reporters_and_new_ones_come_together(circle: Series, noon: datetime) -> None:
+    bound = {"ring": ("here",)}
+    used = {"here": Used(bytes_sent=5), "removed": Used(bytes_sent=7)}
+    assert all(
+        receipt.accepted
+        for receipt in together(
+            circle_report(noon),  # says neither
+            circle_report(noon + MINUTE, bindings=bound),
+            circle_report(noon + 2 * MINUTE, bindings=bound, usage=used),
+            circle_report(noon + 3 * MINUTE, usage={}),
+        )
+    )
+    kept = Usage.objects.order_by("run__slot", "site__name")
+    assert list(kept.values_list("run__slot__minute", "site__name", "bytes")) == [
+        (0, "site-of-here", None),
+        (0, "site-of-there", None),
+        (1, "site-of-here", None),
+        (2, "site-of-here", 5),
+        (3, "site-of-here", 0),
+        (3, "site-of-there", 0),
+    ]
+    bindings = Segment.objects.order_by("began_at").values_list("bindings", flat=True)
+    assert list(bindings) == [{"ring": ["here", "there"]}, {"ring": ["here"]}]
+
+
+def test_a_batch_that_is_skipped_altogether_measures_nothing(circle: Series, noon: datetime) -> None:
+    skipped = [
+        circle_report(noon + number * MINUTE, outcome="skipped", reason="load: 5.2") for number in range(2)
+    ]
+    assert accepted(together(*skipped)) == [NEW, NEW]
+    assert {(run.state, run.started_at, run.ended_at) for run in Run.objects.all()} == {
+        (State.SKIPPED, None, None)
+    }
+    assert not Usage.objects.exists()
+    assert not Segment.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_begin_the_same_segments_at_once_make_each_once(
+    circle: Series, tmp_path: Path, noon: datetime
+) -> None:
+    names = [series.name for series in noops(4, tmp_path)]
+    start = threading.Barrier(2)
+
+    def of(minute: int) -> list[wire.Report]:
+        return [
+            circle_report(noon + (minute + 2 * number) * MINUTE, series=name, parameters={"n": number})
+            for name in names
+            for number in range(3)
+        ]
+
+    def take(reports: Sequence[wire.Report]) -> list[Receipt]:
+        try:
+            start.wait()
+            return together(*reports)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        receipts = [receipt for each in pool.map(take, [of(0), of(1)[::-1]]) for receipt in each]
+    assert accepted(receipts) == [NEW] * 24
+    numbers = Segment.objects.order_by("series", "number").values_list("number", flat=True)
+    assert list(numbers) == [1, 2, 3] * 4
+    assert {segment.metrics.count() for segment in Segment.objects.all()} == {8}
+    assert Sample.objects.count() == 8 * 24

@@ -26,7 +26,7 @@ from monitor.models.segment import Identity
 from monitor.services.export import csv_lines
 from monitor.services.forecast import refresh
 from monitor.services.history import history, of_run
-from monitor.services.ingest import ingest
+from monitor.services.ingest import ingest, ingest_all
 from monitor.services.outlook import outlook
 from monitor.services.segments import currents, standing
 from monitor.services.stretch import DEFAULT
@@ -172,6 +172,29 @@ def test_many_first_reports_of_segments_at_once_make_each_once(circle: Series, n
     assert sorted(Segment.objects.values_list("number", flat=True)) == [1, 2, 3]
     assert [metrics.count() for metrics in (one.metrics for one in Segment.objects.all())] == [8, 8, 8]
     assert Sample.objects.count() == RawReport.objects.count() * 8 == 96
+
+
+def test_segments_that_come_together_are_numbered_as_they_began(circle: Series, noon: datetime) -> None:
+    sizes = (9000, 2000, 7000, 3000, 8000, 1000)
+    reports = [
+        circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=size))
+        for number, size in enumerate(sizes)
+    ]
+    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(one) for one in reports[::-1]]))
+    segments = Segment.objects.order_by("number")
+    assert [one.parameters["file_bytes"] for one in segments] == list(sizes)
+    assert [one.began_at for one in segments] == [one.slot for one in reports]
+
+
+def test_a_batch_lets_segments_begin_with_the_earliest_of_its_reports(circle: Series, noon: datetime) -> None:
+    deliver(noon + 5 * MINUTE)
+    late = [
+        circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=1000 + 500 * (number % 2)))
+        for number in (4, 3, 2, 1)
+    ]
+    ingest_all([wire.to_json(one) for one in late])
+    begins = {one.parameters["file_bytes"]: one.began_at for one in Segment.objects.all()}
+    assert begins == {1000: noon + 2 * MINUTE, 1500: noon + MINUTE}
 
 
 def test_a_run_says_which_segment_it_is_of(circle: Series, noon: datetime) -> None:
