@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained
 from monitor.models import Forecast, Metric, Series
-from monitor.services.forecast import issue, refresh, score, track_record
-from monitor.services.ingest import ingest
+from monitor.services.forecast import AT_ONCE, issue, refresh, score, track_record
+from monitor.services.ingest import ingest, ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 
@@ -121,3 +121,24 @@ def test_refreshing_scores_and_forecasts_every_total_that_has_news(total: Metric
     refresh(noon + 8 * MINUTE)
     assert Forecast.objects.count() == 6
     assert Forecast.objects.scored().count() == 3
+
+
+def test_not_more_than_so_many_are_made_at_a_time_those_with_the_oldest_news_first(
+    circle: Series, noon: datetime
+) -> None:
+    segments = AT_ONCE // 3 + 2  # of three totals each, a minute apart
+    reports = [
+        circle_report(noon + (number + 100 * times) * MINUTE, parameters={"n": segments - number})
+        for times in range(3)
+        for number in range(segments)
+    ]
+    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(one) for one in reports]))
+    now = noon + 400 * MINUTE
+    refresh(now)
+    assert Forecast.objects.count() == AT_ONCE
+    began = Forecast.objects.values_list("metric__segment__began_at", flat=True)
+    assert max(began) <= noon + (AT_ONCE // 3) * MINUTE
+    refresh(now)
+    assert Forecast.objects.count() == 3 * segments
+    refresh(now)
+    assert Forecast.objects.count() == 3 * segments
