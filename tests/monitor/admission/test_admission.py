@@ -270,3 +270,18 @@ def test_runs_in_flight_and_runs_just_let_in_count_against_the_budget() -> None:
     situation = Situation(NOON, [GATHER], {"home": 9}, budgets={"sdsc": Budget(runs=2)})
     wanted = [candidate(demand(name, "sdsc")) for name in ("circle", "disk")]
     assert judged(wanted, situation) == [("circle", type(None)), ("disk", Skip)]
+
+
+def test_what_is_let_in_counts_for_its_series_its_reporter_and_each_of_its_sites() -> None:
+    situation = during(GATHER, demand("circle", "sdsc", exclusive="link", reporter="away"))
+    situation.let_in(demand("gather", "sdsc"))
+    assert [situation.runs_of_series(name) for name in ("gather", "circle", "preco")] == [2, 1, 0]
+    assert [situation.runs_of_reporter(name) for name in ("home", "away", "none")] == [2, 1, 0]
+    assert [situation.runs_at_site(name) for name in ("sdsc", "ncsa", "tacc")] == [3, 1, 0]
+    assert [one.series for one in situation.exclusive_in_flight] == ["circle"]
+
+
+def test_who_comes_first_takes_the_room_and_whoever_has_to_wait_takes_none() -> None:
+    wanted = [candidate(demand(f"s{number}", site)) for number, site in enumerate("aabab")]
+    verdicts = [verdict for _, verdict in decide(wanted, during(capacity=3, a=1), [room.judge])]
+    assert [verdict is None for verdict in verdicts] == [True, False, True, False, True]

@@ -90,7 +90,7 @@ def own_queue(db: None, tmp_path: Path) -> Iterator[str]:
     Reporter.objects.update(name=name, capacity=1)
     yield name
     with app.connection_for_write() as broker:
-        broker.default_channel.queue_delete(Reporter(name=name).queue)
+        broker.SimpleQueue(Reporter(name=name).queue).queue.delete()
 
 
 def sent_to(reporter: str) -> list[str]:
