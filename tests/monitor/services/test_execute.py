@@ -252,25 +252,25 @@ def test_of_the_runs_of_a_task_it_is_the_one_under_way_that_is_kept_alive(
     takes(series[1], 0.5)
     execute(claimed_together(series))
     assert states() == [State.PASSED] * 3
-    before, slow, after = Run.objects.order_by("slot").values_list("lease_until", flat=True)
-    assert before == after < slow  # type: ignore[operator]
+    before, slow, _ = Run.objects.order_by("slot").values_list("lease_until", flat=True)
+    assert slow > before  # type: ignore[operator]  # they began with the same
 
 
 def test_what_comes_after_a_run_that_took_unexpectedly_long_is_left_to_others(
     circle: Series, settings: Settings, tmp_path: Path
 ) -> None:
-    settings.GRIDCAST_LEASE_SECONDS = 0.3
-    series = noops(3, tmp_path)
-    takes(series[1], 0.2)
+    settings.GRIDCAST_LEASE_SECONDS = 1.0
+    series = noops(2, tmp_path)
+    takes(series[0], 0.5)
     together = claimed_together(series)
     execute(together)
-    assert states() == [State.PASSED, State.PASSED, State.RUNNING]
-    reap(timezone.now() + timedelta(seconds=1))
-    assert Run.objects.get(pk=together[2]).reason == "its executor fell silent; it is run again"
+    assert states() == [State.PASSED, State.RUNNING]
+    reap(timezone.now() + timedelta(seconds=2))
+    assert Run.objects.get(pk=together[1]).reason == "its executor fell silent; it is run again"
     (again,) = claim_due(timezone.now())
-    assert (again.run_id, again.attempt) == (together[2], 2)
+    assert (again.run_id, again.attempt) == (together[1], 2)
     execute([again.run_id])
-    assert states() == [State.PASSED] * 3
+    assert states() == [State.PASSED] * 2
 
 
 def test_a_report_that_waits_is_not_made_again_while_somebody_else_delivers(
