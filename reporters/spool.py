@@ -110,7 +110,7 @@ class Spool:
     def _listing(self) -> Iterator[Iterator[os.DirEntry[str]]]:
         """The files that wait, in no order."""
         with _said(f"cannot read the spool {self._directory}"), os.scandir(self._directory) as entries:
-            yield (entry for entry in entries if entry.name.endswith(".json"))
+            yield (entry for entry in entries if entry.name.endswith(".json") and entry.is_file())
 
     def _oldest(self, most: int | None) -> list[Path]:
         found: list[tuple[int, str]] = []

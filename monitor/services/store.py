@@ -82,7 +82,7 @@ def _list(runs: Mapping[uuid.UUID, Incoming]) -> dict[uuid.UUID, uuid.UUID]:
             Run(
                 id=run, series_id=one.series, slot=one.report.slot, due_at=one.report.slot, trigger="reporter"
             )
-            for run, one in sorted(runs.items())
+            for run, one in sorted(runs.items(), key=lambda item: (item[1].series, item[1].report.slot))
         ],
         ignore_conflicts=True,
     )

@@ -63,6 +63,13 @@ def test_what_may_have_to_wait_for_long_is_written_to_disk(spool: Spool, tmp_pat
         spool.sync()
 
 
+def test_what_is_no_file_does_not_wait(spool: Spool, tmp_path: Path) -> None:
+    (tmp_path / "spool" / f"{ONE}.json").symlink_to("nowhere")
+    (tmp_path / "spool" / f"{TWO}.json").mkdir()
+    assert not spool.any()
+    assert list(spool.pending()) == []
+
+
 def test_so_many_are_taken_at_once_the_oldest_first(spool: Spool) -> None:
     for run in (THREE, ONE, TWO):
         spool.put(run, b"x")
