@@ -34,7 +34,7 @@ RUNS = 10_000
 PROCESSES = 4
 CAPACITY = 400
 LIMIT_SECONDS = 300.0
-CELERY = (sys.executable, "-m", "celery")
+CELERY = (sys.executable, "-m", "celery", "--quiet")
 WORKER = ("worker", "--without-gossip", "--without-mingle", "--loglevel=WARNING")
 
 
