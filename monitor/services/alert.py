@@ -19,6 +19,7 @@ from django.db import connection, transaction
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 
+from monitor.depot.locks import alone
 from monitor.models import Alert, AlertRule, Binding, Notification, Recheck, Run, Series
 from monitor.models.alert import Event
 from monitor.services.judgement import COUNTED, HEARD, UNHEARD, Condition, Known, Outcome, Verdict, judge
@@ -84,7 +85,7 @@ class Facts:
 def look(now: datetime) -> None:
     """Open and close what has to be, and write down who is to be told. Doing it again changes nothing; of two
     at the same time one does it."""
-    if not _alone():
+    if not alone(LOCK):
         return
     rules = _rules()
     if not rules:  # what has news is forgotten: a rule that is made looks at all it watches
@@ -103,12 +104,6 @@ def look(now: datetime) -> None:
     for rule in changed:
         rule.row.judged_as = rule.fingerprint
     AlertRule.objects.bulk_update([rule.row for rule in changed], ["judged_as"])
-
-
-def _alone() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
-        return bool(cursor.fetchone()[0])
 
 
 def _rules() -> list[Rule]:

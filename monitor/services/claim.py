@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from monitor.admission import Skip, Wait, decide, rules
+from monitor.depot.locks import alone
 from monitor.models import Reporter, Run
 from monitor.models.run import State
 from monitor.services.situation import candidates, situation
@@ -55,7 +56,7 @@ def claim_due(now: datetime) -> list[Claim]:
     Two claimers at once do no harm: one counts the room at a time, and rows that somebody else holds are
     passed over.
     """
-    _alone()
+    alone(LOCK, wait=True)
     reporters = list(Reporter.objects.all())
     return _claim(reporters, [run for one in reporters for run in _due(one, now, BATCH)], now)
 
@@ -67,7 +68,7 @@ def claim_freed(now: datetime) -> list[Claim]:
     A reporter of many runs at once gets some together, for each time costs the same. Nothing, where somebody
     else claims already.
     """
-    if not _alone(wait=False):
+    if not alone(LOCK):
         return []
     reporters = list(Reporter.objects.all())
     room = _room(reporters)
@@ -79,7 +80,7 @@ def claim_freed(now: datetime) -> list[Claim]:
 @transaction.atomic
 def claim_one(run: Run, now: datetime) -> Claim | None:
     """Claim this very run, room or not; None if somebody else has it, or its series is busy."""
-    _alone()
+    alone(LOCK, wait=True)
     if Run.objects.filter(series=run.series_id).in_flight().exists():
         return None
     queue = Reporter.objects.get(series=run.series_id).queue
@@ -95,14 +96,6 @@ def release(claims: Iterable[Claim]) -> None:
         Run.objects.filter(attempt=attempt, state=State.CLAIMED).move(
             runs, State.EXPECTED, cause="the broker did not take it", attempt=F("attempt") - 1
         )
-
-
-def _alone(*, wait: bool = True) -> bool:
-    """Whether nobody else claims until the end of the transaction; True at last for who waits for it."""
-    lock = "SELECT true FROM pg_advisory_xact_lock(%s)" if wait else "SELECT pg_try_advisory_xact_lock(%s)"
-    with connection.cursor() as cursor:
-        cursor.execute(lock, [LOCK])
-        return bool(cursor.fetchone()[0])
 
 
 def _due(reporter: Reporter, now: datetime, most: int) -> Iterator[Run]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from monitor.depot.locks import alone
 from monitor.services import alert, claim, forecast, health, hold, notify
 from monitor.services.expand import BEAT, expand
 from monitor.services.reap import give_time, reap
@@ -22,7 +23,7 @@ def tick(now: datetime) -> None:
     """End holds, expand schedules, reap, retry, claim and send; then open and close alerts, have people
     told, and bring forecasts up to date."""
     with transaction.atomic():
-        if not _alone():
+        if not alone(LOCK):
             return
         hold.end_overdue(now)
         expand(now)
@@ -35,9 +36,3 @@ def tick(now: datetime) -> None:
     alert.look(now)
     notify.ask(now)
     forecast.refresh(now)
-
-
-def _alone() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
-        return bool(cursor.fetchone()[0])
