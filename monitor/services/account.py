@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from monitor.models import Binding, Resource, Usage
+from monitor.models import Resource, Usage
 from monitor.models.run import State
 from reporters import usage
 
@@ -18,41 +17,33 @@ if TYPE_CHECKING:
     from reporters import report as wire
 
 
-@dataclass(frozen=True)
-class Account:
-    """What *run* of *series* (their keys) used, as its *report* says."""
-
-    run: uuid.UUID
-    series: int
-    report: wire.Report
-
-
-def account(accounts: Sequence[Account]) -> None:
-    """Keep what reports say was used; nothing for runs that were skipped, for no site took part in them."""
-    ran = [one for one in accounts if one.report.outcome != State.SKIPPED]
-    bound = _bound(ran)
-    used = {one.run: one.report.usage or {} for one in ran}
-    site_of = _sites({name for run, names in bound.items() for name in names | used[run].keys()})
-    _keep(
-        row
-        for one in sorted(ran, key=lambda one: one.run)
-        for row in _rows(one, bound[one.run] | used[one.run].keys(), site_of)
-    )
+def account(reports: Mapping[uuid.UUID, wire.Report]) -> None:
+    """Keep what *reports*, by run, say was used; nothing for runs that were skipped, for no site took part in
+    them."""
+    ran = {run: report for run, report in sorted(reports.items()) if report.outcome != State.SKIPPED}
+    site_of = _sites({name for report in ran.values() for name in _resources(report)})
+    _keep(row for run, report in ran.items() for row in _rows(run, report, site_of))
 
 
-def _rows(one: Account, resources: Iterable[str], site_of: Mapping[str, int]) -> Iterator[Usage]:
+def _resources(report: wire.Report) -> set[str]:
+    """The names of all that it was bound to, or used."""
+    bound = {name for names in (report.bindings or {}).values() for name in names}
+    return bound | (report.usage or {}).keys()
+
+
+def _rows(run: uuid.UUID, report: wire.Report, site_of: Mapping[str, int]) -> Iterator[Usage]:
     """What it used at each site, all resources there together."""
-    used = defaultdict(usage.Usage, one.report.usage or {})
+    used = defaultdict(usage.Usage, report.usage or {})
     together: dict[int, usage.Usage] = defaultdict(usage.Usage)
-    for resource in resources:
+    for resource in _resources(report):
         if resource in site_of:
             together[site_of[resource]] += used[resource]
-    known = one.report.usage is not None  # an older reporter does not say
+    known = report.usage is not None  # an older reporter does not say
     for site, total in together.items():
         yield Usage(
-            run_id=one.run,
+            run_id=run,
             site_id=site,
-            began_at=one.report.started_at,
+            began_at=report.started_at,
             bytes=total.bytes_sent + total.bytes_received if known else None,
             cpu_seconds=total.cpu_seconds if known else None,
         )
@@ -75,26 +66,6 @@ def _keep(rows: Iterable[Usage]) -> None:
         unique_fields=["run", "site"],
         update_fields=["began_at", "bytes", "cpu_seconds"],
     )
-
-
-def _bound(accounts: Sequence[Account]) -> dict[uuid.UUID, set[str]]:
-    """By run, the names of its resources, as they were when it began."""
-    untold = {one.series for one in accounts if one.report.bindings is None}
-    now = _bound_now(untold) if untold else {}
-    return {
-        one.run: now.get(one.series, set())
-        if one.report.bindings is None
-        else {name for names in one.report.bindings.values() for name in names}
-        for one in accounts
-    }
-
-
-def _bound_now(series: Iterable[int]) -> dict[int, set[str]]:
-    bound: dict[int, set[str]] = defaultdict(set)
-    named = Binding.objects.filter(series__in=series).order_by().values_list("series_id", "resource__name")
-    for key, name in named:
-        bound[key].add(name)
-    return bound
 
 
 def _sites(resources: Iterable[str]) -> dict[str, int]:

@@ -40,14 +40,14 @@ class Begun:
 
 
 def of_reports(reports: Sequence[tuple[int, wire.Report]]) -> list[int]:
-    """The key of the segment that each of *reports*, with the key of its series, belongs to by what it says.
+    """The key of the segment that each of *reports*, with the key of its series, belongs to by what it says,
+    its bindings included.
 
     A new one is begun by the first of it. To be called in a transaction.
     """
     if not reports:
         return []
-    bound = _bound_now({series for series, report in reports if report.bindings is None})
-    measured = [(series, _measured(report, bound.get(series, {}))) for series, report in reports]
+    measured = [(series, _measured(report)) for series, report in reports]
     said = [(series, identity.fingerprint) for series, identity in measured]
     earliest: dict[tuple[int, str], datetime] = {}
     for of, (_, report) in zip(said, reports, strict=True):
@@ -62,10 +62,9 @@ def of_reports(reports: Sequence[tuple[int, wire.Report]]) -> list[int]:
     return [known[of].pk for of in said]
 
 
-def _measured(report: wire.Report, bound_now: Mapping[str, Sequence[str]]) -> Identity:
-    """What *report* says was measured; reporters from before that do not say what they were bound to."""
-    bindings = report.bindings if report.bindings is not None else bound_now
-    return Identity(report.probe.name, report.probe.version, report.parameters, bindings)
+def _measured(report: wire.Report) -> Identity:
+    """What *report* says was measured."""
+    return Identity(report.probe.name, report.probe.version, report.parameters, report.bindings or {})
 
 
 def _known(wanted: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Segment]:
@@ -109,10 +108,8 @@ def _begin(begun: Iterable[Begun]) -> None:
     )
 
 
-def _bound_now(series: Collection[int]) -> dict[int, dict[str, list[str]]]:
-    """What each of *series* is bound to, by primary key."""
-    if not series:
-        return {}
+def bound_now(series: Collection[int]) -> dict[int, dict[str, list[str]]]:
+    """What each of *series* is bound to, by primary key; without those that are bound to nothing."""
     bound = Binding.objects.filter(series__in=series).order_by("series_id", "role", "position")
     found = groupby(bound.values_list("series_id", "role", "resource__name"), key=itemgetter(0))
     return {of: _by_role((role, name) for _, role, name in rows) for of, rows in found}

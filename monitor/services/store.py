@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from monitor.depot import samples
 from monitor.models import Metric, RawReport, Run
 from monitor.models.run import Ending, State, end
 from monitor.services import segments
-from monitor.services.account import Account, account
+from monitor.services.account import account
 from reporters import report as wire
 
 if TYPE_CHECKING:
@@ -44,15 +44,28 @@ def store(incoming: Sequence[Incoming]) -> list[bool]:
     for run, one in zip(runs, incoming, strict=True):
         is_new.append(run not in there and run not in new)
         new.setdefault(run, one)
-    _write({run: one for run, one in new.items() if run not in there})
+    _write(_with_bindings({run: one for run, one in new.items() if run not in there}))
     return is_new
+
+
+def _with_bindings(new: Mapping[uuid.UUID, Incoming]) -> Mapping[uuid.UUID, Incoming]:
+    """Reporters from before that do not say what their runs were bound to: take what their series are now."""
+    untold = {run: one for run, one in new.items() if one.report.bindings is None}
+    if not untold:
+        return new
+    now = segments.bound_now({one.series for one in untold.values()})
+    told = {
+        run: replace(one, report=replace(one.report, bindings=now.get(one.series, {})))
+        for run, one in untold.items()
+    }
+    return {**new, **told}
 
 
 def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
     if not new:
         return
     end([_ending(run, one.report) for run, one in new.items()])
-    account([Account(run, one.series, one.report) for run, one in new.items()])
+    account({run: one.report for run, one in new.items()})
     received_at = timezone.now()
     RawReport.objects.bulk_create(
         RawReport(run_id=run, received_at=received_at, body_gzip=RawReport.compress(one.body))
