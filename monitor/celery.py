@@ -8,8 +8,12 @@ from typing import Any
 from celery import Celery
 from celery.signals import task_prerun
 from django.db import close_old_connections
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
+
+BROKER_REFUSES = (OperationalError, RedisError)  # it is away, or takes no writes
 
 app = Celery("gridcast")
 app.config_from_object("django.conf:settings", namespace="CELERY")

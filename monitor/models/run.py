@@ -39,6 +39,7 @@ class State(models.TextChoices):
 PENDING = (State.EXPECTED, State.CLAIMED, State.RUNNING)
 IN_FLIGHT = (State.CLAIMED, State.RUNNING)
 REPORTED = (State.PASSED, State.FAILED, State.BROKEN, State.NO_DATA, State.TIMED_OUT, State.SKIPPED)
+DID_NOT_PASS = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
 ENDED = (*REPORTED, State.MISSED, State.LOST)
 
 # What may follow what. A late report corrects "missed" and "lost"; a report is never overwritten. The depot

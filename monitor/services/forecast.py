@@ -22,7 +22,7 @@ LEVEL = 0.8
 NEWEST = 1000  # values that a forecast is made from, at most
 AT_ONCE = 40  # a fifth of a second or so
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-# Every total that a report has, and what reporters are told beside them (``expectation``).
+# Every total that a report has, and what reporters are told beside them (``begin``).
 FORECAST_BY_ITSELF = (*wire.totals(()), "stage.compute.seconds")
 
 

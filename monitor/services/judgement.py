@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from monitor.models.run import IN_FLIGHT, State
+from monitor.models.run import DID_NOT_PASS, IN_FLIGHT, State
 from monitor.services.blame import words
 from monitor.units import coarse_seconds
 
 if TYPE_CHECKING:
     import uuid
 
-NOT_PASSED = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
 MOST_CHARACTERS = 500  # of what a run says; its page has all
-COUNTED = (State.PASSED, *NOT_PASSED)  # no data and skipped say neither yes nor no
+COUNTED = (State.PASSED, *DID_NOT_PASS)  # no data and skipped say neither yes nor no
 HEARD = (State.PASSED, State.FAILED, State.BROKEN, State.TIMED_OUT)
 UNHEARD = (State.EXPECTED, *IN_FLIGHT, State.MISSED, State.LOST)
 

@@ -15,11 +15,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 from django.urls import reverse
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
 
 from monitor import notifiers
-from monitor.celery import app
+from monitor.celery import BROKER_REFUSES, app
 from monitor.models import Notification
 from monitor.models.alert import Event
 from monitor.notifiers.base import Message, NotifierError
@@ -44,7 +42,7 @@ def ask(now: datetime, publish: Callable[[], None] | None = None) -> None:
         return
     try:
         (publish or _publish)()
-    except (OperationalError, RedisError) as error:
+    except BROKER_REFUSES as error:
         logger.warning("the broker does not take it, notifications wait: %s", error)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Count, F, OuterRef, Q, Subquery
 
 from monitor.models import Run, Series
-from monitor.models.run import RETRY, State
+from monitor.models.run import DID_NOT_PASS, RETRY, State
 from monitor.services.read_schedule import read_schedule
 from reporters.report import run_id
 from reporters.schedule import InvalidSchedule
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 logger = logging.getLogger(__name__)
-DID_NOT_PASS = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
 RECENT = timedelta(days=7)
 
 

@@ -8,10 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
-
-from monitor.celery import app
+from monitor.celery import BROKER_REFUSES, app
 from monitor.services.claim import release
 
 if TYPE_CHECKING:
@@ -30,7 +27,7 @@ def send(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None] | N
     for place, task in enumerate(tasks):
         try:
             (publish or _publish)(task)
-        except (OperationalError, RedisError) as error:  # away, or it takes no writes
+        except BROKER_REFUSES as error:
             left = [one for task in tasks[place:] for one in task]
             logger.warning("the broker does not take it, %d runs are put back: %s", len(left), error)
             release(left)
