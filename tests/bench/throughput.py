@@ -28,6 +28,7 @@ from reporters.config import Resource
 from reporters.report import run_id
 from tests.bench.bare import app as bare
 from tests.bench.base import Result
+from tests.waiting import eventually
 
 SERIES = 500
 RUNS = 10_000
@@ -104,11 +105,8 @@ def _runs(series: list[Series], group: int, number: int) -> Iterator[Run]:
 
 
 def _wait(what: str, done: Callable[[], bool]) -> None:
-    end = time.monotonic() + LIMIT_SECONDS
-    while not done():
-        if time.monotonic() > end:
-            raise AssertionError(f"{what} took more than {LIMIT_SECONDS:.0f} s")
-        time.sleep(0.05)
+    if not eventually(done, within_seconds=LIMIT_SECONDS):
+        raise AssertionError(f"{what} took more than {LIMIT_SECONDS:.0f} s")
 
 
 @contextlib.contextmanager

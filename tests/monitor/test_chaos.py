@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,12 +74,16 @@ def _go_through(gridcast: Gridcast) -> None:
 
 def _wait_for(ended: int) -> None:
     """Until so many runs have ended, as long as any do."""
-    before, since = -1, time.monotonic()
-    while (now := Run.objects.ended().count()) < ended:
-        if now > before:
-            before, since = now, time.monotonic()
-        assert time.monotonic() - since < STALLED_SECONDS, f"{now} of {RUNS} runs have ended, and no more"
-        time.sleep(0.05)
+    so_far = Run.objects.ended().count()
+    while so_far < ended:
+        more = eventually(partial(_ended_beside, so_far), within_seconds=STALLED_SECONDS)
+        assert more, f"{so_far} of {RUNS} runs have ended, and no more"
+        so_far += more
+
+
+def _ended_beside(before: int) -> int:
+    """How many runs have ended beside those *before*."""
+    return Run.objects.ended().count() - before
 
 
 def _stand() -> str:
