@@ -6,7 +6,7 @@ The number of queries does not depend on how many series or sites there are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -121,10 +121,11 @@ def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
     sites = {resource: site for _, resource, site, _ in bindings}
     held = {one.name: one.reason for one in holds if one.kind == Kind.SITE}
     works = going_on(user, now)
+    at = _sites_by_series(bindings)
     seen = (found, bindings, outcomes, held, [(one.where, one.words) for one in works])
     return Overview(
-        columns=_in_maintenance(found, bindings, works),
-        rows=_rows(found, bindings, sites, held, works),
+        columns=_in_maintenance(found, at, works),
+        rows=_rows(found, at, bindings, sites, held, works),
         troubles=_troubles(found, sites),
         works=works,
         outcomes=outcomes,
@@ -139,14 +140,16 @@ def _last_hour(visible: SeriesQuerySet, now: datetime) -> dict[str, int]:
 
 
 def _in_maintenance(
-    found: Sequence[Column], bindings: Sequence[Bound], works: Sequence[Work]
+    found: Sequence[Column], at: Mapping[str, Collection[str]], works: Sequence[Work]
 ) -> list[Column]:
-    """*found*, those series held for which work goes on at one of their sites."""
-    at = _sites_by_series(bindings)
-    said = {
-        series: next((one.words for one in works if one.covers(sites)), "") for series, sites in at.items()
-    }
+    """*found*, those series held for which work goes on at one of their sites; they are *at*, by series."""
+    said = {series: _work_at(sites, works) for series, sites in at.items()}
     return [replace(one, held=one.held or said.get(one.name, "")) for one in found]
+
+
+def _work_at(sites: Collection[str], works: Sequence[Work]) -> str:
+    """What goes on at any of *sites*, in words; empty if nothing."""
+    return next((one.words for one in works if one.covers(sites)), "")
 
 
 def _sites_by_series(bindings: Sequence[Bound]) -> dict[str, set[str]]:
@@ -158,17 +161,16 @@ def _sites_by_series(bindings: Sequence[Bound]) -> dict[str, set[str]]:
 
 def _rows(
     found: Sequence[Column],
+    at: Mapping[str, Collection[str]],
     bindings: Sequence[Bound],
     sites: Mapping[str, str],
     held: Mapping[str, str],
     works: Sequence[Work],
 ) -> list[Row]:
     titles = {site: title for _, _, site, title in bindings}
-    at = _sites_by_series(bindings)
-    work = {site: next((one.words for one in works if one.covers([site])), "") for site in titles}
     cells = [_cells(column, at.get(column.name, set()), sites) for column in found]
     return [
-        Row(site, title, [seen.get(site) for seen in cells], held.get(site, ""), work[site])
+        Row(site, title, [seen.get(site) for seen in cells], held.get(site, ""), _work_at([site], works))
         for site, title in sorted(titles.items())
     ]
 
