@@ -64,7 +64,8 @@ def claimed_by_somebody_else() -> Iterator[None]:
     try:
         with other.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [claim.LOCK])
-        yield
+            yield
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [claim.LOCK])  # closing lets go of it some time
     finally:
         other.close()
 
