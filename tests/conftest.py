@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from django.db import connection, connections
@@ -35,6 +36,8 @@ LONG = (
 )
 
 
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
 gc.disable()  # until the tests are collected: all that is made until then stays
 
 
@@ -59,7 +62,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The database of this worker. In the end nobody keeps it: threads of the web may be slow to let go."""
+    """The database of this worker, with room for samples of the time that most tests live in.
+
+    In the end nobody keeps it: threads of the web may be slow to let go.
+    """
+    with django_db_blocker.unblock():
+        from monitor.depot.engines import engine  # when Django is set up
+
+        engine().make_room([NOON])
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(

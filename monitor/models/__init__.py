@@ -8,6 +8,7 @@ from monitor.models.hold import Hold
 from monitor.models.metric import Metric, Sample
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
+from monitor.models.rollup import DayRollup, HourRollup, StaleHour
 from monitor.models.run import Run, Transition
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, Series, Suite
@@ -22,8 +23,10 @@ __all__ = [
     "Binding",
     "Blackout",
     "Component",
+    "DayRollup",
     "Forecast",
     "Hold",
+    "HourRollup",
     "Metric",
     "Notification",
     "RawReport",
@@ -35,6 +38,7 @@ __all__ = [
     "Segment",
     "Series",
     "Site",
+    "StaleHour",
     "Suite",
     "Transition",
     "Usage",

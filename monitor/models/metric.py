@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 from monitor.models.segment import Segment
@@ -48,7 +49,10 @@ class Sample(models.Model):
     """
 
     pk = models.CompositePrimaryKey("metric_id", "time")
-    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, db_index=False, related_name="samples")
+    # Half of what storing a sample costs would be to look whether its metric, just found, is there.
+    metric = models.ForeignKey(
+        Metric, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="samples"
+    )
     time = models.DateTimeField()
     known_at = models.DateTimeField()
     value = models.FloatField()
@@ -56,6 +60,7 @@ class Sample(models.Model):
 
     class Meta:
         ordering = ["time"]
+        indexes = [BrinIndex(fields=["time"], name="sample_time_brin")]
 
     def __str__(self) -> str:
         return f"{self.metric_id} at {self.time}: {self.value}"

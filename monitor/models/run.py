@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection, models
 
+from monitor.depot import stale
 from monitor.models.series import Series
 
 if TYPE_CHECKING:
@@ -113,8 +114,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         The one place, beside ``end``, in which a run's state changes: whoever comes second moves nothing.
         *cause* is kept in the run's transitions.
         """
+        wanted = list(ids)
         sources = [state for state, targets in FOLLOWS.items() if to in targets]
-        return self.filter(id__in=list(ids), state__in=sources).update(state=to, cause=cause, **fields)
+        moved = self.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
+        if moved and to in ENDED:
+            stale.mark_runs(wanted)
+        return moved
 
 
 def end(endings: Sequence[Ending]) -> int:

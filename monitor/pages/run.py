@@ -50,7 +50,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The page, or its content alone while the run is under way."""
     run = _visible(request, pk)
     now = timezone.now()
-    raw = RawReport.objects.filter(run=run).first()
+    raw = RawReport.objects.of(run)
     context: dict[str, Any] = {
         "run": run,
         "now": now,
@@ -71,7 +71,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @members_only
 def raw_report(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The report, byte for byte as it came."""
-    raw = RawReport.objects.filter(run=_visible(request, pk)).first()
+    raw = RawReport.objects.of(_visible(request, pk))
     if raw is None:
         raise Http404("this run has no report")
     return HttpResponse(raw.body, content_type="application/json")

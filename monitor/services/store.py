@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from monitor.depot import samples
+from monitor.depot import samples, stale
+from monitor.depot.engines import engine
+from monitor.depot.packing import pack
 from monitor.models import Metric, RawReport, Run
 from monitor.models.run import Ending, State, end
 from monitor.services import segments
@@ -38,7 +40,8 @@ def store(incoming: Sequence[Incoming]) -> list[bool]:
     Several may do so at once: rows are locked, and made, in the order of their keys.
     """
     runs = _locked(incoming)
-    there = set(RawReport.objects.filter(run__in=runs).values_list("run_id", flat=True))
+    slots = {one.report.slot for one in incoming}
+    there = set(RawReport.objects.filter(run__in=runs, slot__in=slots).values_list("run_id", flat=True))
     new: dict[uuid.UUID, Incoming] = {}
     is_new = []
     for run, one in zip(runs, incoming, strict=True):
@@ -66,12 +69,18 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
         return
     end([_ending(run, one.report) for run, one in new.items()])
     account({run: one.report for run, one in new.items()})
+    engine().make_room({one.report.slot for one in new.values()})
     received_at = timezone.now()
-    RawReport.objects.bulk_create(
-        RawReport(run_id=run, received_at=received_at, body_gzip=RawReport.compress(one.body))
-        for run, one in new.items()
-    )
+    RawReport.objects.bulk_create(_raw(run, one, received_at) for run, one in new.items())
     _write_samples(new.values())
+    stale.mark((one.series, one.report.slot) for one in new.values())
+
+
+def _raw(run: uuid.UUID, one: Incoming, received_at: datetime) -> RawReport:
+    packing, packed = pack(one.body)
+    return RawReport(
+        run_id=run, slot=one.report.slot, received_at=received_at, packing=packing, packed=packed
+    )
 
 
 def _locked(incoming: Sequence[Incoming]) -> list[uuid.UUID]:

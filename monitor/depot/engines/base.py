@@ -1,0 +1,52 @@
+"""What an engine of the depot does: everything about samples by time that databases do differently."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+BY_TIME = ("monitor_sample", "monitor_rawreport")  # the tables that are kept in parts by time
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part by time of a table: a partition, or a chunk. *start* is in it, *end* is not."""
+
+    table: str
+    name: str
+    start: datetime
+    end: datetime
+    bytes: int
+    is_compressed: bool = False
+
+
+@dataclass(frozen=True)
+class Hours:
+    """The hours, each by its start, in which something of *series* (its key) is not as it was rolled up."""
+
+    series: int
+    hours: Sequence[datetime]
+
+
+class Engine(Protocol):
+    """One kind of database. What reads and writes rows is the same for all: tables and views have the same
+    names and columns."""
+
+    name: str  # as people know it
+
+    def make_room(self, times: Collection[datetime]) -> None:
+        """Let there be a place for rows of all *times*; part of the caller's transaction."""
+
+    def prepare_ahead(self, now: datetime) -> None:
+        """Make places before they are needed, and let parts that are old enough take less space."""
+
+    def parts(self, table: str) -> list[Part]:
+        """The parts of one of ``BY_TIME``, oldest first."""
+
+    def drop(self, part: Part) -> None:
+        """Give the space of *part* back, with all that is in it. Nobody who writes waits for it."""
+
+    def roll(self, stale: Sequence[Hours]) -> None:
+        """Bring the rollups of these hours, and of their days, to what the samples are now."""

@@ -1,0 +1,85 @@
+"""Plain PostgreSQL: native partitions by time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+
+from django.db import connection
+
+from monitor.depot.engines.base import BY_TIME, Hours, Part
+from monitor.depot.engines.spans import Span, span_of, spans_ahead
+from monitor.depot.locks import alone
+
+LOCK = 0x70617274  # "part": one makes partitions at a time
+MONTHS_AHEAD = 2
+
+_LISTED = """
+SELECT child.relname, pg_get_expr(child.relpartbound, child.oid), pg_total_relation_size(child.oid)
+FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
+WHERE inhparent = %s::regclass
+"""
+_THERE = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND relispartition"
+_BOUNDS = re.compile(r"FROM \('([^']+)'\) TO \('([^']+)'\)")
+
+
+class Plain:
+    name = "PostgreSQL"
+
+    def make_room(self, times: Collection[datetime]) -> None:
+        _make({span_of(time) for time in times})
+
+    def prepare_ahead(self, now: datetime) -> None:
+        _make(spans_ahead(now, MONTHS_AHEAD))
+
+    def parts(self, table: str) -> list[Part]:
+        with connection.cursor() as cursor:
+            cursor.execute(_LISTED, [table])
+            found = [Part(table, name, *_bounds(bounds), size) for name, bounds, size in cursor.fetchall()]
+        return sorted(found, key=lambda part: part.start)
+
+    def drop(self, part: Part) -> None:
+        """Detaching takes no lock that a writer waits for; it may not be part of a transaction."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {part.table} DETACH PARTITION {part.name} CONCURRENTLY")
+            cursor.execute(f"DROP TABLE {part.name}")
+
+    def roll(self, stale: Sequence[Hours]) -> None:
+        raise NotImplementedError
+
+
+def _make(spans: Iterable[Span]) -> None:
+    """Make the partitions of *spans* that are not there."""
+    wanted = {f"{table}_{span.label}": (table, span) for span in sorted(spans) for table in BY_TIME}
+    if not _missing(wanted):
+        return
+    alone(LOCK, wait=True)
+    for name in _missing(wanted):
+        _attach(*wanted[name], name)
+
+
+def _missing(names: Iterable[str]) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_THERE, [list(names)])
+        there = {name for (name,) in cursor.fetchall()}
+    return [name for name in names if name not in there]
+
+
+def _attach(table: str, span: Span, name: str) -> None:
+    """A table of its own first: attaching one locks out nobody who reads or writes, making it in place
+    would."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
+        cursor.execute(
+            f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM (%s) TO (%s)",
+            [span.start, span.end],
+        )
+
+
+def _bounds(text: str) -> tuple[datetime, datetime]:
+    found = _BOUNDS.search(text)
+    if found is None:
+        raise ValueError(f"expected the bounds of a partition, got {text!r}")
+    start, end = found.groups()
+    return datetime.fromisoformat(start), datetime.fromisoformat(end)

@@ -1,0 +1,36 @@
+"""Which hours of which series the rollups do not have as they are: marked by who changes something."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+if TYPE_CHECKING:
+    import uuid
+    from datetime import datetime
+
+# Rows are added only, and never waited for: the same hour may be marked as often as it changes.
+_MARK = """
+INSERT INTO monitor_stalehour (series_id, hour)
+SELECT DISTINCT series, date_trunc('hour', slot, 'UTC')
+FROM unnest(%s::bigint[], %s::timestamptz[]) AS changed (series, slot)
+"""
+_MARK_RUNS = """
+INSERT INTO monitor_stalehour (series_id, hour)
+SELECT DISTINCT series_id, date_trunc('hour', slot, 'UTC') FROM monitor_run WHERE id = ANY (%s)
+"""
+
+
+def mark(changed: Iterable[tuple[int, datetime]]) -> None:
+    """Something of these (key of the series, slot) changed, in this transaction."""
+    series, slots = zip(*changed, strict=True)
+    with connection.cursor() as cursor:
+        cursor.execute(_MARK, [list(series), list(slots)])
+
+
+def mark_runs(runs: Collection[uuid.UUID]) -> None:
+    """These runs ended, in this transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MARK_RUNS, [list(runs)])
