@@ -99,8 +99,8 @@ class Alert(models.Model):
     since = models.DateTimeField()
     opened_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
-    opened_by = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+")
-    closed_by = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+")
+    opened_by = models.ForeignKey(Run, models.SET_NULL, null=True, db_constraint=False, related_name="+")
+    closed_by = models.ForeignKey(Run, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     text = models.TextField(help_text="why it was opened")
     closed_text = models.TextField(blank=True, help_text="why it was closed")
 

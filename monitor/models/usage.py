@@ -24,7 +24,9 @@ class UsageQuerySet(models.QuerySet["Usage"]):
 class Usage(models.Model):
     """What one run used at one site, all resources there together; null where its report does not say."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="usage", db_index=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False
+    )
     site = models.ForeignKey(Site, on_delete=models.CASCADE, related_name="usage", db_index=False)
     began_at = models.DateTimeField(help_text="as the run says: it counts for that day")
     bytes = models.PositiveBigIntegerField(null=True, help_text="sent and received, by copies that arrived")

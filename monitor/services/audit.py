@@ -72,9 +72,9 @@ def _look_for_missing(series: Series, since: datetime, now: datetime, found: Aud
 
 def _doubled(since: datetime, now: datetime) -> list[Finding]:
     reports = Count("transitions", filter=Q(transitions__target__in=REPORTED))
-    twice = Run.objects.filter(slot__gt=since, slot__lte=now).annotate(reports=reports).filter(reports__gt=1)
-    named = twice.order_by("slot").values_list("series__name", "slot", "reports")
-    return [Finding(name, slot, f"has {number} outcomes") for name, slot, number in named]
+    ended = Run.objects.filter(slot__gt=since, slot__lte=now).order_by("slot")
+    twice = ended.values_list("series__name", "slot").annotate(reports=reports).filter(reports__gt=1)
+    return [Finding(name, slot, f"has {number} outcomes") for name, slot, number in twice]
 
 
 def _overdue(since: datetime, now: datetime) -> list[Finding]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-BY_TIME = ("monitor_sample", "monitor_rawreport")  # the tables that are kept in parts by time
+BY_TIME = ("monitor_run", "monitor_rawreport", "monitor_sample")  # the tables that are kept in parts by time
 
 
 @dataclass(frozen=True)
