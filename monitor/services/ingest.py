@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Mapping, Sequence
 
+    from monitor.models.series import SeriesQuerySet
+
 
 @dataclass(frozen=True)
 class Receipt:
@@ -31,17 +33,18 @@ def ingest(body: bytes) -> Receipt:
     return ingest_all([body])[0]
 
 
-def ingest_all(bodies: Sequence[bytes]) -> list[Receipt]:
+def ingest_all(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -> list[Receipt]:
     """Store reports together; a receipt for each, in their order. Delivering one twice stores it once.
 
-    One that cannot be stored is refused, and says why; the others are stored all the same.
+    One that cannot be stored is refused, and says why; the others are stored all the same. With *visible*,
+    there are no other series than these.
 
     Raises:
         DatabaseError: the depot is away; nothing was stored that has no receipt, send them again.
     """
     read = dict(enumerate(map(_read, bodies)))
     reports = {place: one for place, one in read.items() if isinstance(one, wire.Report)}
-    series = _series(reports.values())
+    series = _among(visible, _series(reports.values()))
     known = {
         place: Incoming(series[report.run], report, bodies[place])
         for place, report in reports.items()
@@ -76,6 +79,14 @@ def _series(reports: Iterable[wire.Report]) -> Mapping[uuid.UUID, int]:
         keys = dict(Series.objects.filter(name__in=strangers.values()).values_list("name", "pk"))
         found.update({run: keys[name] for run, name in strangers.items() if name in keys})
     return found
+
+
+def _among(visible: SeriesQuerySet | None, series: Mapping[uuid.UUID, int]) -> Mapping[uuid.UUID, int]:
+    """Those of *series*, by run, that are *visible*."""
+    if visible is None or not series:
+        return series
+    seen = set(visible.filter(pk__in=set(series.values())).values_list("pk", flat=True))
+    return {run: key for run, key in series.items() if key in seen}
 
 
 def _stored(incoming: Sequence[Incoming]) -> list[Receipt]:
