@@ -162,10 +162,17 @@ class BlackoutAdmin(ReadOnlyBase):
     filter_horizontal = ("sites",)
 
 
+SUITE_KEEPS = ("keep_reports_days", "keep_samples_days", "keep_hourly_days", "keep_daily_days")
+
+
 @admin.register(Suite)
 class SuiteAdmin(ReadOnlyBase):
-    list_display = ("name", "title")
+    list_display = ("name", "title", *SUITE_KEEPS)
     filter_horizontal = ("viewers",)
+    fieldsets = (
+        (None, {"fields": ("name", "title", "viewers")}),
+        ("How long what is measured is kept", {"fields": SUITE_KEEPS}),
+    )
 
 
 class SeriesForm(SeriesFormBase):

@@ -49,7 +49,7 @@ def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
     """The grid that *file* describes, and what is wrong with it: then the grid is not whole."""
     sites = {name: SiteDefinition(name, **site.model_dump()) for name, site in file.sites.items()}
     suites = {
-        name: SuiteDefinition(name, suite.title, tuple(sorted(set(suite.viewers))))
+        name: SuiteDefinition(name, **{**suite.model_dump(), "viewers": tuple(sorted(set(suite.viewers)))})
         for name, suite in file.suites.items()
     }
     resources = {

@@ -40,11 +40,18 @@ class ResourceDefinition:
 
 @dataclass(frozen=True)
 class SuiteDefinition:
-    """A named group of series; with *viewers*, groups of users, only they see it."""
+    """A named group of series; with *viewers*, groups of users, only they see it.
+
+    ``keep_..._days``: for how long the depot keeps what its series measured; None is for ever.
+    """
 
     name: str
     title: str = ""
     viewers: Sequence[str] = ()
+    keep_reports_days: int | None = None
+    keep_samples_days: int | None = None
+    keep_hourly_days: int | None = None
+    keep_daily_days: int | None = None
 
 
 @dataclass(frozen=True)

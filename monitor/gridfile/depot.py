@@ -27,7 +27,7 @@ from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 from monitor.models.run import SCHEDULE, State
 
-_JOINED = {"bindings", "sites", "watches", "notify"}
+_JOINED = {"viewers", "bindings", "sites", "watches", "notify"}
 _REFERENCES = {"site", "suite", "reporter", "leader"}
 
 
@@ -39,7 +39,9 @@ def read() -> Grid:
         for one in Resource.objects.select_related("site")
     ]
     suites = [
-        SuiteDefinition(one.name, one.title, tuple(sorted(group.name for group in one.viewers.all())))
+        SuiteDefinition(
+            **_values(SuiteDefinition, one), viewers=tuple(sorted(group.name for group in one.viewers.all()))
+        )
         for one in Suite.objects.prefetch_related("viewers")
     ]
     bindings = _bindings()

@@ -7,6 +7,7 @@ is not here is refused. Everything has the type that it is written with: a numbe
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -21,6 +22,7 @@ from pydantic import (
 
 from monitor.gridfile.definition import DEFAULT_RESOURCE, DEFAULT_SERIES
 from monitor.models.alert import LEAST_SILENT_SECONDS, MOST_FAILURES
+from monitor.models.series import MOST_DAYS
 from reporters.fields import parse_time
 
 VERSION = 1
@@ -33,6 +35,7 @@ Name = Annotated[str, StringConstraints(pattern=WORD, min_length=1, max_length=5
 SeriesName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Title = Annotated[str, StringConstraints(max_length=200)]
 Seconds = Annotated[int, Field(ge=0, le=MAX_SECONDS)]
+Days = Annotated[int, Field(ge=1, le=MOST_DAYS)]
 Scalar = Annotated[Any, WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
@@ -111,6 +114,32 @@ class Suite(Noun):
     viewers: list[str] = Field(
         [], description="Groups of users who see it. Groups are made in `/admin/`; without any, all see it."
     )
+    keep_reports_days: Days | None = Field(
+        None, description="For so many days raw reports are kept (docs/depot.md); without it, for ever."
+    )
+    keep_samples_days: Days | None = Field(
+        None, description="For so many days samples are kept; without it, for ever."
+    )
+    keep_hourly_days: Days | None = Field(
+        None,
+        description="For so many days rollups of hours are kept, at least as long as samples; without it, "
+        "for ever.",
+    )
+    keep_daily_days: Days | None = Field(
+        None,
+        description="For so many days rollups of days are kept, at least as long as of hours; without it, "
+        "for ever.",
+    )
+
+    @model_validator(mode="after")
+    def _keeps_rollups_longest(self) -> Self:
+        tiers = ("keep_samples_days", "keep_hourly_days", "keep_daily_days")
+        for less, more in pairwise(tiers):
+            shorter, longer = getattr(self, less), getattr(self, more)
+            if longer is not None and (shorter is None or shorter > longer):
+                has = "for ever" if shorter is None else f"for {shorter} days"
+                raise ValueError(f"{less} is {has}; expected {more} to be at least as long, not {longer}")
+        return self
 
 
 class Mesh(Noun):

@@ -3,8 +3,10 @@
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.blackout import Blackout
 from monitor.models.component import Component
+from monitor.models.correction import Correction
 from monitor.models.forecast import Forecast
 from monitor.models.hold import Hold
+from monitor.models.horizon import Horizon
 from monitor.models.metric import Metric, Sample
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
@@ -23,9 +25,11 @@ __all__ = [
     "Binding",
     "Blackout",
     "Component",
+    "Correction",
     "DayRollup",
     "Forecast",
     "Hold",
+    "Horizon",
     "HourRollup",
     "Metric",
     "Notification",

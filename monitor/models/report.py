@@ -28,6 +28,9 @@ class RawReport(models.Model):
     received_at = models.DateTimeField()
     packing = models.PositiveSmallIntegerField(help_text="how the body was packed: monitor.depot.packing")
     packed = models.BinaryField()
+    parsed_by = models.PositiveSmallIntegerField(
+        db_default=1, help_text="which version of the parser its run's samples are from"
+    )
 
     objects = RawReportQuerySet.as_manager()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 import probes
@@ -13,6 +14,8 @@ from monitor.models.site import Resource
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+MOST_DAYS = 36_500  # a century
 
 
 def probe_choices() -> list[tuple[str, str]]:
@@ -27,15 +30,50 @@ class Follows(models.TextChoices):
     AFTER = "after", "after it: it begins when the leader's run of the slot has ended"
 
 
+def _kept_days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
+    return models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MOST_DAYS)],
+        help_text=f"for so many days {what} are kept; without a number, for ever",
+    )
+
+
+def _kept_no_longer(than: str, less: str) -> models.Q:
+    """What is rolled up goes before what it was rolled up to; null is for ever."""
+    return models.Q(**{f"{than}__isnull": True}) | models.Q(
+        **{f"{less}__isnull": False, f"{less}__lte": models.F(than)}
+    )
+
+
 class Suite(models.Model):
-    """A named group of series. With *viewers*, only they (and superusers) see it."""
+    """A named group of series. With *viewers*, only they (and superusers) see it.
+
+    Runs and their outcomes are always kept; for how long the rest is, ``monitor.services.retain`` sees to.
+    """
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=200, blank=True)
     viewers = models.ManyToManyField("auth.Group", blank=True)
+    keep_reports_days = _kept_days("raw reports")
+    keep_samples_days = _kept_days("samples")
+    keep_hourly_days = _kept_days("rollups of hours")
+    keep_daily_days = _kept_days("rollups of days")
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                condition=_kept_no_longer(than="keep_hourly_days", less="keep_samples_days"),
+                name="suite_samples_go_first",
+                violation_error_message="Expected rollups of hours to be kept at least as long as samples.",
+            ),
+            models.CheckConstraint(
+                condition=_kept_no_longer(than="keep_daily_days", less="keep_hourly_days"),
+                name="suite_hours_go_first",
+                violation_error_message="Expected rollups of days to be kept at least as long as of hours.",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -99,6 +99,10 @@ def rules(draw: st.DrawFn, name: str, there: dict[str, list[str]]) -> AlertDefin
     )
 
 
+days = st.none() | st.integers(1, 36_500)
+kept = st.tuples(days, *[st.sampled_from([7, 90])] * 2, st.none())
+
+
 @st.composite
 def grids(draw: st.DrawFn) -> Definitions:
     """A grid of any names and titles, with two resources or more and a series between them."""
@@ -125,7 +129,9 @@ def grids(draw: st.DrawFn) -> Definitions:
                 for name in resources
             ]
         ),
-        by_name([SuiteDefinition(name, draw(texts), tuple(sorted({draw(names)}))) for name in suites]),
+        by_name(
+            [SuiteDefinition(name, draw(texts), tuple(sorted({draw(names)})), *draw(kept)) for name in suites]
+        ),
         by_name(
             [
                 SeriesDefinition(

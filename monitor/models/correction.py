@@ -1,0 +1,27 @@
+"""Corrections: values that another version of the parser read otherwise, as they were and as they are."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from monitor.models.metric import Metric
+
+
+class Correction(models.Model):
+    """A sample that was read again, from its raw report, and came out otherwise. Null is no sample."""
+
+    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="corrections")
+    time = models.DateTimeField(help_text="of the sample: its run's slot")
+    old_value = models.FloatField(null=True)
+    old_passed = models.BooleanField(null=True)
+    new_value = models.FloatField(null=True)
+    new_passed = models.BooleanField(null=True)
+    parser_version = models.PositiveSmallIntegerField(help_text="that made the new value")
+    corrected_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["corrected_at", "id"]
+        indexes = [models.Index(fields=["metric", "time"], name="correction_metric_time")]
+
+    def __str__(self) -> str:
+        return f"{self.metric_id} at {self.time}: {self.old_value} -> {self.new_value}"
