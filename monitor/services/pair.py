@@ -1,0 +1,107 @@
+"""Values of an application, each with what a probe had said by then: what predictors are judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from monitor.depot import arrays
+from monitor.depot.arrays import moment
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from monitor.models import Metric
+
+_SECOND = 1_000_000  # microseconds
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Column by column, in order of the application's time. Times are microseconds since 1970, UTC.
+
+    *unpaired* values of the application came before any of the probe was known. *known_until* is when the
+    newest value of either became known; None without any.
+    """
+
+    application_time: NDArray[np.int64]
+    application_value: NDArray[np.float64]
+    probe_time: NDArray[np.int64]
+    probe_value: NDArray[np.float64]
+    unpaired: int
+    known_until: int | None
+
+    def __len__(self) -> int:
+        return len(self.application_time)
+
+    @property
+    def age_seconds(self) -> NDArray[np.float64]:
+        """How old each value of the probe was: from its run's slot to that of the application."""
+        return (self.application_time - self.probe_time) / _SECOND
+
+
+def paired(
+    application: Metric,
+    probe: Metric,
+    *,
+    lag_seconds: float = 0.0,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    known_by: datetime | None = None,
+) -> Pairs:
+    """Every value of *application* from *start* to *end* with the nearest earlier one of *probe* that was
+    known *lag_seconds* (0 or more) before the application's slot: of those whose report had ended by then,
+    the one of the latest slot. Values of passed runs only; with *known_by*, only what was known at that
+    moment.
+    """
+    lag = round(lag_seconds * _SECOND)
+    runs = arrays.read(application.pk, start=start, end=end, known_by=known_by)
+    if not len(runs):
+        return _pairs(runs, runs, lag)
+    asked = runs["time"] - lag
+    known = _known_at_some_time(probe.pk, moment(asked[0]), moment(asked[-1]), known_by)
+    return _pairs(runs, known, lag)
+
+
+def nearest_known(
+    times: NDArray[np.int64], known_at: NDArray[np.int64], asked: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """For each time that is *asked* about, the index of the value with the latest of *times* (which ascend)
+    that is not later, and was known by then; -1 where there is none.
+
+    Late reports become known in another order than their times have: in the order in which they became known
+    the latest time so far is a running maximum.
+    """
+    usable_at = np.maximum(times, known_at)
+    order = np.argsort(usable_at, kind="stable")
+    latest = np.concatenate([[-1], np.maximum.accumulate(order)])
+    found: NDArray[np.int64] = latest[np.searchsorted(usable_at[order], asked, side="right")]
+    return found
+
+
+def _known_at_some_time(
+    metric_id: int, first: datetime, last: datetime, known_by: datetime | None
+) -> NDArray[np.void]:
+    """Every value that may be the nearest known at any time from *first* to *last*: from the one that is at
+    *first*, as later none of an earlier slot is."""
+    before = min(first, known_by) if known_by else first
+    nearest = arrays.read(metric_id, end=first, known_by=before, newest=1)
+    start = moment(nearest["time"][0]) if len(nearest) else None
+    return arrays.read(metric_id, start=start, end=last, known_by=known_by)
+
+
+def _pairs(runs: NDArray[np.void], known: NDArray[np.void], lag: int) -> Pairs:
+    nearest = nearest_known(known["time"], known["known_at"], runs["time"] - lag)
+    has_one = nearest >= 0
+    told = np.concatenate([runs["known_at"], known["known_at"]])
+    return Pairs(
+        application_time=runs["time"][has_one],
+        application_value=runs["value"][has_one],
+        probe_time=known["time"][nearest[has_one]],
+        probe_value=known["value"][nearest[has_one]],
+        unpaired=int(np.count_nonzero(~has_one)),
+        known_until=int(told.max()) if len(told) else None,
+    )
