@@ -2,12 +2,18 @@
 
 ``GRIDCAST_VAR``         where state lives (default: ``var`` beside ``manage.py``)
 ``DATABASE_URL``         an existing PostgreSQL; without it the embedded one under GRIDCAST_VAR
+``GRIDCAST_TIMESCALEDB`` a directory with TimescaleDB's files for the embedded PostgreSQL, which then loads
+                         it: ``share/extension/timescaledb.control`` and ``lib/timescaledb.so`` below it
 ``REDIS_URL``            an existing Redis-protocol server; without it the embedded one
 ``GRIDCAST_SECRET_KEY``  Django's secret; without it one is made once and kept under GRIDCAST_VAR
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
 ``GRIDCAST_TLS``         "1": people reach the web through a proxy that speaks TLS and sets X-Forwarded-Proto
 ``GRIDCAST_URL``         where people reach the web, for links in mails: ``https://gridcast.example.org``
 ``GRIDCAST_EMAIL_URL``   who takes mail: ``smtps://user:password@host:port?from=address``, or ``smtp``
+``GRIDCAST_DEPOT_DIRECTORY``      a directory of this host on the disk that has the database, to know what is free
+                                  there (default: the embedded one's)
+``GRIDCAST_DEPOT_MAX_BYTES``      how large the database may become (default: as large as it gets)
+``GRIDCAST_DEPOT_RESERVE_BYTES``  reports are refused while less than this is free (default: 268435456)
 ``GRIDCAST_DEBUG``       "1" shows tracebacks in pages; never in production
 """
 
@@ -150,6 +156,33 @@ def parse_email_url(url: str) -> MailServer:
         tls=parts.scheme == "smtps",
         sender=dict(parse_qsl(parts.query)).get("from", "gridcast@localhost"),
     )
+
+
+def depot_directory() -> Path | None:
+    """A directory on the disk that has the depot's data; None where nobody has said where that is."""
+    given = os.environ.get("GRIDCAST_DEPOT_DIRECTORY")
+    if given:
+        return Path(given)
+    return None if os.environ.get("DATABASE_URL") else var_directory() / "postgres"
+
+
+def depot_max_bytes() -> int | None:
+    """How large the depot's database may become; None: as large as it gets."""
+    return _bytes("GRIDCAST_DEPOT_MAX_BYTES", None)
+
+
+def depot_reserve_bytes() -> int:
+    """What reports leave free, for what cannot wait."""
+    return _bytes("GRIDCAST_DEPOT_RESERVE_BYTES", 256 * 1024**2) or 0
+
+
+def _bytes(name: str, default: int | None) -> int | None:
+    given = os.environ.get(name)
+    if not given:
+        return default
+    if not (given.isascii() and given.isdigit()):
+        raise InvalidVariable(f"{name}: expected a whole number of bytes, got {given!r}")
+    return int(given)
 
 
 def debug() -> bool:

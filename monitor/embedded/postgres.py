@@ -12,7 +12,7 @@ import psycopg
 
 from monitor.testbed.supervisor import Service
 
-from . import places
+from . import places, timescale
 from .binaries import PostgresPrograms, postgres_programs
 from .cluster import ENVIRONMENT, Cluster, location
 from .identity import Identity, for_data
@@ -52,14 +52,24 @@ def _sockets(var: Path) -> Path:
 class PostgreSQL:
     """The server of one directory of state. With ``durable=False`` a crash of the machine may cost its data.
 
+    *timescaledb* is the directory of TimescaleDB's files, which are loaded (``timescale.py``).
+
     Raises:
         NoProgram: there is no PostgreSQL for this platform.
-        PreparationFailed: the data are somebody else's, cannot be reached, or nobody could run the server.
+        PreparationFailed: the data are somebody else's, cannot be reached, or nobody could run the server; or
+            TimescaleDB cannot be loaded.
     """
 
     name = "postgres"
 
-    def __init__(self, var: Path, *, durable: bool = True, programs: PostgresPrograms | None = None) -> None:
+    def __init__(
+        self,
+        var: Path,
+        *,
+        durable: bool = True,
+        programs: PostgresPrograms | None = None,
+        timescaledb: Path | None = None,
+    ) -> None:
         self.var = places.made(var)
         self.url = url(var)
         self._durable = durable
@@ -67,12 +77,14 @@ class PostgreSQL:
         self._data = location(var, self._identity)
         self._original_programs = programs or postgres_programs()
         self._programs = self._reachable_programs()
+        self._settings = SETTINGS | ({} if durable else THROWAWAY_SETTINGS)
+        if timescaledb is not None:
+            self._settings |= timescale.settings(timescaledb, self._programs, self._identity)
         self._cluster = Cluster(self.var, self._data, self._programs, self._identity, NAME)
 
     def service(self) -> Service:
         """For the supervisor. SIGINT is PostgreSQL's fast shutdown: sessions are ended, data are written."""
-        settings = SETTINGS | ({} if self._durable else THROWAWAY_SETTINGS)
-        settings["unix_socket_directories"] = str(_sockets(self.var))
+        settings = self._settings | {"unix_socket_directories": str(_sockets(self.var))}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return Service(
             name=self.name,

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from monitor.testbed.supervisor import Service
 
+from . import timescale
 from .postgres import PostgreSQL
 from .valkey import Valkey
 
@@ -25,17 +26,17 @@ class Server(Protocol):
     def ready(self) -> bool: ...
 
 
-KINDS: dict[str, Callable[..., Server]] = {"DATABASE_URL": PostgreSQL, "REDIS_URL": Valkey}
-
-
 def needed(var: Path, environment: Mapping[str, str], *, durable: bool = True) -> dict[str, Server]:
     """The servers to run, by the variable that names their address; empty where *environment* names both.
 
     Raises:
         EmbeddedError: one is needed that cannot be had here.
     """
-    return {
-        variable: kind(var, durable=durable)
-        for variable, kind in KINDS.items()
-        if not environment.get(variable)
+    files = environment.get(timescale.VARIABLE)
+    makers: dict[str, Callable[[], Server]] = {
+        "DATABASE_URL": lambda: PostgreSQL(
+            var, durable=durable, timescaledb=Path(files).absolute() if files else None
+        ),
+        "REDIS_URL": lambda: Valkey(var, durable=durable),
     }
+    return {variable: make() for variable, make in makers.items() if not environment.get(variable)}
