@@ -141,6 +141,14 @@ GRIDCAST_MAX_ATTEMPTS = 3
 # A scheduled slot that no reporter took within this time of its own is missed.
 GRIDCAST_GRACE_SECONDS = 120
 
+# How many senders' reports are stored at once, on all hosts together; the others are asked to come again.
+GRIDCAST_RECEIVE_AT_ONCE = 8
+
+# Reports are refused while less than the reserve is free, on the disk or of what the database may become.
+GRIDCAST_DEPOT_DIRECTORY = env.depot_directory()
+GRIDCAST_DEPOT_MAX_BYTES = env.depot_max_bytes()
+GRIDCAST_DEPOT_RESERVE_BYTES = env.depot_reserve_bytes()
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -1,14 +1,14 @@
-"""Who asks: a program with a token. (A person's session is django-ninja's own ``django_auth``.)"""
+"""Who asks: a program with a token, or a person with a session."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ninja.security import HttpBearer
+from ninja.security import HttpBearer, SessionAuth
 
 from monitor.api.problems import Refused
 from monitor.models import ApiToken
-from monitor.models.token import READ, RUN
+from monitor.models.token import READ, REPORT, RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -29,9 +29,26 @@ class TokenAuth(HttpBearer):
         return found
 
 
+class PersonAuth(SessionAuth):
+    """A session. Who has none is asked for a token, before his request is asked whether it is forged."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        return super().__call__(request) if request.user.is_authenticated else None
+
+
 def require_run_permission(request: HttpRequest) -> None:
     """Raise Refused unless the one who asks may start runs: his user may, and so may his token."""
-    token = getattr(request, "auth", None)
-    in_scope = RUN in token.scopes if isinstance(token, ApiToken) else True
-    if not (in_scope and request.user.has_perm("monitor.run_series")):
+    if not _may(request, RUN, "monitor.run_series"):
         raise Refused(403, "not_allowed", f"this needs the permission to run series (scope {RUN!r})")
+
+
+def require_report_permission(request: HttpRequest) -> None:
+    """Raise Refused unless the one who asks may send reports: his user may, and so may his token."""
+    if not _may(request, REPORT, "monitor.add_rawreport"):
+        raise Refused(403, "not_allowed", f"this needs the permission to add raw reports (scope {REPORT!r})")
+
+
+def _may(request: HttpRequest, scope: str, permission: str) -> bool:
+    token = getattr(request, "auth", None)
+    in_scope = scope in token.scopes if isinstance(token, ApiToken) else True
+    return in_scope and bool(request.user.has_perm(permission))

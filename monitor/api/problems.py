@@ -9,6 +9,8 @@ from django.db import DataError, OperationalError
 from django.http import Http404, JsonResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from monitor.services.room import RETRY_SECONDS, NoRoom
+
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
@@ -41,6 +43,7 @@ def register(api: NinjaAPI) -> None:
         ),
         HttpError: lambda error: problem(error.status_code, "error", error.message),
         DataError: lambda error: problem(422, "invalid", f"the depot cannot hold such a value: {error}"),
+        NoRoom: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
         OperationalError: lambda _: _with_retry(
             problem(503, "depot_away", "the depot does not answer; try again in a few seconds")
         ),
@@ -61,6 +64,6 @@ def _where(error: dict[str, Any]) -> str:
     return f"{'.'.join(str(part) for part in error['loc'][1:])}: {error['msg']}"
 
 
-def _with_retry(response: HttpResponse) -> HttpResponse:
-    response["Retry-After"] = "5"
+def _with_retry(response: HttpResponse, seconds: int = 5) -> HttpResponse:
+    response["Retry-After"] = str(seconds)
     return response

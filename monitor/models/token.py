@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 PREFIX = "gcast"
-READ, RUN = "read", "run"
-SCOPES = (READ, RUN)
+READ, RUN, REPORT = "read", "run", "report"
+SCOPES = (READ, RUN, REPORT)
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
