@@ -7,6 +7,7 @@ from monitor.models.correction import Correction
 from monitor.models.forecast import Forecast
 from monitor.models.hold import Hold
 from monitor.models.horizon import Horizon
+from monitor.models.latest import Latest
 from monitor.models.metric import Metric, Sample
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
@@ -31,6 +32,7 @@ __all__ = [
     "Hold",
     "Horizon",
     "HourRollup",
+    "Latest",
     "Metric",
     "Notification",
     "RawReport",
