@@ -10,8 +10,8 @@
 ``GRIDCAST_TLS``         "1": people reach the web through a proxy that speaks TLS and sets X-Forwarded-Proto
 ``GRIDCAST_URL``         where people reach the web, for links in mails: ``https://gridcast.example.org``
 ``GRIDCAST_EMAIL_URL``   who takes mail: ``smtps://user:password@host:port?from=address``, or ``smtp``
-``GRIDCAST_DEPOT_DIRECTORY``      a directory of this host on the disk that has the database, to know what is free
-                                  there (default: the embedded one's)
+``GRIDCAST_DEPOT_DIRECTORY``      a directory of this host on the disk that has the database, to know how much
+                                  is free (default: the embedded one's)
 ``GRIDCAST_DEPOT_MAX_BYTES``      how large the database may become (default: as large as it gets)
 ``GRIDCAST_DEPOT_RESERVE_BYTES``  reports are refused while less than this is free (default: 268435456)
 ``GRIDCAST_DEBUG``       "1" shows tracebacks in pages; never in production

@@ -12,6 +12,7 @@ from kombu.exceptions import OperationalError
 
 from monitor.celery import app
 from monitor.models import Component, Run
+from monitor.services.room import gauge
 from monitor.testbed.supervisor.status import ServiceStatus, read_status
 
 SILENT_AFTER = timedelta(seconds=20)
@@ -52,10 +53,10 @@ def fallen_silent(now: datetime) -> set[str]:
 def problems(now: datetime) -> list[Problem]:
     """Everything that is wrong with the service at *now*; the depot's absence hides the rest."""
     try:
-        silent = _silent_parts(now)
+        silent, full = _silent_parts(now), _no_room()
     except DatabaseError:
         return [DEPOT_AWAY]
-    return [*silent, *_restarting(supervised())]
+    return [*full, *silent, *_restarting(supervised())]
 
 
 def supervised() -> Mapping[str, ServiceStatus]:
@@ -85,6 +86,13 @@ def broker_problem() -> Problem | None:
     except (OperationalError, OSError):
         return Problem("broker", "The broker (Redis protocol) does not answer. Due runs stay in the ledger.")
     return None
+
+
+def _no_room() -> list[Problem]:
+    room = gauge.room()
+    if room is None or room.suffices:
+        return []
+    return [Problem("depot", f"No reports are taken: {room}. They wait in the reporters' spools.")]
 
 
 def _silent_parts(now: datetime) -> list[Problem]:

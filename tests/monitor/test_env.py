@@ -53,3 +53,20 @@ def test_a_secret_is_made_once_however_many_ask_at_once(
     assert len(secrets) == 1
     (file,) = (tmp_path / "var" / "secrets").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_size_that_is_no_number_is_refused_by_the_name_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GRIDCAST_DEPOT_MAX_BYTES", "20 GB")
+    with pytest.raises(env.InvalidVariable, match="GRIDCAST_DEPOT_MAX_BYTES: expected a whole number"):
+        env.depot_max_bytes()
+
+
+def test_the_disk_of_a_depot_elsewhere_is_not_known_unless_somebody_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db/depot")
+    assert env.depot_directory() is None
+    monkeypatch.setenv("GRIDCAST_DEPOT_DIRECTORY", "/data")
+    assert env.depot_directory() == Path("/data")
