@@ -63,6 +63,13 @@ def test_a_program_gets_a_problem(depot_away: None, visitor: Client, path: str) 
     assert answer.json()["code"] == "depot_away"
 
 
+def test_who_sends_a_report_is_asked_to_come_again(depot_away: None) -> None:
+    program = Client(headers={"authorization": "Bearer gcast_some"})
+    answer = program.post("/api/v1/reports", b"{}", "application/json")
+    assert (answer.status_code, answer.json()["code"]) == (503, "depot_away")
+    assert int(answer["Retry-After"]) > 0
+
+
 def test_logging_in_says_what_is_going_on(depot_away: None) -> None:
     assert Client().post("/login/", {"username": "a", "password": "b"}).status_code == 503
 

@@ -1,0 +1,290 @@
+"""Reports are sent to the API: one, many, packed; answered when they are stored, each with a receipt."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from backports import zstd
+from django.conf import settings
+from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from monitor.api.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
+from monitor.models import ApiToken, RawReport, Run, Sample, Series, Suite
+from monitor.models.run import State
+from monitor.models.token import READ, REPORT, RUN
+from monitor.services.receive import locks
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+URL = "/api/v1/reports"
+JSON = "application/json"
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def sender(db: None) -> User:
+    user = User.objects.create_user("reporter")
+    user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
+    return user
+
+
+@pytest.fixture
+def client(sender: User) -> Client:
+    """A program with a token that may report."""
+    return Client(headers=bearer(sender, REPORT))
+
+
+def bearer(user: User, *scopes: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {ApiToken.objects.issue(user, 'program', list(scopes))}"}
+
+
+def send(client: Client, body: bytes, content_type: str = JSON, **headers: str) -> Any:
+    return client.post(URL, body, content_type, headers=headers)
+
+
+def problem(response: Any) -> dict[str, Any]:
+    assert response["content-type"] == "application/problem+json"
+    found: dict[str, Any] = response.json()
+    assert found["status"] == response.status_code
+    return found
+
+
+def bodies(noon: datetime, count: int) -> list[bytes]:
+    return [wire.to_json(circle_report(noon + number * MINUTE)) for number in range(count)]
+
+
+def spoiled(noon: datetime, **changes: Any) -> bytes:
+    """A report of which *changes* are not as they should be."""
+    return json.dumps({**json.loads(wire.to_json(circle_report(noon))), **changes}).encode()
+
+
+def test_a_report_is_answered_with_its_receipt_when_it_is_stored(
+    circle: Series, client: Client, noon: datetime
+) -> None:
+    body = wire.to_json(circle_report(noon))
+    answer = send(client, body)
+    assert (answer.status_code, answer["content-type"]) == (200, "application/json; charset=utf-8")
+    receipt = {"run": str(Run.objects.get().pk), "accepted": True, "duplicate": False, "error": ""}
+    assert answer.json() == {"receipts": [receipt], "refused": []}
+    assert Run.objects.get().state == State.PASSED
+    assert RawReport.objects.get().body == body
+
+
+def test_what_comes_twice_is_stored_once_and_says_so(circle: Series, client: Client, noon: datetime) -> None:
+    (body,) = bodies(noon, 1)
+    answers = [send(client, body).json() for _ in range(2)]
+    assert [answer["receipts"][0]["duplicate"] for answer in answers] == [False, True]
+    assert all(answer["receipts"][0]["accepted"] for answer in answers)
+    assert Sample.objects.count() == 8
+
+
+def array(all_of_them: list[bytes]) -> bytes:
+    return b"[" + b",\n".join(all_of_them) + b"]"
+
+
+@pytest.mark.parametrize("packing", ["identity", "gzip", "zstd"])
+@pytest.mark.parametrize(("together", "content_type"), [(array, JSON), (b"\n".join, NDJSON)])
+def test_many_come_together_and_each_is_kept_byte_for_byte(
+    circle: Series,
+    client: Client,
+    noon: datetime,
+    packing: str,
+    together: Callable[[list[bytes]], bytes],
+    content_type: str,
+) -> None:
+    sent = [*bodies(noon, 3), json.dumps(json.loads(bodies(noon + MINUTE * 9, 1)[0])).encode()]
+    packed: dict[str, Callable[[bytes], bytes]] = {
+        "identity": bytes,
+        "gzip": gzip.compress,
+        "zstd": zstd.compress,
+    }
+    answer = send(client, packed[packing](together(sent)), content_type, **{"content-encoding": packing})
+    assert answer.status_code == 200
+    assert [one["run"] for one in answer.json()["receipts"]] == [json.loads(one)["run"] for one in sent]
+    assert [one.body for one in RawReport.objects.order_by("slot")] == sent
+
+
+def test_the_bad_ones_are_named_and_the_good_ones_stored(
+    circle: Series, client: Client, noon: datetime
+) -> None:
+    good, other = bodies(noon, 2)
+    sent = [good, spoiled(noon, outcome="fine"), other, wire.to_json(circle_report(noon, series="no"))]
+    answer = send(client, array(sent))
+    assert answer.status_code == 200
+    receipts = answer.json()["receipts"]
+    assert [one["accepted"] for one in receipts] == [True, False, True, False]
+    assert answer.json()["refused"] == [1, 3]
+    assert receipts[1]["error"].startswith("outcome: expected one of passed")
+    assert "'no'" in receipts[3]["error"]
+    assert receipts[3]["run"] == str(wire.run_id("no", noon))
+    assert RawReport.objects.count() == 2
+
+
+def test_where_all_are_refused_the_answer_names_the_field_and_has_the_receipts(
+    circle: Series, client: Client, noon: datetime
+) -> None:
+    answer = send(client, array([spoiled(noon, seconds=-1), spoiled(noon, slot="noon")]))
+    assert answer.status_code == 422
+    said = problem(answer)
+    assert (said["code"], len(said["receipts"])) == ("refused", 2)
+    assert "seconds: expected a finite number >= 0, got -1" in said["detail"]
+    assert "slot" in said["receipts"][1]["error"]
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"version": 2}, "version 2 is not read here; read are: 1"),
+        ({"version": "1"}, "version: expected an integer"),
+        ({"run": "00000000-0000-0000-0000-000000000000"}, "run: expected"),
+        ({"stages": [{"name": "init"}]}, "stages[0].category"),
+        ({"series": "a\x00b"}, "series: expected text without NUL"),
+        ({"x": "\ud800"}, "x: expected text without NUL and lone surrogates"),
+        ({"parameters": {"n": 10**30}}, "parameters.n: expected an integer of 64 bits"),
+    ],
+)
+def test_a_report_that_is_refused_says_which_field_and_why(
+    circle: Series, client: Client, noon: datetime, changes: dict[str, Any], said: str
+) -> None:
+    answer = send(client, spoiled(noon, **changes))
+    assert answer.status_code == 422
+    assert said in problem(answer)["detail"]
+    assert not RawReport.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "encoding", "status", "said"),
+    [
+        (b"", JSON, "", 422, "not JSON"),
+        (b"[]", JSON, "", 400, "got none"),
+        (b"\n\n", NDJSON, "", 400, "got none"),
+        (b"[1]", JSON, "", 400, "`$[0]`"),
+        (b"[{", JSON, "", 400, "truncated"),
+        (b"7", JSON, "", 422, "expected a JSON object, got 7"),
+        (b"x" * (MAX_BYTES + 1), JSON, "", 413, f"{MAX_BYTES} bytes"),
+        (gzip.compress(bytes(MAX_BYTES + 1), 1), JSON, "gzip", 413, f"{MAX_BYTES} bytes"),
+        (b"{}\n" * (MAX_REPORTS + 1), NDJSON, "", 413, f"{MAX_REPORTS} reports"),
+        (b" " * (wire.MAX_BYTES + 1), JSON, "", 422, f"{wire.MAX_BYTES} bytes"),
+        (b"not packed", JSON, "gzip", 400, "cannot be unpacked by gzip"),
+        (b"not packed", JSON, "zstd", 400, "cannot be unpacked by zstd"),
+        (b"{}", JSON, "br", 415, "gzip, zstd, identity"),
+        (b"{}", "text/plain", "", 415, "application/x-ndjson"),
+        (b"a=1", "application/x-www-form-urlencoded", "", 415, "application/json"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_what_is_no_envelope_of_reports_says_what_would_be(
+    circle: Series, client: Client, body: bytes, content_type: str, encoding: str, status: int, said: str
+) -> None:
+    answer = send(client, body, content_type, **({"content-encoding": encoding} if encoding else {}))
+    assert answer.status_code == status
+    assert said in problem(answer)["detail"]
+    assert not Run.objects.exists()
+
+
+def test_more_than_django_holds_of_a_form_is_taken(circle: Series, client: Client, noon: datetime) -> None:
+    log = [wire.LogLine("info", 0.0, "x" * 200_000)]
+    sent = [wire.to_json(circle_report(noon + number * MINUTE, log=log)) for number in range(15)]
+    body = array(sent)
+    assert len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert send(client, body).json()["refused"] == []
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer gcast_wrong", "Basic dmlld2VyOng=", "Bearer \x00"])
+def test_nobody_reports_without_a_token(circle: Series, noon: datetime, header: str) -> None:
+    client = Client(enforce_csrf_checks=True, headers={"authorization": header})
+    answer = send(client, bodies(noon, 1)[0])
+    assert answer.status_code == 401
+    assert problem(answer)["code"] == "not_authenticated"
+    assert not Run.objects.exists()
+
+
+def test_only_a_token_with_the_scope_reports_and_only_of_a_user_who_may(
+    circle: Series, sender: User, noon: datetime
+) -> None:
+    (body,) = bodies(noon, 1)
+    other = User.objects.create_user("other")
+    for headers in (bearer(sender, READ, RUN), bearer(other, REPORT)):
+        answer = send(Client(headers=headers), body)
+        assert answer.status_code == 403
+        assert "'report'" in problem(answer)["detail"]
+    assert not Run.objects.exists()
+
+
+def test_a_token_to_report_does_not_read(client: Client) -> None:
+    assert client.get("/api/v1/runs").status_code == 403
+
+
+def test_a_person_who_may_reports_from_our_own_pages_only(
+    circle: Series, sender: User, noon: datetime
+) -> None:
+    for checks, status in ((False, 200), (True, 403)):
+        client = Client(enforce_csrf_checks=checks)
+        client.force_login(sender)
+        assert send(client, bodies(noon, 1)[0]).status_code == status
+
+
+def test_a_series_that_one_does_not_see_is_not_there_to_be_reported(
+    circle: Series, client: Client, sender: User, noon: datetime
+) -> None:
+    staff = Group.objects.create(name="staff")
+    Suite.objects.get().viewers.add(staff)
+    (body,) = bodies(noon, 1)
+    answer = send(client, body)
+    assert answer.status_code == 422
+    assert problem(answer)["detail"] == "there is no series 'circle'"
+    sender.groups.add(staff)
+    assert send(client, body).status_code == 200
+
+
+def test_what_it_costs_to_ask_who_sends_does_not_depend_on_how_many_reports_there_are(
+    circle: Series, client: Client, noon: datetime
+) -> None:
+    send(client, array(bodies(noon, 2)))  # the segment and its metrics are there
+    with CaptureQueriesContext(connection) as one:
+        send(client, array(bodies(noon + 10 * MINUTE, 1)))
+    with CaptureQueriesContext(connection) as many:
+        send(client, array(bodies(noon + 20 * MINUTE, 40)))
+    assert len(many) <= len(one)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_while_as_many_as_may_are_at_work_is_asked_to_come_again(
+    circle: Series, client: Client, noon: datetime
+) -> None:
+    (body,) = bodies(noon, 1)
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(lock) FROM unnest(%s::bigint[]) AS lock", [list(locks())])
+    answer = send(client, body)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+    assert problem(answer)["code"] == "busy"
+    assert not Run.objects.exists()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [locks()[3]])
+    assert send(client, body).status_code == 200
+    assert send(client, body).status_code == 200  # who is done makes room
+    other.close()
+
+
+def test_a_body_in_chunks_is_read_to_its_end(circle: Series, client: Client, noon: datetime) -> None:
+    (body,) = bodies(noon, 1)
+    chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True}
+    extra: dict[str, Any] = {**chunked, "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": ""}
+    assert client.generic("POST", URL, b"", JSON, **extra).status_code == 200
+
+
+def test_the_reference_tells_of_bodies_and_problems(db: None) -> None:
+    found = Client().get("/api/v1/openapi.json").json()["paths"]["/api/v1/reports"]["post"]
+    assert set(found["requestBody"]["content"]) == {JSON, NDJSON}
+    assert {"200", "400", "401", "403", "413", "415", "422", "503"} <= set(found["responses"])
