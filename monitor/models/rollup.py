@@ -41,7 +41,8 @@ class Rollup(models.Model):
 
 
 class HourRollup(Rollup):
-    """One hour."""
+    """One hour. Either all hours of a day that have samples are here, or none: of days with few samples, which
+    are read as quickly themselves (``monitor.depot.engines.rolling.SPARSE``)."""
 
 
 class DayRollup(Rollup):
@@ -49,17 +50,25 @@ class DayRollup(Rollup):
 
 
 class StaleHour(models.Model):
-    """An hour in which a series has something that the rollups do not have yet. Written in the transaction
-    that changed it, as often as that happens; taken away by the one that rolls it up."""
+    """An hour in which a series has something that the rollups do not have yet.
+
+    Written in the transaction that changed it, as often as that happens. Those of one hour are soon put
+    together to one that is *gathered*: what has to know of a change at once knows of it then. That one is
+    taken away when the hour is rolled up. The series 0 means every series.
+    """
 
     series = models.ForeignKey(
         Series, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="+"
     )
     hour = models.DateTimeField()
+    gathered = models.BooleanField(db_default=False)
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["series", "hour"], name="stalehour_series_hour")]
+        indexes = [
+            models.Index(fields=["series", "hour"], name="stalehour_series_hour"),
+            models.Index(fields=["series", "hour"], name="stalehour_new", condition=models.Q(gathered=False)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.series_id} from {self.hour}"

@@ -22,6 +22,9 @@ class Part:
     is_compressed: bool = False
 
 
+EVERY = 0  # in the place of a series' key: all of them
+
+
 @dataclass(frozen=True)
 class Hours:
     """The hours, each by its start, in which something of *series* (its key) is not as it was rolled up."""
@@ -49,4 +52,5 @@ class Engine(Protocol):
         """Give the space of *part* back, with all that is in it. Nobody who writes waits for it."""
 
     def roll(self, stale: Sequence[Hours]) -> None:
-        """Bring the rollups of these hours, and of their days, to what the samples are now."""
+        """Bring the rollups of these hours, and of their days, to what the samples are now; of all metrics
+        of a series, and of all series where it says ``EVERY``. Done when it returns."""

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.db import connection
 
+from monitor.depot.engines import rolling
 from monitor.depot.engines.base import BY_TIME, Hours, Part
 from monitor.depot.engines.spans import Span, span_of, spans_ahead
 from monitor.depot.locks import alone
@@ -26,6 +27,7 @@ _BOUNDS = re.compile(r"FROM \('([^']+)'\) TO \('([^']+)'\)")
 
 class Plain:
     name = "PostgreSQL"
+    sparse = rolling.SPARSE  # samples of a day, up to which no hours are kept of it
 
     def make_room(self, times: Collection[datetime]) -> None:
         _make({span_of(time) for time in times})
@@ -46,7 +48,7 @@ class Plain:
             cursor.execute(f"DROP TABLE {part.name}")
 
     def roll(self, stale: Sequence[Hours]) -> None:
-        raise NotImplementedError
+        rolling.roll(stale, sparse=self.sparse)
 
 
 def _make(spans: Iterable[Span]) -> None:

@@ -1,0 +1,118 @@
+"""Marks of stale hours (``stale``), as who rolls up takes them.
+
+He reads marks, makes the rollups, and takes away those very marks: what changes meanwhile leaves a mark of
+its own. As long as there is one, samples are read instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from monitor.depot.engines.base import EVERY, Hours
+
+# Only who holds the lock of those who roll up gathers: nobody takes a gathered mark away meanwhile.
+_GATHER = """
+WITH new AS (
+    DELETE FROM monitor_stalehour WHERE id IN (
+        SELECT id FROM monitor_stalehour WHERE NOT gathered ORDER BY id LIMIT %s
+    ) RETURNING series_id, hour
+), put_together AS (
+    INSERT INTO monitor_stalehour (series_id, hour, gathered)
+    SELECT DISTINCT series_id, hour, true FROM new WHERE NOT EXISTS (
+        SELECT FROM monitor_stalehour AS had
+        WHERE had.series_id = new.series_id AND had.hour = new.hour AND had.gathered
+    )
+)
+SELECT series_id FROM new
+"""
+_MARK_EVERY = """
+INSERT INTO monitor_stalehour (series_id, hour, gathered)
+SELECT %s, hour, true FROM generate_series(date_trunc('hour', %s, 'UTC'), %s, interval '1 hour') AS hour
+WHERE hour < %s ORDER BY hour
+"""
+# With a mark go all others of its series and its day: together they are rolled up once.
+_OLDEST = """
+WITH first AS MATERIALIZED (
+    SELECT DISTINCT series_id, date_trunc('day', hour, 'UTC') AS day
+    FROM (
+        SELECT series_id, hour FROM monitor_stalehour
+        WHERE gathered AND hour < %(before)s AND {whose} ORDER BY id LIMIT %(at_most)s
+    ) AS oldest
+)
+SELECT mark.id, mark.series_id, mark.hour
+FROM first JOIN monitor_stalehour AS mark ON mark.series_id = first.series_id
+    AND mark.hour >= day AND mark.hour < day + interval '24 hours' AND mark.hour < %(before)s
+WHERE gathered
+"""
+_OF_SOME, _OF_EVERY = f"series_id <> {EVERY}", f"series_id = {EVERY}"
+_COUNT = "SELECT count(DISTINCT hour) FROM monitor_stalehour WHERE series_id = %s"
+_FORGET = "DELETE FROM monitor_stalehour WHERE id = ANY (%s)"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What is to be rolled up, and the keys of the marks that say so."""
+
+    hours: Sequence[Hours]
+    ids: Sequence[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.ids)
+
+
+def gather(at_most: int) -> list[int]:
+    """Put the oldest new marks together, *at_most* so many: the key of the series of each.
+
+    Part of the caller's transaction; nobody else may do so meanwhile. Who writes marks does not wait for it.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_GATHER, [at_most])
+        return [series for (series,) in cursor.fetchall()]
+
+
+def mark_every(start: datetime, end: datetime) -> None:
+    """No rollup from *start* until before *end* is to be trusted, whosever it is."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MARK_EVERY, [EVERY, start, end, end])
+
+
+def some(*, before: datetime, at_most: int) -> Marks:
+    """The oldest gathered marks, of hours that begin *before*: *at_most* so many, and others of their days.
+
+    Those of ``EVERY`` series are read by ``every`` alone.
+    """
+    return _oldest(_OF_SOME, before, at_most)
+
+
+def every(*, before: datetime, days: int) -> Marks:
+    """The oldest marks of ``EVERY`` series, of so many *days* or fewer."""
+    return _oldest(_OF_EVERY, before, 24 * days - 23)
+
+
+def every_left() -> int:
+    """In how many hours all series wait."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, [EVERY])
+        return int(cursor.fetchone()[0])
+
+
+def forget(marks: Marks) -> None:
+    """Take *marks* away, and no others."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FORGET, [list(marks.ids)])
+
+
+def _oldest(whose: str, before: datetime, at_most: int) -> Marks:
+    with connection.cursor() as cursor:
+        cursor.execute(_OLDEST.format(whose=whose), {"before": before, "at_most": at_most})
+        found = cursor.fetchall()
+    hours: dict[int, set[datetime]] = defaultdict(set)
+    for _, series, hour in found:
+        hours[series].add(hour)
+    stale = [Hours(series, sorted(its)) for series, its in sorted(hours.items())]
+    return Marks(stale, [pk for pk, _, _ in found])
