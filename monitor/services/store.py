@@ -145,8 +145,8 @@ def values(report: wire.Report) -> list[wire.MetricValue]:
     stages = [
         wire.MetricValue(f"stage.{stage.name}.seconds", stage.seconds, "seconds") for stage in report.stages
     ]
-    passed = report.outcome == "passed"  # the totals of half a run are no runtimes
-    totals = wire.totals(report.stages) if passed else {}
+    # The totals of half a run are no runtimes, and what was measured without a clock took no zero seconds.
+    totals = wire.totals(report.stages) if report.outcome == "passed" and report.stages else {}
     sums = [wire.MetricValue(name, seconds, "seconds") for name, seconds in totals.items()]
     derived = {value.name: value for value in [*stages, *sums]}
     return [*derived.values(), *(metric for metric in report.metrics if metric.name not in derived)]
