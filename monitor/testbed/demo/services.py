@@ -16,6 +16,14 @@ from monitor.testbed.demo import definition
 from monitor.testbed.supervisor import Service
 
 CELERY = [sys.executable, "-m", "celery", "--app=monitor.celery"]
+GUNICORN = [
+    sys.executable,
+    "-m",
+    "gunicorn",
+    "--workers=2",
+    "--preload",  # imported once, not by each worker
+    "--no-control-socket",  # it would lie in the home
+]
 WORKER = ["worker", "--without-gossip", "--without-mingle", "--loglevel=INFO"]
 # One thread for linear algebra a process: its libraries would take every core in every worker.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -97,16 +105,7 @@ def _prepare(options: Options, servers: list[str]) -> Service:
 
 def _gridcast(options: Options, servers: list[str]) -> list[Service]:
     after = [*servers, "prepare", "testbed"]
-    web = [
-        sys.executable,
-        "-m",
-        "gunicorn",
-        "monitor.wsgi",
-        "--workers=2",
-        "--preload",  # imported once, not by each worker
-        "--no-control-socket",  # it would lie in the home
-        f"--bind=127.0.0.1:{options.port}",
-    ]
+    web = [*GUNICORN, "monitor.wsgi", f"--bind=127.0.0.1:{options.port}"]
     beat = [*CELERY, "beat", f"--schedule={options.var / 'run' / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
     control = [*CELERY, *WORKER, "--queues=control", "--concurrency=2", "--hostname=control@%h"]
     reporter = [*CELERY, *WORKER, "--queues=reporter.home", f"--concurrency={options.capacity + 1}"]

@@ -1,0 +1,178 @@
+"""Reports by HTTP: many together against COPY of their samples, one by one against a view that inserts a row.
+
+The web is gridcast's own, as the demo starts it, on a socket; so is the client's, for both the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+
+from monitor.env import ROOT
+from monitor.models import ApiToken, Component, Metric, Sample
+from monitor.models.token import REPORT
+from monitor.services.define import SeriesDefinition, define
+from monitor.testbed.demo.services import GUNICORN, ONE_THREAD
+from reporters import report as wire
+from reporters.config import Resource
+from tests.bench.base import Result, interleaved, seconds
+from tests.monitor.builders import circle_report
+
+SERIES = 100
+REPORTS = 500  # in a batch
+METRICS = 12  # of a report: 4 stages, 3 totals, and its own
+BATCHES = 7
+SINGLES = 150  # a round
+ROUNDS = 7
+CLIENTS = 4
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+_COLUMNS = "metric_id, time, known_at, value, passed"
+
+
+def measure() -> list[Result]:
+    names = [f"circle-{number}" for number in range(SERIES)]
+    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
+    bodies = _bodies(names)
+    with _web() as address:
+        ask = _sender(address, _token())
+        _together(ask, [next(bodies) for _ in range(REPORTS)])  # segments and metrics are there, and parts
+        return [_batches(ask, bodies), _singles(ask, bodies)]
+
+
+def _batches(ask: Callable[[str, bytes], bytes], bodies: Iterator[bytes]) -> Result:
+    """Each batch, and then COPY of as many other samples of the same metrics, in turn."""
+    metrics = list(Metric.objects.values_list("pk", flat=True))
+    took, copied = [], []
+    for number in range(BATCHES):
+        batch = [next(bodies) for _ in range(REPORTS)]
+        before = Sample.objects.count()
+        took.append(seconds(lambda batch=batch: _together(ask, batch)))  # type: ignore[misc]
+        samples = Sample.objects.count() - before
+        if samples != REPORTS * METRICS:
+            raise AssertionError(f"{samples} samples of {REPORTS} reports")
+        copied.append(_copy(metrics, samples, number))
+    samples_a_batch = REPORTS * METRICS
+    http, limit = statistics.median(took), statistics.median(copied)
+    return Result(
+        name="reports by HTTP, 500 at once / COPY",
+        ratio=limit / http,
+        target=0.15,
+        better="higher",
+        figures={
+            "by HTTP, samples/s": samples_a_batch / http,
+            "by HTTP, reports/s": REPORTS / http,
+            "COPY, samples/s": samples_a_batch / limit,
+        },
+    )
+
+
+def _singles(ask: Callable[[str, bytes], bytes], bodies: Iterator[bytes]) -> Result:
+    numbers = count()
+
+    def insert() -> None:
+        rows = [json.dumps({"name": f"bare-{next(numbers)}"}).encode() for _ in range(SINGLES)]
+        _each(lambda row: ask("/bare", row), rows)
+
+    def report() -> None:
+        _each(lambda body: ask("/api/v1/reports", body), [next(bodies) for _ in range(SINGLES)])
+
+    insert()
+    report()
+    bare, ours = interleaved(insert, report, ROUNDS)
+    Component.objects.filter(name__startswith="bare-").delete()
+    return Result(
+        name="reports by HTTP, one by one / a view that inserts a row",
+        ratio=bare / ours,
+        target=0.5,
+        better="higher",
+        figures={"reports/s": SINGLES / ours, "rows by a bare view/s": SINGLES / bare},
+    )
+
+
+def _each(ask: Callable[[bytes], bytes], bodies: Sequence[bytes]) -> None:
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(ask, bodies))
+
+
+def _together(ask: Callable[[str, bytes], bytes], batch: Sequence[bytes]) -> None:
+    answer = json.loads(ask("/api/v1/reports", b"[" + b",".join(batch) + b"]"))
+    if answer["refused"] or len(answer["receipts"]) != len(batch):
+        raise AssertionError(answer)
+
+
+def _bodies(series: Sequence[str]) -> Iterator[bytes]:
+    """Reports of *series* in turn, each of ``METRICS`` metrics."""
+    own = [wire.MetricValue(f"own.{number}", 0.5 + number, "bytes") for number in range(METRICS - 7)]
+    for number in count():
+        slot = START + number // len(series) * MINUTE
+        report = circle_report(slot, series=series[number % len(series)], ring_seconds=4 + number % 7 / 10)
+        yield wire.to_json(replace(report, metrics=own))
+
+
+def _copy(metrics: Sequence[int], samples: int, batch: int) -> float:
+    """Seconds that the limit takes: rows as a batch makes, into a table such as theirs; nothing is parsed,
+    nothing checked."""
+    each = samples // len(metrics)
+    first = START + timedelta(days=400 + batch)
+    rows = [
+        (metric, first + number * MINUTE, first, 1.5, True) for number in range(each) for metric in metrics
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS limit_of_copy (LIKE monitor_sample INCLUDING ALL)")
+
+        def write() -> None:
+            with cursor.copy(f"COPY limit_of_copy ({_COLUMNS}) FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+        return seconds(write)
+
+
+def _token() -> str:
+    user = User.objects.create_user("reporter")
+    user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
+    return ApiToken.objects.issue(user, "reporter", [REPORT])
+
+
+@contextlib.contextmanager
+def _web() -> Iterator[tuple[str, int]]:
+    """The address of a web that is up."""
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        argv = [*GUNICORN, "tests.bench.insert", f"--bind=fd://{listener.fileno()}", "--log-level=warning"]
+        environment = {**os.environ, **ONE_THREAD}
+        with subprocess.Popen(argv, cwd=ROOT, env=environment, pass_fds=[listener.fileno()]) as web:
+            try:
+                yield listener.getsockname()
+            finally:
+                web.terminate()
+
+
+def _sender(address: tuple[str, int], token: str) -> Callable[[str, bytes], bytes]:
+    """What sends a body to a path, and gives the body of the answer. The workers close after each."""
+    headers = f"Host: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+
+    def ask(path: str, body: bytes) -> bytes:
+        with socket.create_connection(address) as connected:
+            head = f"POST {path} HTTP/1.1\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
+            connected.sendall(head.encode() + body)
+            answer = b"".join(iter(lambda: connected.recv(65536), b""))
+        said, _, content = answer.partition(b"\r\n\r\n")
+        if b" 200 " not in said[:20]:
+            raise AssertionError(answer[:1000])
+        return content
+
+    return ask
