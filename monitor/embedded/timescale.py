@@ -43,8 +43,8 @@ def _check_version(programs: PostgresPrograms) -> None:
     version = re.search(r"\d+", said)
     if version is None or int(version[0]) < LEAST_VERSION:
         raise PreparationFailed(
-            f"{VARIABLE}: expected PostgreSQL {LEAST_VERSION} or newer, which loads extensions from anywhere; "
-            f" {programs.postgres} is {said}"
+            f"{VARIABLE}: expected PostgreSQL {LEAST_VERSION} or newer, which takes extensions from "
+            f"anywhere, but {programs.postgres} is {said}"
         )
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from django.db import connection
 
-from monitor.depot.engines import plain
+from monitor.depot.engines import plain, timescale
 from monitor.depot.engines.base import Engine
 
-_IS_PARTITIONED = "SELECT relkind = 'p' FROM pg_class WHERE oid = 'monitor_sample'::regclass"
+_KINDS = """
+SELECT samples.relkind, rollups.relkind FROM pg_class AS samples, pg_class AS rollups
+WHERE samples.oid = 'monitor_sample'::regclass AND rollups.oid = 'monitor_hourrollup'::regclass
+"""
+_ENGINES: dict[tuple[str, str], type[Engine]] = {
+    ("p", "r"): plain.Plain,  # a partitioned table; rollups in tables
+    ("r", "r"): timescale.Apache,  # a hypertable is an ordinary table to the catalogue
+    ("r", "v"): timescale.Timescale,  # a continuous aggregate is a view
+}
 
 
 def engine() -> Engine:
-    """The engine of the database that is connected to."""
+    """The engine of the database that is connected to.
+
+    Asked each time, for a tenth of a millisecond: a depot may go over to another while we run.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_IS_PARTITIONED)
-        (is_partitioned,) = cursor.fetchone()
-    if not is_partitioned:
-        raise NotImplementedError
-    return plain.Plain()
+        cursor.execute(_KINDS)
+        return _ENGINES[cursor.fetchone()]()

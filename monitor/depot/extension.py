@@ -1,0 +1,81 @@
+"""What the server has of TimescaleDB, and under which licence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.db import connection
+
+LEAST_VERSION = (2, 20)  # refreshes can be forced; older ones were never tried
+CREATE = "CREATE EXTENSION IF NOT EXISTS timescaledb"
+
+# The variable is there as soon as the server has loaded the library: nothing else can be read by everybody.
+_ASKED = """
+SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'timescaledb'),
+    current_setting('timescaledb.bgw_launcher_poll_time', true) IS NOT NULL,
+    (SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'),
+    current_setting('timescaledb.license', true)
+"""
+
+
+class NotToBeHad(Exception):
+    """TimescaleDB cannot be used here; says what somebody has to do. For good."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """*available*: the version whose files the server has. *installed*: that of this database. *licence* is
+    ``timescale`` or ``apache``, known once it is installed."""
+
+    available: str | None
+    is_loaded: bool
+    installed: str | None
+    licence: str | None
+
+    @property
+    def is_apache(self) -> bool:
+        """Whether it is without compression and continuous aggregates."""
+        return self.licence == "apache"
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a depot could go over to it."""
+        return self.is_loaded and _is_new_enough(self.installed or self.available)
+
+    def check(self) -> None:
+        """Raises NotToBeHad: a depot cannot go over to it."""
+        if self.available is None:
+            raise NotToBeHad(
+                "this PostgreSQL has no TimescaleDB: looked for 'timescaledb' in pg_available_extensions. "
+                "Install its package for the server, or where the server is the embedded one set "
+                "GRIDCAST_TIMESCALEDB to a directory with its files"
+            )
+        if not self.is_loaded:
+            raise NotToBeHad(
+                "the server has TimescaleDB's files, but has not loaded it: set "
+                "shared_preload_libraries = 'timescaledb' in postgresql.conf and restart PostgreSQL"
+            )
+        if not self.is_usable:
+            least = ".".join(str(number) for number in LEAST_VERSION)
+            raise NotToBeHad(f"expected TimescaleDB {least} or newer, got {self.installed or self.available}")
+
+
+def extension() -> Extension:
+    """That of the database that is connected to."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ASKED)
+        return Extension(*cursor.fetchone())
+
+
+def create() -> Extension:
+    """Have the extension in this database. Raises NotToBeHad."""
+    extension().check()
+    with connection.cursor() as cursor:
+        cursor.execute(CREATE)
+    return extension()
+
+
+def _is_new_enough(version: str | None) -> bool:
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version or "")[:2])
+    return numbers >= LEAST_VERSION
