@@ -88,10 +88,14 @@ def newest(metric: str) -> models.QuerySet[Sample]:
 
 
 def stream(
-    series_id: int, *, start: datetime, end: datetime
-) -> Iterator[tuple[datetime, str, float, str, int]]:
-    """(time, metric, value, unit, number of the segment) of everything that a series measured, in order of
-    time, read in chunks."""
-    values = Sample.objects.filter(metric__segment__series=series_id, time__gte=start, time__lte=end)
-    columns = ("time", "metric__name", "value", "metric__unit", "metric__segment__number")
+    metric_ids: Iterable[int], *, start: datetime | None, end: datetime | None
+) -> Iterator[tuple[datetime, int, datetime, float]]:
+    """(time, metric, known at, value) of several metrics, in order of time. The database keeps them and hands
+    out a chunk at a time: they never all lie here."""
+    values = Sample.objects.filter(metric_id__in=list(metric_ids))
+    if start is not None:
+        values = values.filter(time__gte=start)
+    if end is not None:
+        values = values.filter(time__lte=end)
+    columns = ("time", "metric_id", "known_at", "value")
     return values.order_by("time", "metric_id").values_list(*columns).iterator(chunk_size=CHUNK)

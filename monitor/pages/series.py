@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
+from monitor import exports
+from monitor.exports.base import UnknownForm
 from monitor.models import Alert, Hold, Series
 from monitor.models.hold import Kind, Scope
 from monitor.models.run import State
@@ -21,12 +23,12 @@ from monitor.pages import holds
 from monitor.pages.access import members_only, wants_part
 from monitor.services import run_now as asking
 from monitor.services.chart import chart
-from monitor.services.export import csv_lines
+from monitor.services.export import export
 from monitor.services.hold import HoldError, standings
 from monitor.services.maintenance import over
 from monitor.services.outlook import outlook
 from monitor.services.segments import standing
-from monitor.services.stretch import STRETCHES, named
+from monitor.services.stretch import STRETCHES, begin, named
 from monitor.services.timeline import timeline
 from monitor.units import carried_by
 from probes.base import ProbeError
@@ -67,6 +69,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "now": now,
         "stretch": stretch,
         "stretches": STRETCHES,
+        "forms": exports.names(),
         "history": history,
         "turns": turns,
         "coming": stands.is_changed and not (turns and turns[0].segment == stands.current),
@@ -95,14 +98,17 @@ def run_now(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @members_only
-def samples_csv(request: HttpRequest, name: str) -> StreamingHttpResponse:
-    """The values behind the charts."""
+def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse:
+    """The values behind the charts, as a file."""
     series = _visible(request, name)
     stretch = named(request.GET.get("range", ""))
-    lines = csv_lines(series, stretch, timezone.now())
-    file = f"{series.name}-{stretch.key}.csv"
-    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-    return StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8", headers=headers)
+    start = begin(series, stretch, timezone.now())
+    try:
+        file = export(series, form, start=start, label=stretch.key)
+    except UnknownForm as error:
+        raise Http404(str(error)) from error
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)
 
 
 def _visible(request: HttpRequest, name: str) -> Series:

@@ -1,62 +1,77 @@
-"""The values of a series as CSV, row by row: however many there are, they never lie in memory at once."""
+"""The values of a series in a form to take away, piece by piece: however many there are, they never lie in
+memory at once."""
 
 from __future__ import annotations
 
-import csv
-import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from monitor.models import Run
-from monitor.models.run import State
+from monitor import exports
+from monitor.exports.base import Value
+from monitor.models import Metric, Run
+from monitor.models.run import ENDED, State
 from monitor.services.history import each_value
-from monitor.services.stretch import Stretch, ended_runs
-from reporters.report import rfc3339
 
 if TYPE_CHECKING:
     from monitor.models import Series
 
-HEADER = ("name", "time", "value", "unit", "outcome", "segment")
-MOST_RUNS = 1_000_000
+TOTAL = "total.seconds"
+RUNS = 5_000  # at a time
 
-Value = tuple[datetime, str, float | None, str, int | None]
-
-
-class _Line:
-    """What ``csv.writer`` writes to: keeps nothing, hands the line back."""
-
-    def write(self, text: str) -> str:
-        return text
+Measured = tuple[datetime, int, datetime, float]
 
 
-def csv_lines(series: Series, stretch: Stretch, now: datetime) -> Iterator[str]:
-    """Every value of every run in *stretch*, oldest first; *time* is the run's slot.
+@dataclass(frozen=True)
+class File:
+    """What is taken away: *chunks* are made as they are asked for."""
 
-    A run that did not pass has a row without a value for its total, so that no run is missing. One that
-    measured nothing is of no segment.
-    """
-    line = csv.writer(_Line()).writerow
-    yield line(HEADER)
-    runs, _ = ended_runs(series, stretch, now, at_most=MOST_RUNS)
-    outcomes = {run.slot: run.state for run in runs}
-    merged = heapq.merge(_values(series, runs), _no_totals(runs), key=itemgetter(0))
-    for time, of_run in groupby(merged, key=itemgetter(0)):
-        segment = None
-        for _, name, value, unit, number in of_run:
-            segment = number or segment  # the row without a value comes last
-            if time in outcomes:
-                shown = "" if value is None else repr(value)
-                yield line((name, rfc3339(time), shown, unit, outcomes[time], segment))
+    name: str
+    media_type: str
+    chunks: Iterator[bytes]
 
 
-def _values(series: Series, runs: Sequence[Run]) -> Iterator[Value]:
-    if not runs:
-        return iter(())
-    return each_value(series, start=runs[0].slot, end=runs[-1].slot)
+def export(
+    series: Series, form: str, *, start: datetime | None, end: datetime | None = None, label: str
+) -> File:
+    """``values`` in *form*; *label* ends the file's name. Raises UnknownForm."""
+    made = exports.load(form)(series.name)
+    chunks = made.chunks(values(series, start=start, end=end))
+    return File(f"{series.name}-{label}.{made.suffix}", made.media_type, chunks)
 
 
-def _no_totals(runs: Sequence[Run]) -> Iterator[Value]:
-    return ((run.slot, "total.seconds", None, "seconds", None) for run in runs if run.state != State.PASSED)
+def values(series: Series, *, start: datetime | None, end: datetime | None) -> Iterator[Value]:
+    """Every value of every run that ended, of slots from *start* to *end*, both in it, oldest first; see
+    ``Value`` for runs that did not pass."""
+    metrics = {one.pk: one for one in Metric.objects.filter(segment__series=series).select_related("segment")}
+    measured = groupby(each_value(metrics, start=start, end=end), key=itemgetter(0))
+    slot, of_slot = next(measured, (None, ()))
+    for run_slot, state in _ended(series, start, end):
+        while slot is not None and slot < run_slot:
+            slot, of_slot = next(measured, (None, ()))
+        yield from _of_run(run_slot, state, of_slot if slot == run_slot else (), metrics)
+
+
+def _ended(series: Series, start: datetime | None, end: datetime | None) -> Iterator[tuple[datetime, str]]:
+    """(slot, how it ended) of each run, oldest first."""
+    runs = Run.objects.filter(series=series, state__in=ENDED)
+    if start is not None:
+        runs = runs.filter(slot__gte=start)
+    if end is not None:
+        runs = runs.filter(slot__lte=end)
+    return runs.order_by("slot").values_list("slot", "state").iterator(chunk_size=RUNS)
+
+
+def _of_run(
+    slot: datetime, state: str, measured: Iterable[Measured], metrics: dict[int, Metric]
+) -> Iterator[Value]:
+    segment = None
+    for _, pk, known_at, value in measured:
+        metric = metrics[pk]
+        segment = metric.segment.number
+        yield Value(metric.name, slot, known_at, value, metric.unit, state, segment)
+    if state != State.PASSED:
+        yield Value(TOTAL, slot, None, None, "seconds", state, segment)

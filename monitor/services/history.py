@@ -12,7 +12,7 @@ from monitor.depot import samples
 from monitor.models import Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from monitor.models import Run, Segment, Series
@@ -85,11 +85,11 @@ def of_run(run: Run) -> list[RunMetric]:
 
 
 def each_value(
-    series: Series, *, start: datetime, end: datetime
-) -> Iterator[tuple[datetime, str, float, str, int]]:
-    """(time, metric, value, unit, number of the segment) of all that *series* measured, in order of time,
-    never all at once."""
-    return samples.stream(series.pk, start=start, end=end)
+    metric_ids: Iterable[int], *, start: datetime | None, end: datetime | None
+) -> Iterator[tuple[datetime, int, datetime, float]]:
+    """(time, key of the metric, when it was known, value) of several metrics, in order of time, never all at
+    once."""
+    return samples.stream(metric_ids, start=start, end=end)
 
 
 def newest_values(count: int) -> ArraySubquery:

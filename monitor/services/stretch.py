@@ -40,6 +40,18 @@ def named(key: str) -> Stretch:
     return next((stretch for stretch in STRETCHES if stretch.key == key), DEFAULT)
 
 
+def begin(series: Series, stretch: Stretch, now: datetime) -> datetime | None:
+    """The earliest slot of *stretch*; None if it is all that there is."""
+    if stretch.span is not None:
+        return now - stretch.span
+    if stretch.newest is None:
+        return None
+    ended = (
+        Run.objects.filter(series=series, state__in=ENDED).order_by("-slot").values_list("slot", flat=True)
+    )
+    return ended[stretch.newest - 1 : stretch.newest].first()
+
+
 def ended_runs(series: Series, stretch: Stretch, now: datetime, *, at_most: int) -> tuple[list[Run], bool]:
     """The runs of *series* in *stretch* that ended, oldest first, and whether older ones were left out
     because there are more than *at_most*."""

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
+from monitor import exports
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -21,10 +22,11 @@ TEMPLATES = sorted(Path(settings.BASE_DIR, "templates").rglob("*.html"))
 def pages(grid: Grid, now: datetime) -> list[str]:
     """Every page that shows something of the depot."""
     run = builders.passed(grid.circle, now)
-    of_series = [reverse(name, args=["circle-ring"]) for name in ("series", "samples-csv", "run-now")]
+    of_series = [reverse(name, args=["circle-ring"]) for name in ("series", "run-now")]
     return [
         "/",
         *of_series,
+        *(reverse("samples", args=["circle-ring", form]) for form in exports.names()),
         *(reverse(name, args=[run.pk]) for name in ("run", "raw-report")),
         reverse("holds"),
         *(reverse(name, args=["site", "site1"]) for name in ("hold", "hold-act")),

@@ -16,6 +16,7 @@ from django.http import StreamingHttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from monitor import exports
 from monitor.models import Forecast, Run, Series
 from monitor.models.run import State
 from monitor.services import chart as charts
@@ -222,7 +223,22 @@ def test_a_button_on_somebody_elses_page_does_not_start_a_run(grid: Grid) -> Non
     assert not Run.objects.exists()
 
 
-@pytest.mark.parametrize("path", ["", "samples.csv"])
+@pytest.mark.parametrize("form", exports.names())
+def test_the_page_offers_its_values_in_every_form(grid: Grid, client: Client, form: str) -> None:
+    link = f"/series/circle-ring/samples.{form}?range=24h"
+    assert link in page(client, "circle-ring", range="24h")
+    answer = client.get(link)
+    assert answer["content-disposition"] == f'attachment; filename="circle-ring-24h.{form}"'
+    assert isinstance(answer, StreamingHttpResponse)
+    answer.getvalue()
+
+
+def test_a_form_that_there_is_not_is_not_found(grid: Grid, client: Client) -> None:
+    assert client.get("/series/circle-ring/samples.xlsx").status_code == 404
+    assert client.get("/series/circle-ring/samples.base").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["", "samples.csv", "samples.parquet"])
 def test_a_series_that_is_not_for_you_is_not_there(grid: Grid, client: Client, path: str) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", grid.resources[:2], in_suite="closed")

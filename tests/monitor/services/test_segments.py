@@ -23,13 +23,12 @@ from monitor.models import (
     Series,
 )
 from monitor.models.segment import Identity
-from monitor.services.export import csv_lines
+from monitor.services.export import values
 from monitor.services.forecast import refresh
 from monitor.services.history import history, of_run
 from monitor.services.ingest import ingest, ingest_all
 from monitor.services.outlook import outlook
 from monitor.services.segments import currents, standing
-from monitor.services.stretch import DEFAULT
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report, failed_circle_report
@@ -285,12 +284,11 @@ def test_the_segments_of_many_series_are_found_at_once(circle: Series, noon: dat
     assert standing(changed).is_changed
 
 
-def test_the_csv_says_which_segment_a_value_is_of(circle: Series, noon: datetime) -> None:
+def test_an_export_says_which_segment_a_value_is_of(circle: Series, noon: datetime) -> None:
     deliver(noon)
     ingest(wire.to_json(replace(failed_circle_report(noon + MINUTE), parameters=LARGER)))
-    lines = [line.strip().split(",") for line in csv_lines(circle, DEFAULT, noon + 2 * MINUTE)]
-    assert lines[0][-1] == "segment"
-    assert {(line[1][11:16], line[-1]) for line in lines[1:]} == {("12:00", "1"), ("12:01", "2")}
+    found = {(value.time, value.segment) for value in values(circle, start=None, end=None)}
+    assert found == {(noon, 1), (noon + MINUTE, 2)}
 
 
 def test_a_fingerprint_is_the_same_everywhere_and_for_ever() -> None:

@@ -1,0 +1,82 @@
+"""What leaves the depot: all values of all runs that ended, as they were measured."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+
+from monitor.exports.base import UnknownForm, Value
+from monitor.models import Run, Series
+from monitor.models.run import State
+from monitor.services.export import export, values
+from monitor.services.ingest import ingest
+from monitor.services.stretch import Stretch, begin
+from reporters import report as wire
+from tests.monitor.builders import asked_for, circle_report, failed_circle_report
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def runs(circle: Series, noon: datetime) -> Series:
+    """One that passed, one that failed, one that was missed, one that is still to come, one that passed."""
+    ingest(wire.to_json(circle_report(noon)))
+    ingest(wire.to_json(failed_circle_report(noon + MINUTE)))
+    asked_for(circle, noon + 2 * MINUTE, state=State.MISSED)
+    asked_for(circle, noon + 3 * MINUTE)
+    ingest(wire.to_json(circle_report(noon + 4 * MINUTE)))
+    return circle
+
+
+def taken(series: Series, start: datetime | None = None, end: datetime | None = None) -> list[Value]:
+    return list(values(series, start=start, end=end))
+
+
+def test_every_run_that_ended_is_there_oldest_first(runs: Series, noon: datetime) -> None:
+    found = taken(runs)
+    slots = [value.time for value in found]
+    assert slots == sorted(slots)
+    outcomes = {(value.time - noon) // MINUTE: value.outcome for value in found}
+    assert outcomes == {0: "passed", 1: "failed", 2: "missed", 4: "passed"}
+
+
+def test_a_value_says_what_it_is_of(runs: Series, noon: datetime) -> None:
+    (total,) = [one for one in taken(runs, end=noon) if one.name == "total.seconds"]
+    assert total == Value("total.seconds", noon, noon + timedelta(seconds=7), 7.0, "seconds", "passed", 1)
+
+
+def test_a_run_that_did_not_pass_has_what_it_measured_and_no_total(runs: Series, noon: datetime) -> None:
+    failed = [one for one in taken(runs) if one.outcome == "failed"]
+    assert {one.name for one in failed if one.value is not None} >= {"stage.init.seconds"}
+    assert (failed[-1].name, failed[-1].value, failed[-1].segment) == ("total.seconds", None, 1)
+    (missed,) = [one for one in taken(runs) if one.outcome == "missed"]
+    assert (missed.value, missed.segment) == (None, None)
+
+
+def test_both_ends_of_a_window_are_in_it(runs: Series, noon: datetime) -> None:
+    found = taken(runs, start=noon + MINUTE, end=noon + 2 * MINUTE)
+    assert {(value.time - noon) // MINUTE for value in found} == {1, 2}
+
+
+def test_the_database_keeps_what_has_not_been_taken(runs: Series) -> None:
+    rest = values(runs, start=None, end=None)
+    next(rest)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_cursors WHERE statement LIKE '%monitor_sample%'")
+        assert cursor.fetchone() == (1,)
+    assert len(list(rest)) > 1
+
+
+def test_a_stretch_begins_where_its_runs_do(runs: Series, noon: datetime) -> None:
+    now = noon + 5 * MINUTE
+    newest = (Stretch("2", "", newest=2), Stretch("9", "", newest=9))
+    assert [begin(runs, stretch, now) for stretch in newest] == [noon + 2 * MINUTE, None]
+    assert begin(runs, Stretch("1h", "", span=60 * MINUTE), now) == now - 60 * MINUTE
+    assert Run.objects.count() == 5
+
+
+def test_a_form_that_there_is_not_is_refused_before_anything_is_read(runs: Series) -> None:
+    with pytest.raises(UnknownForm):
+        export(runs, "xlsx", start=None, label="all")
