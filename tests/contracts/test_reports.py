@@ -7,7 +7,7 @@ import string
 from datetime import UTC
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import probes
@@ -77,11 +77,13 @@ def reports(draw: st.DrawFn) -> Report:
     )
 
 
+@settings(max_examples=30)  # each is a large one
 @given(reports())
 def test_what_is_written_is_read(report: Report) -> None:
     assert from_json(to_json(report)) == report
 
 
+@settings(max_examples=30)  # each is a large one
 @given(reports())
 def test_what_is_read_is_written_the_same(report: Report) -> None:
     data = to_json(report)
@@ -90,6 +92,7 @@ def test_what_is_read_is_written_the_same(report: Report) -> None:
     assert json.loads(data)["version"] == 1
 
 
+@settings(max_examples=30)  # each is a large one
 @given(reports())
 def test_each_total_is_part_of_the_one_before(report: Report) -> None:
     total = totals(report.stages)
