@@ -9,6 +9,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 import probes
+from monitor import importers
 from monitor.models.reporter import Reporter
 from monitor.models.site import Resource
 
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
 MOST_DAYS = 36_500  # a century
 
 
+IMPORTED = "import-"  # the "probe" of a series that was imported: no file can have that name
+
+
 def probe_choices() -> list[tuple[str, str]]:
     """A callable, so that a new probe needs no migration."""
-    return [(name, name) for name in probes.names()]
+    imported = (f"{IMPORTED}{kind}" for kind in importers.names())
+    return [(name, name) for name in (*probes.names(), *imported)]
 
 
 class Follows(models.TextChoices):
@@ -182,12 +187,19 @@ class Series(models.Model):
 
     def clean(self) -> None:
         """Raise ValidationError for a schedule that cannot be read, and a leader that does not lead."""
+        if self.is_imported and (self.schedule or self.leader is not None):
+            raise ValidationError({"schedule": "This series was imported: nothing here can run it."})
         if self.leader is not None and (self.leader.leader_id or self.leader.pk == self.pk):
             raise ValidationError({"leader": "Expected a series with a schedule of its own."})
         if self.leader is not None and Series.objects.filter(leader=self.pk).exists():
             raise ValidationError({"leader": "Others follow this series: it needs a schedule of its own."})
         if bool(self.leader) != bool(self.follows) or (self.leader and self.schedule):
             raise ValidationError({"follows": "Expected a schedule, or a leader and how to follow it."})
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether somebody else measured it: nothing here can run it."""
+        return self.probe.startswith(IMPORTED)
 
     @property
     def timing(self) -> str:

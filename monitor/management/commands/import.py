@@ -1,0 +1,152 @@
+"""``manage.py import KIND FILE --series NAME``: take over what others measured."""  # noqa: N999
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import RawDescriptionHelpFormatter
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from monitor import importers
+from monitor.importers.base import ImporterError, Malformed, Unreadable
+from monitor.importers.opening import STDIN, opened
+from monitor.services.import_history import Listener, Preview, Stopped, Tally, import_history, preview
+from monitor.services.imported import NotImported, Target
+from monitor.services.room import NoRoom
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from typing import BinaryIO
+
+    from monitor.importers.base import Importer
+
+MOST_SHOWN = 20  # of what cannot be read
+PROGRESS_SECONDS = 2.0
+ABOUT = """Runs that others measured become runs of series here (docs/importing.md). Importing a file again
+changes nothing, so one that was interrupted is begun anew; a line that cannot be read is named, and the
+others are imported all the same."""
+
+
+class Command(BaseCommand):
+    help = "Import what others measured: " + ", ".join(importers.names()) + " (docs/importing.md)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+        for kind in importers.names():
+            importer = importers.load(kind)
+            one = kinds.add_parser(
+                kind,
+                help=importer.summary,
+                description=f"{importer.summary}\n\n{ABOUT}",
+                epilog=_example(kind, importer),
+                formatter_class=RawDescriptionHelpFormatter,
+            )
+            _add_common(one)
+            group = one.add_argument_group(f"what {kind} means")
+            for name, option in importer.options.items():
+                default = f" (default: {option.default})" if option.default else ""
+                group.add_argument(
+                    f"--{name.replace('_', '-')}",
+                    default=option.default,
+                    choices=option.choices or None,
+                    metavar=option.metavar if not option.choices else None,
+                    help=f"{option.description}{default}".replace("%", "%%"),
+                )
+
+    def handle(self, *, kind: str, file: str, **options: Any) -> None:
+        self._began = self._told = time.monotonic()
+        self._shown = 0
+        try:
+            target = Target(kind, options["series"], options["suite"], options["site"])
+            importer = importers.made(kind, {name: options[name] for name in importers.load(kind).options})
+            with opened(file, sys.stdin.buffer) as stream:
+                self._run(importer, stream, target, file, options)
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror}") from error
+        except Stopped as error:
+            raise CommandError(f"{file}: stopped at {error}") from error
+        except Unreadable as error:
+            raise CommandError(f"{file}: {error}") from error
+        except (ImporterError, NotImported) as error:
+            raise CommandError(str(error)) from error
+        except NoRoom as error:
+            raise CommandError(f"{error}; what was imported stays, run it again then") from error
+
+    def _run(
+        self, importer: Importer, stream: BinaryIO, target: Target, file: str, options: dict[str, Any]
+    ) -> None:
+        listener = Listener(self._malformed(file), self._progress)
+        if options["dry_run"]:
+            found, tally = preview(importer, stream, target, listener)
+            self._show(found)
+        else:
+            name = "standard input" if file == STDIN else file
+            tally = import_history(importer, stream, target, name, listener, strict=options["strict"])
+        if not (tally.runs or tally.malformed or tally.left_out):
+            raise CommandError(f"{file}: there is nothing in it")
+        self.stdout.write(_summary(file, tally, time.monotonic() - self._began, dry=options["dry_run"]))
+        if tally.malformed:
+            raise CommandError(f"{file}: {tally.malformed} could not be read; all others are imported")
+
+    def _malformed(self, file: str) -> Any:
+        def show(one: Malformed) -> None:
+            self._shown += 1
+            if self._shown <= MOST_SHOWN:
+                self.stderr.write(f"{file}: {one}")
+            elif self._shown == MOST_SHOWN + 1:
+                self.stderr.write("... and more, which are counted")
+
+        return show
+
+    def _progress(self, tally: Tally) -> None:
+        now = time.monotonic()
+        if now - self._told >= PROGRESS_SECONDS:
+            self._told = now
+            rate = tally.runs / (now - self._began)
+            self.stderr.write(f"  {tally.new:,} new, {tally.known:,} known, {rate:,.0f} runs/s")
+
+    def _show(self, found: dict[str, Preview]) -> None:
+        for name, one in sorted(found.items()):
+            outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(one.outcomes.items()))
+            self.stdout.write(
+                f"{name}: {outcomes}, {one.first:%Y-%m-%d %H:%M:%S} to {one.last:%Y-%m-%d %H:%M:%S} UTC"
+            )
+            self.stdout.write(
+                "    " + ", ".join(f"{metric} [{unit}]" for metric, unit in sorted(one.units.items()))
+            )
+
+
+def _add_common(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="what to import, gzip or zstd or neither; - is standard input"
+    )
+    parser.add_argument(
+        "--series", required=True, metavar="NAME", help="name of the series, or how the names of all begin"
+    )
+    parser.add_argument("--suite", default="imported", metavar="NAME", help="suite of new series (imported)")
+    parser.add_argument(
+        "--site",
+        default="",
+        metavar="NAME",
+        help="site that was measured (default: as the data say, or none)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be made; make nothing")
+    parser.add_argument("--strict", action="store_true", help="stop at the first that cannot be read")
+
+
+def _example(kind: str, importer: type[Importer]) -> str:
+    options = "".join(
+        f" --{name.replace('_', '-')} {value}" for name, value in importer.example.options.items()
+    )
+    data = "".join(f"  {line}\n" for line in importer.example.data.decode().splitlines())
+    command = f"manage.py import {kind} FILE --series NAME{options}"
+    return f"for example:\n  {command}\n\nwhere FILE is such as\n{data}"
+
+
+def _summary(file: str, tally: Tally, seconds: float, *, dry: bool) -> str:
+    left_out = "".join(f"; {count:,} left out: {why}" for why, count in tally.left_out.most_common())
+    new = f"{tally.new:,} runs, none made" if dry else f"{tally.new:,} new, {tally.known:,} known"
+    rate = f"in {seconds:,.1f} s ({tally.runs / max(seconds, 1e-3):,.0f} runs/s)"
+    return f"{file}: {new}, {tally.malformed:,} malformed, {len(tally.series)} series {rate}{left_out}"
