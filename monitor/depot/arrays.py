@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 SAMPLE = np.dtype([("time", "<i8"), ("known_at", "<i8"), ("value", "<f8"), ("passed", "?")])
 
 _SINCE = datetime(1970, 1, 1, tzinfo=UTC)
-_WIRE = np.dtype([("time", ">i8"), ("known_at", ">i8"), ("value", ">f8"), ("passed", "?")])
 _EPOCH = 946_684_800_000_000  # of PostgreSQL: 2000-01-01, in microseconds since 1970
 _TIMES = ("time", "known_at")
 _PACKED = sql.SQL(
@@ -63,11 +62,16 @@ def _one_value(query: sql.Composed) -> bytes | None:
 
 
 def _unpacked(packed: bytes | None) -> NDArray[np.void]:
-    rows = np.frombuffer(packed or b"", _WIRE)
-    samples = rows.astype(SAMPLE)
+    """Samples out of the format of the database, which has the highest byte first."""
+    rows = np.frombuffer(packed or b"", SAMPLE.newbyteorder(">")).astype(SAMPLE)
     for name in _TIMES:
-        samples[name] += _EPOCH
-    return samples
+        rows[name] += _EPOCH
+    return rows
+
+
+def before(end: datetime | None) -> datetime | None:
+    """The last time before *end* that there is."""
+    return None if end is None else end - timedelta(microseconds=1)
 
 
 def micros(time: datetime) -> int:

@@ -44,7 +44,7 @@ def export(
 
 
 def values(series: Series, *, start: datetime | None, end: datetime | None) -> Iterator[Value]:
-    """Every value of every run that ended, of slots from *start* to *end*, both in it, oldest first; see
+    """Every value of every run that ended, of slots from *start* until before *end*, oldest first; see
     ``Value`` for runs that did not pass."""
     metrics = {one.pk: one for one in Metric.objects.filter(segment__series=series).select_related("segment")}
     measured = groupby(each_value(metrics, start=start, end=end), key=itemgetter(0))
@@ -61,7 +61,7 @@ def _ended(series: Series, start: datetime | None, end: datetime | None) -> Iter
     if start is not None:
         runs = runs.filter(slot__gte=start)
     if end is not None:
-        runs = runs.filter(slot__lte=end)
+        runs = runs.filter(slot__lt=end)
     return runs.order_by("slot").values_list("slot", "state").iterator(chunk_size=RUNS)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.depot import arrays
-from monitor.depot.arrays import moment
+from monitor.depot.arrays import before, moment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,13 +52,13 @@ def paired(
     end: datetime | None = None,
     known_by: datetime | None = None,
 ) -> Pairs:
-    """Every value of *application* from *start* to *end* with the nearest earlier one of *probe* that was
-    known *lag_seconds* (0 or more) before the application's slot: of those whose report had ended by then,
-    the one of the latest slot. Values of passed runs only; with *known_by*, only what was known at that
+    """Every value of *application* from *start* until before *end* with the nearest earlier one of *probe*
+    that was known *lag_seconds* (0 or more) before the application's slot: of those whose report had ended by
+    then, the one of the latest slot. Values of passed runs only; with *known_by*, only what was known at that
     moment.
     """
     lag = round(lag_seconds * _SECOND)
-    runs = arrays.read(application.pk, start=start, end=end, known_by=known_by)
+    runs = arrays.read(application.pk, start=start, end=before(end), known_by=known_by)
     if not len(runs):
         return _pairs(runs, runs, lag)
     asked = runs["time"] - lag
@@ -87,8 +87,8 @@ def _known_at_some_time(
 ) -> NDArray[np.void]:
     """Every value that may be the nearest known at any time from *first* to *last*: from the one that is at
     *first*, as later none of an earlier slot is."""
-    before = min(first, known_by) if known_by else first
-    nearest = arrays.read(metric_id, end=first, known_by=before, newest=1)
+    by_then = min(first, known_by) if known_by else first
+    nearest = arrays.read(metric_id, end=first, known_by=by_then, newest=1)
     start = moment(nearest["time"][0]) if len(nearest) else None
     return arrays.read(metric_id, start=start, end=last, known_by=known_by)
 

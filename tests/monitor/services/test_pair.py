@@ -89,7 +89,7 @@ def test_runs_that_did_not_pass_meet_nothing_and_are_met_by_nothing(told: None, 
 def test_a_window_is_of_the_application_alone(told: None, noon: datetime) -> None:
     """What the probe said before the window began is known in it."""
     measured(APPLICATION, noon, (12, 13, 1.0), (22, 23, 2.0), (32, 33, 3.0))
-    found = paired(APPLICATION, PROBE, start=noon + 12 * MINUTE, end=noon + 22 * MINUTE)
+    found = paired(APPLICATION, PROBE, start=noon + 12 * MINUTE, end=noon + 32 * MINUTE)
     assert found.probe_value.tolist() == [10.0, 12.0]
 
 
