@@ -141,8 +141,8 @@ GRIDCAST_MAX_ATTEMPTS = 3
 # A scheduled slot that no reporter took within this time of its own is missed.
 GRIDCAST_GRACE_SECONDS = 120
 
-# How many senders' reports are stored at once, on all hosts together; the others are asked to come again.
-GRIDCAST_RECEIVE_AT_ONCE = 8
+# How many senders' reports are stored at once, on each host of the web; the others are asked to come again.
+GRIDCAST_RECEIVE_AT_ONCE = 4
 
 # Reports are refused while less than the reserve is free, on the disk or of what the database may become.
 GRIDCAST_DEPOT_DIRECTORY = env.depot_directory()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.auth.models import User
 from ninja.security import HttpBearer, SessionAuth
 
 from monitor.api.problems import Refused
-from monitor.models import ApiToken
-from monitor.models.token import READ, REPORT, RUN
+from monitor.models import ApiToken, Series
+from monitor.models.token import READ, REPORT, REPORT_PERMISSION, RUN, Sender
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
+    from monitor.models.series import SeriesQuerySet
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -36,19 +39,28 @@ class PersonAuth(SessionAuth):
         return super().__call__(request) if request.user.is_authenticated else None
 
 
+class SenderAuth(HttpBearer):
+    """A token that reports are sent with."""
+
+    def authenticate(self, _request: HttpRequest, token: str) -> Sender | None:
+        return ApiToken.objects.sender(token)
+
+
+def reportable(request: HttpRequest) -> SeriesQuerySet | None:
+    """The series that the one who asks may send reports of; None: all. Raises Refused if he may not at all:
+    his user may, and so may his token."""
+    sender = getattr(request, "auth", None)
+    by_token = sender if isinstance(sender, Sender) else None
+    if not (by_token.may_report if by_token else request.user.has_perm(f"monitor.{REPORT_PERMISSION}")):
+        raise Refused(403, "not_allowed", f"this needs the permission to add raw reports (scope {REPORT!r})")
+    if by_token and by_token.sees_all:
+        return None
+    return Series.objects.visible_to(User.objects.get(pk=by_token.user) if by_token else request.user)
+
+
 def require_run_permission(request: HttpRequest) -> None:
     """Raise Refused unless the one who asks may start runs: his user may, and so may his token."""
-    if not _may(request, RUN, "monitor.run_series"):
-        raise Refused(403, "not_allowed", f"this needs the permission to run series (scope {RUN!r})")
-
-
-def require_report_permission(request: HttpRequest) -> None:
-    """Raise Refused unless the one who asks may send reports: his user may, and so may his token."""
-    if not _may(request, REPORT, "monitor.add_rawreport"):
-        raise Refused(403, "not_allowed", f"this needs the permission to add raw reports (scope {REPORT!r})")
-
-
-def _may(request: HttpRequest, scope: str, permission: str) -> bool:
     token = getattr(request, "auth", None)
-    in_scope = scope in token.scopes if isinstance(token, ApiToken) else True
-    return in_scope and bool(request.user.has_perm(permission))
+    in_scope = RUN in token.scopes if isinstance(token, ApiToken) else True
+    if not (in_scope and request.user.has_perm("monitor.run_series")):
+        raise Refused(403, "not_allowed", f"this needs the permission to run series (scope {RUN!r})")

@@ -10,7 +10,7 @@ from django.http import HttpResponse, UnreadablePostError
 from ninja import Router, Schema
 
 from monitor.api import envelope
-from monitor.api.auth import require_report_permission
+from monitor.api.auth import PersonAuth, SenderAuth, reportable
 from monitor.api.envelope import EnvelopeError, Malformed, TooMuch, Unsupported
 from monitor.api.problems import Refused, problem
 from monitor.services.receive import Busy, receive
@@ -78,6 +78,7 @@ _RESPONSES = {
 
 @router.post(
     "",
+    auth=[SenderAuth(), PersonAuth()],
     response=Receipts,
     summary="Send reports; answered when they are stored",
     openapi_extra={"requestBody": _BODY, "responses": _RESPONSES},
@@ -85,12 +86,12 @@ _RESPONSES = {
 def send(request: HttpRequest) -> HttpResponse:
     """Each is stored once, however often it comes: its identity is its series and slot. Those that cannot be
     stored are refused one by one, and say why; the others are stored all the same."""
-    require_report_permission(request)
+    visible = reportable(request)
     try:
         bodies = envelope.reports(_body(request), request.content_type or envelope.JSON)
         if not bodies:
             raise Malformed("expected a report, got none")
-        return _answer(receive(bodies, request.user))
+        return _answer(receive(bodies, visible))
     except EnvelopeError as error:
         raise Refused(*_STATUS[type(error)], str(error)) from error
     except Busy as error:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from django.db import InterfaceError, OperationalError, connection
-
-# Row by row: those behind the first that is free are not tried.
-_FIRST_FREE = "SELECT lock FROM unnest(%s::bigint[]) AS lock WHERE pg_try_advisory_lock(lock) LIMIT 1"
 
 
 def alone(lock: int, *, wait: bool = False) -> bool:
@@ -23,19 +20,19 @@ def alone(lock: int, *, wait: bool = False) -> bool:
 
 
 @contextmanager
-def one_of(locks: Collection[int]) -> Iterator[int | None]:
-    """Hold one of *locks* that nobody else holds, for as long as the block lasts; None: all are held.
+def held(lock: int) -> Iterator[bool]:
+    """Whether nobody else holds *lock*, which is ours for as long as the block lasts if so.
 
-    Never waits. Not by transaction, for those begin and end within; a session that dies lets go of it.
+    Not by transaction, for those begin and end within; a session that dies lets go of it.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_FIRST_FREE, [list(locks)])
-        found = cursor.fetchone()
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+        is_ours = bool(cursor.fetchone()[0])
     try:
-        yield found[0] if found else None
+        yield is_ours
     finally:
-        if found:
-            _let_go(found[0])
+        if is_ours:
+            _let_go(lock)
 
 
 def _let_go(lock: int) -> None:

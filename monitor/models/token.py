@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 from django.utils import timezone
 
 if TYPE_CHECKING:
@@ -16,6 +17,38 @@ if TYPE_CHECKING:
 PREFIX = "gcast"
 READ, RUN, REPORT = "read", "run", "report"
 SCOPES = (READ, RUN, REPORT)
+REPORT_PERMISSION = "add_rawreport"
+
+
+# All that is asked about who sends reports, in one statement: a single report pays for each. The permission
+# is his own, or one of his groups'.
+_SENDER = """
+SELECT token.scopes ? %(scope)s AND (sender.is_superuser OR EXISTS (
+        SELECT FROM auth_permission AS permission
+        JOIN django_content_type AS type ON type.id = permission.content_type_id
+        WHERE type.app_label = 'monitor' AND permission.codename = %(permission)s AND (
+            EXISTS (SELECT FROM auth_user_user_permissions AS own
+                WHERE own.user_id = sender.id AND own.permission_id = permission.id)
+            OR EXISTS (SELECT FROM auth_user_groups AS his
+                JOIN auth_group_permissions AS theirs ON theirs.group_id = his.group_id
+                WHERE his.user_id = sender.id AND theirs.permission_id = permission.id)))),
+    sender.is_superuser OR NOT EXISTS (
+        SELECT FROM monitor_suite_viewers AS viewers WHERE NOT EXISTS (
+            SELECT FROM auth_user_groups AS his
+            WHERE his.user_id = sender.id AND his.group_id = viewers.group_id)),
+    sender.id
+FROM monitor_apitoken AS token JOIN auth_user AS sender ON sender.id = token.user_id
+WHERE token.sha256 = %(sha256)s AND sender.is_active AND token.expires_at >= now() IS NOT FALSE
+"""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who sends reports. Where he does not *see_all*, what he sees is to be asked of the series."""
+
+    may_report: bool
+    sees_all: bool
+    user: int
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
@@ -27,6 +60,14 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             .select_related("user")
             .first()
         )
+
+    def sender(self, text: str) -> Sender | None:
+        """What the valid token that *text* is says of who sends reports, or None."""
+        asked = {"sha256": digest(text), "scope": REPORT, "permission": REPORT_PERMISSION}
+        with connection.cursor() as cursor:
+            cursor.execute(_SENDER, asked)
+            found = cursor.fetchone()
+        return Sender(*found) if found else None
 
     def issue(self, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:
         """Make a token for *user*; return its text, which nobody can find out later."""

@@ -6,7 +6,7 @@ import gzip
 import io
 import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from backports import zstd
@@ -75,7 +75,10 @@ def test_a_bomb_is_stopped_while_it_is_unpacked(packing: str) -> None:
 
 
 def test_what_would_take_a_large_window_to_unpack_is_refused() -> None:
-    wide = {zstd.CompressionParameter.window_log: 27, zstd.CompressionParameter.content_size_flag: 0}
+    wide: Mapping[int, int] = {
+        zstd.CompressionParameter.window_log: 27,
+        zstd.CompressionParameter.content_size_flag: 0,
+    }
     compressor = zstd.ZstdCompressor(options=wide)
     packed = compressor.compress(bytes(100)) + compressor.flush()
     with pytest.raises(Malformed, match="memory"):
