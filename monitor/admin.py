@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 
 import probes
+from monitor.importers.base import IMPORTED
 from monitor.models import (
     Alert,
     AlertRule,
@@ -186,7 +187,8 @@ class SeriesForm(SeriesFormBase):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        if "probe" in cleaned and "parameters" in cleaned:
+        imported = cleaned.get("probe", "").startswith(IMPORTED)
+        if "probe" in cleaned and "parameters" in cleaned and not imported:
             try:
                 checked_parameters(probes.load(cleaned["probe"]), cleaned["parameters"])
             except ProbeError as error:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import probes
+from monitor import importers
 from monitor.gridfile import alerting, expansion, ways
 from monitor.gridfile.definition import (
     Grid,
@@ -24,6 +25,7 @@ from monitor.gridfile.definition import (
 from monitor.gridfile.format import NAME, WORD, GridFile, Maintenance
 from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import Path, nearest, shown
+from monitor.importers.base import IMPORTED
 from monitor.services import read_windows
 from monitor.services.read_schedule import read_schedule
 from probes.base import InvalidParameters, Probe
@@ -140,7 +142,7 @@ def _check_series(series: SeriesDefinition, names: Names) -> Iterator[Found]:
         probe = _probe(series.probe)
         yield from _check_bindings(series.bindings, probe)
         yield from _check_parameters(series.parameters, probe)
-    else:
+    elif series.probe not in _imported():
         yield ("probe",), f"{shown(series.probe)} is no probe{nearest(series.probe, _probe_names())}"
 
 
@@ -225,6 +227,12 @@ def _check_parameters(parameters: Mapping[str, Any], probe: type[Probe]) -> Iter
             probe.parameters[name].checked(name, value)
         except InvalidParameters as error:
             yield ("parameters", name), str(error)
+
+
+@cache
+def _imported() -> set[str]:
+    """What imported series have in place of a probe."""
+    return {f"{IMPORTED}{kind}" for kind in importers.names()}
 
 
 @cache

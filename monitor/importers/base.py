@@ -22,6 +22,7 @@ from typing import BinaryIO, ClassVar, Protocol
 from probes.base import Metric, Value
 from reporters.report import StageTiming
 
+IMPORTED = "import-"  # with the kind behind it what imported series have for a probe: no file has that name
 _SHOWN_CHARACTERS = 80
 
 

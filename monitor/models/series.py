@@ -10,6 +10,7 @@ from django.db import models
 
 import probes
 from monitor import importers
+from monitor.importers.base import IMPORTED
 from monitor.models.reporter import Reporter
 from monitor.models.site import Resource
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 MOST_DAYS = 36_500  # a century
-
-
-IMPORTED = "import-"  # the "probe" of a series that was imported: no file can have that name
 
 
 def probe_choices() -> list[tuple[str, str]]:

@@ -159,7 +159,9 @@ def _set_up(series: Series) -> dict[str, Any]:
         probe = probes.load(series.probe)
     except ProbeError:
         roles = [(role, "", resources) for role, resources in bindings.items()]
-        return {"summary": "This probe is not here any more.", "roles": roles, "settings": _given(series)}
+        imported = "Imported: somebody else measured it, nothing here runs it."
+        summary = imported if series.is_imported else "This probe is not here any more."
+        return {"summary": summary, "roles": roles, "settings": _given(series)}
     roles = [(role, known.description, bindings.get(role, [])) for role, known in probe.roles.items()]
     settings = [
         Setting(

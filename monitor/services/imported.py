@@ -10,10 +10,10 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db import transaction
 
+from monitor.importers.base import IMPORTED
 from monitor.models import Binding, RawReport, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.run import State
-from monitor.models.series import IMPORTED
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -42,8 +42,10 @@ def run_now(
     Raises:
         Held: the series is held, and it is not *force*\\ d: such a run begins in spite of the holds
             that there are when it is asked for.
-        InvalidOrder: *why* cannot be kept.
+        InvalidOrder: *why* cannot be kept, or the series was imported.
     """
+    if series.is_imported:
+        raise InvalidOrder(f"{series.name} was imported: nothing here can run it")
     slot = now or timezone.now()
     held = covering([series.pk], Hold.objects.at(slot))
     if held and not force:
