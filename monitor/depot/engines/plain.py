@@ -15,12 +15,17 @@ from monitor.depot.locks import alone
 
 LOCK = 0x70617274  # "part": one makes partitions at a time
 MONTHS_AHEAD = 2
+LOCK_TIMEOUT_MILLISECONDS = 2_000
+# Rows are added, hardly ever changed: without this a part is vacuumed when a fifth of it is new, and until
+# then reading it by the index alone looks at the rows as well. Partitions do not inherit it.
+STORAGE = "autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05"
 
 _LISTED = """
 SELECT child.relname, pg_get_expr(child.relpartbound, child.oid), pg_total_relation_size(child.oid)
 FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
 WHERE inhparent = %s::regclass
 """
+_IS_BEING_DETACHED = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = %s::regclass"
 _THERE = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND relispartition"
 _BOUNDS = re.compile(r"FROM \('([^']+)'\) TO \('([^']+)'\)")
 
@@ -42,10 +47,20 @@ class Plain:
         return sorted(found, key=lambda part: part.start)
 
     def drop(self, part: Part) -> None:
-        """Detaching takes no lock that a writer waits for; it may not be part of a transaction."""
+        """Detaching takes no lock that a writer waits for; it may not be part of a transaction.
+
+        What somebody else keeps locked stays for another time: what was begun is ended then.
+        """
         with connection.cursor() as cursor:
-            cursor.execute(f"ALTER TABLE {part.table} DETACH PARTITION {part.name} CONCURRENTLY")
-            cursor.execute(f"DROP TABLE {part.name}")
+            cursor.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}")
+            try:
+                cursor.execute(_IS_BEING_DETACHED, [part.name])
+                (begun,) = cursor.fetchone() or (False,)
+                how = "FINALIZE" if begun else "CONCURRENTLY"
+                cursor.execute(f"ALTER TABLE {part.table} DETACH PARTITION {part.name} {how}")
+                cursor.execute(f"DROP TABLE {part.name}")
+            finally:
+                cursor.execute("RESET lock_timeout")
 
     def roll(self, stale: Sequence[Hours]) -> None:
         rolling.roll(stale, sparse=self.sparse)
@@ -81,7 +96,8 @@ def _attach(table: str, span: Span, name: str) -> None:
     """A table of its own first: attaching one locks out nobody who reads or writes, making it in place
     would."""
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
+        cursor.execute(f"DROP TABLE IF EXISTS {name}")  # detached by who was killed before he dropped it
+        cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL) WITH ({STORAGE})")
         cursor.execute(
             f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM (%s) TO (%s)",
             [span.start, span.end],
