@@ -12,9 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 RELATIVE_ERROR = 0.01
 GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 LEAST, MOST = 1e-9, 1e21  # a nanosecond, a zettabyte: what is nearer to 0 is 0, what is farther is MOST
+MOST_KEY = 3454
 _OFFSET = 1 - math.ceil(math.log(LEAST) / math.log(GAMMA))  # the key of LEAST is 1
 
 
@@ -31,6 +35,22 @@ def value(key: int) -> float:
     if key == 0:
         return 0.0
     return math.copysign(2 * GAMMA ** (abs(key) - _OFFSET) / (GAMMA + 1), key)
+
+
+def keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``key`` of each."""
+    sizes = np.clip(np.abs(values), LEAST, MOST)
+    found = _OFFSET + np.ceil(np.log(sizes) / math.log(GAMMA))
+    return np.where(np.abs(values) < LEAST, 0, np.copysign(found, values)).astype(np.int64)
+
+
+_VALUES = np.array([value(key) for key in range(-MOST_KEY, MOST_KEY + 1)])
+
+
+def values(keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``value`` of each."""
+    found: NDArray[np.float64] = _VALUES[keys + MOST_KEY]
+    return found
 
 
 def quantile(keys: Iterable[int], q: float) -> float | None:

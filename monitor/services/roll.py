@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from monitor.depot import marks
+from monitor.depot import latest, marks
 from monitor.depot.engines import engine
-from monitor.depot.locks import one_of
+from monitor.depot.locks import held
 
 LOCK = 0x726F6C6C  # "roll"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -39,8 +39,8 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
     An hour that still fills is marked again with every report: it is read from its samples until it is over.
     The last batch may take longer than *within_seconds*; what somebody else rolls up is left to him.
     """
-    with one_of([LOCK]) as ours:
-        if ours is None:
+    with held(LOCK) as is_ours:
+        if not is_ours:
             return False
         until = time.monotonic() + within_seconds
         if _gather():
@@ -52,7 +52,7 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
 
 def roll_all() -> None:
     """Roll up everything that is marked, however long it takes."""
-    with _alone():
+    with alone():
         while _gather():
             pass
         while taken := marks.some(before=FOR_EVER, at_most=MOST_MARKS):
@@ -79,12 +79,14 @@ def _gather() -> bool:
     """Put new marks together; whether there may be more. What has to know of changes at once is told here."""
     with transaction.atomic():
         changed = marks.gather(GATHERED_AT_ONCE)
+        if changed:
+            latest.bring_up(set(changed))
     return len(changed) == GATHERED_AT_ONCE
 
 
 def _roll_every() -> Iterator[int]:
     """Roll up what is marked for all series, batch by batch; yields how many hours are left."""
-    with _alone():
+    with alone():
         days = 1
         while taken := marks.every(before=FOR_EVER, days=days):
             took_seconds = _take(taken)
@@ -123,11 +125,11 @@ def _with_samples(start: datetime | None, end: datetime | None) -> list[tuple[da
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """Wait until nobody else rolls up: never longer than a call of ``roll``, or than a rebuild."""
     while True:
-        with one_of([LOCK]) as ours:
-            if ours is not None:
+        with held(LOCK) as is_ours:
+            if is_ours:
                 yield
                 return
         time.sleep(PAUSE_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -39,14 +40,16 @@ WHERE NOT EXISTS (
 )
 ORDER BY metric.id, day
 """
+# A reporter may make up numbers whose squares no number could hold: see ``monitor.depot.merging``.
+_SANE = "least(greatest(value, -1e150), 1e150)"
 # Keys are in the order of values: sorted is what is there already.
-_COMES_TO = """
-count(*) AS n,
-count(*) FILTER (WHERE passed) AS passed,
-avg(value) FILTER (WHERE passed) AS mean,
+COMES_TO = f"""
+count(*)::integer AS n,
+(count(*) FILTER (WHERE passed))::integer AS passed,
+avg({_SANE}) FILTER (WHERE passed) AS mean,
 min(value) FILTER (WHERE passed) AS min,
 max(value) FILTER (WHERE passed) AS max,
-stddev_samp(value) FILTER (WHERE passed) AS stdev,
+stddev_samp({_SANE}) FILTER (WHERE passed) AS stdev,
 array_agg(monitor_sketch_key(value) ORDER BY value) FILTER (WHERE passed) AS sketch
 """
 # Metric by metric and day by day, by the index, whatever the planner knows of a table that has just been
@@ -88,7 +91,7 @@ def _write(table: str, metrics: str, found: str, bucket: str, group: str) -> str
         bucket=bucket,
         group=group,
         columns=_COLUMNS,
-        comes_to=_COMES_TO,
+        comes_to=COMES_TO,
         samples=_SAMPLES,
         replaced=_REPLACED,
     )
@@ -110,8 +113,8 @@ def roll(stale: Sequence[Hours], *, sparse: int = SPARSE) -> None:
         _roll(_METRICS, list(some), sparse, series=list(series))
 
 
-def _roll(metrics: str, days: Sequence[datetime], sparse: int, **wanted: object) -> None:
-    told = {**wanted, "days": days, "start": min(days), "end": max(days) + DAY, "sparse": sparse}
+def _roll(metrics: str, days: Sequence[datetime], sparse: int, **wanted: list[int]) -> None:
+    told: dict[str, Any] = {**wanted, "days": days, "start": min(days), "end": max(days) + DAY, "sparse": sparse}
     whole = _write("monitor_dayrollup", metrics, "wanted", "day", "")
     hours = "date_trunc('hour', time, 'UTC')"
     with transaction.atomic(), connection.cursor() as cursor:

@@ -1,0 +1,118 @@
+"""What a depot with rollups is asked about, and the same asked of a list in memory."""
+
+from __future__ import annotations
+
+import math
+import statistics as exact
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+
+from monitor.depot import samples, stale
+from monitor.depot.engines import engine
+from monitor.models import Metric, Sample, Segment, Series
+from monitor.services.statistics import Every
+
+FIRST = datetime(2026, 2, 27, tzinfo=UTC)  # the month ends in between, and a part with it
+STEP = timedelta(minutes=10)
+DAYS = 4
+PERCENTS = (50, 95, 99)
+
+
+@dataclass(frozen=True)
+class Value:
+    known_at: datetime
+    value: float
+    passed: bool
+
+
+def metrics_of(series: Series, count: int) -> list[Metric]:
+    """So many metrics in seconds, each of a segment of its own."""
+    segments = [
+        Segment(series=series, number=number, fingerprint=str(number), began_at=FIRST, probe="circle")
+        for number in range(1, count + 1)
+    ]
+    Segment.objects.bulk_create(segments)
+    return Metric.objects.bulk_create(
+        Metric(segment=segment, name="total.seconds", unit="seconds") for segment in segments
+    )
+
+
+@dataclass
+class Naive:
+    """The depot, as simple as can be: what each metric measured, by time."""
+
+    values: dict[int, dict[datetime, Value]] = field(default_factory=dict)
+
+    def take(self, metric: int, new: Mapping[datetime, Value]) -> None:
+        """What is there already stays as it is."""
+        self.values[metric] = {**new, **self.values.get(metric, {})}
+
+    def within(self, metric: int, start: datetime, end: datetime) -> dict[datetime, Value]:
+        there = self.values.get(metric, {})
+        return {time: there[time] for time in sorted(there) if start <= time < end}
+
+
+def figures(values: Iterable[Value]) -> dict[str, float | int | None]:
+    """What ``Statistics`` has of *values*, each by its definition."""
+    all_of_them = list(values)
+    passed = sorted(one.value for one in all_of_them if one.passed)
+    counted: dict[str, float | int | None] = {"n": len(all_of_them), "passed": len(passed)}
+    if not passed:
+        return counted | dict.fromkeys(("mean", "min", "max", "stdev", "p50", "p95", "p99"))
+    ranked = {f"p{q}": passed[max(math.ceil(q * len(passed) / 100), 1) - 1] for q in PERCENTS}
+    stdev = exact.stdev(passed) if len(passed) > 1 else None
+    known = {"mean": exact.fmean(passed), "min": passed[0], "max": passed[-1], "stdev": stdev}
+    return counted | known | ranked
+
+
+def start_of(time: datetime, every: Every) -> datetime:
+    midnight = time.replace(hour=0, minute=0, second=0, microsecond=0)
+    return {
+        "hour": time.replace(minute=0, second=0, microsecond=0),
+        "day": midnight,
+        "week": midnight - timedelta(days=midnight.weekday()),
+        "month": midnight.replace(day=1),
+        "year": midnight.replace(month=1, day=1),
+    }[every]
+
+
+class Depot:
+    """Writes to the depot and to its naive twin alike."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self.metrics = list(metrics)
+        self.naive = Naive()
+        engine().make_room([FIRST, FIRST + DAYS * timedelta(days=1)])
+
+    def ingest(self, metric: Metric, new: Mapping[datetime, Value]) -> None:
+        self.naive.take(metric.pk, new)
+        rows = [samples.Row(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()]
+        with transaction.atomic():
+            samples.write(rows)
+            self._mark(metric, new)
+
+    def correct(self, metric: Metric, time: datetime, value: float, passed: bool) -> None:
+        """Another parser found another value; nothing where there is none."""
+        there = self.naive.values.get(metric.pk, {})
+        if time not in there:
+            return
+        there[time] = Value(there[time].known_at, value, passed)
+        with transaction.atomic():
+            Sample.objects.filter(metric=metric, time=time).update(value=value, passed=passed)
+            self._mark(metric, [time])
+
+    def remove(self, metric: Metric, before: datetime) -> None:
+        gone = self.naive.within(metric.pk, FIRST, before)
+        if not gone:
+            return
+        for time in gone:
+            del self.naive.values[metric.pk][time]
+        with transaction.atomic():
+            Sample.objects.filter(metric=metric, time__lt=before).delete()
+            self._mark(metric, gone)
+
+    def _mark(self, metric: Metric, times: Iterable[datetime]) -> None:
+        stale.mark((metric.segment.series_id, time) for time in times)
