@@ -16,19 +16,19 @@ class Latest(models.Model):
     ``monitor.depot.latest`` alone, which also says how a row is made.
 
     *run* up to *ended_at* are of the newest run that tells something: any but a skipped one; without one they
-    are null and empty. *outcomes* has the first letter of the state of each of the newest ``TREND_RUNS`` runs,
-    oldest first, skipped ones too; *slots* and *failed_resources* are of the same runs, the latter empty where
-    none of them names one.
+    are null and empty. *outcomes* has the first letter of the state of each of the newest ``TREND_RUNS``
+    runs, oldest first, skipped ones too; *slots* and *failed_resources* are of the same runs, the latter
+    empty where none of them names one.
 
-    *means* has the mean ``total.seconds`` of the passed runs of each of the ``HOURS`` hours before *hours_end*,
-    oldest first, four bytes each (IEEE 754, big-endian), NaN for none: those of the segment that passed last,
-    and the last of these hours has some. Both are null while nothing has passed.
+    *means* has the mean ``total.seconds`` of the passed runs of each of the ``HOURS`` hours before
+    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for none: those of the segment that
+    passed last, and the last of these hours has some. Both are null while nothing has passed.
 
     What changes in hours before *since* changes nothing of this; null: everything may.
 
-    A series without a row has no run that ended. A row of a series with a ``StaleHour`` from *since* on may be
-    behind: who reads makes that anew. There is no constraint, so that who deletes a series never meets one who
-    writes its row; a row that is left over is of no series, and never seen.
+    A series without a row has no run that ended. A row of a series with a ``StaleHour`` from *since* on that
+    is not gathered may be behind: who reads makes that anew. There is no constraint, so that who deletes a series never meets one
+    who writes its row; a row that is left over is of no series, and never seen.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, db_constraint=False)
