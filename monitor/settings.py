@@ -129,6 +129,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 5, "queue": "reporter.home"},
     },
+    "tend": {"task": "monitor.tasks.tend", "schedule": 600.0, "options": {"expires": 300}},
 }
 
 # For links in what is sent to people; empty where nobody has said it.

@@ -213,7 +213,7 @@ def is_needed(kind: Kind, part: Part) -> bool:
 
 def going(kind: Kind, part: Part, now: datetime) -> list[Going]:
     """What is in *part*, by suite, and what of it would go at *now*."""
-    told = {"kind": kind, "start": part.start, "stop": part.end, "now": now}
+    told: dict[str, Any] = {"kind": kind, "start": part.start, "stop": part.end, "now": now}
     with connection.cursor() as cursor:
         cursor.execute(_filled(_GOING, kind), told)
         return [Going(*row) for row in cursor.fetchall()]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from django.db import connection
+from django.db import connection, transaction
 
 from monitor.depot.engines import rolling
 from monitor.depot.engines.base import BY_TIME, Hours, Part
@@ -38,7 +38,8 @@ class Plain:
         _make({span_of(time) for time in times})
 
     def prepare_ahead(self, now: datetime) -> None:
-        _make(spans_ahead(now, MONTHS_AHEAD))
+        with transaction.atomic():
+            _make(spans_ahead(now, MONTHS_AHEAD))
 
     def parts(self, table: str) -> list[Part]:
         with connection.cursor() as cursor:
