@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
 
+from monitor.depot.engines.rolling import COMES_TO
+
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 AT_ONCE = timedelta(days=30)  # a refresh keeps what it makes in memory, and cannot be resumed in the middle
 COLUMNS = ("metric_id", "bucket", "n", "passed", "mean", "min", "max", "stdev", "sketch")
@@ -20,20 +22,15 @@ WITH (timescaledb.continuous, timescaledb.materialized_only = true, timescaledb.
 AS SELECT
     metric_id,
     time_bucket('{bucket}', time) AS bucket,
-    count(*)::integer AS n,
-    (count(*) FILTER (WHERE passed))::integer AS passed,
-    avg(value) FILTER (WHERE passed) AS mean,
-    min(value) FILTER (WHERE passed) AS min,
-    max(value) FILTER (WHERE passed) AS max,
-    stddev_samp(value) FILTER (WHERE passed) AS stdev,
-    array_agg(monitor_sketch_key(value) ORDER BY value) FILTER (WHERE passed) AS sketch
+    {comes_to}
 FROM monitor_sample GROUP BY 1, 2 WITH NO DATA
 """
+# Of one metric only what is asked for is unpacked, and late rows find where they belong.
 _COMPRESSIBLE = """
-ALTER MATERIALIZED VIEW {name} SET (
+ALTER {kind} {name} SET (
     timescaledb.compress,
     timescaledb.compress_segmentby = 'metric_id',
-    timescaledb.compress_orderby = 'bucket'
+    timescaledb.compress_orderby = '{time}'
 )
 """
 _MATERIALIZED_IN = """
@@ -84,11 +81,13 @@ def windows(buckets: Iterable[datetime], length: timedelta) -> list[tuple[dateti
 
 
 def make(tell: Callable[[str], None]) -> None:
-    """Put continuous aggregates in the place of the rollup tables; nobody else may roll meanwhile.
+    """Let samples be compressed, and put continuous aggregates in the place of the rollup tables.
 
-    Those who read find the tables until the aggregates are complete. What is killed is continued by the next
-    call. Not to be called in a transaction.
+    Nobody else may roll meanwhile; who reads finds the tables until the aggregates are complete. What is
+    killed is continued by the next call. Not to be called in a transaction.
     """
+    with connection.cursor() as cursor:
+        cursor.execute(_COMPRESSIBLE.format(kind="TABLE", name="monitor_sample", time="time"))
     for one in ALL:
         new = one.name + NEW
         _create(new, one.bucket)
@@ -105,13 +104,13 @@ def _keep(new: str, old: str) -> str:
 
 def _create(name: str, bucket: timedelta) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_MAKE.format(name=name, bucket=f"{bucket // HOUR} hours"))
+        cursor.execute(_MAKE.format(name=name, bucket=f"{bucket // HOUR} hours", comes_to=COMES_TO))
         cursor.execute(_MATERIALIZED_IN, [name])
         (table,) = cursor.fetchone()
         key = name.removeprefix("monitor_").removesuffix(NEW) + "_key"
         cursor.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {key} ON {table} (metric_id, bucket)")
-        cursor.execute("SELECT set_chunk_time_interval(%s::regclass, %s::interval)", [table, AT_ONCE])
-        cursor.execute(_COMPRESSIBLE.format(name=name))
+        cursor.execute("SELECT set_chunk_time_interval(%s::regclass, %s::interval)", [table, str(AT_ONCE)])
+        cursor.execute(_COMPRESSIBLE.format(kind="MATERIALIZED VIEW", name=name, time="bucket"))
 
 
 def _refresh_all(name: str, tell: Callable[[str], None]) -> None:

@@ -20,6 +20,7 @@ from django.db import OperationalError, connection, transaction
 from monitor.depot.engines.plain import Plain
 
 NEW, OLD = "_hyper", "_before"  # end the names of tables that are not, or no longer, in their place
+Values = Sequence[str | datetime] | Mapping[str, datetime]
 ROUNDS = 5  # of copying what changed meanwhile, before the rest is done under lock
 LOCK_ATTEMPTS = 30
 LOCK_SECONDS = 2  # who wants to write waits that long behind us when somebody else keeps us waiting
@@ -109,6 +110,7 @@ _SUMMED = """
 SELECT {group} AS of, count(*) AS n, sum(hash_record_extended(rows, 0)) AS hash FROM {name} AS rows
 WHERE {time} >= %(start)s AND {time} < %(end)s GROUP BY 1
 """
+_FORGET = "DELETE FROM {table.new} WHERE {table.time} < %s"
 _ALIKE = """
 SELECT old.relname, new.relname FROM pg_index AS o JOIN pg_class AS old ON old.oid = o.indexrelid,
     pg_index AS n JOIN pg_class AS new ON new.oid = n.indexrelid
@@ -141,6 +143,24 @@ def convert(tell: Callable[[str], None]) -> None:
         tell("the last rows, and the tables' names")
         _swap_patiently()
     _drop_old()
+
+
+def analyse() -> None:
+    """Let the planner, and who asks for the number of rows, know what the new tables have."""
+    for table in TABLES:
+        _run(f"ANALYZE {table.name}")
+
+
+def abandon() -> bool:
+    """Take away what an unfinished call made; whether there was something."""
+    with transaction.atomic():
+        if not _ask(_THERE, ["monitor_moving"]):
+            return False
+        for table in TABLES:
+            _run(f"DROP TABLE {table.new}")
+            _run(f"DROP FUNCTION {table.name}_moves CASCADE")
+        _run("DROP TABLE monitor_moving")
+    return True
 
 
 def _prepare() -> None:
@@ -200,7 +220,7 @@ def _compare(table: Table, stretch: Stretch) -> None:
     if differing:
         raise NotTheSame(
             f"{table.name} from {stretch.start:%Y-%m-%d} to {stretch.end:%Y-%m-%d}: the copy differs in "
-            f"{differing} groups by {table.group}; nothing was changed, drop {table.new} to begin anew"
+            f"{differing} groups by {table.group}; the depot is as it was, begin anew or --abandon"
         )
 
 
@@ -220,8 +240,16 @@ def _swap() -> None:
         for stretch in _listed():
             _bring_over(stretch)
         for table in TABLES:
+            _forget_dropped(table)
             _rename(table)
         _run("DROP TABLE monitor_moving")
+
+
+def _forget_dropped(table: Table) -> None:
+    """No trigger says that a part of the old table was dropped, which are always the oldest."""
+    parts = Plain().parts(table.name)
+    if parts:
+        _run(_FORGET.format(table=table), [parts[0].start])
 
 
 def _rename(table: Table) -> None:
@@ -238,15 +266,14 @@ def _drop_old() -> None:
     for table in TABLES:
         _run(f"DROP TABLE IF EXISTS {table.name}{OLD}")
         _run(f"DROP FUNCTION IF EXISTS {table.name}_moves")
-        _run(f"ANALYZE {table.name}")
 
 
-def _run(statement: str, values: Sequence[object] | Mapping[str, object] | None = None) -> None:
+def _run(statement: str, values: Values | None = None) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
 
 
-def _ask(statement: str, values: Sequence[object] | Mapping[str, object]) -> Any:
+def _ask(statement: str, values: Values) -> Any:
     """The first value of the answer."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)

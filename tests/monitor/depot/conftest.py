@@ -1,16 +1,32 @@
-"""Engines: what is said of rollups here holds on every kind of database."""
+"""Engines: what is said of the depot here holds on every kind of database."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.depot.engines import engine
 from monitor.depot.engines.base import Engine
+from monitor.models import DayRollup, HourRollup
+from tests.monitor.depot.databases import KINDS, database
 
 
-@pytest.fixture(params=["PostgreSQL"])
-def depot_engine(request: pytest.FixtureRequest, transactional_db: None) -> Engine:
+@pytest.fixture(scope="module", params=KINDS)
+def kind_of_database(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[str]:
+    """One kind after the other, for all tests of a module that ask for it."""
+    with django_db_blocker.unblock(), database(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def depot_engine(kind_of_database: str, transactional_db: None) -> Engine:
     """The engine of a depot that is empty, one after the other."""
     found = engine()
-    assert found.name == request.param
+    assert found.name == kind_of_database
+    for rollups in (HourRollup, DayRollup):  # views are not emptied after a test
+        rollups.objects.all().delete()
     return found

@@ -1,0 +1,66 @@
+"""``manage.py depot``: what the depot is, and what is done to all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.core.serializers.json import DjangoJSONEncoder
+
+from monitor.depot.conversion import NotTheSame
+from monitor.depot.extension import NotToBeHad
+from monitor.services import convert, depot_status, roll
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Tell what the depot is, or do something to all of it (docs/depot.md)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        status = verbs.add_parser(
+            "status", help="tell engine, licence, sizes, and what waits to be rolled up"
+        )
+        status.add_argument("--json", action="store_true", help="for programs")
+        status.add_argument("--parts", action="store_true", help="every part of every table")
+        migrate = verbs.add_parser("migrate-to-timescale", help="use TimescaleDB, which the server has")
+        migrate.add_argument(
+            "--abandon",
+            action="store_true",
+            help="remove what an unfinished call has made, and stay as it is",
+        )
+        verbs.add_parser("rebuild-rollups", help="make all rollups anew, from the samples that there are")
+
+    def handle(self, *, verb: str, **options: Any) -> None:
+        does: Callable[..., None] = getattr(self, f"_{verb.replace('-', '_')}")
+        does(**options)
+
+    def _status(self, *, json: bool, parts: bool, **_: Any) -> None:
+        found = depot_status.status()
+        lines = [_document(found.document())] if json else depot_status.text(found, with_parts=parts)
+        for line in lines:
+            self.stdout.write(line)
+
+    def _migrate_to_timescale(self, *, abandon: bool, **_: Any) -> None:
+        try:
+            if abandon:
+                said = "Abandoned." if convert.abandon() else "There was nothing to abandon."
+            else:
+                done = convert.convert(self.stderr.write)
+                said = "The depot uses TimescaleDB." if done else "The depot uses TimescaleDB already."
+        except (NotToBeHad, convert.Busy, NotTheSame) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(said)
+
+    def _rebuild_rollups(self, **_: Any) -> None:
+        for progress in roll.rebuild():
+            self.stderr.write(f"{progress.done} of {progress.hours} hours")
+        self.stdout.write("All rollups are made of the samples that there are.")
+
+
+def _document(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, cls=DjangoJSONEncoder)
