@@ -22,7 +22,7 @@ else:
 GZIP = 0
 ZSTD_1 = 1
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
-_OPTIONS = {
+_OPTIONS: dict[int, int] = {
     CompressionParameter.compression_level: 3,  # the next take twice the time for a tenth of the bytes
     CompressionParameter.dict_id_flag: 0,  # the packing says which
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import connection, models
 
@@ -55,12 +54,12 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
     """How a run ended, as its reporter said."""
 
     run: uuid.UUID
-    state: State
+    slot: datetime
+    state: str
     cause: str
     reason: str
     stage: str
@@ -73,9 +72,10 @@ _END = """
 UPDATE monitor_run AS run
 SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,
     failed_resource = said.failed_resource, started_at = said.started_at, ended_at = said.ended_at
-FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
-    %s::timestamptz[]) AS said (run, state, cause, reason, stage, failed_resource, started_at, ended_at)
-WHERE run.id = said.run AND run.state = ANY (%s)
+FROM unnest(%s::uuid[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
+    %s::timestamptz[], %s::timestamptz[])
+    AS said (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
+WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %s AND %s AND run.state = ANY (%s)
 """
 
 
@@ -131,10 +131,11 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 def end(endings: Sequence[Ending]) -> int:
     """Move each run to where its report says, those that may still go there, in one statement; how many."""
-    columns = [[getattr(one, column.name) for one in endings] for column in fields(Ending)]
+    columns = [list(column) for column in zip(*endings, strict=True)]
+    slots = [one.slot for one in endings]
     sources = [state for state, targets in FOLLOWS.items() if set(REPORTED) <= set(targets)]
     with connection.cursor() as cursor:
-        cursor.execute(_END, [*columns, sources])
+        cursor.execute(_END, [*columns, min(slots), max(slots), sources])
         return int(cursor.rowcount)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
@@ -26,7 +27,7 @@ class Identity:
     parameters: Mapping[str, Any]
     bindings: Mapping[str, Sequence[str]]
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of it as JSON, sorted by name: the same everywhere and for ever."""
         bound = {role: list(names) for role, names in self.bindings.items()}

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from monitor.models import Resource, Usage
+from django.db import connection
+
 from monitor.models.run import State
-from reporters import usage
 
 if TYPE_CHECKING:
     import uuid
+    from datetime import datetime
 
     from monitor.models import Run
-    from reporters import report as wire
+    from monitor.services.decode import Told
+
+_SITES = "SELECT name, site_id FROM monitor_resource WHERE name = ANY (%s)"
+_KEEP = """
+INSERT INTO monitor_usage (run_id, site_id, began_at, bytes, cpu_seconds)
+SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[], %s::bigint[], %s::float8[])
+ON CONFLICT (run_id, site_id) DO UPDATE
+SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED.cpu_seconds
+"""
 
 
-def account(reports: Mapping[uuid.UUID, wire.Report]) -> None:
+class Row(NamedTuple):
+    """What a run used at a site, by their keys; see ``monitor.models.Usage``."""
+
+    run: uuid.UUID
+    site: int
+    began_at: datetime
+    bytes: int | None = None
+    cpu_seconds: float | None = None
+
+
+def account(reports: Mapping[uuid.UUID, Told]) -> None:
     """Keep what *reports*, by run, say was used; nothing for runs that were skipped, for no site took part in
     them."""
     ran = {run: report for run, report in sorted(reports.items()) if report.outcome != State.SKIPPED}
@@ -25,49 +45,46 @@ def account(reports: Mapping[uuid.UUID, wire.Report]) -> None:
     _keep(row for run, report in ran.items() for row in _rows(run, report, site_of))
 
 
-def _resources(report: wire.Report) -> set[str]:
+def _resources(report: Told) -> set[str]:
     """The names of all that it was bound to, or used."""
-    bound = {name for names in (report.bindings or {}).values() for name in names}
-    return bound | (report.usage or {}).keys()
+    bound = {name for names in report.measured.bindings.values() for name in names}
+    return bound | report.usage.keys() if report.usage else bound
 
 
-def _rows(run: uuid.UUID, report: wire.Report, site_of: Mapping[str, int]) -> Iterator[Usage]:
+def _rows(run: uuid.UUID, report: Told, site_of: Mapping[str, int]) -> Iterator[Row]:
     """What it used at each site, all resources there together."""
-    used = defaultdict(usage.Usage, report.usage or {})
-    together: dict[int, usage.Usage] = defaultdict(usage.Usage)
+    resources: dict[int, list[str]] = defaultdict(list)
     for resource in _resources(report):
         if resource in site_of:
-            together[site_of[resource]] += used[resource]
-    known = report.usage is not None  # an older reporter does not say
-    for site, total in together.items():
-        yield Usage(
-            run_id=run,
-            site_id=site,
-            began_at=report.started_at,
-            bytes=total.bytes_sent + total.bytes_received if known else None,
-            cpu_seconds=total.cpu_seconds if known else None,
-        )
+            resources[site_of[resource]].append(resource)
+    for site, there in resources.items():
+        if report.usage is None:  # an older reporter does not say
+            yield Row(run, site, report.started_at)
+            continue
+        used = [report.usage[name] for name in there if name in report.usage]
+        moved = sum(one.bytes_sent + one.bytes_received for one in used)
+        yield Row(run, site, report.started_at, moved, math.fsum(one.cpu_seconds for one in used))
 
 
 def account_lost(runs: Iterable[Run]) -> None:
     """Keep that *runs* began, those that did, for what they used nobody knows; a late report corrects it."""
     _keep(
-        Usage(run=run, site_id=site, began_at=run.started_at)
+        Row(run.pk, site, run.started_at)
         for run in runs
         if run.started_at is not None
         for site in {binding.resource.site_id for binding in run.series.bindings.all()}
     )
 
 
-def _keep(rows: Iterable[Usage]) -> None:
-    Usage.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["run", "site"],
-        update_fields=["began_at", "bytes", "cpu_seconds"],
-    )
+def _keep(rows: Iterable[Row]) -> None:
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    if columns:
+        with connection.cursor() as cursor:
+            cursor.execute(_KEEP, columns)
 
 
 def _sites(resources: Iterable[str]) -> dict[str, int]:
     """The key of the site of each of *resources* that is still known by its name."""
-    return dict(Resource.objects.filter(name__in=resources).order_by().values_list("name", "site_id"))
+    with connection.cursor() as cursor:
+        cursor.execute(_SITES, [list(resources)])
+        return dict(cursor.fetchall())

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db import DataError, transaction
+from django.db import DataError, IntegrityError, transaction
+from django.utils import timezone
+from psycopg.errors import CheckViolation
 
-from monitor.models import Run, Series
-from monitor.services.store import Incoming, store
+from monitor.depot.engines import engine
+from monitor.services import enlist
+from monitor.services.decode import Told, read
+from monitor.services.enlist import Incoming
+from monitor.services.store import store
 from reporters import report as wire
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from monitor.models.series import SeriesQuerySet
+
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+AHEAD = timedelta(days=1)  # a slot cannot be later than its run, nor that much later than now
 
 
 @dataclass(frozen=True)
@@ -42,65 +51,68 @@ def ingest_all(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -
     Raises:
         DatabaseError: the depot is away; nothing was stored that has no receipt, send them again.
     """
-    read = dict(enumerate(map(_read, bodies)))
-    reports = {place: one for place, one in read.items() if isinstance(one, wire.Report)}
-    series = _among(visible, _series(reports.values()))
+    now = timezone.now()
+    told = [_read(body, now) for body in bodies]
+    places = enlist.look((one for one in told if isinstance(one, Told)), visible)
     known = {
-        place: Incoming(series[report.run], report, bodies[place])
-        for place, report in reports.items()
-        if report.run in series
+        number: Incoming(places[one.run], one, bodies[number])
+        for number, one in enumerate(told)
+        if isinstance(one, Told) and one.run in places
     }
     receipts = dict(zip(known, _stored(list(known.values())), strict=True))
-    return [receipts.get(place) or _refused(one) for place, one in read.items()]
+    return [receipts.get(number) or _refused(one) for number, one in enumerate(told)]
 
 
-def _read(body: bytes) -> wire.Report | wire.ReportError:
+def _read(body: bytes, now: datetime) -> Told | Receipt:
     try:
-        return wire.from_json(body)
+        report = read(body)
     except wire.ReportError as error:
-        return error
+        return Receipt(run=None, accepted=False, error=str(error))
+    wrong = _wrong_time(report.slot, now)
+    return Receipt(report.run, accepted=False, error=wrong) if wrong else report
 
 
-def _refused(read: wire.Report | wire.ReportError) -> Receipt:
-    if isinstance(read, wire.ReportError):
-        return Receipt(run=None, accepted=False, error=str(read))
-    return Receipt(read.run, accepted=False, error=f"there is no series {read.series!r}")
+def _wrong_time(slot: datetime, now: datetime) -> str:
+    """What is wrong with *slot*; empty where nothing is. A clock that is wrong must not fill the depot with
+    parts for every year that it comes to."""
+    if EARLIEST <= slot <= now + AHEAD:
+        return ""
+    clock = "is before 1970" if slot < EARLIEST else f"is more than a day after now, {wire.rfc3339(now)}"
+    return f"slot: {wire.rfc3339(slot)} {clock}: set the clock of the reporter, and send it anew"
 
 
-def _series(reports: Iterable[wire.Report]) -> Mapping[uuid.UUID, int]:
-    """By run, the key of the series that it belongs to, where there is one.
-
-    A series may have got another name since its run was put into the ledger.
-    """
-    names = {report.run: report.series for report in reports}
-    found = dict(Run.objects.filter(pk__in=names).values_list("pk", "series_id"))
-    strangers = {run: name for run, name in names.items() if run not in found}
-    if strangers:
-        keys = dict(Series.objects.filter(name__in=strangers.values()).values_list("name", "pk"))
-        found.update({run: keys[name] for run, name in strangers.items() if name in keys})
-    return found
-
-
-def _among(visible: SeriesQuerySet | None, series: Mapping[uuid.UUID, int]) -> Mapping[uuid.UUID, int]:
-    """Those of *series*, by run, that are *visible*."""
-    if visible is None or not series:
-        return series
-    seen = set(visible.filter(pk__in=set(series.values())).values_list("pk", flat=True))
-    return {run: key for run, key in series.items() if key in seen}
+def _refused(one: Told | Receipt) -> Receipt:
+    if isinstance(one, Receipt):
+        return one
+    return Receipt(one.run, accepted=False, error=f"there is no series {one.series!r}")
 
 
 def _stored(incoming: Sequence[Incoming]) -> list[Receipt]:
-    """Store all together or, if the depot cannot hold one of them, each by itself."""
+    """Store all together or, if the depot cannot hold one of them, each half by itself."""
     if not incoming:
         return []
     try:
-        with transaction.atomic():
-            new = store(incoming)
+        new = _in_its_room(incoming)
     except (DataError, OverflowError) as error:
         if len(incoming) > 1:
-            return [receipt for one in incoming for receipt in _stored([one])]
+            half = len(incoming) // 2
+            return [*_stored(incoming[:half]), *_stored(incoming[half:])]
         return [Receipt(incoming[0].report.run, accepted=False, error=f"the depot cannot hold it: {error}")]
     return [
         Receipt(one.report.run, accepted=True, duplicate=not is_new)
         for one, is_new in zip(incoming, new, strict=True)
     ]
+
+
+def _in_its_room(incoming: Sequence[Incoming]) -> list[bool]:
+    """Store all together; whether each was new. There mostly is room for their time, so that it is made when
+    it turns out that there is none."""
+    try:
+        with transaction.atomic():
+            return store(incoming)
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, CheckViolation):  # so says a row that no part takes
+            raise
+    with transaction.atomic():
+        engine().make_room({one.report.slot for one in incoming})
+        return store(incoming)

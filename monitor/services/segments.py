@@ -1,4 +1,4 @@
-"""Which segment of its series a report belongs to, and which the next run."""
+"""Which segment of its series the next run belongs to, and what has changed since the last."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Max, OuterRef, QuerySet
+from django.db.models import OuterRef, QuerySet
 from django.db.models.functions import JSONObject
 
 import probes
@@ -21,91 +21,7 @@ from monitor.services.changes import Change, changes, subjects
 from monitor.services.history import newest_time
 from probes.base import Probe, ProbeError, checked_parameters
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from reporters import report as wire
-
 TOTAL = "total.seconds"
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A segment that *series* (its key) begins with the slot *began_at*."""
-
-    series: int
-    fingerprint: str
-    measured: Identity
-    began_at: datetime
-
-
-def of_reports(reports: Sequence[tuple[int, wire.Report]]) -> list[int]:
-    """The key of the segment that each of *reports*, with the key of its series, belongs to by what it says,
-    its bindings included.
-
-    A new one is begun by the first of it. To be called in a transaction.
-    """
-    if not reports:
-        return []
-    measured = [(series, _measured(report)) for series, report in reports]
-    said = [(series, identity.fingerprint) for series, identity in measured]
-    earliest: dict[tuple[int, str], datetime] = {}
-    for of, (_, report) in zip(said, reports, strict=True):
-        earliest[of] = min(report.slot, earliest.get(of, report.slot))
-    known = _known(earliest)
-    identities = dict(zip(said, (identity for _, identity in measured), strict=True))
-    in_time = sorted(identities, key=lambda of: (of[0], earliest[of], of[1]))  # everybody series by series
-    while missing := [of for of in in_time if of not in known]:
-        _begin([Begun(of[0], of[1], identities[of], earliest[of]) for of in missing])
-        known.update(_known(missing))
-    _begin_earlier({known[of]: slot for of, slot in earliest.items()})
-    return [known[of].pk for of in said]
-
-
-def _measured(report: wire.Report) -> Identity:
-    """What *report* says was measured."""
-    return Identity(report.probe.name, report.probe.version, report.parameters, report.bindings or {})
-
-
-def _known(wanted: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Segment]:
-    series, fingerprints = zip(*wanted, strict=True)
-    those = Segment.objects.filter(series__in=series, fingerprint__in=fingerprints).order_by()
-    return {
-        (one.series_id, one.fingerprint): one for one in those.only("series_id", "fingerprint", "began_at")
-    }
-
-
-def _begin_earlier(slots: Mapping[Segment, datetime]) -> None:
-    """Let a segment begin with the earliest slot that it has values of."""
-    for segment, slot in sorted(slots.items(), key=lambda pair: pair[0].pk):
-        if slot < segment.began_at:
-            Segment.objects.filter(pk=segment.pk, began_at__gt=slot).update(began_at=slot)
-
-
-def _begin(begun: Iterable[Begun]) -> None:
-    """Make segments, one of each series: if it has several they are begun one after another.
-
-    If somebody else begins one at the same time there is his, or the number is taken: the caller looks again.
-    """
-    first = {one.series: one for one in reversed(list(begun))}
-    numbered = Segment.objects.filter(series__in=first).order_by().values_list("series_id")
-    last = dict(numbered.annotate(last=Max("number")))
-    Segment.objects.bulk_create(
-        (
-            Segment(
-                series_id=series,
-                number=last.get(series, 0) + 1,
-                fingerprint=one.fingerprint,
-                began_at=one.began_at,
-                probe=one.measured.probe,
-                probe_version=one.measured.probe_version,
-                parameters=dict(one.measured.parameters),
-                bindings={role: list(names) for role, names in one.measured.bindings.items()},
-            )
-            for series, one in sorted(first.items())
-        ),
-        ignore_conflicts=True,
-    )
 
 
 def bound_now(series: Collection[int]) -> dict[int, dict[str, list[str]]]:

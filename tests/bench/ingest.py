@@ -1,53 +1,142 @@
-"""Taking reports in, against COPY of the same samples into the same table."""
+"""Taking reports in, against COPY of the same samples into a table of the same kind; what they take then."""
 
 from __future__ import annotations
 
+import random
+import statistics
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from django.db import connection
 
-from monitor.models import Sample
+from monitor.models import RawReport, Run, Sample, Series
 from monitor.services.define import SeriesDefinition, define
-from monitor.services.ingest import ingest
+from monitor.services.ingest import ingest, ingest_all
 from reporters import report as wire
 from reporters.config import Resource
 from tests.bench.base import Result, seconds
-from tests.monitor.builders import circle_report
+from tests.monitor.builders import gather_report
 
-REPORTS = 500
+SERIES = 50
+BATCH = 500  # reports
+BATCHES = 20
+ONE_BY_ONE = 300
+SAMPLES = 12  # of a report
 START = datetime(2026, 1, 1, tzinfo=UTC)
+EVERY = timedelta(minutes=5)
+_COLUMNS = "metric_id, time, known_at, value, passed"
 
 
 def measure() -> list[Result]:
-    resources = [Resource(name, name, str(Path("/") / name)) for name in ("here", "there")]
-    define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
-    bodies = [wire.to_json(circle_report(START + timedelta(minutes=i))) for i in range(REPORTS)]
-    service_seconds = seconds(lambda: [ingest(body) for body in bodies])
-    samples = Sample.objects.count()
-    copy_seconds = seconds(_copy_what_is_there)
-    return [
-        Result(
-            name="ingest, one report at a time / COPY",
-            ratio=copy_seconds / service_seconds,
-            target=0.005,
-            better="higher",
-            figures={
-                "ingested, samples/s": samples / service_seconds,
-                "ingested, reports/s": REPORTS / service_seconds,
-                "COPY, samples/s": samples / copy_seconds,
-            },
+    _defined()
+    bodies = _bodies()
+    took, copied, sizes = [], [], []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE limit_of_copy (LIKE monitor_sample INCLUDING ALL) PARTITION BY RANGE (time)"
         )
+        cursor.execute(
+            "CREATE TABLE limit_of_copy_2026 PARTITION OF limit_of_copy FOR VALUES FROM ('2026-01-01')"
+            " TO ('2027-01-01')"
+        )
+    for _ in range(BATCHES):
+        batch = [next(bodies) for _ in range(BATCH)]
+        _expect(batch)
+        took.append(seconds(lambda batch=batch: _take(batch)))  # type: ignore[misc]
+        copied.append(_copy([wire.from_json(body).slot for body in batch]))
+        sizes.append(sum(map(len, batch)))
+    alone = [next(bodies) for _ in range(ONE_BY_ONE)]
+    _expect(alone)
+    alone_seconds = statistics.median(seconds(lambda body=body: ingest(body)) for body in alone)  # type: ignore[misc]
+    return [
+        _together(statistics.median(took), statistics.median(copied)),
+        _alone(alone_seconds, statistics.median(copied) / BATCH),
+        _stored(sum(sizes) + sum(map(len, alone))),
     ]
 
 
-def _copy_what_is_there() -> None:
-    """The limit: the same rows, the same indexes, nothing parsed and nothing checked."""
-    columns = ["metric_id", "time", "known_at", "value", "passed"]
-    rows = list(Sample.objects.values_list(*columns))
+def _together(batch_seconds: float, copy_seconds: float) -> Result:
+    return Result(
+        name="ingest, batches of 500 / COPY",
+        ratio=copy_seconds / batch_seconds,
+        target=0.25,
+        better="higher",
+        figures={
+            "ingested, samples/s": BATCH * SAMPLES / batch_seconds,
+            "ingested, reports/s": BATCH / batch_seconds,
+            "COPY, samples/s": BATCH * SAMPLES / copy_seconds,
+        },
+    )
+
+
+def _alone(report_seconds: float, copy_seconds: float) -> Result:
+    return Result(
+        name="ingest, one report at a time / COPY",
+        ratio=copy_seconds / report_seconds,
+        target=0.02,
+        better="higher",
+        figures={"ingested, reports/s": 1 / report_seconds, "one report, ms": report_seconds * 1000},
+    )
+
+
+def _stored(json_bytes: int) -> Result:
     with connection.cursor() as cursor:
-        cursor.execute("CREATE TEMPORARY TABLE limit_of_copy (LIKE monitor_sample INCLUDING ALL)")
-        with cursor.copy(f"COPY limit_of_copy ({', '.join(columns)}) FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
-        cursor.execute("DROP TABLE limit_of_copy")
+        cursor.execute(
+            "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('monitor_rawreport')"
+        )
+        (stored_bytes,) = cursor.fetchone()
+    reports = RawReport.objects.count()
+    return Result(
+        name="raw reports with rows and keys / their JSON",
+        ratio=float(stored_bytes) / json_bytes,
+        target=0.25,
+        better="lower",
+        figures={"JSON, bytes": json_bytes / reports, "stored, bytes": float(stored_bytes) / reports},
+    )
+
+
+def _defined() -> None:
+    resources = [Resource(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma")]
+    bindings = {"sources": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
+    define(resources, [SeriesDefinition(f"gather-{n}", "gather", bindings) for n in range(SERIES)])
+
+
+def _bodies() -> Iterator[bytes]:
+    """Reports of 12 samples, of all series in turn."""
+    numbers = random.Random(1)
+    slot = START
+    while True:
+        for number in range(SERIES):
+            yield wire.to_json(gather_report(slot, series=f"gather-{number}", numbers=numbers))
+        slot += EVERY
+
+
+def _expect(bodies: Sequence[bytes]) -> None:
+    """Let their runs be in the ledger, as those of a schedule are."""
+    keys = dict(Series.objects.values_list("name", "pk"))
+    reports = [wire.from_json(body) for body in bodies]
+    Run.objects.bulk_create(
+        Run(id=report.run, series_id=keys[report.series], slot=report.slot, due_at=report.slot)
+        for report in reports
+    )
+
+
+def _take(bodies: Sequence[bytes]) -> None:
+    refused = [receipt.error for receipt in ingest_all(bodies) if not receipt.accepted or receipt.duplicate]
+    if refused:
+        raise AssertionError(f"{len(refused)} are not new: {refused[0]}")
+
+
+def _copy(slots: Sequence[datetime]) -> float:
+    """The limit: the samples of these slots, nothing parsed and nothing checked; seconds."""
+    samples = Sample.objects.filter(time__gte=min(slots), time__lte=max(slots))
+    rows = list(samples.values_list(*_COLUMNS.split(", ")))
+    if len(rows) != BATCH * SAMPLES:
+        raise AssertionError(f"{len(rows)} samples of {BATCH} reports")
+    return seconds(lambda: _write(rows))
+
+
+def _write(rows: Sequence[tuple[object, ...]]) -> None:
+    with connection.cursor() as cursor, cursor.copy(f"COPY limit_of_copy ({_COLUMNS}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from monitor.services.define import SeriesDefinition, define
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import Resource
+from reporters.usage import Usage
 
 CIRCLE = probes.load("circle")
 STAGES = {"init": "setup", "transfer_ring": "transfer", "compare": "compute", "cleanup": "cleanup"}
@@ -46,6 +48,42 @@ def circle_report(
         clock=wire.Clock(slot + timedelta(seconds=started), synchronised=True),
     )
     return replace(passed, **changes)
+
+
+def gather_report(slot: datetime, *, series: str, numbers: random.Random) -> wire.Report:
+    """The report of a passed Gather as long as they are, of 12 samples; *numbers* makes what was measured."""
+    gather = probes.load("gather")
+    started, stages, log = 0.0, [], []
+    for stage in gather.stages:
+        seconds = numbers.expovariate(0.1)
+        stages.append(wire.StageTiming(stage.name, stage.category, seconds, started))
+        log.append(wire.LogLine("info", started, f"{stage.name} begins"))
+        if stage.category == "transfer":
+            source, target = ("alpha", "beta") if stage.name == "transfer_data" else ("beta", "gamma")
+            places = [
+                f"{name}:/scratch/probes/gridcast/{series}/{slot:%H%M}/{name}.dat"
+                for name in (source, target)
+            ]
+            said = f"copied {places[0]} to {places[1]}: 10000 bytes in {seconds:.3f} s, 1 streams"
+            log.append(wire.LogLine("info", started + seconds, said))
+        started += seconds
+    return replace(
+        circle_report(slot, series=series),
+        probe=wire.ProbeIdentity("gather", gather.version, "f" * 64),
+        parameters=checked_parameters(gather, {"file_bytes": 10_000, "result_bytes": 10_000}),
+        seconds=started,
+        stages=stages,
+        metrics=[
+            wire.MetricValue("transfer.bytes_per_second", numbers.expovariate(1e-8), "bytes_per_second")
+        ],
+        log=log,
+        bindings={"sources": ("alpha",), "compute": ("beta",), "destination": ("gamma",)},
+        usage={
+            "alpha": Usage(bytes_sent=numbers.randrange(10**9)),
+            "beta": Usage(bytes_received=numbers.randrange(10**9), cpu_seconds=numbers.expovariate(0.1)),
+            "gamma": Usage(bytes_received=numbers.randrange(10**9)),
+        },
+    )
 
 
 def failed_circle_report(slot: datetime, *, message: str = "No space left on device") -> wire.Report:

@@ -1,0 +1,40 @@
+"""Raw reports as rows, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db import connection
+
+if TYPE_CHECKING:
+    import uuid
+    from datetime import datetime
+
+_COPY = "COPY monitor_rawreport (run_id, slot, received_at, packing, packed) FROM STDIN (FORMAT binary)"
+_TYPES = ("uuid", "timestamptz", "timestamptz", "int2", "bytea")
+_INSERT = """
+INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed) VALUES (%s, %s, %s, %s, %s)
+"""
+
+
+class Row(NamedTuple):
+    """The report of one run, packed; see ``monitor.models.RawReport``."""
+
+    run: uuid.UUID
+    slot: datetime
+    received_at: datetime
+    packing: int
+    packed: bytes
+
+
+def write(rows: Sequence[Row]) -> None:
+    """Store *rows*, of runs that have none yet."""
+    with connection.cursor() as cursor, connection.wrap_database_errors:
+        if len(rows) == 1:
+            cursor.execute(_INSERT, rows[0])
+            return
+        with cursor.copy(_COPY) as copy:
+            copy.set_types(_TYPES)
+            for row in rows:
+                copy.write_row(row)
