@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from ninja import NinjaAPI
 
-from monitor.api import alerts, forecasts, holds, problems, reports, runs, series
+from monitor.api import (
+    alerts,
+    distribution,
+    exports,
+    forecasts,
+    history,
+    holds,
+    pairs,
+    problems,
+    reports,
+    runs,
+    series,
+    statistics,
+)
 from monitor.api.auth import PersonAuth, TokenAuth
 
 api = NinjaAPI(
@@ -17,6 +30,9 @@ api = NinjaAPI(
 problems.register(api)
 api.add_router("/forecasts", forecasts.router, tags=["forecasts"])
 api.add_router("/series", series.router, tags=["series"])
+for resource in (history, statistics, distribution, exports):
+    api.add_router("/series", resource.router, tags=["values"])
+api.add_router("/pairs", pairs.router, tags=["values"])
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/runs", runs.router, tags=["runs"])
 api.add_router("/alerts", alerts.router, tags=["alerts"])

@@ -10,6 +10,7 @@ import numpy as np
 
 from monitor.depot import arrays
 from monitor.depot.arrays import before, moment
+from monitor.services.statistics import Freshness
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,11 +21,11 @@ _SECOND = 1_000_000  # microseconds
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(Freshness):
     """Column by column, in order of the application's time. Times are microseconds since 1970, UTC.
 
-    *unpaired* values of the application came before any of the probe was known. *known_until* is when the
-    newest value of either became known; None without any.
+    *unpaired* values of the application came before any of the probe was known. It is always *complete*: no
+    rollups are read. *newest_known_at* is of the values of both.
     """
 
     application_time: NDArray[np.int64]
@@ -32,13 +33,12 @@ class Pairs:
     probe_time: NDArray[np.int64]
     probe_value: NDArray[np.float64]
     unpaired: int
-    known_until: int | None
 
     def __len__(self) -> int:
         return len(self.application_time)
 
     @property
-    def age_seconds(self) -> NDArray[np.float64]:
+    def probe_age_seconds(self) -> NDArray[np.float64]:
         """How old each value of the probe was: from its run's slot to that of the application."""
         return (self.application_time - self.probe_time) / _SECOND
 
@@ -98,10 +98,11 @@ def _pairs(runs: NDArray[np.void], known: NDArray[np.void], lag: int) -> Pairs:
     has_one = nearest >= 0
     told = np.concatenate([runs["known_at"], known["known_at"]])
     return Pairs(
+        complete=True,
+        newest_known_at=moment(told.max()) if len(told) else None,
         application_time=runs["time"][has_one],
         application_value=runs["value"][has_one],
         probe_time=known["time"][nearest[has_one]],
         probe_value=known["value"][nearest[has_one]],
         unpaired=int(np.count_nonzero(~has_one)),
-        known_until=int(told.max()) if len(told) else None,
     )

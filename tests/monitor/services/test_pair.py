@@ -62,8 +62,8 @@ def test_every_value_meets_the_newest_that_was_known(told: None, noon: datetime)
     found = paired(APPLICATION, PROBE)
     assert found.probe_value.tolist() == [10.0, 10.0, 12.0, 13.0]
     assert found.application_value.tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert found.age_seconds.tolist() == [60.0, 660.0, 60.0, 600.0]
-    assert found.known_until == micros(noon + 41 * MINUTE)
+    assert found.probe_age_seconds.tolist() == [60.0, 660.0, 60.0, 600.0]
+    assert found.newest_known_at == noon + 41 * MINUTE
 
 
 def test_a_lag_asks_what_was_known_so_much_earlier(told: None, noon: datetime) -> None:
@@ -95,7 +95,7 @@ def test_a_window_is_of_the_application_alone(told: None, noon: datetime) -> Non
 
 def test_a_window_without_runs_has_no_pairs(told: None, noon: datetime) -> None:
     found = paired(APPLICATION, PROBE, start=noon)
-    assert (len(found), found.unpaired, found.known_until) == (0, 0, None)
+    assert (len(found), found.unpaired, found.newest_known_at) == (0, 0, None)
 
 
 def test_the_past_is_seen_without_its_future(told: None, noon: datetime) -> None:
