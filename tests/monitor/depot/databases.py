@@ -35,9 +35,7 @@ def database(kind: str) -> Iterator[None]:
     if kind == PLAIN:
         yield
         return
-    if not extension().is_usable:
-        pytest.skip(HOW_TO_GET_IT)
-    with _copy() as name, _in_its_place({"NAME": name}):
+    with copy():
         if (kind == APACHE) == create().is_apache:
             _migrate()
             yield
@@ -45,6 +43,15 @@ def database(kind: str) -> Iterator[None]:
     with _server_of_its_own(kind) as url, _in_its_place(parse_database_url(url)):
         call_command("migrate", verbosity=0)
         _migrate()
+        yield
+
+
+@contextlib.contextmanager
+def copy() -> Iterator[None]:
+    """Have Django use a copy of the database of the tests, on a server with TimescaleDB; skips likewise."""
+    if not extension().is_usable:
+        pytest.skip(HOW_TO_GET_IT)
+    with _copy() as name, _in_its_place({"NAME": name}):
         yield
 
 
