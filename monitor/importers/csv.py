@@ -7,7 +7,17 @@ from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
 from monitor.importers import table, text
-from monitor.importers.base import Example, InvalidOption, Item, Malformed, Measured, Misfit, Option, stage
+from monitor.importers.base import (
+    Example,
+    InvalidOption,
+    Item,
+    LeftOut,
+    Malformed,
+    Measured,
+    Misfit,
+    Option,
+    stage,
+)
 from probes.base import Metric, Value
 from probes.foreign import safe_name, si_unit
 from reporters.report import OUTCOMES
@@ -56,30 +66,35 @@ class Importer:
             )
         try:
             self.zone = ZoneInfo(options["timezone"])
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError):
             raise InvalidOption(
                 f"expected a zone such as UTC, got {options['timezone']!r}", "timezone"
             ) from None
 
     def read(self, stream: BinaryIO) -> Iterator[Item]:
         for found in table.rows(
-            stream, delimiter=self.delimiter, header=self.options_given["header"] == "yes"
+            stream, self._columns(), delimiter=self.delimiter, header=self.options_given["header"] == "yes"
         ):
             if isinstance(found, Malformed):
                 yield found
                 continue
             where, row = found
             try:
-                yield self._run(where, row)
+                run = self._run(where, row)
+                yield run if run.metrics or run.stages else LeftOut(where, "nothing was measured")
             except Misfit as misfit:
                 yield misfit.at(where)
+
+    def _columns(self) -> list[str]:
+        others = [name for option, name in self.options_given.items() if option.endswith("_column") and name]
+        return [*others, *(column for column, _, _, _ in self.values)]
 
     def _run(self, where: str, row: table.Row) -> Measured:
         given = self.options_given
         column = given["time_column"]
-        slot = text.time(column, table.field(row, column), self.zone, given["time_format"])
+        slot = text.time(column, row[column].strip(), self.zone, given["time_format"])
         seconds = self._seconds(row)
-        label = table.field(row, given["series_column"]) if given["series_column"] else ""
+        label = row[given["series_column"]].strip() if given["series_column"] else ""
         if given["series_column"] and not label:
             raise Misfit(given["series_column"], "the name of a series", label)
         parameters: dict[str, Value] = {given["series_column"]: label} if label else {}
@@ -96,24 +111,23 @@ class Importer:
 
     def _seconds(self, row: table.Row) -> float | None:
         column = self.options_given["seconds_column"]
-        said = table.field(row, column) if column else ""
+        said = row[column].strip() if column else ""
         return text.seconds(column, said) if said else None
 
     def _metrics(self, row: table.Row) -> list[Metric]:
         """An empty field was not measured."""
         said = [
-            (column, name, factor, unit, table.field(row, column))
-            for column, name, factor, unit in self.values
+            (column, name, factor, unit, row[column].strip()) for column, name, factor, unit in self.values
         ]
         return [
-            Metric(name, text.number(column, value) * factor, unit)
+            Metric(name, text.number(column, value, factor), unit)
             for column, name, factor, unit, value in said
             if value
         ]
 
     def _outcome(self, row: table.Row) -> str:
         column = self.options_given["outcome_column"]
-        outcome = table.field(row, column) if column else "passed"
+        outcome = row[column].strip() if column else "passed"
         if outcome not in OUTCOMES:
             raise Misfit(column, f"one of {', '.join(OUTCOMES)}", outcome)
         return outcome

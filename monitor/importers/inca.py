@@ -107,8 +107,8 @@ def _metrics(report: inca.Report) -> Iterator[Metric]:
         if name in seen or len(seen) >= MAX_METRICS:
             continue
         try:
-            value = text.number(statistic.name, statistic.value)
+            value = text.number(statistic.name, statistic.value, factor)
         except Misfit:
             continue
         seen.add(name)
-        yield Metric(name, value * factor, unit)
+        yield Metric(name, value, unit)

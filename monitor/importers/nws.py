@@ -64,7 +64,7 @@ class Importer:
             if len(words) != 2:
                 raise Misfit("line", "a time and a value", " ".join(words))
             slot = text.time("time", words[0])
-            value = text.number("value", words[1]) * self.factor
+            value = text.number("value", words[1], self.factor)
         except Misfit as misfit:
             return misfit.at(where)
         return Measured(where, slot, 0.0, (Metric(self.name, value, self.unit),), parameters=self.parameters)

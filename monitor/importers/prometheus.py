@@ -126,7 +126,7 @@ class _Series:
             if pair[1] in _NO_NUMBERS:
                 return LeftOut(where, "no number")
             slot = time_at("time", number("time", pair[0]))
-            metric = Metric(self._name, text.number("value", pair[1]) * self._factor, self._unit)
+            metric = Metric(self._name, text.number("value", pair[1], self._factor), self._unit)
         except Misfit as misfit:
             return misfit.at(where)
         return Measured(

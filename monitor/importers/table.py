@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 from monitor.importers import text
@@ -13,53 +13,50 @@ Row = Mapping[str, str]
 
 
 def rows(
-    stream: BinaryIO, *, delimiter: str = ",", header: bool = True
+    stream: BinaryIO, columns: Iterable[str], *, delimiter: str = ",", header: bool = True
 ) -> Iterator[tuple[str, Row] | Malformed]:
     """(where, row) of each line with anything in it; columns are named by the first or, without *header*, by
     their numbers from 1 on.
 
-    Where all rows have a field more than the header, the first is a column without a name: so pandas writes.
+    Where the first row has a field more than the header, its first has no name: so pandas writes.
+
+    Raises:
+        Unreadable: one of *columns* is not there.
     """
     reader = csv.reader(text.lines(stream), delimiter=delimiter)
-    names: list[str] | None = None
+    names: list[str] = []
     is_first = True
+    for fields in _read(reader):
+        where = f"line {reader.line_num}"
+        if isinstance(fields, csv.Error):
+            yield Malformed(where, "line", "a line of CSV", str(fields))
+            continue
+        if not names:
+            names = _names(fields) if header else [str(place) for place in range(1, len(fields) + 1)]
+            _check(names, columns)
+            if header:
+                continue
+        if is_first and len(fields) == len(names) + 1:
+            names = ["", *names]
+        is_first = False
+        if len(fields) == len(names):
+            yield where, dict(zip(names, fields, strict=True))
+        else:
+            yield Malformed(where, "line", f"{len(names)} fields as in the first line", str(len(fields)))
+
+
+def _read(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
+    """What there is in each line with anything in it, or why it cannot be read."""
     while True:
         try:
             fields = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield Malformed(f"line {reader.line_num}", "line", "a line of CSV", str(error))
-            continue
-        if not fields:
-            continue
-        where = f"line {reader.line_num}"
-        if names is None:
-            names = _names(fields) if header else [str(place) for place in range(1, len(fields) + 1)]
-            if header:
-                continue
-        if is_first and len(fields) == len(names) + 1:
-            names = ["", *names]
-        is_first = False
-        if len(fields) != len(names):
-            yield Malformed(where, "line", f"{len(names)} fields as in the first line", str(len(fields)))
+            yield error
         else:
-            yield where, dict(zip(names, fields, strict=True))
-
-
-def field(row: Row, column: str) -> str:
-    """The text in *column*. Raises Unreadable: there is no such column, in no row."""
-    try:
-        return row[column].strip()
-    except KeyError:
-        known = ", ".join(name for name in list(row)[:40] if name)
-        raise Unreadable(f"there is no column {column!r}; there are {known}") from None
-
-
-def optional(row: Row, column: str) -> float | None:
-    """The number in *column*; None where it is empty, or there is no such column. Raises Misfit."""
-    said = row.get(column, "").strip()
-    return text.number(column, said) if said else None
+            if fields:
+                yield fields
 
 
 def _names(fields: list[str]) -> list[str]:
@@ -68,3 +65,16 @@ def _names(fields: list[str]) -> list[str]:
     if twice:
         raise Unreadable(f"line 1: expected columns with different names, got {twice[0]!r} more than once")
     return names
+
+
+def _check(names: list[str], columns: Iterable[str]) -> None:
+    for column in columns:
+        if column not in names:
+            known = ", ".join(name for name in names[:40] if name)[:500]
+            raise Unreadable(f"line 1: expected a column {column!r}; there are {known}")
+
+
+def optional(row: Row, column: str) -> float | None:
+    """The number in *column*; None where it is empty, or there is no such column. Raises Misfit."""
+    said = row.get(column, "").strip()
+    return text.number(column, said) if said else None

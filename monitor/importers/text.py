@@ -36,9 +36,9 @@ def lines(stream: BinaryIO) -> Iterator[str]:
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-def number(field: str, text: str) -> float:
-    """The finite number that *text* is. Raises Misfit."""
-    value = float(text) if _NUMBER.fullmatch(text) else math.nan
+def number(field: str, text: str, factor: float = 1.0) -> float:
+    """The finite number that *text* is, times *factor*. Raises Misfit."""
+    value = float(text) * factor if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise Misfit(field, "a finite number", text)
     return value

@@ -26,6 +26,14 @@ from probes.base import Metric, Value
 
 _MIB = 1024.0**2
 _SYSTEM = re.compile(r"/bin\.([A-Za-z0-9_-]+)/[^/]+$")
+_NEEDED = (
+    "_file_system",
+    "darshan_app",
+    "darshan_start_time",
+    "darshan_walltime",
+    "darshan_nprocs",
+    *(f"darshan_biggest_{way}_api_{what}" for way in ("read", "write") for what in ("bytes", "files")),
+)
 # column -> metric, factor, unit
 _OF_THE_RUN = {
     "darshan_agg_perf_by_slowest_posix": ("io.bytes_per_second", _MIB, "bytes_per_second"),
@@ -66,7 +74,7 @@ class Importer:
         pass
 
     def read(self, stream: BinaryIO) -> Iterator[Item]:
-        for found in table.rows(stream):
+        for found in table.rows(stream, _NEEDED):
             if isinstance(found, Malformed):
                 yield found
                 continue
@@ -78,20 +86,20 @@ class Importer:
 
 
 def _item(where: str, row: table.Row) -> Measured | LeftOut:
-    file_system = table.field(row, "_file_system")
+    file_system = row["_file_system"].strip()
     if not file_system:
         return LeftOut(where, "no file system is named")
     column = "darshan_start_time"
-    slot = text.time(column, table.field(row, column))
+    slot = text.time(column, row[column].strip())
     column = "darshan_walltime"
-    seconds = text.seconds(column, table.field(row, column))
+    seconds = text.seconds(column, row[column].strip())
     application = _application(row)
-    system, place = _place(file_system, table.field(row, "darshan_app"))
+    system, place = _place(file_system, row["darshan_app"].strip())
     parameters: dict[str, Value] = {
         "system": system,
         "file_system": file_system,
         "application": application,
-        "processes": int(text.number("darshan_nprocs", table.field(row, "darshan_nprocs"))),
+        "processes": int(text.number("darshan_nprocs", row["darshan_nprocs"].strip())),
     }
     return Measured(
         where,
@@ -116,9 +124,9 @@ def _place(file_system: str, program: str) -> tuple[str, str]:
 
 def _application(row: table.Row) -> str:
     """The name of the program; of IOR with its mode, as in ``ior-shared-read``."""
-    name = table.field(row, "darshan_app").rpartition("/")[2]
+    name = row["darshan_app"].strip().rpartition("/")[2]
     if not name:
-        raise Misfit("darshan_app", "the path of a program", table.field(row, "darshan_app"))
+        raise Misfit("darshan_app", "the path of a program", row["darshan_app"].strip())
     if name != "ior":
         return name
     moved = {way: _count(row, f"darshan_biggest_{way}_api_bytes") for way in ("read", "write")}
@@ -130,7 +138,7 @@ def _application(row: table.Row) -> str:
 
 
 def _count(row: table.Row, column: str) -> float:
-    return text.number(column, table.field(row, column) or "0")
+    return text.number(column, row[column].strip() or "0")
 
 
 def _metrics(row: table.Row) -> Iterator[Metric]:

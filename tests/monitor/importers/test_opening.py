@@ -1,0 +1,69 @@
+"""Files are opened whatever they are packed with, and what is damaged says so."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from monitor.importers.base import Unreadable
+from monitor.importers.opening import opened
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+TEXT = b"".join(b"%d 8.0\n" % (1141214400 + second) for second in range(20_000))
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "plain": lambda data: data,
+    "gzip": gzip.compress,
+    "zstd": zstd.compress,
+    "two gzips": lambda data: gzip.compress(data[:999]) + gzip.compress(data[999:]),
+}
+
+
+@pytest.mark.parametrize("how", PACKED)
+def test_a_file_is_read_whatever_its_name_says(how: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.txt"
+    file.write_bytes(PACKED[how](TEXT))
+    with opened(str(file), io.BytesIO()) as stream:
+        assert stream.read() == TEXT
+
+
+@pytest.mark.parametrize("how", PACKED)
+def test_standard_input_is_read_as_files_are_and_stays_open(how: str) -> None:
+    stdin = io.BytesIO(PACKED[how](TEXT))
+    with opened("-", stdin) as stream:
+        assert stream.readline() == TEXT[: TEXT.index(b"\n") + 1]
+    assert not stdin.closed
+
+
+@pytest.mark.parametrize("how", ["gzip", "zstd", "two gzips"])
+@pytest.mark.parametrize("cut", [6, -20])
+def test_what_is_cut_off_is_said_when_its_end_is_reached(how: str, cut: int) -> None:
+    with (
+        opened("-", io.BytesIO(PACKED[how](TEXT)[:cut])) as stream,
+        pytest.raises(Unreadable, match="what is packed is damaged or cut off"),
+    ):
+        stream.read()
+
+
+@pytest.mark.parametrize("how", ["gzip", "zstd"])
+def test_what_is_damaged_is_said(how: str) -> None:
+    packed = bytearray(PACKED[how](TEXT))
+    packed[len(packed) // 2] ^= 0xFF
+    with (
+        opened("-", io.BytesIO(packed)) as stream,
+        pytest.raises(Unreadable, match="what is packed is damaged or cut off"),
+    ):
+        stream.read()
+
+
+def test_nothing_is_nothing() -> None:
+    with opened("-", io.BytesIO()) as stream:
+        assert stream.read() == b""
