@@ -10,6 +10,8 @@ from datetime import datetime
 
 from django.db import connection
 
+from monitor.depot import server
+
 # A table that was never analysed, or not since *before*.
 _OUTDATED = """
 SELECT seen.relname FROM pg_class JOIN pg_stat_all_tables AS seen ON seen.relid = pg_class.oid
@@ -29,6 +31,6 @@ def outdated(before: datetime) -> list[str]:
 
 def analyse(table: str) -> None:
     """Tell the planner what is in *table*: it reads some pages of each part."""
-    only = "ONLY " if connection.pg_version >= ONLY_FROM else ""
+    only = "ONLY " if server.version() >= ONLY_FROM else ""
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {only}{connection.ops.quote_name(table)}")

@@ -69,6 +69,13 @@ def postgres_programs(candidates: Iterable[PostgresPrograms] | None = None) -> P
     )
 
 
+def postgres_directories() -> list[Path]:
+    """Where PostgreSQL's programs may be, the clients' as well: beside our own, and on PATH."""
+    on_path = shutil.which("pg_dump")
+    found = [programs.directory for programs in _postgres_candidates()]
+    return [*found, *([Path(on_path).resolve().parent] if on_path else [])]
+
+
 def valkey_program(candidates: Iterable[Path] | None = None) -> Path:
     """The first of *candidates* that is there. Raises NoProgram."""
     for program in _valkey_candidates() if candidates is None else candidates:

@@ -14,6 +14,7 @@ from monitor.depot.engines import engine
 from monitor.services import enlist
 from monitor.services.decode import Told, read
 from monitor.services.enlist import Incoming
+from monitor.services.room import refuse_without_room, told_when_full
 from monitor.services.store import store
 from reporters import report as wire
 
@@ -49,8 +50,10 @@ def ingest_all(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -
     there are no other series than these.
 
     Raises:
+        NoRoom: the depot is full; nothing was stored, send them again later.
         DatabaseError: the depot is away; nothing was stored that has no receipt, send them again.
     """
+    refuse_without_room()
     now = timezone.now()
     told = [_read(body, now) for body in bodies]
     places = enlist.look((one for one in told if isinstance(one, Told)), visible)
@@ -59,7 +62,8 @@ def ingest_all(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -
         for number, one in enumerate(told)
         if isinstance(one, Told) and one.run in places
     }
-    receipts = dict(zip(known, _stored(list(known.values())), strict=True))
+    with told_when_full():
+        receipts = dict(zip(known, _stored(list(known.values())), strict=True))
     return [receipts.get(number) or _refused(one) for number, one in enumerate(told)]
 
 

@@ -1,0 +1,16 @@
+"""The server that the depot is on."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+
+def version() -> int:
+    """That of PostgreSQL, as a number: 150018 is 15.18."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('server_version_num')::int")
+        return int(cursor.fetchone()[0])
+
+
+def major() -> int:
+    return version() // 10_000

@@ -1,0 +1,116 @@
+"""Restore a backup into an empty database, and see that all of it is there."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+from django.db import connection, transaction
+from django.db.migrations.loader import MigrationLoader
+from psycopg import sql
+
+from monitor.depot import dumping, server
+from monitor.depot.extension import extension
+from monitor.services import manifest
+from monitor.services.back_up import DUMP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from monitor.services.manifest import Manifest
+
+_INHABITANTS = """
+SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = 'public' AND NOT EXISTS (
+    SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
+)
+"""
+
+
+class RestoreError(Exception):
+    """It was not restored; says why, and what is in the database now."""
+
+
+def create_database() -> None:
+    """Make the depot's database where there is none. Raises RestoreError."""
+    told = connection.settings_dict
+    parameters = {**connection.get_connection_params(), "dbname": "postgres"}
+    for ours in ("context", "cursor_factory", "prepare_threshold"):
+        parameters.pop(ours, None)
+    statement = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'")
+    try:
+        with psycopg.connect(**parameters, autocommit=True) as session:
+            session.execute(statement.format(sql.Identifier(told["NAME"])))
+    except psycopg.Error as error:
+        raise RestoreError(f"cannot create the database {told['NAME']}: {error}".strip()) from error
+
+
+def restore(source: Path, *, jobs: int = 1) -> Manifest:
+    """Restore the backup in *source*; what it held, all of which is there now.
+
+    Raises:
+        NoManifest, DumpError, RestoreError: it is not; with more than one of *jobs* a part of it may be.
+    """
+    told = manifest.read(source)
+    _check(told)
+    program = dumping.find("pg_restore", least=max(told.dumped_by, server.major()))
+    options = ["--no-owner", "--no-privileges", "--exit-on-error"]
+    # Chunks of a hypertable refer to each other in ways that several at once do not respect.
+    several = jobs > 1 and told.timescaledb is None
+    if told.timescaledb is None:
+        options.append(f"--jobs={jobs}" if several else "--single-transaction")
+    with _prepared(told.timescaledb):
+        dumping.run(program, *options, str(source / DUMP))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    _verify(told)
+    return told
+
+
+def _check(told: Manifest) -> None:
+    name = connection.settings_dict["NAME"]
+    with connection.cursor() as cursor:
+        cursor.execute(_INHABITANTS)
+        (inhabitants,) = cursor.fetchone()
+    if inhabitants:
+        raise RestoreError(
+            f"the database {name} is not empty: it has {inhabitants} tables, indexes and views. A backup is "
+            "restored into a new one only: create it, let DATABASE_URL name it, and try again"
+        )
+    known = {migration for app, migration in MigrationLoader(None).disk_migrations if app == "monitor"}
+    if told.schema not in known:
+        raise RestoreError(
+            f"the backup is of a newer version, whose migration {told.schema} is not known here"
+        )
+    if told.timescaledb is not None:
+        extension().check()
+
+
+@contextmanager
+def _prepared(timescaledb: str | None) -> Iterator[None]:
+    """As TimescaleDB wants it: its version first, and nothing of it at work meanwhile."""
+    if timescaledb is None:
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE EXTENSION timescaledb VERSION {connection.ops.quote_name(timescaledb)}")
+        cursor.execute("SELECT timescaledb_pre_restore()")
+    connection.close()  # a session that is there already keeps its cache
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT timescaledb_post_restore()")
+        connection.close()
+
+
+def _verify(told: Manifest) -> None:
+    """Hold what is there now against what was there. Raises RestoreError."""
+    with transaction.atomic():
+        found = manifest.manifest(told.taken_at, dumped_by=told.dumped_by)
+    differences = told.differences(found)
+    if differences:
+        shown = "; ".join(differences[:10])
+        raise RestoreError(f"what was restored is not what was backed up: {shown}")

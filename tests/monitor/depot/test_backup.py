@@ -1,0 +1,143 @@
+"""What was backed up is there again, in an empty database, and nothing else is ever touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection, connections
+
+from monitor.depot import dumping, server
+from monitor.models import Metric, RawReport, Run, Series
+from monitor.services import manifest, roll
+from monitor.services.back_up import BackupError, back_up
+from monitor.services.history import history
+from monitor.services.ingest import ingest_all
+from monitor.services.manifest import NoManifest
+from monitor.services.restore import RestoreError, create_database, restore
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+HOUR = timedelta(hours=1)
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def day(circle: Series, noon: datetime) -> datetime:
+    """A day of Circle, hour by hour, rolled up; when it is over."""
+    reports = [circle_report(noon + n * HOUR, ring_seconds=1.0 + n) for n in range(24)]
+    ingest_all([wire.to_json(one) for one in reports])
+    roll.roll_all()
+    return noon + 24 * HOUR
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """The name of a database that is not there yet, which the depot is in from now on."""
+    before = dict(connection.settings_dict)
+    name = f"{before['NAME']}_elsewhere"
+    yield name
+    connections.close_all()
+    connection.settings_dict.update(before)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def go(name: str) -> None:
+    connections.close_all()
+    connection.settings_dict["NAME"] = name
+
+
+def answers() -> list[object]:
+    """What the depot says of the day."""
+    ring = Metric.objects.get(name="stage.transfer_ring.seconds")
+    points = [(point.time, point.known_at, point.value) for point in history(ring)]
+    bodies = [report.body for report in RawReport.objects.order_by("slot")]
+    return [points, bodies, list(Run.objects.order_by("slot").values())]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_backup_is_restored_into_an_empty_database_and_answers_as_before(
+    day: datetime, elsewhere: str, tmp_path: Path, jobs: int
+) -> None:
+    before = answers()
+    made = back_up(tmp_path / "backup", day, jobs=jobs)
+    assert made.samples == {"2026-03": 24 * 8}
+    assert made.rows["monitor_rawreport"] == made.rows["monitor_run"] == 24
+    go(elsewhere)
+    create_database()
+    assert restore(tmp_path / "backup", jobs=jobs) == made
+    assert answers() == before
+    assert made.ledger["missing"] + made.ledger["doubled"] == 0
+    with pytest.raises(RestoreError, match="is not empty: it has"):
+        restore(tmp_path / "backup")
+
+
+def test_what_is_there_is_never_overwritten(day: datetime, tmp_path: Path) -> None:
+    (tmp_path / "backup").mkdir()
+    with pytest.raises(BackupError, match="backup is there already"):
+        back_up(tmp_path / "backup", day)
+    with pytest.raises(BackupError, match="no directory"):
+        back_up(tmp_path / "nowhere" / "backup", day)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Where a pg_dump is that writes down how it was called, and fails."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    (directory / "pg_dump").write_text(
+        '#!/bin/sh\ncase "$1" in --version) echo "pg_dump (PostgreSQL) 99.1"; exit;; esac\n'
+        f'echo "$@" > {directory}/called; echo "$PGPASSWORD" > {directory}/password\n'
+        'echo "pg_dump: error: no more room" >&2; exit 1\n',
+        encoding="utf-8",
+    )
+    (directory / "pg_dump").chmod(0o755)
+    return directory
+
+
+def test_a_backup_that_fails_leaves_nothing(day: datetime, tmp_path: Path, programs: Path) -> None:
+    with pytest.raises(dumping.DumpError, match=r"pg_dump on \S+ ended with 1: pg_dump: error: no more room"):
+        back_up(tmp_path / "backup", day, programs=[programs])
+    assert not [one for one in tmp_path.iterdir() if "backup" in one.name]
+
+
+def test_no_password_is_on_a_command_line(day: datetime, tmp_path: Path, programs: Path) -> None:
+    before = connection.settings_dict["PASSWORD"]
+    connection.settings_dict["PASSWORD"] = "open-sesame"
+    try:
+        with pytest.raises(dumping.DumpError):
+            back_up(tmp_path / "backup", day, programs=[programs])
+    finally:
+        connection.settings_dict["PASSWORD"] = before
+    assert "open-sesame" not in (programs / "called").read_text(encoding="utf-8")
+    assert (programs / "password").read_text(encoding="utf-8") == "open-sesame\n"
+
+
+def test_a_program_that_is_older_than_the_server_is_not_used(programs: Path) -> None:
+    with pytest.raises(dumping.DumpError, match=r"pg_dump of PostgreSQL 100 or newer.*pg_dump \(99\)"):
+        dumping.find("pg_dump", least=100, directories=[programs])
+    assert dumping.find("pg_dump", least=server.major()).major >= server.major()
+
+
+def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
+    with pytest.raises(NoManifest, match="is no backup"):
+        restore(tmp_path)
+    (tmp_path / manifest.FILE).write_text(json.dumps({"version": 2}), encoding="utf-8")
+    with pytest.raises(NoManifest, match="expected a backup of version 1, got version 2"):
+        restore(tmp_path)
+
+
+def test_a_backup_that_lacks_something_is_found_out(day: datetime, elsewhere: str, tmp_path: Path) -> None:
+    back_up(tmp_path / "backup", day)
+    file = tmp_path / "backup" / manifest.FILE
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["rows"]["monitor_run"] += 1
+    file.write_text(json.dumps(told), encoding="utf-8")
+    go(elsewhere)
+    create_database()
+    with pytest.raises(RestoreError, match="rows of monitor_run: expected 25, got 24"):
+        restore(tmp_path / "backup")
