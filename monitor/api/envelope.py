@@ -13,6 +13,7 @@ Errors::
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import zlib
@@ -22,6 +23,8 @@ from typing import Any, Protocol
 import msgspec
 from backports import zstd
 
+from reporters.report import MAX_BYTES as REPORT_BYTES
+
 MAX_BYTES = 8 * 1024 * 1024
 MAX_REPORTS = 5_000
 JSON, NDJSON = "application/json", "application/x-ndjson"
@@ -30,6 +33,10 @@ _READ_BYTES = 64 * 1024
 _ZSTD_WINDOW: Mapping[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_BYTES.bit_length() - 1}
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # with gzip's own header and sum
 _ARRAY = re.compile(rb"[ \t\r\n]*\[")
+_BLANK = re.compile(r"[ \t\r\n]*")
+_THEN = re.compile(r"[ \t\r\n]*([],])[ \t\r\n]*")
+# Takes what is no JSON in any reader's eyes, and makes nothing of numbers, however long they are.
+_LENIENT = json.JSONDecoder(strict=False, parse_int=len, parse_float=len, parse_constant=len)
 
 
 class EnvelopeError(Exception):
@@ -166,16 +173,45 @@ def _lines(body: bytes) -> list[bytes]:
 
 
 def _items(body: bytes) -> list[bytes]:
+    _left.items = MAX_REPORTS
     try:
-        _left.items = MAX_REPORTS
         _COUNT.decode(body)  # before anything is made of them: eight megabytes hold millions of items
         return [bytes(item) for item in _SPLIT.decode(body)]
+    except (msgspec.DecodeError, RecursionError):
+        return list(_one_by_one(body))
+
+
+def _one_by_one(body: bytes) -> Iterator[bytes]:
+    """The items of an array in which not all is well, as far as it can be told where each ends: what is wrong
+    with one is no fault of the others. Slower, and no more lenient in the end: who reads a report is strict.
+    """
+    text = body.decode("latin-1")  # a character a byte
+    at = text.index("[") + 1
+    for number in range(MAX_REPORTS):
+        at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # it matches anything
+        end = at + _length(text[at : at + REPORT_BYTES], number)
+        yield body[at:end]
+        then = _THEN.match(text, end)
+        if then is None:
+            raise Malformed(
+                f"reports[{number}]: expected a comma or the end of the array behind it (byte {end})"
+            )
+        at = then.end()
+        if then[1] == "]":
+            if at < len(text):
+                raise Malformed(f"not JSON: something follows the array (byte {at})")
+            return
+    raise _too_many()
+
+
+def _length(text: str, number: int) -> int:
+    """Of the value that *text* begins with: that of the report *number*."""
+    try:
+        return _LENIENT.raw_decode(text)[1]
     except RecursionError:
-        raise Malformed("nested too deep") from None
-    except msgspec.ValidationError as error:
-        raise Malformed(f"expected an array of reports: {error}") from None
-    except msgspec.DecodeError as error:
-        raise Malformed(f"not JSON: {error}") from None
+        raise Malformed(f"reports[{number}]: nested too deep") from None
+    except ValueError as error:
+        raise Malformed(f"reports[{number}]: not JSON, or more than {REPORT_BYTES} bytes: {error}") from None
 
 
 def _too_many() -> TooMuch:

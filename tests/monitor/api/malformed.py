@@ -1,0 +1,311 @@
+"""Bodies that are no reports, made from valid ones: what each is, and which field its answer has to name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import random
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from backports import zstd
+
+from monitor.api.envelope import JSON, MAX_BYTES, MAX_REPORTS, NDJSON
+from reporters import report as wire
+from reporters.usage import Usage
+from tests.monitor.builders import circle_report, failed_circle_report
+
+Path = tuple[str | int, ...]
+Document = dict[str, Any]
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """*body*, and how it is sent; *length*: what is said of its length, if not the truth. An answer names one
+    of *fields*, where there is one."""
+
+    what: str
+    body: bytes
+    fields: tuple[str, ...] = ()
+    content_type: str = JSON
+    encoding: str = ""
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class _Spoiled:
+    """The bytes of one report that is none."""
+
+    what: str
+    body: bytes
+    fields: tuple[str, ...] = ()
+
+
+def drawn(seed: int, count: int, noon: datetime) -> Iterator[Malformed]:
+    """*count* bodies, all different in some way, none of which has a report that can be read."""
+    chance = random.Random(seed)
+    valid = [json.loads(body) for body in _valid(noon)]
+    for _ in range(count):
+        yield chance.choices([_alone, _together, _enveloped], weights=[6, 2, 1])[0](chance, valid)
+
+
+def _valid(noon: datetime) -> Iterator[bytes]:
+    yield wire.to_json(circle_report(noon, bindings={"ring": ("here", "there")}))
+    yield wire.to_json(failed_circle_report(noon + timedelta(minutes=1)))
+    yield wire.to_json(circle_report(noon + timedelta(minutes=2), usage={"here": Usage(5, 6, 0.5)}))
+
+
+def _alone(chance: random.Random, valid: Sequence[Document]) -> Malformed:
+    one = _spoiled(chance, valid)
+    return _packed(chance, Malformed(one.what, one.body, one.fields))
+
+
+def _together(chance: random.Random, valid: Sequence[Document]) -> Malformed:
+    """Several in an array, or one a line."""
+    several = [_spoiled(chance, valid) for _ in range(chance.randint(1, 4))]
+    what = ", ".join(one.what for one in several)
+    if chance.random() < 0.5:
+        lines = b"\n".join(one.body.replace(b"\n", b" ") for one in several)
+        return _packed(chance, Malformed(what, lines, content_type=NDJSON))
+    fields = several[0].fields if len(several) == 1 else ()
+    return _packed(chance, Malformed(what, b"[" + b",".join(one.body for one in several) + b"]", fields))
+
+
+def _packed(chance: random.Random, one: Malformed) -> Malformed:
+    encoding = chance.choice(["", "", "identity", "gzip", "zstd"])
+    packed = {"gzip": lambda: gzip.compress(one.body, 1), "zstd": lambda: zstd.compress(one.body)}
+    body = packed[encoding]() if encoding in packed else one.body
+    return Malformed(one.what, body, one.fields, one.content_type, encoding)
+
+
+def _spoiled(chance: random.Random, valid: Sequence[Document]) -> _Spoiled:
+    """One that the wire format refuses: what happens to stay a report is drawn again."""
+    while True:
+        document = json.loads(json.dumps(chance.choice(valid)))
+        one = chance.choice(_WAYS)(chance, document)
+        try:
+            wire.from_json(one.body)
+        except wire.ReportError:
+            return one
+
+
+def _bytes(document: Document) -> bytes:
+    return json.dumps(document).encode()
+
+
+def _paths(value: object, path: Path = ()) -> Iterator[Path]:
+    """The way to each value in *value*."""
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in below:
+        yield (*path, name)
+        yield from _paths(inner, (*path, name))
+
+
+def _at(document: Document, path: Path) -> Any:
+    """What holds the value at *path*."""
+    found: Any = document
+    for name in path[:-1]:
+        found = found[name]
+    return found
+
+
+def _named(path: Path) -> tuple[str, ...]:
+    """How an answer may call *path*: what is wrong there may show above, below, or in the identity."""
+    top = str(path[0])
+    return (top, "run") if top in {"series", "slot", "version"} else (top,)
+
+
+# Values that are hardly ever right; a report with 1e400 or NaN is no JSON to many who read it.
+_WRONG: Sequence[Callable[[], object]] = (
+    lambda: None,
+    lambda: True,
+    lambda: -1,
+    lambda: 10**30,
+    lambda: -(10**400),
+    lambda: 1e308 * 10,
+    lambda: math.nan,
+    lambda: -math.inf,
+    lambda: "",
+    lambda: "x" * 300,
+    lambda: "a\0b",
+    lambda: "\ud800",
+    list,
+    dict,
+    lambda: [[]],
+    lambda: {"": None},
+    lambda: "9999-12-31T23:59:59-23:59",
+    lambda: "2026-02-30T00:00:00Z",
+    lambda: list(range(1000)),
+)
+
+
+def _wrong_value(chance: random.Random, document: Document) -> _Spoiled:
+    path = chance.choice(list(_paths(document)))
+    value = chance.choice(_WRONG)()
+    _at(document, path)[path[-1]] = value
+    body = _bytes(document)
+    is_json = not any(isinstance(value, float) and not math.isfinite(value) for value in [value])
+    return _Spoiled(f"{path} = {value!r:.30}", body, _named(path) if is_json else ())
+
+
+def _missing(chance: random.Random, document: Document) -> _Spoiled:
+    path = chance.choice(list(_paths(document)))
+    del _at(document, path)[path[-1]]
+    return _Spoiled(f"without {path}", _bytes(document), _named(path))
+
+
+def _deep(chance: random.Random, document: Document) -> _Spoiled:
+    """Nested more than anybody reads: a little, or as much as fits."""
+    levels = chance.choice([40, 900, 5_000, 100_000])
+    path = chance.choice(list(_paths(document)))
+    _at(document, path)[path[-1]] = "HERE"
+    opening, closing = chance.choice([("[", "]"), ('{"a":', "}")])
+    inner = opening * levels + "1" + closing * levels
+    body = json.dumps(document).replace('"HERE"', inner, 1).encode()
+    return _Spoiled(f"{levels} levels at {path}", body)
+
+
+def _future(chance: random.Random, document: Document) -> _Spoiled:
+    document["version"] = chance.choice([0, 2, 3, 99, 2**40])
+    return _Spoiled("another version", _bytes(document), ("version",))
+
+
+def _other_run(chance: random.Random, document: Document) -> _Spoiled:
+    runs = ["00000000-0000-0000-0000-000000000000", document["run"].upper(), document["run"][:-1], "run"]
+    document["run"] = chance.choice(runs)
+    return _Spoiled("another run", _bytes(document), ("run",))
+
+
+def _twice(chance: random.Random, document: Document) -> _Spoiled:
+    name = chance.choice(list(document))
+    again = json.dumps({name: document[name]})[1:-1]
+    return _Spoiled(f"{name} twice", _bytes(document)[:-1] + f", {again}}}".encode(), (name,))
+
+
+def _truncated(chance: random.Random, document: Document) -> _Spoiled:
+    body = _bytes(document)
+    return _Spoiled("truncated", body[: chance.randrange(len(body))])
+
+
+def _changed_bytes(chance: random.Random, document: Document) -> _Spoiled:
+    body = bytearray(_bytes(document))
+    for _ in range(chance.randint(1, 5)):
+        place = chance.randrange(len(body))
+        body[place : place + chance.randint(0, 2)] = chance.randbytes(chance.randint(0, 3))
+    return _Spoiled("other bytes", bytes(body))
+
+
+def _not_text(chance: random.Random, document: Document) -> _Spoiled:
+    bad = chance.choice([b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\0"])
+    body = _bytes(document)
+    return _Spoiled("not UTF-8", body.replace(b"began", bad, 1) if b"began" in body else body + bad)
+
+
+def _too_large(_chance: random.Random, document: Document) -> _Spoiled:
+    document["more"] = "x" * wire.MAX_BYTES
+    return _Spoiled("too large", _bytes(document))
+
+
+def _many(chance: random.Random, document: Document) -> _Spoiled:
+    name = chance.choice(["stages", "metrics", "log"])
+    document[name] = [{}] * chance.choice([1, 1000, 50_000])
+    return _Spoiled(f"many {name}", _bytes(document), (name, "too large"))
+
+
+_WAYS = (
+    *[_wrong_value] * 6,
+    *[_missing] * 3,
+    *[_deep, _future, _other_run, _twice, _truncated, _changed_bytes, _not_text, _many],
+    _too_large,
+)
+
+
+def _enveloped(chance: random.Random, valid: Sequence[Document]) -> Malformed:
+    """What is wrong as a whole; the reports in it would be good."""
+    return chance.choice(_ENVELOPES)(chance, _bytes(chance.choice(valid)))
+
+
+def _bomb(chance: random.Random, _good: bytes) -> Malformed:
+    encoding, what = chance.choice(["gzip", "zstd"]), chance.choice(sorted(_BOMBS))
+    return Malformed(f"bomb of {what} in {encoding}", _packed_bomb(encoding, what), encoding=encoding)
+
+
+_BOMBS = {"blanks": b" ", "numbers": b"[" + b"1," * (MEBIBYTE // 2), "lists": b"[", "objects": b"[{}," * 1000}
+
+
+@cache
+def _packed_bomb(encoding: str, what: str) -> bytes:
+    """Much more than may be, in little."""
+    piece = _BOMBS[what] * (MEBIBYTE // len(_BOMBS[what]))
+    packer = zlib.compressobj(1, wbits=31) if encoding == "gzip" else zstd.ZstdCompressor()
+    return b"".join([packer.compress(b"["), *(packer.compress(piece) for _ in range(64)), packer.flush()])
+
+
+def _array_as_large_as_may_be(chance: random.Random, _good: bytes) -> Malformed:
+    item = chance.choice([b"1,", b"{},", b"[],", b'"",', b"null,"])
+    return Malformed("a large array", b"[" + item * (MAX_BYTES // len(item) - 1) + b"{}]")
+
+
+def _lying(chance: random.Random, good: bytes) -> Malformed:
+    """Of another length than is said: it ends there, or is said to be of a thousand million items."""
+    if chance.random() < 0.5:
+        return Malformed("shorter", good, length=chance.randrange(len(good) - 1))
+    return Malformed("longer", b"[" + b"1," * 100, length=2 * 10**9)
+
+
+def _badly_packed(chance: random.Random, good: bytes) -> Malformed:
+    encoding = chance.choice(["gzip", "zstd"])
+    packed = gzip.compress(good) if encoding == "gzip" else zstd.compress(good)
+    broken = chance.choice([packed[: chance.randrange(len(packed) - 1)], packed + b"?", good, packed[3:]])
+    return Malformed(f"broken {encoding}", broken, encoding=encoding)
+
+
+def _packed_twice(_chance: random.Random, good: bytes) -> Malformed:
+    return Malformed("packed twice", gzip.compress(gzip.compress(good)), encoding="gzip")
+
+
+def _other_packing(chance: random.Random, good: bytes) -> Malformed:
+    return Malformed("another packing", good, encoding=chance.choice(["br", "deflate", "gzip,gzip", "*"]))
+
+
+def _other_type(chance: random.Random, good: bytes) -> Malformed:
+    kinds = ["text/html", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "x"]
+    return Malformed("another type", good, content_type=chance.choice(kinds))
+
+
+def _broken_array(chance: random.Random, good: bytes) -> Malformed:
+    whole = b"[" + good + b"," + good + b"]"
+    broken = [
+        whole[:-1],
+        whole + b"]",
+        b"[" + whole,
+        whole.replace(b"},{", b"} {"),
+        b"[,",
+        b"[]",
+    ]
+    return Malformed("broken array", chance.choice(broken))
+
+
+def _too_many(chance: random.Random, _good: bytes) -> Malformed:
+    if chance.random() < 0.5:
+        return Malformed("too many", b"[" + b"{}," * MAX_REPORTS + b"{}]")
+    return Malformed("too many lines", b"{}\n" * (MAX_REPORTS + 1), content_type=NDJSON)
+
+
+_ENVELOPES = (
+    _bomb,
+    _array_as_large_as_may_be,
+    _lying,
+    _badly_packed,
+    _packed_twice,
+    _other_packing,
+    _other_type,
+    _broken_array,
+    _too_many,
+)
