@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from monitor import importers
 from monitor.importers.base import Unreadable
 from monitor.importers.opening import opened
 
@@ -67,3 +69,15 @@ def test_what_is_damaged_is_said(how: str) -> None:
 def test_nothing_is_nothing() -> None:
     with opened("-", io.BytesIO()) as stream:
         assert stream.read() == b""
+
+
+@pytest.mark.parametrize("how", ["gzip", "zstd"])
+def test_memory_does_not_grow_with_the_file(how: str) -> None:
+    packed = io.BytesIO(PACKED[how](TEXT * 2))  # many times what is read at once
+    tracemalloc.start()
+    with opened("-", packed) as stream:
+        values = sum(1 for _ in importers.made("nws", {}).read(stream))
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert values == 40_000
+    assert most_bytes < len(TEXT)

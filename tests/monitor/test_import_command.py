@@ -1,0 +1,262 @@
+"""``manage.py import``: what is said, what is stored, and what happens when something is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from monitor import importers
+from monitor.gridfile import depot, exporting, loading
+from monitor.models import Metric, Run, Sample, Segment, Series, Site
+from monitor.models.run import State
+from monitor.services.forecast import issue
+from monitor.services.history import history
+from monitor.services.hold import InvalidOrder
+from monitor.services.import_history import BATCH, Listener, import_history
+from monitor.services.imported import Target
+from monitor.services.run_now import run_now
+from monitor.services.segments import standing
+from tests.monitor.importers.reading import SHARED, lines_of, needs_shared_data
+
+LINES = [f"{1141214400 + 60 * minute} {8 + minute % 3}" for minute in range(40)]
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> Callable[..., str]:
+    """A file of these lines, by name."""
+
+    def values(lines: list[str] = LINES, *, name: str = "bandwidth.nws") -> str:
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        return str(tmp_path / name)
+
+    return values
+
+
+def said(*argv: str) -> tuple[str, str]:
+    """What it says, and what it complains of; what it exits with is the last of the latter."""
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("import", *argv, stdout=out, stderr=err)
+    except CommandError as error:
+        err.write(f"exits: {error}\n")
+    return out.getvalue(), err.getvalue()
+
+
+def imported(file: str, *argv: str) -> str:
+    out, err = said("nws", file, "--series=bw", "--resource=bandwidthTcp", *argv)
+    assert not err
+    return out
+
+
+def test_a_file_becomes_runs_of_a_series_that_nothing_runs(db: None, values: Callable[..., str]) -> None:
+    assert "bandwidth.nws: 40 new, 0 known, 0 malformed, 1 series in" in imported(values(), "--site=here")
+    series = Series.objects.get()
+    assert (series.name, series.suite.name, series.enabled, series.schedule) == ("bw", "imported", False, "")
+    assert [binding.resource.site.name for binding in series.bindings.all()] == ["here"]
+    assert set(Run.objects.values_list("state", flat=True)) == {State.PASSED}
+    (metric,) = Metric.objects.all()
+    assert (metric.name, metric.unit) == ("bandwidth", "bytes_per_second")
+    points = history(metric)
+    assert [point.value for point in points[:3]] == [1e6, 9e6 / 8, 1e7 / 8]
+    assert points[0].time == points[0].known_at == datetime(2006, 3, 1, 12, tzinfo=UTC)
+
+
+def test_what_is_there_already_is_known_and_what_is_late_goes_where_it_belongs(
+    db: None, values: Callable[..., str]
+) -> None:
+    imported(values(LINES[20:], name="later.nws"))
+    assert "20 new, 20 known" in imported(values())
+    assert "0 new, 40 known" in imported(values())
+    assert Segment.objects.get().began_at == datetime(2006, 3, 1, 12, tzinfo=UTC)
+
+
+def test_its_values_can_be_forecast(db: None, values: Callable[..., str]) -> None:
+    imported(values())
+    forecast = issue(Metric.objects.get(), datetime(2026, 3, 1, tzinfo=UTC))
+    assert 1e6 <= forecast.mean <= 1.25e6
+    assert forecast.n == 40
+
+
+def test_lines_that_cannot_be_read_are_named_and_the_others_imported(
+    db: None, values: Callable[..., str]
+) -> None:
+    file = values([*LINES[:2], "soon 5", *LINES[2:], *(f"x{number} 1" for number in range(30))])
+    out, err = said("nws", file, "--series=bw")
+    assert "40 new, 0 known, 31 malformed" in out
+    assert f"{file}: line 3: time: expected a time in seconds since 1970" in err
+    assert err.count("expected a time") == 20
+    assert "... and more, which are counted\n" in err
+    assert err.endswith(f"exits: {file}: 31 could not be read; all others are imported\n")
+
+
+def test_the_first_of_them_may_be_the_end(db: None, values: Callable[..., str]) -> None:
+    _, err = said("nws", values([*LINES[:2], "soon 5", *LINES[2:]]), "--series=bw", "--strict")
+    assert "stopped at line 3: time: expected" in err
+    assert Run.objects.count() == 2
+
+
+@pytest.mark.parametrize("apart", [0, 1200])
+def test_two_values_of_the_same_time_are_not_both_kept(
+    db: None, values: Callable[..., str], apart: int
+) -> None:
+    between = [f"{1241214400 + second} 1" for second in range(apart)]
+    out, err = said("nws", values([LINES[0], *between, f"{LINES[0]}1"]), "--series=bw")
+    assert f"{1 + apart:,} new, 0 known, 1 malformed" in out
+    assert "time: expected a time that no other run of its series in this file has" in err
+
+
+def test_a_dry_run_says_what_would_be_made_and_makes_nothing(db: None, values: Callable[..., str]) -> None:
+    out = imported(values(), "--dry-run")
+    assert out.splitlines()[:2] == [
+        "bw: 40 passed, 2006-03-01 12:00:00 to 2006-03-01 12:39:00 UTC",
+        "    bandwidth [bytes_per_second]",
+    ]
+    assert "40 runs, none made" in out
+    assert not Series.objects.exists()
+    assert not Site.objects.exists()
+
+
+def test_packed_files_are_read(db: None, values: Callable[..., str]) -> None:
+    packed = Path(values()).with_suffix(".gz")
+    packed.write_bytes(gzip.compress(Path(values()).read_bytes()))
+    assert "40 new" in imported(str(packed))
+
+
+def test_what_cannot_be_done_is_said_in_a_line(db: None, values: Callable[..., str], circle: Series) -> None:
+    file = values()
+    for argv, why in {
+        ("nws", "/nonexistent", "--series=x"): "/nonexistent: No such file or directory",
+        ("nws", str(Path(file).parent), "--series=x"): "Is a directory",
+        ("nws", values([], name="empty"), "--series=x"): "empty: there is nothing in it",
+        ("nws", file, "--series=a b"): "--series: expected letters, digits, - and _, got 'a b'",
+        ("nws", file, "--series=" + "x" * 101): "--series: expected at most 100 characters, got 101",
+        ("nws", file, "--series=circle"): "there is a series circle already, of circle: choose another",
+        ("nws", file, "--series=x", "--site=no/where"): "--site: expected letters",
+        ("csv", file, "--series=x"): "line 1: expected a column 'time'",
+        ("swf", file, "--series=x"): "line 1: a job, but no header '; UnixStartTime:'",
+        ("csv", file, "--series=x", "--units=s,s"): "--units: expected one or 1 of them, got 2",
+    }.items():
+        out, err = said(*argv)
+        assert why in err, (argv, err)
+        assert not out
+    assert list(Series.objects.all()) == [circle]
+
+
+def test_a_resource_that_is_there_is_taken_if_it_is_where_it_should_be(
+    circle: Series, values: Callable[..., str]
+) -> None:
+    up = {"metric": {"host": "here"}, "values": [[1772366400, "1"]]}
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": [up]}}
+    file = values([json.dumps(answer)], name="range.json")
+    argv = ("prometheus", file, "--series=up", "--resource-label=host")
+    assert (
+        "the resource here is at the site site-of-here, not at elsewhere"
+        in said(*argv, "--site=elsewhere")[1]
+    )
+    assert "1 new" in said(*argv)[0]
+    bound = Series.objects.get(probe="import-prometheus").bindings.get()
+    assert bound.resource == circle.bindings.get(position=0).resource
+
+
+def test_of_a_series_that_changed_the_newest_runs_say_what_it_is(
+    db: None, values: Callable[..., str]
+) -> None:
+    file = values([REPORT.format(hour=hour, version=hour // 2) for hour in (3, 2)], name="new.xml")
+    older = values([REPORT.format(hour=hour, version=hour // 2) for hour in (0, 1)], name="old.xml")
+    for one in (file, older):
+        assert "2 new" in said("inca", one, "--series=inca")[0]
+    stands = standing(Series.objects.get())
+    assert [segment.parameters["version"] for segment in stands.segments] == ["0", "1"]
+    assert stands.current == stands.segments[-1]
+    assert not stands.is_changed
+
+
+REPORT = (
+    "<report><gmt>2006-03-01T0{hour}:00:00Z</gmt><hostname>h</hostname><name>n</name><version>{version}</version>"
+    "<body><statistic><ID>t</ID><value>1</value><units>s</units></statistic></body>"
+    "<exitStatus><completed>true</completed></exitStatus></report>"
+)
+
+
+def test_pages_of_an_imported_series_say_that_nothing_runs_it(
+    db: None, values: Callable[..., str], client: Client
+) -> None:
+    imported(values(), "--site=here")
+    client.force_login(User.objects.create_superuser("ada"))
+    page = client.get("/series/bw/").content.decode()
+    assert "Imported: somebody else measured it" in page
+    assert "Run now" not in page
+    run = client.get(f"/runs/{Run.objects.latest('slot').pk}/").content.decode()
+    assert "import: nws" in run
+    assert "bandwidth" in run
+    with pytest.raises(InvalidOrder, match="bw was imported: nothing here can run it"):
+        run_now(Series.objects.get(), who="ada")
+
+
+def test_a_grid_that_has_imported_series_can_be_written_to_a_file_and_read_again(
+    db: None, values: Callable[..., str]
+) -> None:
+    imported(values(), "--site=here")
+    text = exporting.text(depot.read())
+    assert depot.read() == loading.parse(text.encode(), "exported", depot.outside())
+
+
+class Dying(io.BytesIO):
+    """Ends its reader in the middle, as a signal would."""
+
+    def readline(self, size: int | None = -1) -> bytes:
+        if self.tell() > len(self.getvalue()) / 2:
+            raise KeyboardInterrupt
+        return super().readline(size)
+
+
+def test_what_was_interrupted_is_gone_on_with(db: None) -> None:
+    data = "".join(f"{1141214400 + second} 1\n" for second in range(2 * BATCH + 100)).encode()
+    importer, listener = importers.made("nws", {}), Listener(lambda _: None, lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        import_history(importer, Dying(data), Target("nws", "x"), "values", listener)
+    assert Run.objects.count() == BATCH
+    assert not Run.objects.pending().exists()
+    tally = import_history(importer, io.BytesIO(data), Target("nws", "x"), "values", listener)
+    assert (tally.known, tally.new) == (BATCH, BATCH + 100)
+
+
+@needs_shared_data
+def test_the_beginning_of_a_real_log_is_stored_with_its_figures(db: None, values: Callable[..., str]) -> None:
+    name = "swf-pwa/HPC2N-2002-2.2-cln.swf.gz"
+    lines = [line.rstrip("\n") for line in lines_of(name, most=825)]
+    jobs = [line.split() for line in lines if not line.startswith(";")]
+    out, err = said("swf", values(lines), "--series=hpc2n", "--site=hpc2n")
+    assert not err
+    assert f"{2 * len(jobs):,} new" in out
+    for series, column in (("hpc2n-wait", 2), ("hpc2n-run", 3)):
+        (metric,) = Metric.objects.filter(segment__series__name=series, name="total.seconds")
+        stored = [sample.value for sample in Sample.objects.filter(metric=metric)]
+        assert sum(stored) == sum(float(fields[column]) for fields in jobs)
+        assert median(stored) == median(float(fields[column]) for fields in jobs)
+
+
+@needs_shared_data
+@pytest.mark.parametrize(
+    ("argv", "runs", "series"),
+    [
+        (("esmond", "perfsonar-esmond/throughput_data.json.gz"), 600, 1),
+        (("tokio", "tokio-abc/mira-summaries_2017-02-14_2018-02-15.csv.gz"), 2533, 8),
+    ],
+)
+def test_real_files_are_imported_cleanly(db: None, argv: tuple[str, ...], runs: int, series: int) -> None:
+    kind, name, *options = argv
+    out, err = said(kind, str(SHARED / name), "--series=real", *options)
+    assert "exits" not in err
+    assert f"{runs:,} new, 0 known, 0 malformed, {series} series" in out
+    assert Run.objects.count() == runs
