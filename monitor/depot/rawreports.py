@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import connection
+from monitor.depot import binary
 
 if TYPE_CHECKING:
     import uuid
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _COPY = "COPY monitor_rawreport (run_id, slot, received_at, packing, packed) FROM STDIN (FORMAT binary)"
 _TYPES = ("uuid", "timestamptz", "timestamptz", "int2", "bytea")
 _INSERT = """
-INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed) VALUES (%s, %s, %s, %s, %s)
+INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed) VALUES (%b, %b, %b, %b, %b)
 """
 
 
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 def write(rows: Sequence[Row]) -> None:
     """Store *rows*, of runs that have none yet."""
-    with connection.cursor() as cursor, connection.wrap_database_errors:
+    with binary.cursor() as cursor:
         if len(rows) == 1:
             cursor.execute(_INSERT, rows[0])
             return

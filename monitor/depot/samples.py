@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
-from django.db import IntegrityError, connection, models, transaction
+from django.db import IntegrityError, models, transaction
 from psycopg.errors import UniqueViolation
 
+from monitor.depot import binary
 from monitor.models import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 CHUNK = 5_000
 
-_UPSERT = """
+_INSERT = """
 INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
-SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::float8[], %s::boolean[])
+SELECT * FROM unnest(%b::bigint[], %b::timestamptz[], %b::timestamptz[], %b::float8[], %b::boolean[])
 ON CONFLICT (metric_id, time) DO NOTHING
 """
-
-
 _COPY = "COPY monitor_sample (metric_id, time, known_at, value, passed) FROM STDIN (FORMAT binary)"
 _HEAD, _TAIL = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 _COPIED = np.dtype(
-    [("columns", ">i2")]
-    + [
-        field
-        for name, kind in zip(
-            ("metric_id", "time", "known_at", "value", "passed"),
-            (">i8", ">i8", ">i8", ">f8", "?"),
-            strict=True,
-        )
-        for field in ((f"{name}_bytes", ">i4"), (name, kind))
+    [
+        ("columns", ">i2"),
+        *[("metric_id_bytes", ">i4"), ("metric_id", ">i8")],
+        *[("time_bytes", ">i4"), ("time", ">i8")],
+        *[("known_at_bytes", ">i4"), ("known_at", ">i8")],
+        *[("value_bytes", ">i4"), ("value", ">f8")],
+        *[("passed_bytes", ">i4"), ("passed", "?")],
     ]
 )
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-_MANY = 100  # rows: of fewer, one statement costs less than to begin and end copying
+_MICROSECOND = timedelta(microseconds=1)
+_MANY = 100  # samples: of fewer, one statement costs less than to begin and end copying
 
 
 class Row(NamedTuple):
@@ -51,55 +48,69 @@ class Row(NamedTuple):
     passed: bool
 
 
-def write(rows: Sequence[Row]) -> None:
+class OfRun(NamedTuple):
+    """The values of one run, each of another metric: they share all the rest."""
+
+    metric_ids: Sequence[int]
+    time: datetime
+    known_at: datetime
+    values: Sequence[float]
+    passed: bool
+
+
+def write(rows: Iterable[Row]) -> None:
     """Store *rows*; those that are there already stay as they are. To be called in a transaction."""
-    if len(rows) < _MANY:
-        return _insert(rows)
+    write_runs([OfRun([row.metric_id], row.time, row.known_at, [row.value], row.passed) for row in rows])
+
+
+def write_runs(runs: Sequence[OfRun]) -> None:
+    """As ``write``, all samples of each of *runs*."""
+    if sum(len(run.values) for run in runs) < _MANY:
+        return _insert(runs)
     try:
         with transaction.atomic():
-            _copy(rows)
+            _copy(runs)
     except IntegrityError as error:
         if not isinstance(error.__cause__, UniqueViolation):  # copying stops at the first that is there
             raise
-        _insert(rows)
+        _insert(runs)
     return None
 
 
-def _insert(rows: Sequence[Row]) -> None:
+def _insert(runs: Sequence[OfRun]) -> None:
+    rows = [
+        Row(metric, run.time, run.known_at, value, run.passed)
+        for run in runs
+        for metric, value in zip(run.metric_ids, run.values, strict=True)
+    ]
     if rows:
-        with connection.cursor() as cursor:
-            cursor.execute(_UPSERT, [list(column) for column in zip(*rows, strict=True)])
+        with binary.cursor() as cursor:
+            cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
-def _copy(rows: Sequence[Row]) -> None:
-    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(_COPY) as copy:
-        copy.write(_HEAD)
-        copy.write(_as_copied(rows))
-        copy.write(_TAIL)
+def _copy(runs: Sequence[OfRun]) -> None:
+    with binary.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.write(_HEAD + _copied(runs).tobytes() + _TAIL)
 
 
-def _as_copied(rows: Sequence[Row]) -> bytes:
-    """*rows* in the binary format of COPY: the number of columns, then of each its length in bytes and its
-    value."""
-    metrics, times, known, values, passed = zip(*rows, strict=True)
-    copied = np.empty(len(rows), dtype=_COPIED)
-    copied["columns"] = len(Row._fields)
-    for name, column in (
-        ("metric_id", np.array(metrics)),
-        ("time", _microseconds(times)),
-        ("known_at", _microseconds(known)),
-        ("value", np.array(values, dtype=float)),
-        ("passed", np.array(passed)),
-    ):
-        copied[f"{name}_bytes"] = copied[name].itemsize
-        copied[name] = column
-    return copied.tobytes()
+def _copied(runs: Sequence[OfRun]) -> np.ndarray[Any, Any]:
+    """Their rows as COPY takes them in binary: the number of columns; of each its length, and its value."""
+    each = [len(run.values) for run in runs]
+    rows = np.empty(sum(each), dtype=_COPIED)
+    rows["columns"] = len(Row._fields)
+    for name in Row._fields:
+        rows[f"{name}_bytes"] = rows[name].itemsize
+    rows["metric_id"] = list(chain.from_iterable(run.metric_ids for run in runs))
+    rows["time"] = np.repeat([_microseconds(run.time) for run in runs], each)
+    rows["known_at"] = np.repeat([_microseconds(run.known_at) for run in runs], each)
+    rows["value"] = list(chain.from_iterable(run.values for run in runs))
+    rows["passed"] = np.repeat([run.passed for run in runs], each)
+    return rows
 
 
-def _microseconds(times: Sequence[datetime]) -> np.ndarray[Any, Any]:
-    """Since PostgreSQL's epoch. Many are the same."""
-    since = {time: (time - _EPOCH) // timedelta(microseconds=1) for time in set(times)}
-    return np.array([since[time] for time in times], dtype=np.int64)
+def _microseconds(time: datetime) -> int:
+    """Since PostgreSQL's epoch."""
+    return (time - _EPOCH) // _MICROSECOND
 
 
 def read(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
+from monitor.depot import binary
+
 if TYPE_CHECKING:
     import uuid
     from datetime import datetime
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 _MARK = """
 INSERT INTO monitor_stalehour (series_id, hour)
 SELECT DISTINCT series, date_trunc('hour', slot, 'UTC')
-FROM unnest(%s::bigint[], %s::timestamptz[]) AS changed (series, slot)
+FROM unnest(%b::bigint[], %b::timestamptz[]) AS changed (series, slot)
 WHERE NOT EXISTS (
     SELECT FROM monitor_horizon AS horizon
     WHERE horizon.series_id = series AND kind = 'samples' AND slot < gone_before
@@ -35,7 +37,7 @@ AND NOT EXISTS (
 def mark(changed: Iterable[tuple[int, datetime]]) -> None:
     """Something of these (key of the series, slot) changed, in this transaction."""
     series, slots = zip(*changed, strict=True)
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         cursor.execute(_MARK, [list(series), list(slots)])
 
 

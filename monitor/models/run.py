@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db import connection, models
+from django.db import models
 
-from monitor.depot import stale
+from monitor.depot import binary, stale
 from monitor.depot.engines import engine
 from monitor.models.series import Series
 
@@ -72,10 +72,10 @@ _END = """
 UPDATE monitor_run AS run
 SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,
     failed_resource = said.failed_resource, started_at = said.started_at, ended_at = said.ended_at
-FROM unnest(%s::uuid[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
-    %s::timestamptz[], %s::timestamptz[])
+FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
+    %b::timestamptz[], %b::timestamptz[])
     AS said (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
-WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %s AND %s AND run.state = ANY (%s)
+WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b AND run.state = ANY (%b)
 """
 
 
@@ -134,7 +134,7 @@ def end(endings: Sequence[Ending]) -> int:
     columns = [list(column) for column in zip(*endings, strict=True)]
     slots = [one.slot for one in endings]
     sources = [state for state, targets in FOLLOWS.items() if set(REPORTED) <= set(targets)]
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         cursor.execute(_END, [*columns, min(slots), max(slots), sources])
         return int(cursor.rowcount)
 

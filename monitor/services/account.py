@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import connection
-
+from monitor.depot import binary
 from monitor.models.run import State
 
 if TYPE_CHECKING:
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
     from monitor.models import Run
     from monitor.services.decode import Told
 
-_SITES = "SELECT name, site_id FROM monitor_resource WHERE name = ANY (%s)"
+_SITES = "SELECT name, site_id FROM monitor_resource WHERE name = ANY (%b)"
 _KEEP = """
 INSERT INTO monitor_usage (run_id, site_id, began_at, bytes, cpu_seconds)
-SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[], %s::bigint[], %s::float8[])
+SELECT * FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[], %b::bigint[], %b::float8[])
 ON CONFLICT (run_id, site_id) DO UPDATE
 SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED.cpu_seconds
 """
@@ -79,12 +78,12 @@ def account_lost(runs: Iterable[Run]) -> None:
 def _keep(rows: Iterable[Row]) -> None:
     columns = [list(column) for column in zip(*rows, strict=True)]
     if columns:
-        with connection.cursor() as cursor:
+        with binary.cursor() as cursor:
             cursor.execute(_KEEP, columns)
 
 
 def _sites(resources: Iterable[str]) -> dict[str, int]:
     """The key of the site of each of *resources* that is still known by its name."""
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         cursor.execute(_SITES, [list(resources)])
         return dict(cursor.fetchall())

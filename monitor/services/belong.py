@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import connection
 from django.db.models import Max
 
+from monitor.depot import binary
 from monitor.models import Metric, Segment
+from monitor.services.numbers import units
 
 if TYPE_CHECKING:
     from monitor.models.segment import Identity
@@ -21,28 +22,32 @@ Of = tuple[int, str]  # a segment: the key of its series, and its fingerprint
 _KNOWN = """
 SELECT segment.series_id, segment.fingerprint, segment.id, segment.began_at,
     coalesce(array_agg(metric.name) FILTER (WHERE metric.id IS NOT NULL), '{}'), array_agg(metric.id)
-FROM unnest(%s::bigint[], %s::text[]) AS said (series, fingerprint)
+FROM unnest(%b::bigint[], %b::text[]) AS said (series, fingerprint)
 JOIN monitor_segment AS segment ON (segment.series_id, segment.fingerprint) = (said.series, said.fingerprint)
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = segment.id
 GROUP BY segment.id
 """
 
 
-class Value(NamedTuple):
-    """A number of a report."""
+class Measured(NamedTuple):
+    """What a report of a series (its key) measured: its numbers by name."""
 
-    name: str
-    value: float
-    unit: str
+    series: int
+    report: Told
+    values: Mapping[str, float]
+
+    @property
+    def of(self) -> Of:
+        return self.series, self.report.measured.fingerprint
 
 
 @dataclass
 class Wanted:
-    """A segment that reports belong to, the earliest slot of them, and the units of their metrics by name."""
+    """A segment that reports belong to: the earliest slot, and by name a report that tells each metric."""
 
     measured: Identity
     earliest: datetime
-    units: dict[str, str] = field(default_factory=dict)
+    telling: dict[str, Told] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,13 @@ class Known:
     metrics: Mapping[str, int]
 
 
-def metrics(told: Sequence[tuple[int, Told, Sequence[Value]]]) -> list[Mapping[str, int]]:
-    """By name, the keys of the metrics of the segment that each of *told* belongs to by what it says.
-
-    Of each is told the key of its series, the report, and its numbers.
+def metrics(measured: Sequence[Measured]) -> list[Mapping[str, int]]:
+    """By name, the keys of the metrics of the segment that each belongs to by what its report says.
 
     A new segment is begun by the first of its reports. To be called in a transaction.
     """
-    of = [(series, report.measured.fingerprint) for series, report, _ in told]
-    wanted = _wanted(of, told)
+    of = [one.of for one in measured]
+    wanted = _wanted(of, measured)
     known = _known(wanted)
     while missing := {one: wanted[one] for one in wanted if one not in known}:
         _begin(missing)
@@ -72,23 +75,24 @@ def metrics(told: Sequence[tuple[int, Told, Sequence[Value]]]) -> list[Mapping[s
     return [known[one].metrics for one in of]
 
 
-def _wanted(of: Iterable[Of], told: Iterable[tuple[int, Told, Sequence[Value]]]) -> dict[Of, Wanted]:
-    """The segments that *told* belong to, series by series in the order in which they begin."""
+def _wanted(of: Iterable[Of], measured: Iterable[Measured]) -> dict[Of, Wanted]:
+    """The segments that they belong to, series by series in the order in which they begin."""
     found: dict[Of, Wanted] = {}
-    for one, (_, report, values) in zip(of, told, strict=True):
+    for one, (_, report, values) in zip(of, measured, strict=True):
         wanted = found.get(one)
         if wanted is None:
             wanted = found[one] = Wanted(report.measured, report.slot)
         elif report.slot < wanted.earliest:
             wanted.earliest = report.slot
-        wanted.units.update((value.name, value.unit) for value in values)
+        if not values.keys() <= wanted.telling.keys():
+            wanted.telling.update(dict.fromkeys(values, report))
     return dict(sorted(found.items(), key=lambda item: (item[0][0], item[1].earliest, item[0][1])))
 
 
 def _known(wanted: Iterable[Of]) -> dict[Of, Known]:
     """Those of *wanted* that are there."""
     series, fingerprints = zip(*wanted, strict=True) if wanted else ((), ())
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         cursor.execute(_KNOWN, [list(series), list(fingerprints)])
         return {
             (of, fingerprint): Known(segment, began_at, dict(zip(names, keys, strict=False)))
@@ -136,13 +140,13 @@ def _begin_earlier(slots: Iterable[tuple[Known, datetime]]) -> None:
 
 def _with_metrics(wanted: Mapping[Of, Wanted], known: Mapping[Of, Known]) -> dict[Of, Known]:
     """Those of *wanted* that lacked a metric, when it has been made."""
-    lacking = [of for of, one in wanted.items() if not known[of].metrics.keys() >= one.units.keys()]
+    lacking = [of for of, one in wanted.items() if not known[of].metrics.keys() >= one.telling.keys()]
     if not lacking:
         return {}
     made = [
-        Metric(segment_id=known[of].segment, name=name, unit=unit)
+        Metric(segment_id=known[of].segment, name=name, unit=units(report)[name])
         for of in lacking
-        for name, unit in wanted[of].units.items()
+        for name, report in wanted[of].telling.items()
         if name not in known[of].metrics
     ]
     made.sort(key=lambda metric: (metric.segment_id, metric.name))

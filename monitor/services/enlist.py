@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection
-
+from monitor.depot import binary
 from monitor.models.run import REPORTED
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 # Whoever knows between which slots looks at those parts of the ledger alone.
 _LOOK = """
 SELECT said.run, coalesce(run.series_id, series.id), run.id IS NOT NULL
-FROM unnest(%s::uuid[], %s::timestamptz[], %s::text[]) AS said (run, slot, name)
-LEFT JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %s AND %s
+FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[]) AS said (run, slot, name)
+LEFT JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
 LEFT JOIN monitor_series AS series ON run.id IS NULL AND series.name = said.name
 WHERE run.id IS NOT NULL OR series.id IS NOT NULL
 """
@@ -29,23 +28,29 @@ _LIST = """
 INSERT INTO monitor_run
     (id, series_id, slot, due_at, trigger, forced, state, reason, cause, attempt, stage, failed_resource)
 SELECT run, series, slot, slot, 'reporter', false, 'expected', '', '', 0, '', ''
-FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[]) AS said (run, series, slot)
+FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[]) AS said (run, series, slot)
 ORDER BY series, slot
 ON CONFLICT DO NOTHING
 RETURNING id
 """
 _LISTED_AS = """
-SELECT said.run, run.id FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[]) AS said (run, series, slot)
+SELECT said.run, run.id FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[]) AS said (run, series, slot)
 JOIN monitor_run AS run ON run.series_id = said.series AND run.slot = said.slot
 """
 _LOCK = """
-SELECT run.id, run.state FROM unnest(%s::uuid[], %s::timestamptz[]) AS said (run, slot)
-JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %s AND %s
+SELECT run.id, run.state FROM unnest(%b::uuid[], %b::timestamptz[]) AS said (run, slot)
+JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
 ORDER BY run.id FOR NO KEY UPDATE OF run
 """
+# What is so old that reports are not kept had its report, too.
 _REPORTED = """
-SELECT run_id FROM unnest(%s::uuid[], %s::timestamptz[]) AS said (run, slot)
+WITH said AS (SELECT * FROM unnest(%b::uuid[], %b::timestamptz[]) AS said (run, slot))
+SELECT run_id FROM said
 JOIN monitor_rawreport AS raw ON raw.run_id = said.run AND raw.slot = said.slot
+UNION
+SELECT run.id FROM said JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot
+JOIN monitor_horizon AS horizon ON horizon.series_id = run.series_id AND kind = 'reports'
+WHERE run.slot < kept_from
 """
 
 
@@ -69,6 +74,11 @@ class Incoming:
     def series(self) -> int:
         return self.place.series
 
+    @property
+    def at(self) -> tuple[int, datetime]:
+        """The key of its series, and its slot."""
+        return self.place.series, self.report.slot
+
 
 @dataclass(frozen=True, slots=True)
 class Locked:
@@ -88,7 +98,7 @@ def look(reports: Iterable[Told], visible: SeriesQuerySet | None) -> dict[uuid.U
         return {}
     slots = [report.slot for report in said.values()]
     names = [report.series for report in said.values()]
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         cursor.execute(_LOOK, [list(said), slots, names, min(slots), max(slots)])
         found = {run: Place(series, is_listed) for run, series, is_listed in cursor.fetchall()}
     if visible is None or not found:
@@ -119,7 +129,7 @@ def _list(strangers: Mapping[uuid.UUID, Incoming]) -> set[uuid.UUID]:
     """Put them into the ledger, which did not expect them; those that are there now and were not."""
     if not strangers:
         return set()
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         cursor.execute(_LIST, _columns(strangers))
         return {run for (run,) in cursor.fetchall()}
 
@@ -131,7 +141,7 @@ def _listed_as(others: Mapping[uuid.UUID, Incoming]) -> dict[uuid.UUID, uuid.UUI
     """
     if not others:
         return {}
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         cursor.execute(_LISTED_AS, _columns(others))
         return dict(cursor.fetchall())
 
@@ -146,7 +156,7 @@ def _columns(runs: Mapping[uuid.UUID, Incoming]) -> list[list[Any]]:
 
 def _lock(slots: Mapping[uuid.UUID, datetime]) -> Collection[uuid.UUID]:
     """Lock runs, of these slots; those of which there is a report."""
-    with connection.cursor() as cursor:
+    with binary.cursor() as cursor:
         times = list(slots.values())
         cursor.execute(_LOCK, [list(slots), times, min(times), max(times)])
         ended = [run for run, state in cursor.fetchall() if state in REPORTED]

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
 from msgspec.structs import replace as told_again
 
 from monitor.depot import rawreports, samples, stale
 from monitor.depot.packing import pack
+from monitor.models.horizon import Kind
 from monitor.models.run import Ending, State, end
-from monitor.services import belong, enlist, segments
+from monitor.services import belong, enlist, numbers, segments
 from monitor.services.account import account
-from reporters import report as wire
+from monitor.services.belong import Measured
+from monitor.services.horizons import horizons
 
 if TYPE_CHECKING:
     import uuid
 
-    from monitor.services.belong import Value
     from monitor.services.decode import Told
     from monitor.services.enlist import Incoming
 
@@ -30,6 +31,8 @@ _CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has 
 
 def store(incoming: Sequence[Incoming]) -> list[bool]:
     """Write what is not there yet; of each whether it was new. To be called in a transaction.
+
+    Of a slot that is older than its series keeps things, the ledger is told alone.
 
     Several may do so at once: rows are locked, and made, in the order of their keys.
     """
@@ -62,15 +65,17 @@ def _bound(one: Incoming, bindings: Mapping[str, Sequence[str]]) -> Incoming:
 def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
     end([_ending(run, one.report) for run, one in new.items()])
     account({run: one.report for run, one in new.items()})
-    rawreports.write(list(_packed(new)))
-    _write_samples(new.values())
-    stale.mark({(one.series, one.report.slot) for one in new.values()})
+    now = timezone.now()
+    kept = horizons([one.at for one in new.values()], now)
+    rawreports.write([_packed(run, one, now) for run, one in new.items() if kept.keep(Kind.REPORTS, *one.at)])
+    measured = [one for one in new.values() if kept.keep(Kind.SAMPLES, *one.at)]
+    _write_samples(measured)
+    if measured:
+        stale.mark({one.at for one in measured})
 
 
-def _packed(new: Mapping[uuid.UUID, Incoming]) -> Iterator[rawreports.Row]:
-    received_at = timezone.now()
-    for run, one in new.items():
-        yield rawreports.Row(run, one.report.slot, received_at, *pack(one.body))
+def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> rawreports.Row:
+    return rawreports.Row(run, one.report.slot, received_at, *pack(one.body))
 
 
 def _ending(run: uuid.UUID, report: Told) -> Ending:
@@ -93,25 +98,19 @@ def ended_at(report: Told) -> datetime:
     return report.started_at + timedelta(seconds=report.seconds)
 
 
-def values(report: Told) -> list[Value]:
-    """Every number of a report: its stages, its own metrics and, of a passed run, its totals.
-
-    None of a run that was skipped: its cleanup is no measurement.
-    """
-    if report.outcome == State.SKIPPED:
-        return []
-    derived = {f"stage.{stage.name}.seconds": stage.seconds for stage in report.stages}
-    if report.outcome == State.PASSED:  # the totals of half a run are no runtimes
-        derived |= wire.totals(cast("Sequence[wire.StageTiming]", report.stages))
-    found = [belong.Value(name, seconds, "seconds") for name, seconds in derived.items()]
-    own = [one for one in report.metrics if one.name not in derived]
-    return found + [belong.Value(one.name, one.value, one.unit) for one in own]
-
-
 def _write_samples(incoming: Iterable[Incoming]) -> None:
-    told = [(one.series, one.report, found) for one in incoming if (found := values(one.report))]
-    rows: list[samples.Row] = []
-    for metrics, (_, report, found) in zip(belong.metrics(told), told, strict=True):
-        known_at, passed = ended_at(report), report.outcome == State.PASSED
-        rows += [samples.Row(metrics[one.name], report.slot, known_at, one.value, passed) for one in found]
-    samples.write(rows)
+    measured = [
+        Measured(one.series, one.report, found) for one in incoming if (found := numbers.values(one.report))
+    ]
+    samples.write_runs(
+        [
+            samples.OfRun(
+                [metrics[name] for name in one.values],
+                one.report.slot,
+                ended_at(one.report),
+                list(one.values.values()),
+                one.report.outcome == State.PASSED,
+            )
+            for one, metrics in zip(measured, belong.metrics(measured), strict=True)
+        ]
+    )

@@ -1,0 +1,23 @@
+"""Statements whose parameters travel beside them, in the database's own format.
+
+Django writes parameters into the text of a statement, which for arrays is most of the work: a list of five
+hundred times is put into one in 1.4 ms, and goes beside it in 0.2 ms. Parameters are named ``%b``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+
+@contextlib.contextmanager
+def cursor() -> Iterator[psycopg.Cursor[Any]]:
+    """A cursor of Django's connection, and of its transaction; errors are Django's."""
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as opened:
+        yield opened
