@@ -100,7 +100,7 @@ def _look_back(application: Metric, probe: Metric) -> list[tuple[object, ...]]:
 
 
 def _metrics() -> tuple[Metric, Metric]:
-    """Two metrics of two years of hours, rolled up. One run in fifty failed, one report in twenty was late."""
+    """Two metrics of two years of hours, rolled up. One run in 50 failed, one report in 20 was late."""
     resources = [Resource(name, name, str(Path("/") / name)) for name in ("here", "there")]
     names = ("years-application", "years-probe")
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
