@@ -129,6 +129,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 5, "queue": "reporter.home"},
     },
+    "roll": {"task": "monitor.tasks.roll", "schedule": 5.0, "options": {"expires": 5}},
     "tend": {"task": "monitor.tasks.tend", "schedule": 600.0, "options": {"expires": 300}},
 }
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from monitor.celery import app
 from monitor.services import deliver, execute
 from monitor.services import notify as notifying
+from monitor.services import roll as rolling
 from monitor.services import tend as tending
 from monitor.services import tick as ticking
 from monitor.services.health import seen
@@ -28,6 +29,11 @@ def pulse() -> None:
 @app.task(name="monitor.tasks.notify")
 def notify() -> None:
     notifying.send_due(timezone.now())
+
+
+@app.task(name="monitor.tasks.roll")
+def roll() -> None:
+    rolling.roll(timezone.now())
 
 
 @app.task(name="monitor.tasks.tend")

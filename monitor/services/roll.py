@@ -16,7 +16,7 @@ from monitor.depot.locks import held
 
 LOCK = 0x726F6C6C  # "roll"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-WITHIN_SECONDS = 1.0  # of one call: who else works in the same process waits so long
+WITHIN_SECONDS = 2.0  # of one call: ticks may have to wait so long
 BATCH_SECONDS = 0.25  # the next batch is larger after a shorter one, and smaller after a longer one
 GATHERED_AT_ONCE = 20_000
 LEAST_MARKS, MOST_MARKS = 25, 5_000

@@ -14,7 +14,7 @@ DAY = timedelta(days=1)
 # The samples of a day with so many are read as quickly as the rollups of its hours, which would take more
 # space than they do: no hours are kept of it. Of other days all hours are.
 SPARSE = 48
-METRIC_DAYS_AT_ONCE = 20_000
+SERIES_DAYS_AT_ONCE = 5_000
 
 # All metrics of the series, for each of the days; not where samples have been taken away, and what they once
 # came to is final.
@@ -108,13 +108,14 @@ def roll(stale: Sequence[Hours], *, sparse: int = SPARSE) -> None:
         _roll(_ALL_METRICS, every, sparse)
     covered = set(every)
     rest = [(day, series) for day, series in days if day not in covered]
-    for at in range(0, len(rest), METRIC_DAYS_AT_ONCE):
-        some, series = zip(*rest[at : at + METRIC_DAYS_AT_ONCE], strict=True)
+    for at in range(0, len(rest), SERIES_DAYS_AT_ONCE):
+        some, series = zip(*rest[at : at + SERIES_DAYS_AT_ONCE], strict=True)
         _roll(_METRICS, list(some), sparse, series=list(series))
 
 
 def _roll(metrics: str, days: Sequence[datetime], sparse: int, **wanted: list[int]) -> None:
-    told: dict[str, Any] = {**wanted, "days": days, "start": min(days), "end": max(days) + DAY, "sparse": sparse}
+    bounds = {"start": min(days), "end": max(days) + DAY}
+    told: dict[str, Any] = {"days": days, **bounds, "sparse": sparse, **wanted}
     whole = _write("monitor_dayrollup", metrics, "wanted", "day", "")
     hours = "date_trunc('hour', time, 'UTC')"
     with transaction.atomic(), connection.cursor() as cursor:
