@@ -10,7 +10,6 @@ next call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,8 +21,10 @@ from monitor.depot.engines.plain import Plain
 NEW, OLD = "_hyper", "_before"  # end the names of tables that are not, or no longer, in their place
 Values = Sequence[str | datetime] | Mapping[str, datetime]
 ROUNDS = 5  # of copying what changed meanwhile, before the rest is done under lock
-LOCK_ATTEMPTS = 30
-LOCK_SECONDS = 2  # who wants to write waits that long behind us when somebody else keeps us waiting
+LOCK_ATTEMPTS = 60
+# Who wants to write waits that long behind us when somebody else keeps us waiting; and we give up before
+# PostgreSQL looks for those who wait for each other, of whom it ends one.
+LOCK_MILLISECONDS = 500
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class Stretch:
 
 class NotTheSame(Exception):
     """What was copied is not what is there; the old tables are in their place, untouched."""
+
+
+class InUse(Exception):
+    """Somebody keeps a table for long, again and again. Call again."""
 
 
 _LIST = """
@@ -132,7 +137,7 @@ def convert(tell: Callable[[str], None]) -> None:
 
     Raises:
         NotTheSame: a copy is not what was copied.
-        OperationalError: the tables could not be locked: somebody kept one for long, again and again.
+        InUse: the tables could not be locked.
     """
     if not is_done():
         _prepare()
@@ -225,17 +230,20 @@ def _compare(table: Table, stretch: Stretch) -> None:
 
 
 def _swap_patiently() -> None:
-    for _ in range(LOCK_ATTEMPTS - 1):
-        with suppress(OperationalError):  # somebody reads for long: let those go on who queue behind us
+    for _ in range(LOCK_ATTEMPTS):
+        try:
             _swap()
+        except OperationalError as error:
+            in_use = error  # let those go on who queue behind us
+        else:
             return
-    _swap()
+    raise InUse(f"somebody kept the tables for himself, {LOCK_ATTEMPTS} times; call again: {in_use}")
 
 
 def _swap() -> None:
     names = ", ".join(table.name for table in TABLES)
     with transaction.atomic():
-        _run(f"SET LOCAL lock_timeout = '{LOCK_SECONDS} s'")
+        _run(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
         _run(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         for stretch in _listed():
             _bring_over(stretch)

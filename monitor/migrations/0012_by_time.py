@@ -4,7 +4,9 @@ import django.db.models.deletion
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import migrations, models
+from django.db.migrations.exceptions import IrreversibleError
 
+from monitor.depot.engines import engine
 from monitor.depot.engines.plain import Plain
 from monitor.depot.packing import unpack
 
@@ -117,6 +119,14 @@ def mark_everything(_apps, schema_editor):
         " JOIN monitor_metric ON monitor_metric.id = metric_id"
         " JOIN monitor_segment ON monitor_segment.id = segment_id"
     )
+
+
+def check_that_it_is_plain(_apps, _schema_editor):
+    """What became a hypertable or a continuous aggregate stays one."""
+    if engine().name != Plain.name:
+        raise IrreversibleError(
+            f"this depot uses {engine().name}, and before 0012 there was nothing for that: restore a backup of then"
+        )
 
 
 class Migration(migrations.Migration):
@@ -271,5 +281,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunSQL(SKETCH_KEY, "DROP FUNCTION monitor_sketch_key"),
-        migrations.RunPython(mark_everything, migrations.RunPython.noop),
+        migrations.RunPython(mark_everything, check_that_it_is_plain),
     ]

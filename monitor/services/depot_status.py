@@ -97,8 +97,8 @@ def _advice(kind: Engine, has: Extension) -> str:
         return ""
     if isinstance(kind, Apache):
         is_more = has.licence == "timescale"
-        return f"the licence allows compression and continuous aggregates: {COMMAND}" if is_more else ""
-    return f"TimescaleDB {has.installed or has.available} is available, but not used: {COMMAND}"
+        return "Its licence allows compression and continuous aggregates as well." if is_more else ""
+    return f"TimescaleDB {has.installed or has.available} is available, but not used."
 
 
 def text(status: Status, *, with_parts: bool = False) -> Iterator[str]:
@@ -118,7 +118,8 @@ def text(status: Status, *, with_parts: bool = False) -> Iterator[str]:
         yield f"A sample with its rollups takes {status.bytes_per_sample:.0f} bytes."
     yield _freshness(status)
     if status.advice:
-        yield status.advice[0].upper() + status.advice[1:]
+        yield f"{status.advice} To use it:"
+        yield f"  {COMMAND}"
 
 
 def _line(table: Table) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from monitor.depot.conversion import NotTheSame
+from monitor.depot.conversion import InUse, NotTheSame
 from monitor.depot.extension import NotToBeHad
 from monitor.services import convert, depot_status, roll
 
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             else:
                 done = convert.convert(self.stderr.write)
                 said = "The depot uses TimescaleDB." if done else "The depot uses TimescaleDB already."
-        except (NotToBeHad, convert.Busy, NotTheSame) as error:
+        except (NotToBeHad, convert.Busy, InUse, NotTheSame) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(said)
 
