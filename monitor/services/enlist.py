@@ -27,8 +27,8 @@ WHERE run.id IS NOT NULL OR series.id IS NOT NULL
 _LIST = """
 INSERT INTO monitor_run
     (id, series_id, slot, due_at, trigger, forced, state, reason, cause, attempt, stage, failed_resource)
-SELECT run, series, slot, slot, 'reporter', false, 'expected', '', '', 0, '', ''
-FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[]) AS said (run, series, slot)
+SELECT run, series, slot, slot, trigger, false, 'expected', '', '', 0, '', ''
+FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[], %b::text[]) AS said (run, series, slot, trigger)
 ORDER BY series, slot
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -64,11 +64,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A report whose series is known, and the *body* that it was read from."""
+    """A report whose series is known, and the *body* that it was read from. *trigger* is that of a run which
+    nobody expected."""
 
     place: Place
     report: Told
     body: bytes
+    trigger: str = "reporter"
 
     @property
     def series(self) -> int:
@@ -130,7 +132,7 @@ def _list(strangers: Mapping[uuid.UUID, Incoming]) -> set[uuid.UUID]:
     if not strangers:
         return set()
     with binary.cursor() as cursor:
-        cursor.execute(_LIST, _columns(strangers))
+        cursor.execute(_LIST, [*_columns(strangers), [one.trigger for one in strangers.values()]])
         return {run for (run,) in cursor.fetchall()}
 
 

@@ -4,13 +4,12 @@ time."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
-from django.db import transaction
 from django.utils import timezone
 
 from monitor.importers.base import Importer, LeftOut, Malformed, Measured, Unreadable
@@ -18,7 +17,6 @@ from monitor.models import RawReport, Run
 from monitor.models.run import REPORTED
 from monitor.services.imported import Destination, Target, destination, settle
 from monitor.services.ingest import ingest_all
-from monitor.services.room import refuse_without_room, told_when_full
 from reporters import report as wire
 
 if TYPE_CHECKING:
@@ -156,34 +154,13 @@ class _Import:
         expected = "a time that no other run of its series in this file has"
         self.refuse(Malformed(one.where, "time", expected, one.slot.isoformat()))
 
-    def _write(self, new: dict[uuid.UUID, Measured]) -> None:
-        refuse_without_room()
-        bodies = [self._body(run, one) for run, one in new.items()]
-        with told_when_full(), transaction.atomic():
-            self._list(new)
-            receipts = ingest_all(bodies)
-            said = list(zip(new.items(), receipts, strict=True))
-            refused = [(run, one, receipt.error) for (run, one), receipt in said if not receipt.accepted]
-            Run.objects.filter(pk__in=[run for run, _, _ in refused]).delete()
-        for _, one, error in refused:
-            self.refuse(Malformed(one.where, "run", "a run that the depot can hold", error))
-        self.tally.new += len(new) - len(refused)
-
-    def _list(self, new: dict[uuid.UUID, Measured]) -> None:
-        """Put them into the ledger, with who brings them; nobody sees them there before they have ended."""
-        rows = [
-            Run(
-                id=run,
-                series=self._destinations[one.series].series,
-                slot=one.slot,
-                due_at=one.slot,
-                trigger=self._trigger,
-            )
-            for run, one in new.items()
-        ]
-        Run.objects.bulk_create(
-            sorted(rows, key=lambda row: (row.series_id, row.slot)), ignore_conflicts=True
-        )
+    def _write(self, new: Mapping[uuid.UUID, Measured]) -> None:
+        receipts = ingest_all([self._body(*one) for one in new.items()], trigger=self._trigger)
+        for one, receipt in zip(new.values(), receipts, strict=True):
+            if receipt.accepted:
+                self.tally.new += 1
+            else:
+                self.refuse(Malformed(one.where, "run", "a run that the depot can hold", receipt.error))
 
     def _body(self, run: uuid.UUID, one: Measured) -> bytes:
         to = self._destinations[one.series]

@@ -43,11 +43,13 @@ def ingest(body: bytes) -> Receipt:
     return ingest_all([body])[0]
 
 
-def ingest_all(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -> list[Receipt]:
+def ingest_all(
+    bodies: Sequence[bytes], visible: SeriesQuerySet | None = None, *, trigger: str = "reporter"
+) -> list[Receipt]:
     """Store reports together; a receipt for each, in their order. Delivering one twice stores it once.
 
     One that cannot be stored is refused, and says why; the others are stored all the same. With *visible*,
-    there are no other series than these.
+    there are no other series than these. *trigger* is that of runs which nobody expected.
 
     Raises:
         NoRoom: the depot is full; nothing was stored, send them again later.
@@ -58,7 +60,7 @@ def ingest_all(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -
     told = [_read(body, now) for body in bodies]
     places = enlist.look((one for one in told if isinstance(one, Told)), visible)
     known = {
-        number: Incoming(places[one.run], one, bodies[number])
+        number: Incoming(places[one.run], one, bodies[number], trigger)
         for number, one in enumerate(told)
         if isinstance(one, Told) and one.run in places
     }
