@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
-_COPY = "COPY monitor_rawreport (run_id, slot, received_at, packing, packed) FROM STDIN (FORMAT binary)"
-_TYPES = ("uuid", "timestamptz", "timestamptz", "int2", "bytea")
+_TYPES = ("uuid", "timestamptz", "timestamptz", "int2", "bytea", "int2")
+_COPY = """
+COPY monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by) FROM STDIN (FORMAT binary)
+"""
 _INSERT = """
-INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed) VALUES (%b, %b, %b, %b, %b)
+INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by)
+VALUES (%b, %b, %b, %b, %b, %b)
 """
 
 
@@ -26,6 +29,7 @@ class Row(NamedTuple):
     received_at: datetime
     packing: int
     packed: bytes
+    parsed_by: int
 
 
 def write(rows: Sequence[Row]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
@@ -66,12 +66,12 @@ class Reported:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A sample as it is, or is to be; *segment* is the key of its metric's."""
+    """A sample as it is, or is to be; *segment* is the key of its metric's, 0 where nobody asks for it."""
 
     series: int
     time: datetime
     metric: int
-    segment: int | None
+    segment: int
     known_at: datetime
     value: float
     passed: bool
@@ -85,7 +85,7 @@ def after(
     slot: datetime, run: uuid.UUID, *, version: int, series: Collection[int] | None, at_most: int
 ) -> list[Reported]:
     """The next runs whose reports were read by an older *version*, in order of (slot, run)."""
-    told = {
+    told: dict[str, Any] = {
         "slot": slot,
         "run": run,
         "version": version,
@@ -102,7 +102,7 @@ def locked(runs: Sequence[Reported], *, version: int) -> dict[uuid.UUID, tuple[i
 
     Nobody else changes what they say until the end of the transaction.
     """
-    said = [[one.run for one in runs], [one.slot for one in runs], *_between(runs)]
+    said: list[Any] = [[one.run for one in runs], [one.slot for one in runs], *_between(runs)]
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, said)
         cursor.execute(_BODIES, [*said, version])
@@ -111,7 +111,7 @@ def locked(runs: Sequence[Reported], *, version: int) -> dict[uuid.UUID, tuple[i
 
 def samples(runs: Sequence[Reported]) -> list[Sampled]:
     """Everything that *runs* measured, as it is now, in whatever segment."""
-    said = [[one.series for one in runs], [one.slot for one in runs], *_between(runs)]
+    said: list[Any] = [[one.series for one in runs], [one.slot for one in runs], *_between(runs)]
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLES, said)
         return [Sampled(*row) for row in cursor.fetchall()]
@@ -131,7 +131,7 @@ def exchange(gone: Sequence[Sampled], put: Sequence[Sampled]) -> None:
 def parsed(runs: Sequence[Reported], *, version: int) -> None:
     """The samples of *runs* are what *version* makes of their reports."""
     with connection.cursor() as cursor:
-        said = [[one.run for one in runs], [one.slot for one in runs], *_between(runs)]
+        said: list[Any] = [[one.run for one in runs], [one.slot for one in runs], *_between(runs)]
         cursor.execute(_PARSED, [version, *said])
 
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
     from monitor.services.decode import Told
 
+# Of what is made of a report: counted up with every change of ``values``. Reports that an older one has read
+# are read again by ``manage.py depot reparse``.
+VERSION = 1
+
 
 def values(report: Told) -> dict[str, float]:
     """Every number of *report*: its own metrics, its stages and, of a passed run, its totals.

@@ -202,7 +202,7 @@ def _exchange(one: Reported, report: Told, gets: Mapping[int, float], had: Had, 
     old = {sample.metric: sample for sample in had.get((one.series, one.slot), ())}
     known_at, passed = ended_at(report), report.outcome == State.PASSED
     for metric, value in gets.items():
-        new = Sampled(one.series, one.slot, metric, None, known_at, value, passed)
+        new = Sampled(one.series, one.slot, metric, 0, known_at, value, passed)
         batch.replace(old.get(metric), new)
     for metric in old.keys() - gets.keys():
         batch.remove(old[metric])

@@ -75,7 +75,7 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
 
 
 def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> rawreports.Row:
-    return rawreports.Row(run, one.report.slot, received_at, *pack(one.body))
+    return rawreports.Row(run, one.report.slot, received_at, *pack(one.body), numbers.VERSION)
 
 
 def _ending(run: uuid.UUID, report: Told) -> Ending:

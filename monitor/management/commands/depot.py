@@ -6,18 +6,19 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from monitor.depot.conversion import InUse, NotTheSame
 from monitor.depot.extension import NotToBeHad
+from monitor.management.keeping import Keeping
 from monitor.services import convert, depot_status, roll
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-class Command(BaseCommand):
+class Command(Keeping):
     help = "Tell what the depot is, or do something to all of it (docs/depot.md)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -34,6 +35,7 @@ class Command(BaseCommand):
             help="remove what an unfinished call has made, and stay as it is",
         )
         verbs.add_parser("rebuild-rollups", help="make all rollups anew, from the samples that there are")
+        self.add_keeping(verbs)
 
     def handle(self, *, verb: str, **options: Any) -> None:
         does: Callable[..., None] = getattr(self, f"_{verb.replace('-', '_')}")
