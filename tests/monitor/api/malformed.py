@@ -214,7 +214,7 @@ def _too_large(_chance: random.Random, document: Document) -> _Spoiled:
 
 def _many(chance: random.Random, document: Document) -> _Spoiled:
     name = chance.choice(["stages", "metrics", "log"])
-    document[name] = [{}] * chance.choice([1, 1000, 50_000])
+    document[name] = [{}] * chance.choice([1, 10, 100, 1000, 1000, 50_000])
     return _Spoiled(f"many {name}", _bytes(document), (name, "too large"))
 
 

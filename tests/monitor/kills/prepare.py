@@ -1,0 +1,32 @@
+"""``python -m tests.monitor.kills.prepare SERIES FILE``: an empty depot gets its tables, so many series, and
+a program that may report, whose token is written to FILE."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import django
+
+
+def main(series: int, file: Path) -> None:
+    django.setup()
+    from django.contrib.auth.models import Permission, User
+    from django.core.management import call_command
+
+    from monitor.models import ApiToken
+    from monitor.models.token import REPORT
+    from monitor.services.define import SeriesDefinition, define
+    from reporters.config import Resource
+
+    call_command("migrate", verbosity=0)
+    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    names = [f"circle-{number}" for number in range(series)]
+    define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
+    user, _ = User.objects.get_or_create(username="reporter")
+    user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
+    file.write_text(ApiToken.objects.issue(user, "reporter", [REPORT]), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,115 @@
+"""A web and a durable PostgreSQL of its own, each process of which may be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import psycopg
+
+from monitor.embedded.postgres import PostgreSQL
+from monitor.env import ROOT
+from monitor.testbed.demo.services import GUNICORN, ONE_THREAD, free_port
+from monitor.testbed.supervisor import Service, Supervisor, read_status
+from monitor.testbed.supervisor.guard import descendants
+from tests.monitor.testbed.observed import is_gone
+from tests.waiting import eventually
+
+UP_WITHIN_SECONDS = 120.0
+_BACKENDS = """
+SELECT pid FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state = 'active' DESC, pid
+"""
+
+
+class Web:
+    """gunicorn over PostgreSQL as the demo runs them, under a supervisor that brings back what dies."""
+
+    def __init__(self, var: Path, series: int) -> None:
+        self.var = var
+        self._server = PostgreSQL(var)
+        self._series = series
+        self.port = free_port(18000 + os.getpid() % 1000)
+        self._status_file = var / "run" / "supervisor.json"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        services = [self._server.service(), self._prepare(), self._web()]
+        supervisor = Supervisor(services, status_file=self._status_file, log_dir=self.var / "log")
+        with supervisor.running(up_within_seconds=UP_WITHIN_SECONDS):
+            yield
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    @property
+    def token(self) -> str:
+        return (self.var / "token").read_text(encoding="ascii")
+
+    def _prepare(self) -> Service:
+        argv = [
+            sys.executable,
+            "-m",
+            "tests.monitor.kills.prepare",
+            str(self._series),
+            str(self.var / "token"),
+        ]
+        return self._service("prepare", argv, once=True, depends_on=["postgres"])
+
+    def _web(self) -> Service:
+        argv = [*GUNICORN, "monitor.wsgi", f"--bind=127.0.0.1:{self.port}", "--log-level=warning"]
+        return self._service("web", argv, depends_on=["prepare"])
+
+    def _service(self, name: str, argv: list[str], **more: object) -> Service:
+        environment = {
+            **os.environ,
+            **ONE_THREAD,
+            "GRIDCAST_VAR": str(self.var),
+            "DATABASE_URL": self.url,
+            "DJANGO_SETTINGS_MODULE": "monitor.settings",
+        }
+        return Service(name, argv, env=environment, directory=ROOT, **more)  # type: ignore[arg-type]
+
+    def kill(self, what: str, chance: random.Random) -> None:
+        """SIGKILL to *what*; one of several is drawn. Returns when it is gone."""
+        pids = eventually(lambda: KINDS[what](self))
+        assert pids, f"{what}: there is none\n{self.said()}"
+        pid = chance.choice(pids)
+        os.kill(pid, signal.SIGKILL)
+        assert eventually(lambda: is_gone(pid))
+
+    def main_of(self, service: str) -> list[int]:
+        """The service's own process, when it is up."""
+        status = read_status(self._status_file)
+        known = status.services[service] if status else None
+        return [known.pid] if known and known.pid and known.state == "up" else []
+
+    def workers(self) -> list[int]:
+        return [worker for master in self.main_of("web") for worker in sorted(descendants(master))]
+
+    def backends(self) -> list[int]:
+        """Those that work for the web; one that is at it comes first."""
+        try:
+            with psycopg.connect(self.url, connect_timeout=2) as connection:
+                return [pid for (pid,) in connection.execute(_BACKENDS).fetchall()][:1]
+        except psycopg.OperationalError:
+            return []
+
+    def said(self) -> str:
+        """How each log ends."""
+        logs = sorted((self.var / "log").glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
+
+
+KINDS: Mapping[str, Callable[[Web], list[int]]] = {
+    "a worker of the web": Web.workers,
+    "the web": lambda web: web.main_of("web"),
+    "a backend of PostgreSQL": Web.backends,
+    "PostgreSQL": lambda web: web.main_of("postgres"),
+}

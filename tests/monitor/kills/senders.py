@@ -1,0 +1,101 @@
+"""Reporters that send without end, each report again until it has its receipt."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+from tests.waiting import eventually
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MOST_AT_ONCE = 20
+ANSWER_SECONDS = 20.0
+RECEIPT_SECONDS = 120.0
+PAUSE_SECONDS = 0.1  # of who is not answered, or asked to come again
+
+
+class Senders:
+    """*series* threads, each with reports of a series of its own: one, or some together.
+
+    Attributes:
+        kept: by run, the report of which its sender has a receipt, and has forgotten.
+        answers: how often there was which status; 0 where there was no answer.
+        duplicates: reports that were stored, and of which the receipt had been lost.
+        wrong: what must not be answered, whatever was killed.
+    """
+
+    def __init__(self, port: int, token: str, series: int, seed: int) -> None:
+        self.kept: dict[uuid.UUID, bytes] = {}
+        self.answers: Counter[int] = Counter()
+        self.duplicates = 0
+        self.wrong: list[str] = []
+        self._port, self._token = port, token
+        self._slots = [START] * series
+        self._chances = [random.Random(f"{seed}-{number}") for number in range(series)]
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Send until the end of the block; what was begun then gets its receipts."""
+        self._end.clear()
+        threads = [threading.Thread(target=self._send, args=(number,)) for number in range(len(self._slots))]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._end.set()
+            for thread in threads:
+                thread.join()
+
+    def _send(self, number: int) -> None:
+        while not self._end.is_set() and not self.wrong:
+            batch = [self._next(number) for _ in range(self._chances[number].choice([1, 1, 5, MOST_AT_ONCE]))]
+            if not eventually(lambda batch=batch: self._receipted(batch), within_seconds=RECEIPT_SECONDS):  # type: ignore[misc]
+                self.wrong.append(f"no receipt in {RECEIPT_SECONDS:.0f} s")
+
+    def _next(self, number: int) -> wire.Report:
+        self._slots[number] += timedelta(minutes=1)
+        return circle_report(self._slots[number], series=f"circle-{number}")
+
+    def _receipted(self, batch: list[wire.Report]) -> bool:
+        """Whether all of *batch* were taken; a receipt that says otherwise is wrong."""
+        bodies = [wire.to_json(report) for report in batch]
+        status, retry_after, said = self._answer(b"[" + b",".join(bodies) + b"]")
+        with self._lock:
+            self.answers[status] += 1
+            if status not in {0, 200, 503} or (status == 503 and not retry_after):
+                self.wrong.append(f"{status}, Retry-After {retry_after!r}: {said!r:.500}")
+        if status != 200:
+            time.sleep(PAUSE_SECONDS)
+            return bool(self.wrong)
+        with self._lock:
+            receipts = json.loads(said)["receipts"]
+            if [(one["run"], one["accepted"]) for one in receipts] != [(str(of.run), True) for of in batch]:
+                self.wrong.append(f"receipts: {receipts!r:.500}")
+            self.duplicates += sum(one["duplicate"] for one in receipts)
+            self.kept.update(zip((report.run for report in batch), bodies, strict=True))
+            return True
+
+    def _answer(self, body: bytes) -> tuple[int, str, bytes]:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_SECONDS)
+        try:
+            connection.request("POST", "/api/v1/reports", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers.get("Retry-After", ""), answer.read()
+        except (OSError, http.client.HTTPException):
+            return 0, "", b""
+        finally:
+            connection.close()
