@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("reports", "raw reports"),
-                            ("samples", "Samples"),
+                            ("samples", "samples"),
                             ("hourly", "rollups of hours"),
                             ("daily", "rollups of days"),
                         ],

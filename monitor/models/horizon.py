@@ -11,7 +11,7 @@ class Kind(models.TextChoices):
     """What is kept for a time of its own; a suite says how many days of each: ``keep_<kind>_days``."""
 
     REPORTS = "reports", "raw reports"
-    SAMPLES = "samples"
+    SAMPLES = "samples", "samples"
     HOURLY = "hourly", "rollups of hours"
     DAILY = "daily", "rollups of days"
 

@@ -1,0 +1,82 @@
+"""``manage.py depot backup | restore | retain | reparse``: what they say, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from monitor.depot.engines import engine
+from monitor.models import Correction, RawReport, Sample, Series, Suite
+from monitor.services.ingest import ingest_all
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def depot(*arguments: str | Path) -> str:
+    said = StringIO()
+    call_command("depot", *map(str, arguments), stdout=said, stderr=StringIO())
+    return said.getvalue()
+
+
+@pytest.fixture
+def months(circle: Series, noon: datetime) -> Iterator[datetime]:
+    """A Circle of 90 days ago, and one of today; now."""
+    now = timezone.now().replace(microsecond=0)
+    reports = [circle_report(now - timedelta(days=age, hours=1)) for age in (90, 0)]
+    assert all(one.accepted for one in ingest_all([wire.to_json(one) for one in reports]))
+    yield now
+    engine().make_room([noon])  # where other tests live, who do not make it
+
+
+def test_retaining_is_foretold_and_done(months: datetime) -> None:
+    assert depot("retain", "--dry-run") == "Nothing is older than it is kept.\n"
+    Suite.objects.update(keep_samples_days=30)
+    foretold = depot("retain", "--dry-run")
+    old = months - timedelta(days=90, hours=1)
+    assert foretold.startswith("main: 8 samples, about ")
+    assert f", the oldest of {old:%Y-%m-%d}\n" in foretold
+    assert f"monitor_sample_{old:%Y_%m}: would be dropped whole, " in foretold
+    assert Sample.objects.count() == 16
+    done = depot("retain")
+    assert f"monitor_sample_{old:%Y_%m}: dropped, " in done
+    assert Sample.objects.count() == 8
+
+
+def test_reports_that_an_older_parser_has_read_are_read_again(months: datetime) -> None:
+    RawReport.objects.update(parsed_by=0)
+    Sample.objects.filter(metric__name="total.seconds").update(value=1.0)
+    said = "2 reports {} read again, and of their samples 2 changed, 0 added, 0 removed\n"
+    assert depot("reparse", "--dry-run") == said.format("would be")
+    assert not Correction.objects.exists()
+    assert depot("reparse", "--series", "circle", "--since", "2020-01-01T00:00Z") == said.format("were")
+    assert Correction.objects.count() == 2
+    assert depot("reparse").startswith("0 reports")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["reparse", "--series", "square"], "there is no series 'square'"),
+        (["reparse", "--since", "yesterday"], "--since: expected a time such as 2026-03-01T00:00Z"),
+        (["restore", "/nowhere"], "/nowhere is no backup: cannot read its manifest.json"),
+        (["backup", "/nowhere/backup"], "there is no directory /nowhere"),
+    ],
+)
+def test_what_cannot_be_done_says_why(arguments: list[str], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        depot(*arguments)
+
+
+def test_a_backup_says_what_it_has(months: datetime, tmp_path: Path) -> None:
+    said = depot("backup", tmp_path / "backup")
+    assert said.startswith(f"{tmp_path / 'backup'}: 2 runs, 2 reports and 16 samples as of ")
+    with pytest.raises(CommandError, match="is not empty"):
+        depot("restore", tmp_path / "backup")
