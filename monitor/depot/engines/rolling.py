@@ -71,7 +71,7 @@ WITH wanted AS MATERIALIZED ({metrics}), written AS (
     RETURNING metric_id, bucket
 )
 DELETE FROM {table} AS gone USING wanted
-WHERE gone.metric_id = wanted.metric_id AND gone.bucket >= day AND gone.bucket < day + interval '24 hours'
+WHERE gone.metric_id = wanted.metric_id AND date_trunc('day', gone.bucket, 'UTC') = day
     AND gone.bucket >= %(start)s AND gone.bucket < %(end)s
     AND NOT EXISTS (
         SELECT FROM written WHERE written.metric_id = gone.metric_id AND written.bucket = gone.bucket

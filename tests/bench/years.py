@@ -1,0 +1,111 @@
+"""Three years of hours of a thousand series, in the depot once for all benchmarks of a process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+from django.db import connection
+
+from monitor.depot.engines import engine
+from monitor.depot.engines.spans import span_of
+from monitor.models import Metric, Segment, Series
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.roll import rebuild
+from reporters.config import Resource
+from tests.bench.base import seconds
+
+SERIES = 1000
+DAYS = 1095
+NAME = "of-years"  # begins the names of the series
+END = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+# In the order in which they come: hour by hour, of all series. Indexes are made when all are there.
+_MAKE = "CREATE TABLE {part} (LIKE monitor_sample)"
+_FILL = """
+INSERT INTO {part} (metric_id, time, known_at, value, passed)
+SELECT metric_id, time, time + interval '40 seconds', 20 + metric_id %% 97 + 5 * random() - ln(1 - random()),
+    random() > 0.02
+FROM generate_series(%s, %s - interval '1 hour', interval '1 hour') AS time, unnest(%s::bigint[]) AS metric_id
+"""
+_ATTACH = "ALTER TABLE monitor_sample ATTACH PARTITION {part} FOR VALUES FROM (%s) TO (%s)"
+_BYTES = """
+SELECT pg_total_relation_size(%(table)s)
+    + coalesce((SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits
+        WHERE inhparent = %(table)s::regclass), 0)
+"""
+
+
+@dataclass(frozen=True)
+class Years:
+    """What there is: a metric of each series with a sample an hour, from *start* until *end*."""
+
+    metrics: list[Metric]
+    start: datetime
+    end: datetime
+    load_seconds: float
+    roll_seconds: float
+    raw_bytes: int
+    rolled_bytes: int
+
+    @property
+    def samples(self) -> int:
+        return len(self.metrics) * ((self.end - self.start) // HOUR)
+
+
+@cache
+def loaded(series: int = SERIES, days: int = DAYS) -> Years:
+    """Load it, and make its rollups; or what a call before has loaded."""
+    start = END - timedelta(days=days)
+    metrics = _metrics(series, start)
+    load_seconds = seconds(lambda: _load(metrics, start))
+    roll_seconds = seconds(lambda: _roll(start))
+    raw, hours, their_days = (_bytes(f"monitor_{name}") for name in ("sample", "hourrollup", "dayrollup"))
+    return Years(metrics, start, END, load_seconds, roll_seconds, raw, hours + their_days)
+
+
+def _metrics(count: int, start: datetime) -> list[Metric]:
+    names = [f"{NAME}-{number}" for number in range(count)]
+    definitions = [SeriesDefinition(name, "noop", {"target": ["of-years"]}) for name in names]
+    define([Resource("of-years", "of-years", "/")], definitions)
+    all_series = Series.objects.filter(name__in=names)
+    segments = Segment.objects.bulk_create(
+        Segment(series=one, number=1, fingerprint=NAME, began_at=start, probe="noop") for one in all_series
+    )
+    return Metric.objects.bulk_create(
+        Metric(segment=segment, name="total.seconds", unit="seconds") for segment in segments
+    )
+
+
+def _load(metrics: list[Metric], start: datetime) -> None:
+    """Month by month; then what autovacuum does, which the benchmark's server has not."""
+    keys = [metric.pk for metric in metrics]
+    had = {part.name for part in engine().parts("monitor_sample")}
+    time = start
+    while time < END:
+        span = span_of(time)
+        part = f"monitor_sample_{span.label}"
+        with connection.cursor() as cursor:
+            if part not in had:
+                cursor.execute(_MAKE.format(part=part))
+            cursor.execute(_FILL.format(part=part), [time, min(span.end, END), keys])
+            if part not in had:
+                cursor.execute(_ATTACH.format(part=part), [span.start, span.end])
+        time = span.end
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM (ANALYZE) monitor_sample, monitor_metric, monitor_segment")
+
+
+def _roll(start: datetime) -> None:
+    for _ in rebuild(start, END):
+        pass
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM (ANALYZE) monitor_hourrollup, monitor_dayrollup, monitor_stalehour")
+
+
+def _bytes(table: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(_BYTES, {"table": table})
+        return int(cursor.fetchone()[0])
