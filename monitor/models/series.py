@@ -49,6 +49,17 @@ def _kept_no_longer(than: str, less: str) -> models.Q:
     )
 
 
+class SuiteQuerySet(models.QuerySet["Suite"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SuiteQuerySet:
+        """The suites that *user* may see: open ones, and those whose viewers he is one of."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        if getattr(user, "is_superuser", False):
+            return self
+        mine = models.Q(viewers__user=user.pk)
+        return self.filter(models.Q(viewers__isnull=True) | mine).distinct()
+
+
 class Suite(models.Model):
     """A named group of series. With *viewers*, only they (and superusers) see it.
 
@@ -62,6 +73,8 @@ class Suite(models.Model):
     keep_samples_days = _kept_days("samples")
     keep_hourly_days = _kept_days("rollups of hours")
     keep_daily_days = _kept_days("rollups of days")
+
+    objects = SuiteQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
@@ -89,8 +102,7 @@ class SeriesQuerySet(models.QuerySet["Series"]):
             return self.none()
         if getattr(user, "is_superuser", False):
             return self
-        mine = models.Q(suite__viewers__user=user.pk)
-        return self.filter(models.Q(suite__viewers__isnull=True) | mine).distinct()
+        return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
 
     def scheduled(self) -> SeriesQuerySet:
         """Those of which something is expected: with a schedule of their own, or with their leader's."""
