@@ -22,7 +22,8 @@ from monitor.services.blame import words
 from monitor.services.changes import Change, changes
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import Point, histories
-from monitor.services.stretch import Stretch, ended_runs
+from monitor.services.statistics import statistics_by
+from monitor.services.stretch import Stretch, begin, ended_runs
 
 if TYPE_CHECKING:
     from monitor.models import Series
@@ -45,8 +46,23 @@ class Boundary:
 
 
 @dataclass(frozen=True)
+class Day:
+    """What the totals of the passed runs of one *segment* (its key) came to on the day that *time* begins."""
+
+    segment: int
+    time: datetime
+    passed: int
+    mean: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
 class Chart:
-    """The history of one series. *cut*: there were more runs than a browser can draw."""
+    """The history of one series, run by run, or, of a long stretch, only day by day.
+
+    *cut*: there were more runs than a browser can draw.
+    """
 
     runs: Sequence[Run]
     segments: Sequence[int | None]  # the key of each run's segment; None where it measured nothing
@@ -59,6 +75,7 @@ class Chart:
     pending: Forecast | None  # of the run that is still to come, if the current segment has one
     next_slot: datetime | None
     rates: Mapping[str, Sequence[float | None]]  # metric -> bytes per second, one value a run
+    days: Sequence[Day] = ()
 
     @property
     def unusual(self) -> list[str]:
@@ -81,6 +98,7 @@ class Chart:
             "forecasts": [_forecast(forecast) for forecast in self.forecasts],
             "pending": self._pending(),
             "rates": {name: _rounded(values) for name, values in self.rates.items()},
+            "days": [_day(day) for day in self.days],
         }
 
     def _pending(self) -> dict[str, Any] | None:
@@ -90,10 +108,12 @@ class Chart:
 
 
 def chart(series: Series, stretch: Stretch, now: datetime, current: Segment | None) -> Chart:
-    """The runs of *stretch*, what they measured, and what had been forecast of them.
+    """The runs of *stretch*, what they measured, and what had been forecast of them; or its days.
 
     *current* is the segment that the next run belongs to.
     """
+    if stretch.by_day:
+        return Chart([], [], [], False, [], {}, [], [], None, None, {}, _days(series, stretch, now))
     metrics = dict(Metric.objects.filter(segment__series=series).values_list("name", "unit"))
     shown = stages.of_probe(series.probe, _measured_stages(metrics))
     rates = sorted(name for name, unit in metrics.items() if unit == RATE)
@@ -114,6 +134,21 @@ def chart(series: Series, stretch: Stretch, now: datetime, current: Segment | No
         next_slot=Run.objects.filter(series=series).pending().aggregate(Min("slot"))["slot__min"],
         rates={name: _column(points[name], runs) for name in rates if name in points},
     )
+
+
+def _days(series: Series, stretch: Stretch, now: datetime) -> list[Day]:
+    """Every day of *stretch* on which a run passed, in order of time."""
+    start = begin(series, stretch, now)
+    if start is None:
+        return []
+    totals = Metric.objects.filter(segment__series=series, name=TOTAL)
+    found = [
+        Day(metric.segment_id, day.start, day.passed, day.mean, day.min, day.max)
+        for metric in totals
+        for day in statistics_by(metric, start, now, "day").buckets
+        if day.mean is not None and day.min is not None and day.max is not None
+    ]
+    return sorted(found, key=lambda day: (day.time, day.segment))
 
 
 def _metric(stage: str) -> str:
@@ -178,6 +213,17 @@ def _run(run: Run) -> dict[str, Any]:
         "stage": run.stage,
         "reason": run.reason[:_REASON_CHARACTERS],
         "url": reverse("run", args=[run.pk]),
+    }
+
+
+def _day(day: Day) -> dict[str, Any]:
+    return {
+        "segment": day.segment,
+        "time": _time(day.time),
+        "passed": day.passed,
+        "mean": round(day.mean, 6),
+        "lowest": round(day.lowest, 6),
+        "highest": round(day.highest, 6),
     }
 
 

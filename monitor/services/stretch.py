@@ -1,4 +1,4 @@
-"""The stretches of history that a page can show: the newest so many runs, or the last so many hours."""
+"""The stretches of history that a page can show: the newest so many runs, or the last so many hours, days."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Either the *newest* so many runs, or those whose slot lies within *span*."""
+    """Either the *newest* so many runs, or those whose slot lies within *span*: too many for one mark each if
+    it is drawn *by_day*."""
 
     key: str
     label: str
     newest: int | None = None
     span: timedelta | None = None
+    by_day: bool = False
 
 
 STRETCHES = (
@@ -31,6 +33,9 @@ STRETCHES = (
     Stretch("24h", "24 hours", span=timedelta(hours=24)),
     Stretch("7d", "7 days", span=timedelta(days=7)),
     Stretch("30d", "30 days", span=timedelta(days=30)),
+    Stretch("90d", "90 days", span=timedelta(days=90), by_day=True),
+    Stretch("1y", "1 year", span=timedelta(days=365), by_day=True),
+    Stretch("2y", "2 years", span=timedelta(days=730), by_day=True),
 )
 DEFAULT = STRETCHES[0]
 

@@ -266,7 +266,33 @@
     return Plotly.react(element, traces, layout(element, `Rate (${unit})`, data, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
   }
 
-  const DRAWERS = { history, rates };
+  // One band a segment, from the lowest to the highest total of each day, and a line through their means.
+  function dayBand(days) {
+    const x = days.map((day) => day.time);
+    const edge = { type: "scatter", mode: "lines", x, hoverinfo: "skip", name: "range",
+      line: { width: 1, color: faint("ink", 0.25) } };
+    return [
+      { ...edge, y: days.map((day) => day.lowest) },
+      { ...edge, y: days.map((day) => day.highest), fill: "tonexty", fillcolor: faint("ink", 0.1) },
+      {
+        type: "scatter", mode: days.length > 90 ? "lines" : "lines+markers", name: "mean", x, y: days.map((day) => day.mean),
+        line: { color: colour("ink"), width: 1.25 }, marker: { size: 4 },
+        customdata: days.map((day) => `${s(day.mean)} (${s(day.lowest)} to ${s(day.highest)}), ${day.passed} passed`),
+        hovertemplate: "%{customdata}",
+      },
+    ];
+  }
+
+  function days(element, data) {
+    const times = data.days.map((day) => milliseconds(day.time));
+    const left = pauses(times); // shown as they are: on this scale a gap says how long it is
+    const keys = data.days.map((day, i) => `${day.segment} ${left.filter((pause) => pause.from < times[i]).length}`);
+    const traces = stretches(keys).flatMap((indices) => dayBand(indices.map((i) => data.days[i])));
+    const xaxis = axis("Day (UTC)", { type: "date", showgrid: false, hoverformat: "%Y-%m-%d" });
+    return Plotly.react(element, traces, layout(element, "Duration (s)", { runs: [], boundaries: [] }, { xaxis }), CONFIG);
+  }
+
+  const DRAWERS = { history, days, rates };
   const linked = new WeakSet();
 
   function linkRuns(element) {
@@ -282,7 +308,7 @@
 
   function draw() {
     const data = values();
-    const isEmpty = { history: !data.runs.length, rates: !Object.keys(data.rates).length };
+    const isEmpty = { history: !data.runs.length, days: !data.days.length, rates: !Object.keys(data.rates).length };
     for (const element of document.querySelectorAll("[data-chart]")) {
       const name = element.dataset.chart;
       element.closest("[data-chart-part]").hidden = isEmpty[name];

@@ -142,6 +142,26 @@ def test_a_link_chooses_the_stretch(grid: Grid, client: Client, now: datetime, m
     assert len(chart_data(page(client, "gather-main", range="24h"))["runs"]) == 2
 
 
+def test_a_long_stretch_is_drawn_day_by_day(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    day = timedelta(days=1)
+    for age, slowness in ((3 * day, 1.0), (3 * day + minute, 3.0), (day, 2.0), (400 * day, 9.0)):
+        builders.passed(grid.gather, now - age, slowness=slowness)
+    builders.not_run(grid.gather, now, State.MISSED, "nobody came")
+    data = chart_data(page(client, "gather-main", range="1y"))
+    assert data["runs"] == []
+    ages = {f"{now - 3 * day:%Y-%m-%d}", f"{now - 3 * day - minute:%Y-%m-%d}", f"{now - day:%Y-%m-%d}"}
+    assert {one["time"][:10] for one in data["days"]} == ages
+    assert sum(one["passed"] for one in data["days"]) == 3
+    assert (min(d["lowest"] for d in data["days"]), max(d["highest"] for d in data["days"])) == (
+        pytest.approx(11.2),
+        pytest.approx(33.6),
+    )
+    assert len(chart_data(page(client, "gather-main", range="2y"))["days"]) == len(ages) + 1
+    assert chart_data(page(client, "gather-main", range="30d"))["days"] == []
+
+
 def test_an_unknown_stretch_is_the_default_one() -> None:
     assert named("yesteryear") == STRETCHES[0]
 
