@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 RELATIVE_ERROR = 0.01
 GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 LEAST, MOST = 1e-9, 1e21  # a nanosecond, a zettabyte: what is nearer to 0 is 0, what is farther is MOST
-MOST_KEY = 3454
+MOST_KEY = 3455  # of MOST
 _OFFSET = 1 - math.ceil(math.log(LEAST) / math.log(GAMMA))  # the key of LEAST is 1
 
 
 def key(value: float) -> int:
-    """The key of *value*: -3454 to 3454, in the order of the values."""
+    """The key of *value*: -3455 to 3455, in the order of the values."""
     size = min(abs(value), MOST)
     if size < LEAST:
         return 0

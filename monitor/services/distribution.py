@@ -73,7 +73,8 @@ def _histogram(values: NDArray[np.float64], bins: int) -> tuple[NDArray[np.int64
     if not len(values):
         return np.empty(0, np.int64), np.empty(0)
     least, most = values[0], values[-1]
-    edges = np.linspace(least, most, bins + 1)
+    edges = 4 * np.linspace(least / 4, most / 4, bins + 1)  # their difference may be no number
+    edges[[0, -1]] = least, most
     if not (np.diff(edges) > 0).all():  # so near to each other that no number lies between two edges
         edges = np.array([least, most])
     below = np.searchsorted(values, edges[1:-1], "left")
