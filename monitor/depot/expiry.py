@@ -15,7 +15,6 @@ from django.db import connection
 from monitor.depot.engines.base import Part
 from monitor.models.horizon import Kind
 
-LOCK_TIMEOUT_MILLISECONDS = 2_000  # rather come again than be waited for
 LONG_AGO, FAR_AHEAD = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -244,12 +243,6 @@ def delete_strays(kind: Kind, metrics: Collection[int]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_filled(_DELETE_STRAYS, kind), [list(metrics)])
         return int(cursor.rowcount)
-
-
-def wait_briefly() -> None:
-    """In this transaction, give up what somebody else keeps locked."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}")
 
 
 def _filled(statement: str, kind: Kind) -> str:

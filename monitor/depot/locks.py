@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 
 from django.db import InterfaceError, OperationalError, connection
 
+PATIENCE_MILLISECONDS = 1_000
+
 
 def alone(lock: int, *, wait: bool = False) -> bool:
     """Whether nobody else holds *lock*, which is ours until the end of the transaction if so.
@@ -33,6 +35,22 @@ def held(lock: int) -> Iterator[bool]:
     finally:
         if is_ours:
             _let_go(lock)
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """What somebody else keeps locked is given up soon: who waits for a lock keeps others waiting behind him.
+
+    Raises:
+        OperationalError: it was locked (SQLSTATE 55P03).
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = {PATIENCE_MILLISECONDS}")
+    try:
+        yield
+    finally:
+        with suppress(OperationalError, InterfaceError), connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")
 
 
 def _let_go(lock: int) -> None:

@@ -19,7 +19,7 @@ from django.db import OperationalError, transaction
 from monitor.depot import expiry
 from monitor.depot.engines import engine, rolling
 from monitor.depot.engines.base import Hours
-from monitor.depot.locks import held
+from monitor.depot.locks import held, impatient
 from monitor.models.horizon import Kind
 from monitor.services import roll
 
@@ -169,14 +169,14 @@ def _piecewise(kind: Kind, group: Group, start: datetime, pace: _Pace, *, keep_r
 def _take_away(kind: Kind, piece: Group, *, keep_rows: bool) -> int:
     """In one transaction; *keep_rows* where the whole part is to be dropped afterwards."""
     if kind != Kind.SAMPLES:
-        return _delete(kind, piece, keep_rows=keep_rows)
-    with _while_nobody_rolls():
+        with impatient():
+            return _delete(kind, piece, keep_rows=keep_rows)
+    with _while_nobody_rolls(), impatient():
         return _delete(kind, piece, keep_rows=keep_rows)
 
 
 @transaction.atomic
 def _delete(kind: Kind, piece: Group, *, keep_rows: bool) -> int:
-    expiry.wait_briefly()
     if kind == Kind.SAMPLES:
         rolling.roll([Hours(series, _days(piece)) for series in piece.series], sparse=0)
         expiry.unmark(piece.series, piece.start, piece.stop)

@@ -11,11 +11,10 @@ from django.db import connection, transaction
 from monitor.depot.engines import rolling
 from monitor.depot.engines.base import BY_TIME, Hours, Part
 from monitor.depot.engines.spans import Span, span_of, spans_ahead
-from monitor.depot.locks import alone
+from monitor.depot.locks import alone, impatient
 
 LOCK = 0x70617274  # "part": one makes partitions at a time
 MONTHS_AHEAD = 2
-LOCK_TIMEOUT_MILLISECONDS = 2_000
 # Rows are added, hardly ever changed: without this a part is vacuumed when a fifth of it is new, and until
 # then reading it by the index alone looks at the rows as well. Partitions do not inherit it.
 STORAGE = "autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05"
@@ -52,16 +51,12 @@ class Plain:
 
         What somebody else keeps locked stays for another time: what was begun is ended then.
         """
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}")
-            try:
-                cursor.execute(_IS_BEING_DETACHED, [part.name])
-                (begun,) = cursor.fetchone() or (False,)
-                how = "FINALIZE" if begun else "CONCURRENTLY"
-                cursor.execute(f"ALTER TABLE {part.table} DETACH PARTITION {part.name} {how}")
-                cursor.execute(f"DROP TABLE {part.name}")
-            finally:
-                cursor.execute("RESET lock_timeout")
+        with impatient(), connection.cursor() as cursor:
+            cursor.execute(_IS_BEING_DETACHED, [part.name])
+            (begun,) = cursor.fetchone() or (False,)
+            how = "FINALIZE" if begun else "CONCURRENTLY"
+            cursor.execute(f"ALTER TABLE {part.table} DETACH PARTITION {part.name} {how}")
+            cursor.execute(f"DROP TABLE {part.name}")
 
     def roll(self, stale: Sequence[Hours]) -> None:
         rolling.roll(stale, sparse=self.sparse)

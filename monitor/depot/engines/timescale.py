@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from monitor.depot import aggregates
 from monitor.depot.engines.base import EVERY, Hours, Part
 from monitor.depot.engines.plain import Plain
+from monitor.depot.locks import impatient
 
 LATE = timedelta(days=7)  # what comes later than this is rare enough to be put between compressed rows
 COMPRESSED = ("monitor_sample", *aggregates.NAMES)
@@ -46,7 +47,7 @@ class Apache(Plain):
 
     def drop(self, part: Part) -> None:
         if _is_hypertable(part.table):
-            with connection.cursor() as cursor:
+            with impatient(), connection.cursor() as cursor:
                 cursor.execute(_DROP, [part.table, part.start, part.end])
         else:
             super().drop(part)
