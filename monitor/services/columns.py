@@ -6,24 +6,23 @@ The number of queries does not depend on how many series there are.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, Min, OuterRef, Subquery
 from django.db.models.functions import JSONObject
 
 from monitor.models import Alert, Forecast, Hold, Run, Series
-from monitor.models.run import ENDED, State
+from monitor.models.run import State
 from monitor.models.series import SeriesQuerySet
 from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.history import newest_values
 from monitor.services.hold import covering
+from monitor.services.latest import NOTHING_YET, last_runs, recent
 from monitor.services.segments import current_metrics
 
-TREND_RUNS = 20
 SPARKLINE_VALUES = 30
 HEADLINE_METRIC = "total.seconds"
 
@@ -65,7 +64,6 @@ class Last:
 class Tick:
     """One run in a trend."""
 
-    run: uuid.UUID
     state: str
     failed_resource: str
 
@@ -92,9 +90,9 @@ class Column:
 
 def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> list[Column]:
     """One for every series in *visible*, by name; *holds* are those in force."""
-    found = list(_series_with_trends(visible))
-    trends = {row["name"]: _trend(row["ticks"]) for row in found}
-    last = _last_runs(trends)
+    found = list(_series(visible))
+    newest = recent(visible)
+    last = last_runs(newest.values())
     headline = {row["segment__series__name"]: row for row in _headlines(visible)}
     current = _current(visible)
     next_slots = _next_slots(visible, now)
@@ -104,8 +102,8 @@ def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> li
             name=row["name"],
             probe=row["probe"],
             enabled=row["enabled"],
-            trend=trends[row["name"]],
-            last=last.get(row["name"]),
+            trend=[Tick(*one) for one in newest.get(row["pk"], NOTHING_YET).trend],
+            last=_last(last.get(newest.get(row["pk"], NOTHING_YET).run)),
             totals=headline.get(row["name"], {}).get("newest", [])[::-1],
             outlook=_outlook(headline.get(row["name"], {}).get("outlook")),
             current=current.get(row["name"]),
@@ -117,35 +115,21 @@ def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> li
     ]
 
 
-def _series_with_trends(visible: SeriesQuerySet) -> Any:
-    ended = Run.objects.filter(series=OuterRef("pk"), state__in=ENDED).order_by("-slot")
-    tick = JSONObject(run="pk", state="state", failed_resource="failed_resource")
-    ticks = ArraySubquery(ended.values(tick=tick)[:TREND_RUNS])
+def _series(visible: SeriesQuerySet) -> Any:
     alerts = Alert.objects.open().filter(series=OuterRef("pk")).order_by().values("series")
     return Series.objects.filter(pk__in=visible.values("pk")).values(
         "pk",
         "name",
         "probe",
         "enabled",
-        ticks=ticks,
         open_alerts=Subquery(alerts.annotate(many=Count("pk")).values("many")),
     )
 
 
-def _trend(ticks: list[dict[str, str]]) -> list[Tick]:
-    return [Tick(uuid.UUID(tick["run"]), tick["state"], tick["failed_resource"]) for tick in reversed(ticks)]
-
-
-def _last_runs(trends: Mapping[str, Sequence[Tick]]) -> dict[str, Last]:
-    """The last telling run of every series that has one, in one query."""
-    telling = {
-        name: tick.run for name, trend in trends.items() for tick in trend if tick.state != State.SKIPPED
-    }
-    runs = Run.objects.in_bulk(list(telling.values()))
-    return {
-        name: Last(run.pk, run.state, run.stage, run.reason, run.failed_resource, run.ended_at or run.slot)
-        for name, run in ((name, runs[pk]) for name, pk in telling.items() if pk in runs)
-    }
+def _last(run: Run | None) -> Last | None:
+    if run is None:
+        return None
+    return Last(run.pk, run.state, run.stage, run.reason, run.failed_resource, run.ended_at or run.slot)
 
 
 def _headlines(visible: SeriesQuerySet) -> Any:

@@ -6,18 +6,21 @@ The number of queries does not depend on how many there are, and no history is g
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.db import connection
 from numpy.typing import NDArray
 
 from monitor.depot import columns
 from monitor.depot import latest as depot
 from monitor.depot.columns import NEVER
+from monitor.models import Run
 from monitor.models.latest import HOURS
+from monitor.models.run import State
 
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
@@ -87,6 +90,43 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
     ended_at = np.where(found["ended_at"] == NEVER, found["slot"], found["ended_at"])
     age = np.where(ended_at == NEVER, np.nan, (microseconds(now) - ended_at) / 1e6)
     return Latest(**named, **found, age=age)
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The newest run of a series that tells something, by key and slot, and (state, resource that failed) of
+    the newest that ended, oldest first."""
+
+    run: uuid.UUID | None
+    slot: datetime | None
+    trend: tuple[tuple[State, str], ...]
+
+
+NOTHING_YET = Recent(None, None, ())
+
+
+def recent(series: SeriesQuerySet) -> dict[int, Recent]:
+    """Of each of *series*, by key, for few of them; without those of which nothing has ended."""
+    condition, parameters = _in(series)
+    relation = depot.now(condition.format("series_id"))
+    query = f"SELECT series_id, run, slot, outcomes, failed_resources FROM {relation} AS latest"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters * 2)
+        return {
+            key: Recent(run, slot, _trend(outcomes, blamed))
+            for key, run, slot, outcomes, blamed in cursor.fetchall()
+        }
+
+
+def last_runs(found: Iterable[Recent]) -> dict[uuid.UUID, Run]:
+    """The runs that tell something, in one query."""
+    runs = {one.run: one.slot for one in found if one.run}
+    return {run.pk: run for run in Run.objects.filter(pk__in=runs, slot__in=set(runs.values()))}
+
+
+def _trend(outcomes: str, blamed: Sequence[str]) -> tuple[tuple[State, str], ...]:
+    states = [LETTERS[letter] for letter in outcomes]
+    return tuple(zip(states, blamed or [""] * len(states), strict=True))
 
 
 def keys(series: SeriesQuerySet, wanted: Columns) -> dict[str, NDArray[Any]]:

@@ -8,23 +8,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.db.models import Count
 
 from monitor.models import Binding, Hold, Run, Series
 from monitor.models.hold import Kind
-from monitor.models.run import ENDED, State
+from monitor.models.run import ENDED
 from monitor.models.series import SeriesQuerySet
 from monitor.services.blame import NOT_DONE_BY_GRID, NOT_DONE_BY_US, Fault, fault, words
-from monitor.services.columns import Column, Last, Tick, columns
+from monitor.services.columns import Column, Last, columns
+from monitor.services.glance import LAST_HOUR, Glance, Trouble, in_a_row, work_at
 from monitor.services.maintenance import Work, going_on
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-LAST_HOUR = timedelta(hours=1)
+MOST_SERIES = 40  # of a page with a column each
+MOST_CELLS = 2000
 
 Bound = tuple[str, str, str, str]  # series, resource, site, the site's title
 
@@ -63,48 +65,25 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """A series that does not work now: where (None: not known, or ours), and how often in a row."""
-
-    series: str
-    site: str | None
-    ours: bool
-    last: Last
-    in_a_row: int
-
-    @property
-    def words(self) -> str:
-        return words(self.last.state)
-
-
-@dataclass(frozen=True)
-class Overview:
-    """The page's content. *outcomes* counts the runs of the last hour by state; *works* go on now.
-
-    *digest* changes when anything but the age of things changes.
-    """
+class Overview(Glance):
+    """The page's content, of few series."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
-    troubles: Sequence[Trouble]
-    works: Sequence[Work]
-    outcomes: Mapping[str, int]
-    digest: str
-
-    @property
-    def runs(self) -> int:
-        return sum(self.outcomes.values())
 
     @property
     def alerts(self) -> int:
         """How many are open."""
         return sum(column.alerts for column in self.columns)
 
-    @property
-    def passed_share(self) -> float | None:
-        """Of the runs that were really made; None where there were none."""
-        made = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *NOT_DONE_BY_GRID))
-        return self.outcomes.get(State.PASSED, 0) / made if made else None
+
+def is_small(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Whether what *user* may see fits on a page, cell by cell."""
+    visible = Series.objects.visible_to(user).order_by()
+    bindings = Binding.objects.filter(series__in=visible).order_by()
+    return (
+        visible[: MOST_SERIES + 1].count() <= MOST_SERIES and bindings[: MOST_CELLS + 1].count() <= MOST_CELLS
+    )
 
 
 def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
@@ -122,11 +101,13 @@ def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
     held = {one.name: one.reason for one in holds if one.kind == Kind.SITE}
     works = going_on(user, now)
     at = _sites_by_series(bindings)
+    troubles = _troubles(found, sites)
     seen = (found, bindings, outcomes, held, [(one.where, one.words) for one in works])
     return Overview(
         columns=_in_maintenance(found, at, works),
         rows=_rows(found, at, bindings, sites, held, works),
-        troubles=_troubles(found, sites),
+        troubles=troubles,
+        troubled=len(troubles),
         works=works,
         outcomes=outcomes,
         digest=hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest(),
@@ -143,13 +124,8 @@ def _in_maintenance(
     found: Sequence[Column], at: Mapping[str, Collection[str]], works: Sequence[Work]
 ) -> list[Column]:
     """*found*, those series held for which work goes on at one of their sites; they are *at*, by series."""
-    said = {series: _work_at(sites, works) for series, sites in at.items()}
+    said = {series: work_at(sites, works) for series, sites in at.items()}
     return [replace(one, held=one.held or said.get(one.name, "")) for one in found]
-
-
-def _work_at(sites: Collection[str], works: Sequence[Work]) -> str:
-    """What goes on at any of *sites*, in words; empty if nothing."""
-    return next((one.words for one in works if one.covers(sites)), "")
 
 
 def _sites_by_series(bindings: Sequence[Bound]) -> dict[str, set[str]]:
@@ -170,7 +146,7 @@ def _rows(
     titles = {site: title for _, _, site, title in bindings}
     cells = [_cells(column, at.get(column.name, set()), sites) for column in found]
     return [
-        Row(site, title, [seen.get(site) for seen in cells], held.get(site, ""), _work_at([site], works))
+        Row(site, title, [seen.get(site) for seen in cells], held.get(site, ""), work_at([site], works))
         for site, title in sorted(titles.items())
     ]
 
@@ -203,16 +179,9 @@ def _troubles(columns: Sequence[Column], sites: Mapping[str, str]) -> list[Troub
             site=sites.get(column.last.failed_resource),
             ours=column.last.state in NOT_DONE_BY_US,
             last=column.last,
-            in_a_row=_in_a_row(column.trend),
+            in_a_row=in_a_row([tick.state for tick in column.trend]),
         )
         for column in columns
         if column.last and column.last.state in (*NOT_DONE_BY_GRID, *NOT_DONE_BY_US)
     ]
     return sorted(found, key=lambda t: (t.ours, t.site is None, t.site or "", t.series))
-
-
-def _in_a_row(trend: Sequence[Tick]) -> int:
-    """How many of the newest runs did not pass, skipped ones aside."""
-    told = [tick.state for tick in trend if tick.state != State.SKIPPED]
-    bad = (*NOT_DONE_BY_GRID, *NOT_DONE_BY_US)
-    return next((n for n, state in enumerate(reversed(told)) if state not in bad), len(told))

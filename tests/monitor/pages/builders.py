@@ -11,6 +11,7 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 
 import probes
+from monitor.depot import stale
 from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
 from monitor.services import forecast
@@ -146,6 +147,7 @@ def passed(of: Series, slot: datetime, *, slowness: float = 1.0) -> Run:
 
 def not_run(of: Series, slot: datetime, state: State, reason: str) -> Run:
     """A slot that no report came of."""
+    stale.mark([(of.pk, slot)])
     return Run.objects.create(
         id=wire.run_id(of.name, slot), series=of, slot=slot, due_at=slot, state=state, reason=reason
     )
