@@ -163,7 +163,7 @@ def watched(live_server: LiveServer) -> Watched:
 
 def paths(watched: Watched) -> list[str]:
     runs = [f"/runs/{run.pk}/" for run in (watched.failed, watched.passed)]
-    of_series = ["/series/gather-main/", "/series/circle-ring/"]
+    of_series = ["/series/gather-main/", "/series/gather-main/?range=1y", "/series/circle-ring/"]
     return ["/", *of_series, *runs, "/alerts/", "/holds/", "/holds/site/site2/", "/login/", "/no-such-page"]
 
 
