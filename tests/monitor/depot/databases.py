@@ -40,7 +40,7 @@ def database(kind: str) -> Iterator[None]:
             _migrate()
             yield
             return
-    with _server_of_its_own(kind) as url, _in_its_place(parse_database_url(url)):
+    with _server_of_its_own(kind) as url, in_its_place(parse_database_url(url)):
         call_command("migrate", verbosity=0)
         _migrate()
         yield
@@ -51,7 +51,7 @@ def copy() -> Iterator[None]:
     """Have Django use a copy of the database of the tests, on a server with TimescaleDB; skips likewise."""
     if not extension().is_usable:
         pytest.skip(HOW_TO_GET_IT)
-    with _copy() as name, _in_its_place({"NAME": name}):
+    with _copy() as name, in_its_place({"NAME": name}):
         yield
 
 
@@ -65,18 +65,19 @@ def _copy() -> Iterator[str]:
     original = connection.settings_dict["NAME"]
     name = f"{original}_timescale"
     connections.close_all()
-    _in_postgres(
+    in_postgres(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}", sql.Literal(original)
     )
-    _in_postgres("CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(original))
+    in_postgres("CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(original))
     try:
         yield name
     finally:
         # Workers of TimescaleDB keep sessions there.
-        _in_postgres("DROP DATABASE {} WITH (FORCE)", sql.Identifier(name))
+        in_postgres("DROP DATABASE {} WITH (FORCE)", sql.Identifier(name))
 
 
-def _in_postgres(statement: str, *names: sql.Composable) -> None:
+def in_postgres(statement: str, *names: sql.Composable) -> None:
+    """Do something to databases, from one that is always there."""
     options = {**connection.get_connection_params(), "dbname": "postgres"}
     options = {
         key: options[key] for key in ("dbname", "user", "password", "host", "port") if options.get(key)
@@ -107,7 +108,8 @@ def _server_of_its_own(kind: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _in_its_place(settings: dict[str, object]) -> Iterator[None]:
+def in_its_place(settings: dict[str, object]) -> Iterator[None]:
+    """Have Django use another database: what *settings* says differs."""
     before = dict(connection.settings_dict)
     connections.close_all()
     connection.settings_dict.update(settings)

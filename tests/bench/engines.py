@@ -1,0 +1,125 @@
+"""What a sample takes on disk, and how fast a depot goes over to TimescaleDB, where there is any."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.core.management import call_command
+from django.db import connection
+from psycopg import sql
+
+from monitor.depot.aggregates import NAMES as ROLLUPS
+from monitor.depot.engines import engine
+from monitor.depot.extension import extension
+from monitor.depot.space import space
+from monitor.models import Series
+from monitor.services import convert, roll
+from monitor.services.define import SeriesDefinition, define
+from reporters.config import Resource
+from tests.bench.base import Result, seconds
+from tests.monitor.depot.databases import HOW_TO_GET_IT, in_its_place, in_postgres
+from tests.monitor.depot.measured import metrics_of
+
+NAME = "gridcast_engines"
+METRICS, HOURS = 125, 16_000  # two million samples, of nearly two years
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+# Runtimes to the microsecond around a mean of each metric's own, a failed one in twenty.
+_FILL = """
+INSERT INTO monitor_sample
+SELECT metric_id, slot, slot + interval '40 seconds' * random(),
+    round((10 + metric_id %% 50 * exp(random_normal(0, 0.2)))::numeric, 6)::float8, random() > 0.05
+FROM generate_series(%s, %s, interval '1 hour') AS slot CROSS JOIN unnest(%s::bigint[]) AS metric_id
+"""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes per sample."""
+
+    samples: float
+    hours: float
+    days: float
+
+    @property
+    def all(self) -> float:
+        return self.samples + self.hours + self.days
+
+
+def measure() -> list[Result]:
+    with _empty_database():
+        count = _fill()
+        rolled_seconds = seconds(_rebuild)
+        plain = _sizes(count)
+        figures = {
+            **_named("PostgreSQL", plain),
+            "PostgreSQL, rolled up, samples/s": count / rolled_seconds,
+        }
+        results = [
+            Result(
+                "disk: rollups / samples, PostgreSQL", 1 - plain.samples / plain.all, 0.5, "lower", figures
+            )
+        ]
+        if extension().is_usable:
+            results.append(_timescale(count, plain))
+        else:
+            print(f"disk, TimescaleDB: skipped: {HOW_TO_GET_IT}")
+        return results
+
+
+def _timescale(count: int, plain: Sizes) -> Result:
+    converted_seconds = seconds(lambda: convert.convert(lambda _: None))
+    packed = _sizes(count)
+    rolled_seconds = seconds(_rebuild)
+    figures = {
+        **_named(engine().name, packed),
+        "went over, seconds per million samples": converted_seconds / count * 1e6,
+        f"{engine().name}, rolled up, samples/s": count / rolled_seconds,
+    }
+    return Result("disk: TimescaleDB / PostgreSQL", packed.all / plain.all, 0.35, "lower", figures)
+
+
+@contextlib.contextmanager
+def _empty_database() -> Iterator[None]:
+    name = sql.Identifier(NAME)
+    in_postgres("CREATE DATABASE {}", name)
+    try:
+        with in_its_place({"NAME": NAME}):
+            call_command("migrate", verbosity=0)
+            yield
+    finally:
+        in_postgres("DROP DATABASE {} WITH (FORCE)", name)
+
+
+def _fill() -> int:
+    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
+    keys = [metric.pk for metric in metrics_of(Series.objects.get(), METRICS)]
+    slots = [START + timedelta(hours=hour) for hour in range(HOURS)]
+    engine().make_room(slots)
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL, [slots[0], slots[-1], keys])
+        cursor.execute("VACUUM ANALYZE monitor_sample")
+    return METRICS * HOURS
+
+
+def _rebuild() -> None:
+    for _ in roll.rebuild():
+        pass
+
+
+def _sizes(count: int) -> Sizes:
+    return Sizes(*(space(table).bytes / count for table in ("monitor_sample", *ROLLUPS)))
+
+
+def _named(kind: str, sizes: Sizes) -> dict[str, float]:
+    """The figures of *sizes*, each with its name."""
+    return {
+        f"{kind}, bytes per sample": sizes.samples,
+        f"{kind}, its hours, bytes": sizes.hours,
+        f"{kind}, its days, bytes": sizes.days,
+        f"{kind}, all of it, bytes": sizes.all,
+    }
