@@ -59,17 +59,17 @@ def answers() -> list[object]:
     return [points, bodies, list(Run.objects.order_by("slot").values())]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.usefixtures("depot_engine")
 def test_a_backup_is_restored_into_an_empty_database_and_answers_as_before(
-    day: datetime, elsewhere: str, tmp_path: Path, jobs: int
+    day: datetime, elsewhere: str, tmp_path: Path
 ) -> None:
     before = answers()
-    made = back_up(tmp_path / "backup", day, jobs=jobs)
+    made = back_up(tmp_path / "backup", day, jobs=2)
     assert made.samples == {"2026-03": 24 * 8}
     assert made.rows["monitor_rawreport"] == made.rows["monitor_run"] == 24
     go(elsewhere)
     create_database()
-    assert restore(tmp_path / "backup", jobs=jobs) == made
+    assert restore(tmp_path / "backup", jobs=2) == made
     assert answers() == before
     assert made.ledger["missing"] + made.ledger["doubled"] == 0
     with pytest.raises(RestoreError, match="is not empty: it has"):
