@@ -15,6 +15,15 @@ from django.db import connection
 
 
 @contextlib.contextmanager
+def at_once() -> Iterator[None]:
+    """What is executed in it is sent together and answered together, at its end: nobody may ask for results
+    before, nor copy."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
+
+
+@contextlib.contextmanager
 def cursor() -> Iterator[psycopg.Cursor[Any]]:
     """A cursor of Django's connection, and of its transaction; errors are Django's."""
     connection.close_if_health_check_failed()

@@ -17,8 +17,11 @@ COPY monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by) F
 """
 _INSERT = """
 INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by)
-VALUES (%b, %b, %b, %b, %b, %b)
+SELECT * FROM unnest(
+    %b::uuid[], %b::timestamptz[], %b::timestamptz[], %b::smallint[], %b::bytea[], %b::smallint[]
+)
 """
+_MANY = 10  # reports: of fewer, one statement costs less than to begin and end copying
 
 
 class Row(NamedTuple):
@@ -32,13 +35,22 @@ class Row(NamedTuple):
     parsed_by: int
 
 
+def are_copied(rows: Sequence[Row]) -> bool:
+    """Whether ``write`` copies them: they are many."""
+    return len(rows) >= _MANY
+
+
 def write(rows: Sequence[Row]) -> None:
     """Store *rows*, of runs that have none yet."""
-    with binary.cursor() as cursor:
-        if len(rows) == 1:
-            cursor.execute(_INSERT, rows[0])
-            return
-        with cursor.copy(_COPY) as copy:
-            copy.set_types(_TYPES)
-            for row in rows:
-                copy.write_row(row)
+    if are_copied(rows):
+        _copy(rows)
+    elif rows:
+        with binary.cursor() as cursor:
+            cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+
+
+def _copy(rows: Sequence[Row]) -> None:
+    with binary.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types(_TYPES)
+        for row in rows:
+            copy.write_row(row)

@@ -63,9 +63,14 @@ def write(rows: Iterable[Row]) -> None:
     write_runs([OfRun([row.metric_id], row.time, row.known_at, [row.value], row.passed) for row in rows])
 
 
+def are_copied(runs: Sequence[OfRun]) -> bool:
+    """Whether ``write_runs`` copies them: they are many."""
+    return sum(len(run.values) for run in runs) >= _MANY
+
+
 def write_runs(runs: Sequence[OfRun]) -> None:
     """As ``write``, all samples of each of *runs*."""
-    if sum(len(run.values) for run in runs) < _MANY:
+    if not are_copied(runs):
         return _insert(runs)
     try:
         with transaction.atomic():

@@ -129,14 +129,13 @@ class RunQuerySet(models.QuerySet["Run"]):
         return moved
 
 
-def end(endings: Sequence[Ending]) -> int:
-    """Move each run to where its report says, those that may still go there, in one statement; how many."""
+def end(endings: Sequence[Ending]) -> None:
+    """Move each run to where its report says, those that may still go there, in one statement."""
     columns = [list(column) for column in zip(*endings, strict=True)]
     slots = [one.slot for one in endings]
     sources = [state for state, targets in FOLLOWS.items() if set(REPORTED) <= set(targets)]
     with binary.cursor() as cursor:
         cursor.execute(_END, [*columns, min(slots), max(slots), sources])
-        return int(cursor.rowcount)
 
 
 class Run(models.Model):

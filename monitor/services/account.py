@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,20 +15,24 @@ if TYPE_CHECKING:
     from monitor.models import Run
     from monitor.services.decode import Told
 
-_SITES = "SELECT name, site_id FROM monitor_resource WHERE name = ANY (%b)"
+# A resource that has another name by now, or is gone, counts nowhere.
 _KEEP = """
 INSERT INTO monitor_usage (run_id, site_id, began_at, bytes, cpu_seconds)
-SELECT * FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[], %b::bigint[], %b::float8[])
+SELECT said.run, resource.site_id, said.began_at, sum(said.bytes), sum(said.cpu_seconds)
+FROM unnest(%b::uuid[], %b::text[], %b::timestamptz[], %b::bigint[], %b::float8[])
+    AS said (run, resource, began_at, bytes, cpu_seconds)
+JOIN monitor_resource AS resource ON resource.name = said.resource
+GROUP BY said.run, resource.site_id, said.began_at
 ON CONFLICT (run_id, site_id) DO UPDATE
 SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED.cpu_seconds
 """
 
 
 class Row(NamedTuple):
-    """What a run used at a site, by their keys; see ``monitor.models.Usage``."""
+    """What a run, by its key, used at a resource; None where its report does not say."""
 
     run: uuid.UUID
-    site: int
+    resource: str
     began_at: datetime
     bytes: int | None = None
     cpu_seconds: float | None = None
@@ -39,39 +41,29 @@ class Row(NamedTuple):
 def account(reports: Mapping[uuid.UUID, Told]) -> None:
     """Keep what *reports*, by run, say was used; nothing for runs that were skipped, for no site took part in
     them."""
-    ran = {run: report for run, report in sorted(reports.items()) if report.outcome != State.SKIPPED}
-    site_of = _sites({name for report in ran.values() for name in _resources(report)})
-    _keep(row for run, report in ran.items() for row in _rows(run, report, site_of))
+    ran = ((run, report) for run, report in reports.items() if report.outcome != State.SKIPPED)
+    _keep(row for run, report in ran for row in _rows(run, report))
 
 
-def _resources(report: Told) -> set[str]:
-    """The names of all that it was bound to, or used."""
+def _rows(run: uuid.UUID, report: Told) -> Iterator[Row]:
+    """What it used at each resource that it was bound to, and at others."""
     bound = {name for names in report.measured.bindings.values() for name in names}
-    return bound | report.usage.keys() if report.usage else bound
-
-
-def _rows(run: uuid.UUID, report: Told, site_of: Mapping[str, int]) -> Iterator[Row]:
-    """What it used at each site, all resources there together."""
-    resources: dict[int, list[str]] = defaultdict(list)
-    for resource in _resources(report):
-        if resource in site_of:
-            resources[site_of[resource]].append(resource)
-    for site, there in resources.items():
-        if report.usage is None:  # an older reporter does not say
-            yield Row(run, site, report.started_at)
-            continue
-        used = [report.usage[name] for name in there if name in report.usage]
-        moved = sum(one.bytes_sent + one.bytes_received for one in used)
-        yield Row(run, site, report.started_at, moved, math.fsum(one.cpu_seconds for one in used))
+    if report.usage is None:  # an older reporter does not say
+        yield from (Row(run, name, report.started_at) for name in bound)
+        return
+    yield from (Row(run, name, report.started_at, 0, 0.0) for name in bound - report.usage.keys())
+    for name, used in report.usage.items():
+        moved = used.bytes_sent + used.bytes_received
+        yield Row(run, name, report.started_at, moved, used.cpu_seconds)
 
 
 def account_lost(runs: Iterable[Run]) -> None:
     """Keep that *runs* began, those that did, for what they used nobody knows; a late report corrects it."""
     _keep(
-        Row(run.pk, site, run.started_at)
+        Row(run.pk, name, run.started_at)
         for run in runs
         if run.started_at is not None
-        for site in {binding.resource.site_id for binding in run.series.bindings.all()}
+        for name in {binding.resource.name for binding in run.series.bindings.all()}
     )
 
 
@@ -80,10 +72,3 @@ def _keep(rows: Iterable[Row]) -> None:
     if columns:
         with binary.cursor() as cursor:
             cursor.execute(_KEEP, columns)
-
-
-def _sites(resources: Iterable[str]) -> dict[str, int]:
-    """The key of the site of each of *resources* that is still known by its name."""
-    with binary.cursor() as cursor:
-        cursor.execute(_SITES, [list(resources)])
-        return dict(cursor.fetchall())

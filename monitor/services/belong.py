@@ -64,6 +64,8 @@ def metrics(measured: Sequence[Measured]) -> list[Mapping[str, int]]:
 
     A new segment is begun by the first of its reports. To be called in a transaction.
     """
+    if not measured:
+        return []
     of = [one.of for one in measured]
     wanted = _wanted(of, measured)
     known = _known(wanted)
@@ -91,7 +93,7 @@ def _wanted(of: Iterable[Of], measured: Iterable[Measured]) -> dict[Of, Wanted]:
 
 def _known(wanted: Iterable[Of]) -> dict[Of, Known]:
     """Those of *wanted* that are there."""
-    series, fingerprints = zip(*wanted, strict=True) if wanted else ((), ())
+    series, fingerprints = zip(*wanted, strict=True)
     with binary.cursor() as cursor:
         cursor.execute(_KNOWN, [list(series), list(fingerprints)])
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from msgspec.structs import replace as told_again
 
-from monitor.depot import rawreports, samples, stale
+from monitor.depot import binary, rawreports, samples, stale
 from monitor.depot.packing import pack
 from monitor.models.horizon import Kind
 from monitor.models.run import Ending, State, end
@@ -63,15 +64,19 @@ def _bound(one: Incoming, bindings: Mapping[str, Sequence[str]]) -> Incoming:
 
 
 def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
-    end([_ending(run, one.report) for run, one in new.items()])
-    account({run: one.report for run, one in new.items()})
     now = timezone.now()
     kept = horizons([one.at for one in new.values()], now)
-    rawreports.write([_packed(run, one, now) for run, one in new.items() if kept.keep(Kind.REPORTS, *one.at)])
+    packed = [_packed(run, one, now) for run, one in new.items() if kept.keep(Kind.REPORTS, *one.at)]
     measured = [one for one in new.values() if kept.keep(Kind.SAMPLES, *one.at)]
-    _write_samples(measured)
-    if measured:
-        stale.mark({one.at for one in measured})
+    found = _samples(measured)
+    copied = rawreports.are_copied(packed) or samples.are_copied(found)
+    with nullcontext() if copied else binary.at_once():
+        end([_ending(run, one.report) for run, one in new.items()])
+        account({run: one.report for run, one in new.items()})
+        rawreports.write(packed)
+        samples.write_runs(found)
+        if measured:
+            stale.mark({one.at for one in measured})
 
 
 def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> rawreports.Row:
@@ -98,19 +103,18 @@ def ended_at(report: Told) -> datetime:
     return report.started_at + timedelta(seconds=report.seconds)
 
 
-def _write_samples(incoming: Iterable[Incoming]) -> None:
+def _samples(incoming: Iterable[Incoming]) -> list[samples.OfRun]:
+    """What is measured, under the keys of its metrics; those that are new are made."""
     measured = [
         Measured(one.series, one.report, found) for one in incoming if (found := numbers.values(one.report))
     ]
-    samples.write_runs(
-        [
-            samples.OfRun(
-                [metrics[name] for name in one.values],
-                one.report.slot,
-                ended_at(one.report),
-                list(one.values.values()),
-                one.report.outcome == State.PASSED,
-            )
-            for one, metrics in zip(measured, belong.metrics(measured), strict=True)
-        ]
-    )
+    return [
+        samples.OfRun(
+            [metrics[name] for name in one.values],
+            one.report.slot,
+            ended_at(one.report),
+            list(one.values.values()),
+            one.report.outcome == State.PASSED,
+        )
+        for one, metrics in zip(measured, belong.metrics(measured), strict=True)
+    ]
