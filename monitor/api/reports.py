@@ -69,6 +69,7 @@ _PROBLEMS = {
     415: "A type or a packing that is not read",
     422: "Every report was refused: the receipts name the fields",
     503: "Too many are at it, or the depot is away: send the same again after Retry-After",
+    507: "The depot is full, and nothing was stored: send the same again after Retry-After",
 }
 _RESPONSES = {
     status: {"description": said, "content": {"application/problem+json": {"schema": {"type": "object"}}}}

@@ -1,0 +1,184 @@
+"""A disk that fills up: reports are refused while there is a reserve, nothing is lost or half stored, and
+they are taken again as soon as there is room."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import Permission, User
+from django.db import connection, connections
+from django.test import Client
+from django.utils import timezone
+from psycopg import sql
+
+from monitor.models import ApiToken, Component, RawReport, Run, Sample
+from monitor.models.token import REPORT
+from monitor.services import deliver, health
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.ingest import ingest_all
+from monitor.services.room import RETRY_SECONDS, NoRoom, gauge
+from reporters import report as wire
+from reporters.config import Resource
+from tests.monitor.builders import circle_report
+from tests.monitor.depot.databases import in_postgres
+
+MIB = 1024**2
+DISK_BYTES, RESERVE_BYTES = 96 * MIB, 16 * MIB
+MINUTE = timedelta(minutes=1)
+METRICS = 8
+
+
+class Disk:
+    """A small disk, with a file on it that can take all the room."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._ballast = directory / "ballast"
+
+    def fill(self, leave_bytes: int) -> None:
+        found = os.statvfs(self.directory)
+        descriptor = os.open(self._ballast, os.O_CREAT | os.O_WRONLY)
+        os.posix_fallocate(descriptor, 0, max(found.f_bavail * found.f_frsize - leave_bytes, 1))
+        os.close(descriptor)
+        gauge.forget()
+
+    def free(self) -> None:
+        self._ballast.unlink()
+        gauge.forget()
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """In memory, so that it can be as small as we like."""
+    directory = Path(tempfile.mkdtemp(prefix="gridcast-disk-"))
+    size = f"size={DISK_BYTES}"
+    try:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", size, "tmpfs", directory],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no program mount")
+    if mounted.returncode:
+        pytest.skip(f"only root may mount a small disk: {mounted.stderr.strip()}")
+    try:
+        directory.chmod(0o755)
+        yield Disk(directory)
+    finally:
+        subprocess.run(["umount", "--lazy", directory], check=True)
+        shutil.rmtree(directory)
+
+
+@pytest.fixture
+def depot_on_it(disk: Disk, transactional_db: None, settings: LazySettings) -> Iterator[Disk]:
+    """The database of the tests, copied to that disk; its log of what is written stays where it was."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW data_directory")
+        (data,) = cursor.fetchone()
+    if not Path(data).is_dir():
+        pytest.skip("the server of the tests is on another host")
+    place = disk.directory / "data"
+    place.mkdir()
+    os.chown(place, Path(data).stat().st_uid, -1)
+    before = dict(connection.settings_dict)
+    name, space = sql.Identifier(f"{before['NAME']}_small"), sql.Identifier(f"small_{os.getpid()}")
+    connections.close_all()
+    in_postgres("CREATE TABLESPACE {} LOCATION {}", space, sql.Literal(str(place)))
+    original = sql.Identifier(before["NAME"])
+    in_postgres("CREATE DATABASE {} TEMPLATE {} TABLESPACE {}", name, original, space)
+    connection.settings_dict["NAME"] = f"{before['NAME']}_small"
+    settings.GRIDCAST_DEPOT_DIRECTORY = disk.directory
+    settings.GRIDCAST_DEPOT_RESERVE_BYTES = RESERVE_BYTES
+    gauge.forget()
+    try:
+        yield disk
+    finally:
+        connections.close_all()
+        connection.settings_dict.update(before)
+        in_postgres("DROP DATABASE {} WITH (FORCE)", name)
+        in_postgres("DROP TABLESPACE {}", space)
+        gauge.forget()
+
+
+@pytest.fixture
+def small(depot_on_it: Disk, tmp_path: Path, settings: LazySettings) -> Disk:
+    """A depot on a small disk, which knows Circle."""
+    settings.VAR_DIR = tmp_path
+    define(
+        [Resource(name, f"site-of-{name}", str(tmp_path)) for name in ("here", "there")],
+        [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]}, {"file_bytes": 1000})],
+    )
+    return depot_on_it
+
+
+def bodies(start: datetime, count: int) -> list[bytes]:
+    return [wire.to_json(circle_report(start + number * MINUTE)) for number in range(count)]
+
+
+def send_on(start: datetime, sent: list[list[bytes]]) -> None:
+    """Ingest batch after batch of a hundred, each of which is added to *sent* first."""
+    while True:
+        sent.append(bodies(start + 100 * len(sent) * MINUTE, 100))
+        assert all(one.accepted for one in ingest_all(sent[-1]))
+
+
+def reporter() -> Client:
+    user = User.objects.create_user("reporter")
+    user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
+    return Client(headers={"authorization": f"Bearer {ApiToken.objects.issue(user, 'program', [REPORT])}"})
+
+
+def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there_is_room(
+    small: Disk, noon: datetime
+) -> None:
+    client, (body,) = reporter(), bodies(noon, 1)
+    small.fill(leave_bytes=RESERVE_BYTES // 2)
+    answer = client.post("/api/v1/reports", body, "application/json")
+    assert (answer.status_code, answer["Retry-After"]) == (507, str(RETRY_SECONDS))
+    assert answer.json()["code"] == "depot_full"
+    assert not Run.objects.exists()
+    health.seen("beat", timezone.now())  # what is left is for what cannot wait
+    assert Component.objects.filter(name="beat").exists()
+    assert any("No reports are taken" in problem.text for problem in health.problems(timezone.now()))
+    small.free()
+    assert client.post("/api/v1/reports", body, "application/json").status_code == 200
+    assert not [one for one in health.problems(timezone.now()) if one.part == "depot"]
+
+
+def test_the_home_reporter_keeps_its_reports_until_there_is_room(small: Disk, noon: datetime) -> None:
+    small.fill(leave_bytes=RESERVE_BYTES // 2)
+    report = circle_report(noon)
+    deliver.put(report.run, wire.to_json(report))
+    assert deliver.deliver() == 0
+    assert deliver.waits(report.run)
+    small.free()
+    assert deliver.deliver() == 1
+    assert RawReport.objects.count() == 1
+
+
+def test_a_disk_that_is_full_to_the_last_byte_loses_nothing_and_stores_nothing_by_half(
+    small: Disk, noon: datetime, settings: LazySettings
+) -> None:
+    settings.GRIDCAST_DEPOT_RESERVE_BYTES = -1
+    settings.GRIDCAST_DEPOT_DIRECTORY = None  # nobody knows how much is free, but PostgreSQL
+    small.fill(leave_bytes=MIB)
+    sent: list[list[bytes]] = []
+    with pytest.raises(NoRoom, match="the disk of the depot is full"):
+        send_on(noon, sent)
+    stored = Run.objects.count()
+    assert stored == 100 * (len(sent) - 1)
+    assert RawReport.objects.count() == stored
+    assert Sample.objects.count() == stored * METRICS
+    small.free()
+    assert [(one.accepted, one.duplicate) for one in ingest_all(sent[-1])] == [(True, False)] * 100
+    assert Sample.objects.count() == (stored + 100) * METRICS
