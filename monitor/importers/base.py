@@ -56,8 +56,8 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def check(self, name: str, value: str) -> None:
-        """Raise InvalidOption for a *value* that is none of the choices."""
-        if self.choices and value not in self.choices:
+        """Raise InvalidOption for a *value* that is none of the choices, nor the default."""
+        if self.choices and value not in (*self.choices, self.default):
             raise InvalidOption(f"expected one of {', '.join(self.choices)}, got {value!r}", name)
 
 

@@ -34,7 +34,7 @@ class Importer:
         "resource": Option(
             "what NWS measured: it says the unit, and the metric's name",
             metavar="NAME",
-            choices=("", *RESOURCES),
+            choices=tuple(RESOURCES),
         ),
         "metric": Option("name of the metric, where no resource says it", "value", "NAME"),
         "unit": Option("unit of the values, where no resource says it: ms, Mb/s, ...", metavar="UNIT"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from typing import BinaryIO
 
-    from monitor.importers.base import Importer
+    from monitor.importers.base import Importer, Option
 
 MOST_SHOWN = 20  # of what cannot be read
 PROGRESS_SECONDS = 2.0
@@ -46,13 +46,11 @@ class Command(BaseCommand):
             _add_common(one)
             group = one.add_argument_group(f"what {kind} means")
             for name, option in importer.options.items():
-                default = f" (default: {option.default})" if option.default else ""
                 group.add_argument(
                     f"--{name.replace('_', '-')}",
                     default=option.default,
-                    choices=option.choices or None,
-                    metavar=option.metavar if not option.choices else None,
-                    help=f"{option.description}{default}".replace("%", "%%"),
+                    metavar=option.metavar,
+                    help=_told(option).replace("%", "%%"),
                 )
 
     def handle(self, *, kind: str, file: str, **options: Any) -> None:
@@ -116,6 +114,12 @@ class Command(BaseCommand):
             self.stdout.write(
                 "    " + ", ".join(f"{metric} [{unit}]" for metric, unit in sorted(one.units.items()))
             )
+
+
+def _told(option: Option) -> str:
+    choices = f": {', '.join(option.choices)}" if option.choices else ""
+    default = f" (default: {option.default})" if option.default else ""
+    return f"{option.description}{choices}{default}"
 
 
 def _add_common(parser: ArgumentParser) -> None:

@@ -34,7 +34,7 @@ def test_lines_that_cannot_be_read_are_named_and_comments_are_none() -> None:
 def test_where_no_resource_says_it_options_do() -> None:
     (run,) = runs(read("nws", "1141214400 20\n", metric="ping time", unit="ms"))
     assert metrics(run) == {"ping_time": (0.02, "seconds")}
-    with pytest.raises(InvalidOption, match="--resource: expected one of , availableCpu"):
+    with pytest.raises(InvalidOption, match="--resource: expected one of availableCpu"):
         read("nws", "", resource="weather")
 
 
