@@ -13,6 +13,8 @@ from typing import Any
 import psycopg
 from django.db import connection
 
+PREPARED_AFTER = 3  # times that a connection sends the same: it is read and planned no more
+
 
 @contextlib.contextmanager
 def at_once() -> Iterator[None]:
@@ -28,5 +30,6 @@ def cursor() -> Iterator[psycopg.Cursor[Any]]:
     """A cursor of Django's connection, and of its transaction; errors are Django's."""
     connection.close_if_health_check_failed()
     connection.ensure_connection()
+    connection.connection.prepare_threshold = PREPARED_AFTER  # Django's own statements never are
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as opened:
         yield opened

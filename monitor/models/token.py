@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connection, models
+from django.db import models
 from django.utils import timezone
+
+from monitor.depot import binary
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -23,10 +25,10 @@ REPORT_PERMISSION = "add_rawreport"
 # All that is asked about who sends reports, in one statement: a single report pays for each. The permission
 # is his own, or one of his groups'.
 _SENDER = """
-SELECT token.scopes ? %(scope)s AND (sender.is_superuser OR EXISTS (
+SELECT token.scopes ? %(scope)b AND (sender.is_superuser OR EXISTS (
         SELECT FROM auth_permission AS permission
         JOIN django_content_type AS type ON type.id = permission.content_type_id
-        WHERE type.app_label = 'monitor' AND permission.codename = %(permission)s AND (
+        WHERE type.app_label = 'monitor' AND permission.codename = %(permission)b AND (
             EXISTS (SELECT FROM auth_user_user_permissions AS own
                 WHERE own.user_id = sender.id AND own.permission_id = permission.id)
             OR EXISTS (SELECT FROM auth_user_groups AS his
@@ -38,7 +40,7 @@ SELECT token.scopes ? %(scope)s AND (sender.is_superuser OR EXISTS (
             WHERE his.user_id = sender.id AND his.group_id = viewers.group_id)),
     sender.id
 FROM monitor_apitoken AS token JOIN auth_user AS sender ON sender.id = token.user_id
-WHERE token.sha256 = %(sha256)s AND sender.is_active AND token.expires_at >= now() IS NOT FALSE
+WHERE token.sha256 = %(sha256)b AND sender.is_active AND token.expires_at >= now() IS NOT FALSE
 """
 
 
@@ -64,9 +66,8 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def sender(self, text: str) -> Sender | None:
         """What the valid token that *text* is says of who sends reports, or None."""
         asked = {"sha256": digest(text), "scope": REPORT, "permission": REPORT_PERMISSION}
-        with connection.cursor() as cursor:
-            cursor.execute(_SENDER, asked)
-            found = cursor.fetchone()
+        with binary.cursor() as cursor:
+            found = cursor.execute(_SENDER, asked).fetchone()
         return Sender(*found) if found else None
 
     def issue(self, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:

@@ -27,6 +27,7 @@ from monitor.services.define import SeriesDefinition, define
 from monitor.testbed.demo.services import GUNICORN, ONE_THREAD
 from reporters import report as wire
 from reporters.config import Resource
+from reporters.usage import Usage
 from tests.bench.base import Result, interleaved, seconds
 from tests.monitor.builders import circle_report
 
@@ -37,6 +38,8 @@ BATCHES = 7
 SINGLES = 150  # a round
 ROUNDS = 7
 CLIENTS = 4
+BINDINGS = {"ring": ("here", "there")}
+USED = {name: Usage(2000, 2000, 0.0) for name in BINDINGS["ring"]}
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 _COLUMNS = "metric_id, time, known_at, value, passed"
@@ -120,7 +123,7 @@ def _bodies(series: Sequence[str]) -> Iterator[bytes]:
     for number in count():
         slot = START + number // len(series) * MINUTE
         report = circle_report(slot, series=series[number % len(series)], ring_seconds=4 + number % 7 / 10)
-        yield wire.to_json(replace(report, metrics=own))
+        yield wire.to_json(replace(report, metrics=own, bindings=BINDINGS, usage=USED))
 
 
 def _copy(metrics: Sequence[int], samples: int, batch: int) -> float:
