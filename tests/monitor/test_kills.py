@@ -52,6 +52,7 @@ def test_what_had_a_receipt_is_there_once_whatever_was_killed(web: Web) -> None:
                 for what in drawn(chance, min(ROUND, KILLS - first)):
                     go_on(senders, chance.randint(1, MOST_BETWEEN), web)
                     web.kill(what, chance)
+                    print(f"{time.monotonic() - began:6.1f} s  {what} was killed", flush=True)
                 go_on(senders, MOST_BETWEEN, web)
             assert senders.wrong == [], web.said()
             check(web, senders.kept)

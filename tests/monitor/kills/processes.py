@@ -78,11 +78,18 @@ class Web:
 
     def kill(self, what: str, chance: random.Random) -> None:
         """SIGKILL to *what*; one of several is drawn. Returns when it is gone."""
-        pids = eventually(lambda: KINDS[what](self))
-        assert pids, f"{what}: there is none\n{self.said()}"
-        pid = chance.choice(pids)
-        os.kill(pid, signal.SIGKILL)
-        assert eventually(lambda: is_gone(pid))
+        killed = eventually(lambda: self._killed(KINDS[what](self), chance))
+        assert killed, f"{what}: there is none\n{self.said()}"
+        assert eventually(lambda: is_gone(killed))
+
+    def _killed(self, pids: list[int], chance: random.Random) -> int:
+        """Which of *pids* was killed; 0 where there was none any more."""
+        pid = chance.choice([*pids] or [0])
+        with contextlib.suppress(ProcessLookupError):
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+                return pid
+        return 0
 
     def main_of(self, service: str) -> list[int]:
         """The service's own process, when it is up."""
