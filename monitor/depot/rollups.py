@@ -13,9 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import psycopg
-from django.db import connection
 
+from monitor.depot import binary
 from monitor.depot.arrays import micros, moment
 
 if TYPE_CHECKING:
@@ -55,14 +54,17 @@ _DAYS = """
 SELECT string_agg(timestamptz_send(bucket), ''::bytea)
 FROM monitor_dayrollup WHERE metric_id = %(metric)s AND bucket >= %(first_day)s AND bucket < %(last_day)s
 """
+# Where its samples have been taken away a series' rollups are final, whatever is marked of all series.
 _STALE = """
 SELECT string_agg(timestamptz_send(day), ''::bytea)
 FROM (
-    SELECT DISTINCT date_trunc('day', hour, 'UTC') AS day FROM monitor_stalehour
-    WHERE hour > %(start)s - interval '1 hour' AND hour < %(end)s AND series_id = ANY (ARRAY[0, (
-        SELECT series_id FROM monitor_metric AS metric JOIN monitor_segment AS segment
-        ON segment.id = segment_id WHERE metric.id = %(metric)s
-    )])
+    SELECT DISTINCT date_trunc('day', hour, 'UTC') AS day
+    FROM monitor_metric AS metric JOIN monitor_segment AS segment ON segment.id = segment_id
+    JOIN monitor_stalehour AS mark ON mark.series_id = ANY (ARRAY[0, segment.series_id])
+    WHERE metric.id = %(metric)s AND hour > %(start)s - interval '1 hour' AND hour < %(end)s AND NOT EXISTS (
+        SELECT FROM monitor_horizon AS horizon
+        WHERE horizon.series_id = segment.series_id AND kind = 'samples' AND hour < gone_before
+    )
 ) AS stale
 """
 _NEWEST = """
@@ -184,8 +186,7 @@ def _parameters(metric_id: int, stretch: _Stretch, ranges: Iterable[tuple[int, i
 
 def _row(query: str, parameters: Mapping[str, object]) -> Any:
     """The one row that *query* gives, in binary: Django's own cursors know texts only."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor[Any](connection.connection) as cursor:
+    with binary.cursor() as cursor:
         return cursor.execute(query, parameters, binary=True).fetchone()
 
 

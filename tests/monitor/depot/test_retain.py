@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from monitor.depot import stale
+from monitor.depot import marks, stale
 from monitor.depot.engines import engine
 from monitor.depot.engines.base import Part
 from monitor.models import (
@@ -32,6 +32,7 @@ from monitor.services.horizons import horizons
 from monitor.services.ingest import ingest_all
 from monitor.services.retain import retain
 from monitor.services.retention import retention
+from monitor.services.statistics import statistics, statistics_by
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
@@ -98,6 +99,29 @@ def test_rollups_outlive_their_samples_whatever_is_rolled_up_again(month: dateti
     assert list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values()) == before
     assert days(DayRollup) == list(range(1, 21))
     assert not StaleHour.objects.exists()
+
+
+def test_statistics_say_the_same_when_samples_are_gone(month: datetime) -> None:
+    ring = Metric.objects.get(name="stage.transfer_ring.seconds")
+    start = (month - 20 * DAY).replace(hour=0)
+
+    def told() -> list[object]:
+        whole = statistics(ring, start, month)
+        by_day = statistics_by(ring, start, month, "day")
+        return [
+            whole.n,
+            whole.mean,
+            whole.min,
+            whole.max,
+            [(one.start, one.n, one.mean) for one in by_day.buckets],
+        ]
+
+    before = told()
+    keep(samples=5)
+    retain(month)
+    assert told() == before
+    marks.mark_every(start, month)  # as somebody does who has all rollups made anew
+    assert told() == before
 
 
 def test_rollups_go_in_their_own_time(month: datetime) -> None:
