@@ -62,14 +62,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The database of this worker, with room for samples of the time that most tests live in.
+    """The database of this worker, with room for samples of the times that most tests live in.
 
     In the end nobody keeps it: threads of the web may be slow to let go.
     """
     with django_db_blocker.unblock():
         from monitor.depot.engines import engine  # when Django is set up
 
-        engine().make_room([NOON])
+        engine().make_room([NOON, datetime.now(UTC)])
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(
