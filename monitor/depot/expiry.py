@@ -66,6 +66,7 @@ _PENDING = "SELECT EXISTS (SELECT FROM monitor_horizon WHERE gone_before IS NULL
 _OLDER_TRANSACTIONS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < %s
+    AND backend_type = 'client backend'
 """
 _GROUPS = """
 SELECT array_agg(series_id ORDER BY series_id), start, stop
