@@ -39,14 +39,19 @@ def report(slot: datetime) -> None:
 
 
 @pytest.fixture
-def depot(django_db_setup: None, django_db_blocker: DjangoDbBlocker, noon: datetime) -> Iterator[datetime]:
-    """A plain depot of some months, on a server that has TimescaleDB."""
+def plain_copy(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock(), copy():
-        resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
-        define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
-        for months in range(REPORTS):
-            report(noon - 30 * months * DAY)
-        yield noon
+        yield
+
+
+@pytest.fixture
+def depot(plain_copy: None, transactional_db: None, noon: datetime) -> datetime:
+    """A plain depot of some months until noon, on a server that has TimescaleDB."""
+    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
+    for months in range(REPORTS):
+        report(noon - 30 * months * DAY)
+    return noon
 
 
 def everything() -> Everything:

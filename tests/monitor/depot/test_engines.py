@@ -21,7 +21,7 @@ from monitor.models.horizon import Kind
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
-from tests.monitor.depot.databases import PLAIN, TIMESCALE
+from tests.monitor.depot.databases import TIMESCALE
 from tests.monitor.depot.measured import metrics_of
 from tests.waiting import eventually
 
@@ -163,21 +163,16 @@ def test_raw_reports_and_runs_stay_as_they_came(quick_engine: Engine, circle: Se
     assert RawReport.objects.get().body == body
 
 
-@pytest.fixture(params=["series by series", "all series", "in a transaction"])
-def way(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def metrics(request: pytest.FixtureRequest, kind_of_database: str, way: str, noon: datetime) -> list[Metric]:
+def metrics(depot_engine: Engine, circle: Series, noon: datetime) -> list[Metric]:
     """Two of a series and one of another, with a value every ten minutes of half a day from noon on."""
-    is_quick = kind_of_database == PLAIN or way == "in a transaction"
-    request.getfixturevalue("quick_engine" if is_quick else "depot_engine")
-    circle: Series = request.getfixturevalue("circle")
     other = Series.objects.create(name="other", probe="circle", reporter=circle.reporter, suite=circle.suite)
     made = [*metrics_of(circle, 2), *metrics_of(other, 1)]
     store(*(row(noon + n * HOUR / 6, float(n), metric.pk) for metric in made for n in range(72)))
     return made
+
+
+WAYS = ("series by series", "all series", "in a transaction")
 
 
 def roll(way: str, metrics: list[Metric], *hours: datetime) -> None:
@@ -205,6 +200,7 @@ def days_of(metric: Metric) -> Rolled:
     return [(one.bucket, one.n, one.mean or 0.0) for one in DayRollup.objects.filter(metric=metric)]
 
 
+@pytest.mark.parametrize("way", WAYS)
 def test_however_it_is_rolled_up_it_is_what_the_samples_come_to(
     metrics: list[Metric], noon: datetime, way: str
 ) -> None:
@@ -215,6 +211,7 @@ def test_however_it_is_rolled_up_it_is_what_the_samples_come_to(
         assert days_of(metric) == [(noon - noon.hour * HOUR, 72, 35.5)]
 
 
+@pytest.mark.parametrize("way", WAYS[1:])
 def test_what_has_come_and_gone_since_is_rolled_up_anew(
     metrics: list[Metric], noon: datetime, way: str
 ) -> None:
@@ -229,6 +226,7 @@ def test_what_has_come_and_gone_since_is_rolled_up_anew(
     assert hours_of(metrics[1])[:2] == [(noon, 6, 2.5), (noon + HOUR, 6, 8.5)]
 
 
+@pytest.mark.parametrize("way", WAYS[1:])
 def test_what_samples_came_to_that_are_too_old_to_be_kept_stays_whatever_is_rolled_up_beside(
     metrics: list[Metric], noon: datetime, way: str
 ) -> None:
