@@ -10,10 +10,24 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from monitor.depot import arrays, samples
+from monitor.depot.engines.base import Engine
 from monitor.depot.samples import Row
 
 HOUR = timedelta(hours=1)
 METRIC, OTHER = 1, 2
+SELECTIONS: list[dict[str, Any]] = [  # times are hours since noon
+    {},
+    {"passed_only": False},
+    {"newest": 3},
+    {"newest": 3, "passed_only": False},
+    {"newest": 100},
+    {"start": 2},
+    {"end": 5},
+    {"start": 2, "end": 5, "passed_only": False},
+    {"known_by": 6},
+    {"known_by": 6, "newest": 2},
+    {"start": 30},
+]
 
 
 @pytest.fixture
@@ -44,26 +58,13 @@ def of_arrays(**selection: Any) -> list[tuple[Any, ...]]:
     return list(zip(*times, found["value"].tolist(), found["passed"].tolist(), strict=True))
 
 
-@pytest.mark.parametrize(
-    "selection",
-    [
-        {},
-        {"passed_only": False},
-        {"newest": 3},
-        {"newest": 3, "passed_only": False},
-        {"newest": 100},
-        {"start": 2},
-        {"end": 5},
-        {"start": 2, "end": 5, "passed_only": False},
-        {"known_by": 6},
-        {"known_by": 6, "newest": 2},
-        {"start": 30},
-    ],
-)
-def test_an_array_has_what_the_rows_have(stored: None, noon: datetime, selection: dict[str, Any]) -> None:
+def test_an_array_has_what_the_rows_have_on_every_engine(
+    quick_engine: Engine, stored: None, noon: datetime
+) -> None:
     hours = ("start", "end", "known_by")
-    asked = {name: noon + told * HOUR if name in hours else told for name, told in selection.items()}
-    assert of_arrays(**asked) == of_rows(**asked)
+    for selection in SELECTIONS:
+        asked = {name: noon + told * HOUR if name in hours else told for name, told in selection.items()}
+        assert of_arrays(**asked) == of_rows(**asked), selection
 
 
 def test_of_a_metric_that_there_is_not_there_is_nothing(stored: None) -> None:

@@ -72,11 +72,11 @@ def test_no_values_are_no_points(metric: Metric, noon: datetime) -> None:
 
 def test_it_says_how_old_the_newest_is_and_whether_rollups_have_it(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0])
-    window = {"start": noon, "end": noon + 3 * HOUR}
-    found = condensed(metric, **window, points=4)
+    end = noon + 3 * HOUR
+    found = condensed(metric, start=noon, end=end, points=4)
     assert (found.age_seconds(noon + 2 * HOUR), found.complete) == (3600 - 90, False)
     roll_all()
-    assert condensed(metric, **window, points=4).complete
+    assert condensed(metric, start=noon, end=end, points=4).complete
 
 
 @pytest.fixture(params=["rolled up", "half of it", "not yet"])
