@@ -100,16 +100,17 @@ HAPPENS: dict[str, Callable[..., None]] = {
     one.__name__: one
     for one in (ingest, fill, correct, remove, roll_until, roll_everything, rebuild_all, begin_to_rebuild)
 }
+midnights = st.integers(1, DAYS).map(lambda day: FIRST + timedelta(days=day))
 batches = st.dictionaries(times, values, min_size=1, max_size=10)
+arrivals = st.builds(Step, st.just("ingest"), st.tuples(which, batches)) | st.builds(
+    Step,
+    st.just("fill"),
+    st.tuples(which, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)),
+)
 steps = st.one_of(
-    st.builds(Step, st.just("ingest"), st.tuples(which, batches)),
-    st.builds(
-        Step,
-        st.just("fill"),
-        st.tuples(which, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)),
-    ),
+    arrivals,
     st.builds(Step, st.just("correct"), st.tuples(which, st.integers(0, 10_000), numbers, st.booleans())),
-    st.builds(Step, st.just("remove"), st.tuples(which, times)),
+    st.builds(Step, st.just("remove"), st.tuples(which, times | midnights)),
     st.builds(Step, st.just("roll_until"), st.tuples(times)),
     st.builds(Step, st.sampled_from(["roll_everything", "rebuild_all", "begin_to_rebuild"]), st.just(())),
 )
@@ -121,17 +122,26 @@ def metrics(depot_engine: Engine, circle: Series) -> list[Metric]:
     return metrics_of(circle, METRICS)
 
 
-@given(happened=st.lists(steps, min_size=1, max_size=8), window=windows, number=which)
+@given(
+    had=st.lists(arrivals, max_size=3),
+    happened=st.lists(steps, min_size=1, max_size=6),
+    window=windows,
+    number=which,
+)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_answers_are_those_of_a_list_in_memory(
-    metrics: list[Metric], happened: list[Step], window: list[datetime], number: int
+    metrics: list[Metric], had: list[Step], happened: list[Step], window: list[datetime], number: int
 ) -> None:
     empty()
     depot = Depot(metrics)
-    for step in happened:
+    for step in [*had, Step("roll_everything", ()), *happened]:
         step.happen(depot)
-    asked = metrics[number]
-    start, end = window
+    agrees(depot, metrics[number], *window)
+    roll_everything(depot)
+    agrees(depot, metrics[number], *window)
+
+
+def agrees(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
     expected = depot.naive.within(asked.pk, start, end)
     its_statistics(asked, start, end, expected)
     for every in EVERY:
