@@ -24,7 +24,7 @@ from tests.monitor.depot.databases import HOW_TO_GET_IT, in_its_place, in_postgr
 from tests.monitor.depot.measured import metrics_of
 
 NAME = "gridcast_engines"
-METRICS, HOURS = 125, 16_000  # two million samples, of nearly two years
+METRICS, HOURS = 125, 8_000  # a million samples, of nearly a year
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 # Runtimes to the microsecond around a mean of each metric's own, a failed one in twenty.
@@ -59,9 +59,7 @@ def measure() -> list[Result]:
             "PostgreSQL, rolled up, samples/s": count / rolled_seconds,
         }
         results = [
-            Result(
-                "disk: rollups / samples, PostgreSQL", 1 - plain.samples / plain.all, 0.5, "lower", figures
-            )
+            Result("disk: rollups / all, PostgreSQL", 1 - plain.samples / plain.all, 0.5, "lower", figures)
         ]
         if extension().is_usable:
             results.append(_timescale(count, plain))
@@ -73,13 +71,11 @@ def measure() -> list[Result]:
 def _timescale(count: int, plain: Sizes) -> Result:
     converted_seconds = seconds(lambda: convert.convert(lambda _: None))
     packed = _sizes(count)
-    rolled_seconds = seconds(_rebuild)
     figures = {
         **_named(engine().name, packed),
         "went over, seconds per million samples": converted_seconds / count * 1e6,
-        f"{engine().name}, rolled up, samples/s": count / rolled_seconds,
     }
-    return Result("disk: TimescaleDB / PostgreSQL", packed.all / plain.all, 0.35, "lower", figures)
+    return Result("disk: TimescaleDB / PostgreSQL", packed.all / plain.all, 0.4, "lower", figures)
 
 
 @contextlib.contextmanager
