@@ -77,6 +77,8 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,  # after a restart of the server the next request connects anew
     }
 }
+# What is executed with its parameters beside it is planned once a connection, if it comes again and again.
+DATABASES["default"]["OPTIONS"] |= {"prepare_threshold": 5}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [

@@ -17,7 +17,7 @@ from reporters import process
 LIMIT_SECONDS = 24 * 3600.0
 VERSION_SECONDS = 10.0
 _TAIL_CHARACTERS = 1_000
-_OPTIONS_OF_DJANGO = {"pool", "isolation_level", "server_side_binding", "assume_role"}
+_OPTIONS_OF_DJANGO = {"pool", "isolation_level", "server_side_binding", "assume_role", "prepare_threshold"}
 
 
 class DumpError(Exception):
