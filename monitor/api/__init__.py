@@ -11,6 +11,7 @@ from monitor.api import (
     forecasts,
     history,
     holds,
+    latest,
     pairs,
     problems,
     reports,
@@ -32,6 +33,8 @@ api.add_router("/forecasts", forecasts.router, tags=["forecasts"])
 api.add_router("/series", series.router, tags=["series"])
 for resource in (history, statistics, distribution, exports):
     api.add_router("/series", resource.router, tags=["values"])
+api.add_router("/series", latest.of_series, tags=["latest"])
+api.add_router("/latest", latest.router, tags=["latest"])
 api.add_router("/pairs", pairs.router, tags=["values"])
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/runs", runs.router, tags=["runs"])

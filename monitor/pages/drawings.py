@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -59,3 +60,40 @@ def sparkline(values: Sequence[float], *, width: int = 160, height: int = 24) ->
         '<polyline points="{line}"/><circle cx="{x}" cy="{y}" r="2"/></svg>',
         w=width, h=height, line=line, x=f"{x:.1f}", y=f"{y:.1f}",
     )  # fmt: skip
+
+
+_HOUR_WIDTH = 5
+
+
+def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
+    """A line through the means of hours, oldest first, broken where there is none (NaN); a lonely one is a
+    dot."""
+    there = [mean for mean in means if not math.isnan(mean)]
+    if not there:
+        return SafeString("")
+    low, high = min(there), max(there)
+    scale = (height - 4) / (high - low) if high > low else 0.0
+    drawn = []
+    for is_missing, group in groupby(enumerate(means), key=lambda hour: math.isnan(hour[1])):
+        if not is_missing:
+            points = [f"{2 + _HOUR_WIDTH * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
+            drawn.append("M" + "L".join(points) + ("h.1" if len(points) == 1 else ""))
+    size = f'width="{_HOUR_WIDTH * (len(means) - 1) + 4}" height="{height}"'
+    path = f'<path d="{"".join(drawn)}"/>'
+    return mark_safe(f'<svg class="sparkline" {size} aria-hidden="true">{path}</svg>')  # noqa: S308  # numbers
+
+
+_STANDING_WIDTH = 100
+_STANDINGS = ("untold", "passed", "elsewhere", "ours", "somewhere", "here")  # as ``tally`` counts them
+
+
+def shares(counts: Sequence[int]) -> SafeString:
+    """A bar of how many stand how, the worst first."""
+    whole, begun, drawn = sum(counts) or 1, 0.0, []
+    for name, count in reversed(list(zip(_STANDINGS, counts, strict=True))):
+        if count:
+            width = max(_STANDING_WIDTH * count / whole, 2.0)
+            drawn.append(f'<rect class="b-{name}" x="{begun:.1f}" width="{width:.1f}" height="6"/>')
+            begun += width
+    box = f'viewBox="0 0 {max(begun, 1):.1f} 6" preserveAspectRatio="none"'
+    return mark_safe(f'<svg class="shares" {box} aria-hidden="true">{"".join(drawn)}</svg>')  # noqa: S308  # numbers

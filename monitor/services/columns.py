@@ -59,6 +59,10 @@ class Last:
     failed_resource: str
     at: datetime
 
+    @classmethod
+    def of(cls, run: Run) -> Last:
+        return cls(run.pk, run.state, run.stage, run.reason, run.failed_resource, run.ended_at or run.slot)
+
 
 @dataclass(frozen=True)
 class Tick:
@@ -92,7 +96,7 @@ def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> li
     """One for every series in *visible*, by name; *holds* are those in force."""
     found = list(_series(visible))
     newest = recent(visible)
-    last = last_runs(newest.values())
+    last = last_runs(newest)
     headline = {row["segment__series__name"]: row for row in _headlines(visible)}
     current = _current(visible)
     next_slots = _next_slots(visible, now)
@@ -103,7 +107,7 @@ def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> li
             probe=row["probe"],
             enabled=row["enabled"],
             trend=[Tick(*one) for one in newest.get(row["pk"], NOTHING_YET).trend],
-            last=_last(last.get(newest.get(row["pk"], NOTHING_YET).run)),
+            last=Last.of(last[row["pk"]]) if row["pk"] in last else None,
             totals=headline.get(row["name"], {}).get("newest", [])[::-1],
             outlook=_outlook(headline.get(row["name"], {}).get("outlook")),
             current=current.get(row["name"]),
@@ -124,12 +128,6 @@ def _series(visible: SeriesQuerySet) -> Any:
         "enabled",
         open_alerts=Subquery(alerts.annotate(many=Count("pk")).values("many")),
     )
-
-
-def _last(run: Run | None) -> Last | None:
-    if run is None:
-        return None
-    return Last(run.pk, run.state, run.stage, run.reason, run.failed_resource, run.ended_at or run.slot)
 
 
 def _headlines(visible: SeriesQuerySet) -> Any:

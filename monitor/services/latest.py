@@ -6,12 +6,13 @@ The number of queries does not depend on how many there are, and no history is g
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from numpy.typing import NDArray
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, tuple[str, str]]  # kind and SQL, by name: see ``monitor.depot.columns.read``
 HOUR = timedelta(hours=1)
-LETTERS = depot.LETTERS
+LETTERS = depot.LETTERS  # the state of each letter
+UNKNOWN = NEVER  # a time that is not
 _NOTHING = {  # of a series without a run that ended
     "state": b" ",
     "slot": NEVER,
@@ -56,11 +58,11 @@ _COLUMNS = {
 class Latest:
     """A row of each series; all arrays have the same length. Their order is none.
 
-    Times are microseconds since 1970, UTC; ``NEVER`` without a run that ended (or that says when). *state* is
-    the first letter of the state, see ``LETTERS``, and a space without a run. *age* is how many seconds ago
-    it ended, NaN without. *means* (one row of 24 each) are the mean totals of passed runs, in seconds, of the
-    24 hours before *hours_end*, oldest first, NaN for none: these are the hours up to the present one. Only
-    where values are from later than now they are the hours up to the newest.
+    Times are microseconds since 1970, UTC; ``UNKNOWN`` without a run that ended (or that says when). *state*
+    is the first letter of the state, see ``LETTERS``, and a space without a run. *age* is how many seconds
+    ago it ended, NaN without. *means* (a row of 24 each) are the mean totals of passed runs, in seconds, of
+    the 24 hours before *hours_end*, oldest first, NaN for none: these are the hours up to the present one.
+    Only where values are from later than now they are the hours up to the newest.
     """
 
     series: NDArray[np.int64]
@@ -118,10 +120,11 @@ def recent(series: SeriesQuerySet) -> dict[int, Recent]:
         }
 
 
-def last_runs(found: Iterable[Recent]) -> dict[uuid.UUID, Run]:
-    """The runs that tell something, in one query."""
-    runs = {one.run: one.slot for one in found if one.run}
-    return {run.pk: run for run in Run.objects.filter(pk__in=runs, slot__in=set(runs.values()))}
+def last_runs(newest: Mapping[int, Recent]) -> dict[int, Run]:
+    """The runs that tell something, by key of their series, in one query."""
+    runs = {one.run: one.slot for one in newest.values() if one.run and one.slot}
+    found = Run.objects.filter(pk__in=list(runs), slot__in=set(runs.values()))
+    return {run.series_id: run for run in found}
 
 
 def _trend(outcomes: str, blamed: Sequence[str]) -> tuple[tuple[State, str], ...]:
@@ -144,11 +147,11 @@ def read(series: SeriesQuerySet, order: NDArray[np.int64], wanted: Columns) -> d
     condition, parameters = _in(series)
     source = f"FROM {depot.now(condition.format('series_id'))} AS latest"
     found = columns.read({"of": ("integer", "series_id"), **wanted}, "series_id", source, parameters * 2)
-    place = _places(found.pop("of"), order)
-    return {name: _placed(column, place, _NOTHING.get(name, 0)) for name, column in found.items()}
+    place = places(found.pop("of"), order)
+    return {name: placed(column, place, _NOTHING.get(name, 0)) for name, column in found.items()}
 
 
-def _places(of: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+def places(of: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where in *of* each of *order* is; -1 where it is not."""
     if not len(of):
         return np.full(len(order), -1)
@@ -157,7 +160,7 @@ def _places(of: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64
     return np.where(of[place] == order, place, -1)
 
 
-def _placed(column: NDArray[Any], place: NDArray[np.int64], nothing: object) -> NDArray[Any]:
+def placed(column: NDArray[Any], place: NDArray[np.int64], nothing: object) -> NDArray[Any]:
     if not len(column):
         return np.full((len(place), *column.shape[1:]), nothing, column.dtype)
     found = column[place]
@@ -167,12 +170,15 @@ def _placed(column: NDArray[Any], place: NDArray[np.int64], nothing: object) -> 
     return found
 
 
-def _in(series: SeriesQuerySet) -> tuple[str, list[object]]:
+def _in(series: SeriesQuerySet) -> tuple[str, list[Any]]:
     """A condition on a key, and its parameters: that it is of *series*."""
     these = series.order_by().values("pk").query
     if not these.where and not these.is_sliced:
         return "true", []
-    said, parameters = these.sql_with_params()
+    try:
+        said, parameters = these.sql_with_params()
+    except EmptyResultSet:
+        return "false", []
     return f"{{}} IN ({said})", [*parameters]
 
 

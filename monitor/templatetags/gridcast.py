@@ -6,6 +6,7 @@ import uuid
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
@@ -15,9 +16,10 @@ from django.utils.safestring import SafeString, mark_safe
 from monitor import units
 from monitor.models.run import State
 from monitor.pages import drawings
-from monitor.services import blame
+from monitor.services import blame, tally
 from monitor.services.changes import shown
 from monitor.services.overview import Cell
+from monitor.services.tally import Share
 
 register = template.Library()
 register.filter("humanised", units.humanised)
@@ -28,6 +30,7 @@ register.filter("percent", units.percent)
 register.filter("words", blame.words)
 register.filter("sparkline", drawings.sparkline)
 register.filter("trend", drawings.trend)
+register.filter("hourly", drawings.hourly)
 
 # The icons of parts/icons.html: a shape for every state, so that no colour is needed to tell them apart.
 ICONS = {
@@ -97,6 +100,46 @@ def cell(seen: Cell | None, now: datetime) -> SafeString:
         age(last.at, now),
         drawings.trend(seen.trend),
     )
+
+
+# How the worst of a share is shown: its fault and its state, as those of a cell.
+_STANDINGS = {
+    tally.HERE: ("here", State.FAILED),
+    tally.SOMEWHERE: ("somewhere", State.FAILED),
+    tally.OURS: ("ours", State.BROKEN),
+    tally.ELSEWHERE: ("elsewhere", State.FAILED),
+    tally.PASSED: ("nobody", State.PASSED),
+    tally.UNTOLD: ("nobody", State.EXPECTED),
+}
+
+
+@register.simple_tag(takes_context=True)
+def share(context: dict[str, Any], seen: Share | None, site: str, number: int, now: datetime) -> SafeString:
+    """One cell of the overview of many: the series of the group of that *number* at *site*."""
+    if seen is None:
+        return SafeString('<td class="unbound"><span class="unseen">takes no part</span></td>')
+    whose, state = _STANDINGS[seen.worst]
+    content = context["overview"]
+    suite = content.groups[number] if content.are_suites else context["choice"].suite
+    asked = {"site": site} | ({"suite": suite} if suite else {})
+    return format_html(
+        '<td class="f-{} s-{}"><a class="cell" href="?{}">'
+        '<span class="said">{}<span class="words">{}</span></span>{}<span class="of">of {}{}</span></a></td>',
+        whose,
+        state,
+        urlencode(asked),
+        ICONS[state],
+        seen.words,
+        drawings.shares(seen.counts),
+        seen.series,
+        format_html(", {}", age(seen.newest, now)) if seen.newest else "",
+    )
+
+
+@register.filter
+def thousands(count: int) -> str:
+    """*count* with its thousands apart."""
+    return f"{count:,}"
 
 
 @lru_cache(maxsize=1024)

@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from monitor.depot import latest as depot
 from monitor.depot import marks, stale
 from monitor.depot.engines import engine
+from monitor.models import Latest as Kept
 from monitor.models import Metric, Reporter, Run, Sample, Segment, Series, StaleHour, Suite
 from monitor.models.run import ENDED, REPORTED, State
 from monitor.services.latest import Latest, latest
@@ -201,3 +203,35 @@ def test_whatever_happens_the_answer_is_what_runs_and_samples_say(
         for series in grid.series:
             assert same(found(answer, series), expected(series, at)), series
         grid.bring_up()
+
+
+def test_a_report_of_an_hour_within_the_trend_that_comes_late_is_told_at_once(
+    db: None, noon: datetime
+) -> None:
+    grid = Grid(noon)
+    grid.fill(0, 100)
+    grid.miss(0, 132)
+    grid.bring_up()
+    grid.end(0, 141, 0, State.PASSED, 3.0)
+    grid.bring_up()
+    grid.end(0, 132, 0, State.FAILED, 3.0)
+    assert found(latest(Series.objects.all(), noon), grid.series[0]).outcomes.endswith("pfp")
+
+
+def test_what_is_older_than_all_that_is_told_makes_no_reader_work(db: None, noon: datetime) -> None:
+    grid = Grid(noon)
+    grid.fill(0, 150)
+    grid.bring_up()
+    grid.end(0, 3, 0, State.PASSED, 3.0)
+    Kept.objects.update(stage="as it is kept")
+    assert found(latest(Series.objects.all(), noon), grid.series[0]).stage == "as it is kept"
+
+
+def test_no_number_that_a_reporter_makes_up_keeps_others_from_being_told(db: None, noon: datetime) -> None:
+    grid = Grid(noon)
+    grid.end(0, 8, 0, State.PASSED, 1e300)
+    grid.end(1, 8, 0, State.PASSED, 1e-300)
+    grid.end(2, 8, 0, State.PASSED, 7.0)
+    grid.bring_up()
+    answer = latest(Series.objects.all(), noon + 8 * QUARTER)
+    assert [found(answer, one).means[-1] for one in grid.series] == [pytest.approx(1e30), 0.0, 7.0]

@@ -1,0 +1,123 @@
+"""What programs ask about the newest of series."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from monitor.api.latest import LatestOut, ManyLatestOut
+from monitor.models import ApiToken, Series
+from monitor.models.run import State
+from monitor.models.token import READ
+from monitor.services.roll import roll
+from tests.monitor.pages import builders
+
+MINUTE = timedelta(minutes=1)
+REFUSED = "cannot connect to site2.example.org:22: Connection refused"
+
+
+@pytest.fixture
+def client(db: None) -> Client:
+    """A program with a token that may read."""
+    token = ApiToken.objects.issue(User.objects.create_user("viewer"), "scheduler", [READ])
+    return Client(headers={"authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now().replace(microsecond=0)
+
+
+@pytest.fixture
+def rings(db: None) -> list[Series]:
+    return [builders.circle(f"ring-{number}", builders.sites(2)) for number in range(5)]
+
+
+def asked(client: Client, **query: str | int) -> ManyLatestOut:
+    response = client.get("/api/v1/latest", query)
+    assert response.status_code == 200, response.content
+    return ManyLatestOut.model_validate_json(response.content)
+
+
+def one(client: Client, series: Series) -> LatestOut:
+    response = client.get(f"/api/v1/series/{series.name}/latest")
+    assert response.status_code == 200, response.content
+    return LatestOut.model_validate_json(response.content)
+
+
+def test_of_a_series_it_is_said_what_came_last_how_long_ago_and_what_its_hours_were_like(
+    rings: list[Series], client: Client, now: datetime
+) -> None:
+    passed = builders.passed(rings[0], now - 61 * MINUTE)
+    report = builders.report(rings[0], now - MINUTE)
+    failed = builders.delivered(builders.failed(report, "transfer_ring", "site2-login", REFUSED))
+    found = one(client, rings[0])
+    assert (found.series, found.state, found.run) == ("ring-0", "failed", failed.pk)
+    assert (found.slot, found.stage, found.failed_resource) == (failed.slot, "transfer_ring", "site2-login")
+    assert found.outcomes == ["passed", "failed"]
+    assert found.age_seconds is not None
+    assert 0 <= found.age_seconds < 600
+    assert failed.ended_at is not None
+    assert found.ended_at == failed.ended_at
+    hours = [mean for mean in found.hourly_seconds if mean is not None]
+    assert hours == [pytest.approx(sum(seconds for _, seconds in builders.CIRCLE.values()))]
+    back = int((found.hours_end - passed.slot).total_seconds() // 3600)
+    assert found.hourly_seconds[23 - back] == hours[0]
+
+
+def test_what_has_not_run_yet_has_no_state(rings: list[Series], client: Client) -> None:
+    found = one(client, rings[0])
+    assert (found.state, found.run, found.slot, found.age_seconds) == (None, None, None, None)
+    assert (found.outcomes, set(found.hourly_seconds)) == ([], {None})
+
+
+def test_rows_that_are_kept_say_the_same(rings: list[Series], client: Client, now: datetime) -> None:
+    builders.passed(rings[0], now)
+    before = one(client, rings[0])
+    roll(now)
+    after = one(client, rings[0])
+    assert after.model_dump(exclude={"age_seconds"}) == before.model_dump(exclude={"age_seconds"})
+
+
+def test_many_are_asked_for_by_site_suite_and_state(
+    rings: list[Series], client: Client, now: datetime
+) -> None:
+    builders.circle("elsewhere", [builders.site("site8"), builders.site("site9")], in_suite="other")
+    builders.passed(rings[1], now)
+    builders.not_run(rings[3], now, State.MISSED, "")
+    every = [series.name for series in rings]
+    assert [entry.series for entry in asked(client).latest] == ["elsewhere", *every]
+    assert [entry.series for entry in asked(client, site="site8").latest] == ["elsewhere"]
+    assert [entry.series for entry in asked(client, suite="main", site="site1").latest] == every
+    assert [entry.series for entry in asked(client, state="passed").latest] == ["ring-1"]
+    assert [entry.series for entry in asked(client, state="not-working").latest] == ["ring-3"]
+
+
+@pytest.mark.parametrize("state", [{}, {"state": "missed"}])
+def test_page_after_page_every_series_comes_once(
+    rings: list[Series], client: Client, now: datetime, state: dict[str, str]
+) -> None:
+    for series in rings:
+        builders.not_run(series, now, State.MISSED, "")
+    found, after = [], ""
+    while True:
+        page = asked(client, limit=2, after=after, **state)
+        found += [entry.series for entry in page.latest]
+        if page.after is None:
+            break
+        after = page.after
+    assert found == [series.name for series in rings]
+
+
+def test_series_of_others_are_not_told(rings: list[Series], client: Client) -> None:
+    builders.suite("main").viewers.add(Group.objects.create(name="physicists"))
+    assert asked(client).latest == []
+    assert client.get("/api/v1/series/ring-0/latest").status_code == 404
+
+
+def test_a_state_that_is_none_is_refused(client: Client) -> None:
+    assert client.get("/api/v1/latest", {"state": "excellent"}).status_code == 422

@@ -1,0 +1,233 @@
+"""The overview of so many series that a cell each is no page: how many work where, and lists of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from monitor.models import Resource, Run, Series
+from monitor.models.run import State
+from monitor.services import overview, tally
+from monitor.services.listing import BY_NAME, NOT_WORKING, OLDEST, Choice, Line, listing
+from monitor.services.roll import roll
+from monitor.services.tally import Row, Share
+from tests.monitor.pages import builders
+
+REFUSED = "cannot connect to site2.example.org:22: Connection refused"
+MANY = overview.MOST_SERIES + 5
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def resources(db: None) -> list[Resource]:
+    return builders.sites(3)
+
+
+@pytest.fixture
+def rings(resources: list[Resource]) -> list[Series]:
+    """Many between site1 and site2; site3 takes no part."""
+    return [builders.circle(f"ring-{number:03}", resources[:2]) for number in range(MANY)]
+
+
+def fails(of: Series, slot: datetime, resource: str) -> Run:
+    return builders.delivered(builders.failed(builders.report(of, slot), "transfer_ring", resource, REFUSED))
+
+
+def row(content: tally.Tally, site: str) -> Row:
+    return next(row for row in content.rows if row.site == site)
+
+
+def only_share(content: tally.Tally, site: str) -> Share:
+    (share,) = row(content, site).shares
+    assert share is not None
+    return share
+
+
+def test_a_failure_is_counted_where_it_was_and_as_elsewhere_at_the_other_site(
+    rings: list[Series], reader: User, now: datetime
+) -> None:
+    builders.passed(rings[0], now)
+    fails(rings[1], now, "site2-login")
+    builders.not_run(rings[2], now, State.MISSED, "")
+    builders.not_run(rings[3], now, State.SKIPPED, "overlap")
+    content = tally.tally(reader, now)
+    assert only_share(content, "site1").counts == (MANY - 3, 1, 1, 1, 0, 0)
+    assert only_share(content, "site2").counts == (MANY - 3, 1, 0, 1, 0, 1)
+    assert [one.site for one in content.rows] == ["site2", "site1"]
+    assert row(content, "site2").failing == 1
+
+
+def test_a_failure_at_no_place_that_is_known_is_somewhere(
+    rings: list[Series], reader: User, now: datetime
+) -> None:
+    fails(rings[0], now, "nowhere")
+    assert only_share(tally.tally(reader, now), "site1").words == "1 failing somewhere"
+
+
+def test_a_series_with_two_resources_at_a_site_counts_once(
+    rings: list[Series], resources: list[Resource], reader: User, now: datetime
+) -> None:
+    beside = Resource.objects.create(site=resources[0].site, name="beside", scratch="/scratch")
+    for series in rings:
+        series.bindings.create(role="ring", position=9, resource=beside)
+    assert only_share(tally.tally(reader, now), "site1").series == MANY
+
+
+def test_groups_are_suites_and_of_one_suite_its_probes(
+    rings: list[Series], resources: list[Resource], reader: User, now: datetime
+) -> None:
+    builders.gather("gather-main", resources)
+    assert tally.tally(reader, now).groups == ["circle", "gather"]
+    builders.gather("gather-other", resources, in_suite="other")
+    assert tally.tally(reader, now).groups == ["main", "other"]
+    assert tally.tally(reader, now, suite="other").groups == ["gather"]
+    assert [share is None for share in row(tally.tally(reader, now), "site3").shares] == [False, False]
+
+
+def test_what_does_not_work_is_counted_and_the_first_are_told(
+    rings: list[Series], reader: User, client: Client, now: datetime, minute: timedelta
+) -> None:
+    for series in rings[:10]:
+        fails(series, now - minute, "site2-login")
+    again = fails(rings[0], now, "site2-login")
+    content = tally.tally(reader, now)
+    assert content.troubled == 10
+    assert len(content.troubles) == tally.MOST_TROUBLES
+    first = content.troubles[0]
+    assert (first.series, first.site, first.in_a_row) == ("ring-000", "site2", 2)
+    assert first.last.run == again.pk
+    text = client.get("/").content.decode()
+    assert "and 2 more" in text
+    assert REFUSED in text
+
+
+def test_the_runs_of_the_last_hour_are_counted_also_of_a_series_that_runs_more_often_than_its_trend_is_long(
+    rings: list[Series], reader: User, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(rings[0], now)
+    builders.passed(rings[0], now - 60 * minute)
+    for number in range(25):
+        builders.not_run(rings[1], now - number * minute, State.MISSED, "")
+    assert tally.tally(reader, now).outcomes == {"missed": 25, "passed": 1}
+
+
+def test_whether_rows_are_kept_already_changes_nothing(
+    rings: list[Series], reader: User, now: datetime
+) -> None:
+    fails(rings[0], now, "site2-login")
+    builders.passed(rings[1], now)
+    before, listed = tally.tally(reader, now), listing(reader, now, Choice())
+    roll(now)
+    assert tally.tally(reader, now).digest == before.digest
+    assert listing(reader, now, Choice()).digest == listed.digest
+
+
+def test_a_list_is_of_a_site_a_suite_or_a_state_the_worst_first(
+    rings: list[Series], resources: list[Resource], reader: User, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(rings[0], now - minute)
+    failed = fails(rings[7], now - 2 * minute, "site2-login")
+    builders.not_run(rings[3], now, State.MISSED, "")
+    found = listing(reader, now, Choice(site="site1"))
+    assert [line.name for line in found.lines[:3]] == ["ring-007", "ring-003", "ring-000"]
+    assert found.lines[0].cell.words == "failed elsewhere"
+    assert (found.lines[0].site, found.lines[0].cell.last) == ("site2", found.lines[0].cell.last)
+    assert found.series == MANY
+    assert names(listing(reader, now, Choice(state=NOT_WORKING)).lines) == ["ring-007", "ring-003"]
+    assert names(listing(reader, now, Choice(state="passed")).lines) == ["ring-000"]
+    assert names(listing(reader, now, Choice(site="site3")).lines) == []
+    by_name = listing(reader, now, Choice(), order=BY_NAME)
+    assert names(by_name.lines[:2]) == ["ring-000", "ring-001"]
+    oldest = listing(reader, now, Choice(state=NOT_WORKING), order=OLDEST)
+    assert oldest.lines[0].cell.last is not None
+    assert oldest.lines[0].cell.last.run == failed.pk
+
+
+def names(lines: object) -> list[str]:
+    assert isinstance(lines, list)
+    return [line.name for line in lines if isinstance(line, Line)]
+
+
+def test_a_page_of_a_list_has_fifty_and_leads_to_the_next(rings: list[Series], client: Client) -> None:
+    for number in range(10):
+        builders.circle(f"more-{number}", builders.sites(2))
+    text = client.get("/", {"site": "site1", "order": "name"}).content.decode()
+    assert text.count("<tr>") == 1 + 50
+    assert "page 1 of 2" in text
+    assert "?site=site1&amp;order=name&amp;page=2" in text
+    after = client.get("/", {"site": "site1", "order": "name", "page": "2"}).content.decode()
+    assert "ring-044" in after
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"page": "99"},
+        {"page": "-1"},
+        {"page": "9" * 400},
+        {"order": "sideways"},
+        {"state": "excellent"},
+        {"site": "\x00"},
+        {"site": "<script>"},
+        {"suite": "nobody's"},
+        {"state": "failed", "page": "3"},
+    ],
+)
+def test_whatever_is_asked_there_is_a_page(
+    rings: list[Series], client: Client, query: dict[str, str]
+) -> None:
+    response = client.get("/", query)
+    assert response.status_code == 200
+    assert "<script>" not in response.content.decode().split('<main id="content">')[1]
+
+
+def test_a_reader_counts_the_series_of_others_nowhere(
+    rings: list[Series], resources: list[Resource], reader: User, client: Client, now: datetime
+) -> None:
+    closed = builders.suite("closed")
+    closed.viewers.add(Group.objects.create(name="physicists"))
+    secret = builders.circle("secret-ring", resources, in_suite="closed")
+    fails(secret, now, "site3-login")
+    content = tally.tally(reader, now)
+    assert (content.series, content.troubled, content.outcomes) == (MANY, 0, {})
+    assert [one.site for one in content.rows] == ["site1", "site2"]
+    for path in ("/", "/?site=site3", "/?state=failed", "/?suite=closed"):
+        assert "secret-ring" not in client.get(path).content.decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/?site=site1", "/?state=not-working"])
+def test_who_has_seen_the_newest_of_many_is_sent_nothing_until_there_are_news(
+    rings: list[Series], client: Client, now: datetime, path: str
+) -> None:
+    fails(rings[0], now, "site2-login")
+    part = client.get(path, headers=HTMX).content.decode()
+    assert part.startswith('<div id="overview"')
+    asked = part.split('hx-get="')[1].split('"')[0].replace("&amp;", "&")
+    assert client.get(asked, headers=HTMX).status_code == 204
+    fails(rings[1], now, "site2-login")
+    assert client.get(asked, headers=HTMX).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/?site=site1", "/?state=not-working"])
+def test_more_series_and_sites_need_no_more_queries(
+    rings: list[Series], client: Client, now: datetime, path: str
+) -> None:
+    fails(rings[0], now, "site2-login")
+    fails(rings[1], now, "site2-login")
+    before = queries_for(client, path)
+    more = builders.sites(8)
+    for number in range(20):
+        fails(builders.circle(f"other-{number}", more), now, f"site{number % 8 + 1}-login")
+    assert queries_for(client, path) == before
+    assert before <= 22
+
+
+def queries_for(client: Client, path: str) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    return len(queries)
