@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -26,7 +27,10 @@ MIB = 1024**2
 
 
 @pytest.fixture(autouse=True)
-def asked_anew(db: None) -> None:
+def asked_anew(db: None) -> Iterator[None]:
+    """Nothing is remembered from before, and nothing of what is said here for those who come after."""
+    gauge.forget()
+    yield
     gauge.forget()
 
 
