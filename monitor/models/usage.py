@@ -27,7 +27,10 @@ class Usage(models.Model):
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False
     )
-    site = models.ForeignKey(Site, on_delete=models.CASCADE, related_name="usage", db_index=False)
+    # Found in the statement that writes it: to look again would be most of the work, and lock the site's row.
+    site = models.ForeignKey(
+        Site, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False
+    )
     began_at = models.DateTimeField(help_text="as the run says: it counts for that day")
     bytes = models.PositiveBigIntegerField(null=True, help_text="sent and received, by copies that arrived")
     cpu_seconds = models.FloatField(null=True, help_text="of jobs: their processors times their run time")
