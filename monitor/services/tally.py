@@ -188,15 +188,14 @@ def _seen(now: datetime, suites: Mapping[int, str], *, by_suite: bool) -> tuple[
         "state": ("letter", "state"),
         "ended_at": ("time", "coalesce(ended_at, slot, '-infinity')"),
         "culprit": ("integer", _CULPRIT),
-        "recent": ("outcomes", _since(now - LAST_HOUR, now)),
+        "recent": ("outcomes", _since(now - LAST_HOUR)),
     }
     return _Seen(**found, **latest.read(Series.objects.all(), found["series"], wanted)), names
 
 
-def _since(start: datetime, end: datetime) -> str:
-    """Those of the newest outcomes whose slot is after *start* and not after *end*, in SQL."""
-    before, until = (f"width_bucket('{time.isoformat()}'::timestamptz, slots)" for time in (start, end))
-    return f"substr(outcomes, {before} + 1, {until} - {before})"
+def _since(start: datetime) -> str:
+    """Those of the newest outcomes whose slot is after *start*, in SQL."""
+    return f"substr(outcomes, width_bucket('{start.isoformat()}'::timestamptz, slots) + 1)"
 
 
 def _counted(seen: _Seen, sites: Sequence[int], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -273,7 +272,7 @@ def _outcomes(seen: _Seen, now: datetime) -> dict[str, int]:
     letters = np.bincount(seen.recent[~is_full].view(np.uint8).ravel(), minlength=256)
     counted = Counter({state: int(letters[ord(letter)]) for letter, state in LETTERS.items()})
     often = Run.objects.filter(
-        series__in=seen.series[is_full].tolist(), state__in=ENDED, slot__gt=now - LAST_HOUR, slot__lte=now
+        series__in=seen.series[is_full].tolist(), state__in=ENDED, slot__gt=now - LAST_HOUR
     )
     counted.update(State(state) for state in often.order_by().values_list("state", flat=True))
     return {str(state): count for state, count in sorted(counted.items()) if count}

@@ -48,3 +48,20 @@ def test_equal_values_make_a_level_line() -> None:
     points = re.search(r'points="([^"]+)"', drawings.sparkline([3.0, 3.0, 3.0]))
     assert points is not None
     assert len({pair.split(",")[1] for pair in points[1].split()}) == 1
+
+
+def test_a_line_of_hours_is_broken_where_one_has_no_value() -> None:
+    gap = float("nan")
+    drawn = drawings.hourly([1.0, 2.0, gap, 2.0, gap, 1.0, 2.0])
+    (path,) = re.findall(r'<path d="([^"]+)"', drawn)
+    assert path == "M2 22.0L7 2.0M17 2.0h.1M27 22.0L32 2.0"
+    assert drawings.hourly([gap] * 24) == ""
+
+
+def test_a_bar_of_shares_has_the_worst_first_and_none_too_small_to_see() -> None:
+    drawn = drawings.shares([0, 999, 0, 0, 0, 1])
+    assert re.findall(r'class="b-(\w+)"', drawn) == ["here", "passed"]
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)"', drawn)]
+    assert min(widths) == 2.0
+    for kind in ("untold", "passed", "elsewhere", "ours", "somewhere", "here"):
+        assert f".b-{kind} " in STYLES
