@@ -78,7 +78,7 @@ def is_gone(pid: int) -> bool:
     """Whether *pid* has ended; whether anybody has collected its status is not its business."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # while it was read
         return True
 
 
