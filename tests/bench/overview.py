@@ -61,8 +61,8 @@ FROM generate_series({hours} - 1, 0, -1) AS ago,
 INSERT INTO monitor_run (id, series_id, slot, due_at, trigger, state, reason, attempt, stage, failed_resource,
     cause, forced, started_at, ended_at)
 SELECT gen_random_uuid(), id, slot, slot, 'schedule', state, '', 1,
-    CASE state WHEN 'failed' THEN 'run' ELSE '' END, CASE state WHEN 'failed' THEN host ELSE '' END, '', false,
-    slot, slot
+    CASE state WHEN 'failed' THEN 'run' ELSE '' END, CASE state WHEN 'failed' THEN host ELSE '' END, '',
+    false, slot, slot
 FROM wide, LATERAL (SELECT date_trunc('minute', now()) - make_interval(mins => id::int % 60) AS slot) AS at,
     LATERAL (SELECT CASE id % {one_in} WHEN 1 THEN 'failed' WHEN 2 THEN 'skipped' ELSE 'passed' END AS state)
         AS what;
