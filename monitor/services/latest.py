@@ -111,7 +111,10 @@ def recent(series: SeriesQuerySet) -> dict[int, Recent]:
     """Of each of *series*, by key, for few of them; without those of which nothing has ended."""
     condition, parameters = _in(series)
     relation = depot.now(condition.format("series_id"))
-    query = f"SELECT series_id, run, slot, outcomes, failed_resources FROM {relation} AS latest"  # noqa: S608
+    query = (
+        "SELECT series.id, run, slot, outcomes, failed_resources FROM monitor_series AS series"  # noqa: S608
+        f" JOIN {relation} AS latest ON latest.series_id = series.id"
+    )
     with connection.cursor() as cursor:
         cursor.execute(query, parameters * 2)
         return {
