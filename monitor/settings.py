@@ -147,6 +147,8 @@ GRIDCAST_GRACE_SECONDS = 120
 
 # How many senders' reports are stored at once, on each host of the web; the others are asked to come again.
 GRIDCAST_RECEIVE_AT_ONCE = 4
+# How many requests may wait in each process of the web while it stores others: theirs are stored together.
+GRIDCAST_RECEIVE_WAITING = 64
 
 # Reports are refused while less than the reserve is free, on the disk or of what the database may become.
 GRIDCAST_DEPOT_DIRECTORY = env.depot_directory()

@@ -37,9 +37,9 @@ SERIES = 100
 REPORTS = 500  # in a batch
 METRICS = 12  # of a report: 4 stages, 3 totals, and its own
 BATCHES = 7
-SINGLES = 150  # a round
+SINGLES = 320  # a round
 ROUNDS = 7
-CLIENTS = 4
+CLIENTS = 16
 BINDINGS = {"ring": ("here", "there")}
 USED = {name: Usage(2000, 2000, 0.0) for name in BINDINGS["ring"]}
 START = datetime(2026, 1, 1, tzinfo=UTC)

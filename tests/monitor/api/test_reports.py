@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from backports import zstd
 from django.conf import LazySettings, settings
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -23,9 +25,11 @@ from monitor.api.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
 from monitor.models import ApiToken, RawReport, Run, Sample, Series, Suite
 from monitor.models.run import State
 from monitor.models.token import READ, REPORT, RUN
+from monitor.services import receive as receiving
 from monitor.services.receive import places
 from reporters import report as wire
 from tests.monitor.builders import circle_report
+from tests.waiting import eventually
 
 URL = "/api/v1/reports"
 JSON = "application/json"
@@ -294,6 +298,41 @@ def test_who_comes_while_as_many_as_may_are_at_work_is_asked_to_come_again(
         fcntl.flock(held[-1], fcntl.LOCK_UN)
         assert send(client, body).status_code == 200
         assert send(client, body).status_code == 200  # who is done makes room
+
+
+@pytest.mark.django_db(transaction=True)
+def test_those_who_come_while_others_are_stored_are_stored_together_if_they_are_not_too_many(
+    circle: Series, client: Client, settings: LazySettings, noon: datetime
+) -> None:
+    settings.GRIDCAST_RECEIVE_WAITING = 3
+    first, *others, one_more = bodies(noon, 5)
+    depot = connection.copy()
+
+    def deliver(body: bytes) -> int:
+        try:
+            return int(send(client, body).status_code)
+        finally:
+            connection.close()
+
+    def waiting(count: int) -> bool:
+        return len(receiving._waiting) == count
+
+    with ThreadPoolExecutor(4) as threads:
+        with depot.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("LOCK TABLE monitor_rawreport IN ACCESS EXCLUSIVE MODE")
+            answers = [threads.submit(deliver, first)]
+            assert eventually(lambda: receiving._storing.locked() and waiting(0))
+            answers += [threads.submit(deliver, body) for body in others]
+            assert eventually(lambda: waiting(3))
+            refused = send(client, one_more)
+            cursor.execute("COMMIT")
+        assert [answer.result() for answer in answers] == [200] * 4
+    assert (refused.status_code, problem(refused)["code"]) == (503, "busy")
+    with depot.cursor() as cursor:
+        cursor.execute("SELECT count(*), count(DISTINCT xmin::text) FROM monitor_rawreport")
+        assert cursor.fetchone() == (4, 2)
+    depot.close()
 
 
 def test_a_body_in_chunks_is_read_to_its_end(circle: Series, client: Client, noon: datetime) -> None:
