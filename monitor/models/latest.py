@@ -27,8 +27,8 @@ class Latest(models.Model):
     What changes in hours before *since* changes nothing of this; null: everything may.
 
     A series without a row has no run that ended. A row of a series with a ``StaleHour`` from *since* on that
-    is not gathered may be behind: who reads makes that anew. There is no constraint, so that who deletes a series never meets one
-    who writes its row; a row that is left over is of no series, and never seen.
+    is not gathered may be behind: who reads makes that anew. There is no constraint, so that who deletes a
+    series never meets one who writes its row; a row that is left over is of no series, and never seen.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, db_constraint=False)

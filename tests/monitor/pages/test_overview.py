@@ -233,9 +233,7 @@ def queries_for(client: Client) -> int:
     return len(queries)
 
 
-def test_forty_series_need_no_more_queries_than_ten(
-    client: Client, now: datetime, minute: timedelta
-) -> None:
+def test_forty_series_need_no_more_queries_than_ten(client: Client, now: datetime, minute: timedelta) -> None:
     resources = builders.sites(5)
     for number in range(10):
         builders.passed(builders.circle(f"ring-{number}", resources), now - minute)
