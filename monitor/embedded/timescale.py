@@ -38,7 +38,7 @@ def settings(directory: Path, programs: PostgresPrograms, identity: Identity | N
 
 
 def _check_version(programs: PostgresPrograms) -> None:
-    argv = [programs.postgres, "--version"]
+    argv = [str(programs.postgres), "--version"]
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
     version = re.search(r"\d+", said)
     if version is None or int(version[0]) < LEAST_VERSION:

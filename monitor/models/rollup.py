@@ -41,8 +41,8 @@ class Rollup(models.Model):
 
 
 class HourRollup(Rollup):
-    """One hour. Either all hours of a day that have samples are here, or none: of days with few samples, which
-    are read as quickly themselves (``monitor.depot.engines.rolling.SPARSE``)."""
+    """One hour. Either all hours of a day that have samples are here, or none: of days with few samples,
+    which are read as quickly themselves (``monitor.depot.engines.rolling.SPARSE``)."""
 
 
 class DayRollup(Rollup):
