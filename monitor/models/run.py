@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db import models
+from django.db import models, transaction
 
 from monitor.depot import binary, stale
 from monitor.depot.engines import engine
@@ -123,9 +123,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """
         wanted = list(ids)
         sources = [state for state, targets in FOLLOWS.items() if to in targets]
-        moved = self.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
-        if moved and to in ENDED:
-            stale.mark_runs(wanted)
+        with transaction.atomic(savepoint=False):  # no end without its mark
+            moved = self.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
+            if moved and to in ENDED:
+                stale.mark_runs(wanted)
         return moved
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -145,12 +145,16 @@ def _with_metrics(wanted: Mapping[Of, Wanted], known: Mapping[Of, Known]) -> dic
     lacking = [of for of, one in wanted.items() if not known[of].metrics.keys() >= one.telling.keys()]
     if not lacking:
         return {}
-    made = [
-        Metric(segment_id=known[of].segment, name=name, unit=units(report)[name])
-        for of in lacking
-        for name, report in wanted[of].telling.items()
-        if name not in known[of].metrics
-    ]
+    made = [metric for of in lacking for metric in _missing_metrics(wanted[of], known[of])]
     made.sort(key=lambda metric: (metric.segment_id, metric.name))
     Metric.objects.bulk_create(made, ignore_conflicts=True)
     return _known(lacking)
+
+
+def _missing_metrics(wanted: Wanted, known: Known) -> Iterator[Metric]:
+    """Those that are told of and not there; each report is asked for its units once, however many it has."""
+    reports = {id(report): report for report in wanted.telling.values()}
+    units_of = {key: units(report) for key, report in reports.items()}
+    for name, report in wanted.telling.items():
+        if name not in known.metrics:
+            yield Metric(segment_id=known.segment, name=name, unit=units_of[id(report)][name])

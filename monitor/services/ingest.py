@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.db import DataError, IntegrityError, transaction
 from django.utils import timezone
-from psycopg.errors import CheckViolation
+from psycopg.errors import CheckViolation, ForeignKeyViolation
 
 from monitor.depot.engines import engine
 from monitor.services import enlist
@@ -58,14 +58,26 @@ def ingest_all(
     refuse_without_room()
     now = timezone.now()
     told = [_read(body, now) for body in bodies]
+    with told_when_full():
+        try:
+            return _taken(told, bodies, visible, trigger)
+        except IntegrityError as error:
+            if not isinstance(error.__cause__, ForeignKeyViolation):  # so says a row whose series is gone
+                raise
+        return _taken(told, bodies, visible, trigger)
+
+
+def _taken(
+    told: Sequence[Told | Receipt], bodies: Sequence[bytes], visible: SeriesQuerySet | None, trigger: str
+) -> list[Receipt]:
+    """A receipt for each of what *bodies* told, once those of series that are there have been stored."""
     places = enlist.look((one for one in told if isinstance(one, Told)), visible)
     known = {
         number: Incoming(places[one.run], one, bodies[number], trigger)
         for number, one in enumerate(told)
         if isinstance(one, Told) and one.run in places
     }
-    with told_when_full():
-        receipts = dict(zip(known, _stored(list(known.values())), strict=True))
+    receipts = dict(zip(known, _stored(list(known.values())), strict=True))
     return [receipts.get(number) or _refused(one) for number, one in enumerate(told)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from monitor.models import Metric, RawReport, Run, Sample, Segment, Series, Usage
 from monitor.models.run import State
@@ -22,6 +23,7 @@ from monitor.services.reap import reap
 from reporters import report as wire
 from reporters.usage import Usage as Used
 from tests.monitor.builders import circle_report, failed_circle_report, noops
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -312,3 +314,48 @@ def test_two_who_begin_the_same_segments_at_once_make_each_once(
     assert list(numbers) == [1, 2, 3] * 4
     assert {segment.metrics.count() for segment in Segment.objects.all()} == {8}
     assert Sample.objects.count() == 8 * 24
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_series_that_is_deleted_while_its_reports_are_stored_is_not_there_for_them(
+    circle: Series, tmp_path: Path, noon: datetime
+) -> None:
+    noops(1, tmp_path)
+
+    def take() -> list[Receipt]:
+        try:
+            return together(circle_report(noon), circle_report(noon, series="noop-0"))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            circle.delete()
+            taking = pool.submit(take)
+            assert eventually(_somebody_waits)  # for what became of the series that he has found
+        receipts = taking.result()
+    assert [(receipt.accepted, receipt.error) for receipt in receipts] == [
+        (False, "there is no series 'circle'"),
+        (True, ""),
+    ]
+    assert [run.series.name for run in Run.objects.all()] == ["noop-0"]
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def test_a_report_of_very_many_new_metrics_costs_no_more_for_each(circle: Series, noon: datetime) -> None:
+    def cpu_seconds(minute: int, count: int) -> float:
+        metrics = [wire.MetricValue(f"of-{minute}.{number}", 1.0, "seconds") for number in range(count)]
+        report = circle_report(noon + minute * MINUTE, metrics=metrics)
+        began = time.thread_time()
+        assert together(report)[0].accepted
+        return time.thread_time() - began
+
+    cpu_seconds(0, 10)
+    assert cpu_seconds(1, 4000) < 20 * cpu_seconds(2, 400)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -21,6 +21,7 @@ from monitor.services.reap import reap
 from monitor.services.run_now import run_now
 from monitor.services.send import send
 from reporters.report import run_id
+from tests.monitor.builders import asked_for
 
 MINUTE = timedelta(minutes=1)
 LEASE = timedelta(seconds=31)
@@ -474,3 +475,20 @@ def test_slots_follow_the_cron_expression(
     Series.objects.update(schedule=schedule)
     expand(noon)
     assert Run.objects.order_by("slot").values_list("slot", flat=True)[0] == first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_does_not_end_without_a_mark_that_something_has_changed(circle: Series, noon: datetime) -> None:
+    (run,) = asked_for(circle, noon)
+    other = connection.copy()
+    try:
+        with other.cursor() as theirs, connection.cursor() as ours:
+            theirs.execute("BEGIN")
+            theirs.execute("LOCK TABLE monitor_stalehour IN EXCLUSIVE MODE")  # nobody can mark anything
+            ours.execute("SET lock_timeout = 50")
+            with pytest.raises(DatabaseError, match="lock timeout"):
+                Run.objects.all().move([run.pk], State.BROKEN, cause="its report was refused")
+            ours.execute("RESET lock_timeout")
+    finally:
+        other.close()
+    assert Run.objects.get().state == State.EXPECTED
