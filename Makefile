@@ -9,7 +9,7 @@ export PYTHON
 # Many processes of ours start in a test run and in a demo: each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check bench soak chaos clean distclean lock system-packages testbed-packages
+.PHONY: help demo test check bench soak chaos fuzz kills clean distclean lock system-packages testbed-packages
 
 help: ## list what there is to do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -44,6 +44,14 @@ soak: .venv/.development ## two hundred runs with random faults over every way t
 chaos: .venv/.development ## twenty thousand runs while beat, workers and broker are killed and flushed
 	GRIDCAST_CHAOS_RUNS=$${GRIDCAST_CHAOS_RUNS:-20000} GRIDCAST_CHAOS_SEED=$${GRIDCAST_CHAOS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_chaos.py
+
+fuzz: .venv/.development ## ten thousand bodies that are no reports, sent to the API
+	GRIDCAST_FUZZ_BODIES=$${GRIDCAST_FUZZ_BODIES:-10000} GRIDCAST_FUZZ_SEED=$${GRIDCAST_FUZZ_SEED:-$$(date +%s)} \
+		$(PY) -m pytest -s tests/monitor/api/test_malformed.py
+
+kills: .venv/.development ## two hundred kills of web and PostgreSQL while reports come in
+	GRIDCAST_KILLS=$${GRIDCAST_KILLS:-200} GRIDCAST_KILLS_SEED=$${GRIDCAST_KILLS_SEED:-$$(date +%s)} \
+		$(PY) -m pytest -s tests/monitor/test_kills.py
 
 clean: ## stop what runs and remove all state (var)
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean

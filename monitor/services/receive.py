@@ -68,7 +68,7 @@ def receive(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -> l
     order = _Order(bodies)
     _wait(order)
     with _storing:
-        if not order.is_done:
+        while not order.is_done:  # many may have come before
             _store(_taken())
     return order.result()
 
