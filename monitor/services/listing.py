@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from django.db.models.functions import Collate
 
 from monitor.models import Resource, Series, Suite
 from monitor.models.run import DID_NOT_PASS, State
@@ -93,11 +94,11 @@ def listing(
 
 def after(user: AbstractBaseUser | AnonymousUser, choice: Choice, *, name: str, at_most: int) -> list[int]:
     """The keys of those that are meant by *choice* and whose names come after *name*, by name, *at_most* so
-    many."""
-    chosen = _chosen(user, choice).filter(name__gt=name)
+    many. Names are in the order of their characters, whatever language the database sorts by."""
+    by_name = _chosen(user, choice).alias(written=Collate("name", "C")).filter(written__gt=name)
     if choice.state:
-        return list(_ordered(chosen, choice, BY_NAME)[:at_most].tolist())
-    those = Series.objects.filter(pk__in=chosen.order_by().values("pk")).order_by("name")
+        return list(_ordered(by_name, choice, BY_NAME)[:at_most].tolist())
+    those = Series.objects.filter(pk__in=by_name.order_by().values("pk")).order_by(Collate("name", "C"))
     return list(those.values_list("pk", flat=True)[:at_most])
 
 
