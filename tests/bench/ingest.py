@@ -22,7 +22,7 @@ BATCH = 500  # reports
 BATCHES = 20
 ONE_BY_ONE = 300
 SAMPLES = 12  # of a report
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # as reports mostly are
 EVERY = timedelta(minutes=5)
 _COLUMNS = "metric_id, time, known_at, value, passed"
 

@@ -42,7 +42,7 @@ ROUNDS = 7
 CLIENTS = 16
 BINDINGS = {"ring": ("here", "there")}
 USED = {name: Usage(2000, 2000, 0.0) for name in BINDINGS["ring"]}
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # as reports mostly are
 MINUTE = timedelta(minutes=1)
 _COLUMNS = "metric_id, time, known_at, value, passed"
 
