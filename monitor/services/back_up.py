@@ -39,14 +39,11 @@ def back_up(
     Raises:
         BackupError, dumping.DumpError: there is no backup.
     """
-    if target.exists():
-        raise BackupError(f"{target} is there already; nothing is ever overwritten")
-    if not target.parent.is_dir():
-        raise BackupError(f"there is no directory {target.parent}")
-    program = dumping.find("pg_dump", least=server.major(), directories=programs)
-    _check_space(target.parent)
     draft = target.with_name(f".{target.name}.draft-{os.getpid()}")
     try:
+        _check_place(target)
+        program = dumping.find("pg_dump", least=server.major(), directories=programs)
+        _check_space(target.parent)
         draft.mkdir(mode=0o700)
         made = _write(draft, program, now, jobs)
         _sync(draft / manifest.FILE)
@@ -58,6 +55,13 @@ def back_up(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return made
+
+
+def _check_place(target: Path) -> None:
+    if target.exists():
+        raise BackupError(f"{target} is there already; nothing is ever overwritten")
+    if not target.parent.is_dir():
+        raise BackupError(f"there is no directory {target.parent}")
 
 
 def _write(draft: Path, program: dumping.Program, now: datetime, jobs: int) -> Manifest:

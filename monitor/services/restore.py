@@ -11,7 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
 from monitor.depot import dumping, server
-from monitor.depot.extension import extension
+from monitor.depot.extension import CREATE, extension
 from monitor.services import manifest
 from monitor.services.back_up import DUMP
 
@@ -27,6 +27,7 @@ WHERE nspname = 'public' AND NOT EXISTS (
     SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
 )
 """
+_VERSIONS = "SELECT version FROM pg_available_extension_versions WHERE name = 'timescaledb' ORDER BY version"
 
 
 class RestoreError(Exception):
@@ -62,7 +63,15 @@ def restore(source: Path, *, jobs: int = 1) -> Manifest:
     if told.timescaledb is None:
         options.append(f"--jobs={jobs}" if several else "--single-transaction")
     with _prepared(told.timescaledb):
-        dumping.run(program, *options, str(source / DUMP))
+        try:
+            dumping.run(program, *options, str(source / DUMP))
+        except dumping.DumpError as error:
+            if "--single-transaction" in options:
+                raise
+            name = connection.settings_dict["NAME"]
+            raise RestoreError(
+                f"{error}. A part of it may be in the database {name}: drop it first"
+            ) from error
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     _verify(told)
@@ -85,7 +94,21 @@ def _check(told: Manifest) -> None:
             f"the backup is of a newer version, whose migration {told.schema} is not known here"
         )
     if told.timescaledb is not None:
-        extension().check()
+        _check_timescaledb(told.timescaledb)
+
+
+def _check_timescaledb(version: str) -> None:
+    """A dump is of the extension's own tables, too: they are as its *version* has them."""
+    has = extension()
+    has.check()
+    with connection.cursor() as cursor:
+        cursor.execute(_VERSIONS)
+        versions = [one for (one,) in cursor.fetchall()]
+    got = has.installed or ", ".join(versions)
+    if version != has.installed and (has.installed or version not in versions):
+        raise RestoreError(
+            f"the backup is of TimescaleDB {version}, and here it is {got}: it has to be the same"
+        )
 
 
 @contextmanager
@@ -95,7 +118,8 @@ def _prepared(timescaledb: str | None) -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE EXTENSION timescaledb VERSION {connection.ops.quote_name(timescaledb)}")
+        # A database may have it from the template that it was made of.
+        cursor.execute(f"{CREATE} VERSION {connection.ops.quote_name(timescaledb)}")
         cursor.execute("SELECT timescaledb_pre_restore()")
     connection.close()  # a session that is there already keeps its cache
     try:
@@ -113,4 +137,4 @@ def _verify(told: Manifest) -> None:
     differences = told.differences(found)
     if differences:
         shown = "; ".join(differences[:10])
-        raise RestoreError(f"what was restored is not what was backed up: {shown}")
+        raise RestoreError(f"what was restored is not what was backed up, drop it: {shown}")

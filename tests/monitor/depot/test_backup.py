@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from django.db import connection, connections
 
 from monitor.depot import dumping, server
+from monitor.depot.extension import create, extension
 from monitor.models import Metric, RawReport, Run, Series
 from monitor.services import manifest, roll
-from monitor.services.back_up import BackupError, back_up
+from monitor.services.back_up import DUMP, BackupError, back_up
 from monitor.services.history import history
 from monitor.services.ingest import ingest_all
 from monitor.services.manifest import NoManifest
 from monitor.services.restore import RestoreError, create_database, restore
 from reporters import report as wire
 from tests.monitor.builders import circle_report
+from tests.monitor.depot import databases
 
 HOUR = timedelta(hours=1)
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,6 +63,13 @@ def answers() -> list[object]:
     return [points, bodies, list(Run.objects.order_by("slot").values())]
 
 
+def change(backup: Path, **told: object) -> None:
+    """Have its manifest tell something else."""
+    file = backup / manifest.FILE
+    before = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**before, **told}), encoding="utf-8")
+
+
 @pytest.mark.usefixtures("depot_engine")
 def test_a_backup_is_restored_into_an_empty_database_and_answers_as_before(
     day: datetime, elsewhere: str, tmp_path: Path
@@ -76,12 +87,54 @@ def test_a_backup_is_restored_into_an_empty_database_and_answers_as_before(
         restore(tmp_path / "backup")
 
 
+@pytest.fixture
+def of_timescale(day: datetime, tmp_path: Path) -> Iterator[Path]:
+    """A backup of a depot with TimescaleDB."""
+    with databases.copy():
+        call_command("depot", "migrate-to-timescale", stdout=io.StringIO(), stderr=io.StringIO())
+        back_up(tmp_path / "backup", day)
+        yield tmp_path / "backup"
+
+
+def test_a_database_may_have_timescaledb_from_its_template(of_timescale: Path, elsewhere: str) -> None:
+    go(elsewhere)
+    create_database()
+    create()
+    assert restore(of_timescale).timescaledb == extension().installed
+
+
+def test_a_backup_of_another_timescaledb_is_refused(of_timescale: Path, elsewhere: str) -> None:
+    change(of_timescale, timescaledb="2.20.99")
+    go(elsewhere)
+    create_database()
+    with pytest.raises(RestoreError, match=r"is of TimescaleDB 2\.20\.99, and here it is 2\."):
+        restore(of_timescale)
+    assert extension().installed is None
+
+
+def test_a_part_that_is_left_behind_is_said(day: datetime, elsewhere: str, tmp_path: Path) -> None:
+    back_up(tmp_path / "backup", day)
+    for packed in (tmp_path / "backup" / DUMP).glob("*.gz"):
+        packed.write_bytes(packed.read_bytes()[:-9])
+    go(elsewhere)
+    create_database()
+    with pytest.raises(dumping.DumpError):
+        restore(tmp_path / "backup")
+    with pytest.raises(RestoreError, match=f"A part of it may be in the database {elsewhere}: drop it first"):
+        restore(tmp_path / "backup", jobs=2)
+
+
 def test_what_is_there_is_never_overwritten(day: datetime, tmp_path: Path) -> None:
     (tmp_path / "backup").mkdir()
     with pytest.raises(BackupError, match="backup is there already"):
         back_up(tmp_path / "backup", day)
     with pytest.raises(BackupError, match="no directory"):
         back_up(tmp_path / "nowhere" / "backup", day)
+
+
+def test_a_place_that_cannot_be_looked_at_is_said_in_a_line(day: datetime, tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match=r"cannot write .*: \[Errno 36\]"):
+        back_up(tmp_path / ("x" * 300), day)
 
 
 @pytest.fixture
@@ -133,10 +186,8 @@ def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
 
 def test_a_backup_that_lacks_something_is_found_out(day: datetime, elsewhere: str, tmp_path: Path) -> None:
     back_up(tmp_path / "backup", day)
-    file = tmp_path / "backup" / manifest.FILE
-    told = json.loads(file.read_text(encoding="utf-8"))
-    told["rows"]["monitor_run"] += 1
-    file.write_text(json.dumps(told), encoding="utf-8")
+    rows = manifest.read(tmp_path / "backup").rows
+    change(tmp_path / "backup", rows={**rows, "monitor_run": rows["monitor_run"] + 1})
     go(elsewhere)
     create_database()
     with pytest.raises(RestoreError, match="rows of monitor_run: expected 25, got 24"):
