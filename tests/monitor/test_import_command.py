@@ -96,7 +96,14 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_imported(
     assert f"{file}: line 3: time: expected a time in seconds since 1970" in err
     assert err.count("expected a time") == 20
     assert "... and more, which are counted\n" in err
-    assert err.endswith(f"exits: {file}: 31 could not be read; all others are imported\n")
+    assert err.endswith(f"exits: {file}: 31 could not be read; 40 others are imported\n")
+
+
+def test_a_dry_run_that_meets_them_does_not_say_that_the_others_are_imported(
+    db: None, values: Callable[..., str]
+) -> None:
+    _, err = said("nws", values([*LINES, "soon 5"]), "--series=bw", "--dry-run")
+    assert err.endswith("1 could not be read; nothing is imported\n")
 
 
 def test_the_first_of_them_may_be_the_end(db: None, values: Callable[..., str]) -> None:

@@ -86,7 +86,8 @@ class Command(BaseCommand):
             raise CommandError(f"{file}: there is nothing in it")
         self.stdout.write(_summary(file, tally, time.monotonic() - self._began, dry=options["dry_run"]))
         if tally.malformed:
-            raise CommandError(f"{file}: {tally.malformed} could not be read; all others are imported")
+            others = "nothing is imported" if options["dry_run"] else f"{tally.runs} others are imported"
+            raise CommandError(f"{file}: {tally.malformed} could not be read; {others}")
 
     def _malformed(self, file: str) -> Any:
         def show(one: Malformed) -> None:
