@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-AHEAD = timedelta(days=1)  # a slot cannot be later than its run, nor that much later than now
+AHEAD = timedelta(days=1)  # a slot cannot be later than its run, nor either that much later than now
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,24 @@ def _read(body: bytes, now: datetime) -> Told | Receipt:
         report = read(body)
     except wire.ReportError as error:
         return Receipt(run=None, accepted=False, error=str(error))
-    wrong = _wrong_time(report.slot, now)
+    wrong = _wrong_time(report, now)
     return Receipt(report.run, accepted=False, error=wrong) if wrong else report
 
 
-def _wrong_time(slot: datetime, now: datetime) -> str:
-    """What is wrong with *slot*; empty where nothing is. A clock that is wrong must not fill the depot with
-    parts for every year that it comes to."""
-    if EARLIEST <= slot <= now + AHEAD:
-        return ""
-    clock = "is before 1970" if slot < EARLIEST else f"is more than a day after now, {wire.rfc3339(now)}"
-    return f"slot: {wire.rfc3339(slot)} {clock}: set the clock of the reporter, and send it anew"
+def _wrong_time(report: Told, now: datetime) -> str:
+    """What is wrong with when it was; empty where nothing is. A clock that is wrong must not fill the depot
+    with parts for every year that it comes to, nor with values that nobody will have known for years."""
+    latest = now + AHEAD
+    for name, time in (("slot", report.slot), ("started_at", report.started_at)):
+        if not EARLIEST <= time <= latest:
+            clock = (
+                "is before 1970" if time < EARLIEST else f"is more than a day after now, {wire.rfc3339(now)}"
+            )
+            return f"{name}: {wire.rfc3339(time)} {clock}: set the clock of the reporter, and send it anew"
+    if report.seconds > (latest - report.started_at).total_seconds():
+        began = wire.rfc3339(report.started_at)
+        return f"seconds: what began at {began} and took {report.seconds:g} s has not ended yet"
+    return ""
 
 
 def _refused(one: Told | Receipt) -> Receipt:

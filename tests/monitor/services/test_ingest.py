@@ -159,7 +159,7 @@ def _newer(report: wire.Report) -> bytes:
         (lambda report: wire.to_json(report).replace(b'"seconds":7.0', b'"seconds":-1'), "seconds"),
         (_unknown_series, "nobody-knows"),
         (_newer, "version 99"),
-        (_endless, "cannot hold"),
+        (_endless, "has not ended yet"),
         (_long_unit, "cannot hold"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -88,6 +89,27 @@ def test_a_slot_that_no_right_clock_shows_is_refused_and_leaves_no_room(
     assert receipts[0].error.startswith(f"slot: {wire.rfc3339(slot)} {said}")
     assert receipts[0].error.endswith("set the clock of the reporter, and send it anew")
     assert not any(part.start.year == slot.year for part in engine().parts("monitor_sample"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"started_at": datetime(1969, 12, 31, 23, 59, tzinfo=UTC)},
+            "started_at: 1969-12-31T23:59:00.000000Z is",
+        ),
+        ({"started_at": datetime(2999, 1, 1, tzinfo=UTC)}, "started_at: 2999-01-01T00:00:00.000000Z is more"),
+        ({"seconds": 1e10}, "seconds: what began at 2026-03-01T12:00:00.000000Z and took 1e+10 s has not"),
+        ({"seconds": 1e300}, "seconds: what began"),
+    ],
+)
+def test_a_run_that_ends_when_nobody_knows_anything_yet_is_refused(
+    circle: Series, noon: datetime, changes: dict[str, Any], said: str
+) -> None:
+    receipt = ingest(wire.to_json(circle_report(noon, **changes)))
+    assert not receipt.accepted
+    assert receipt.error.startswith(said)
+    assert not Run.objects.exists()
 
 
 def test_a_clock_that_is_an_hour_fast_is_not_refused(circle: Series) -> None:
