@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import ijson
 
 from monitor.importers.base import Misfit, Unreadable
+from monitor.importers.text import printable
 
 MAX_DEPTH = 32
 MAX_PARTS = 100_000  # of one value
@@ -85,9 +86,16 @@ def _events(stream: BinaryIO) -> Iterator[Event]:
                 raise Unreadable(f"expected JSON that is at most {MAX_DEPTH} deep")
             yield event
     except ijson.JSONError as error:
-        said = " ".join(str(error).split())[:200]
+        said = _said(error)[:200]
         raise Unreadable(f"expected JSON, got something else, or it is cut off: {said}") from None
     raise Unreadable("expected more of the document")
+
+
+def _said(error: ijson.JSONError) -> str:
+    """In one line; of what is no text the parser tells bytes."""
+    told = error.args[0] if error.args else ""
+    text = told.decode("utf-8", "backslashreplace") if isinstance(told, bytes) else str(told)
+    return printable(" ".join(text.split()))
 
 
 class _Bounded:

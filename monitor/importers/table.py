@@ -70,7 +70,7 @@ def _names(fields: list[str]) -> list[str]:
 def _check(names: list[str], columns: Iterable[str]) -> None:
     for column in columns:
         if column not in names:
-            known = ", ".join(name for name in names[:40] if name)[:500]
+            known = text.printable(", ".join(name for name in names[:40] if name)[:500])
             raise Unreadable(f"line 1: expected a column {column!r}; there are {known}")
 
 

@@ -70,6 +70,14 @@ def time(field: str, text: str, zone: tzinfo = UTC, form: str = "") -> datetime:
         raise Misfit(field, f"a time {expected}", text) from None
 
 
+def printable(text: str) -> str:
+    """*text* for people: what would do something to their terminal is shown as ``\\x1b``."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
 def slug(text: str) -> str:
     """*text* as part of the name of a series. Of different texts different names are made: where something
     had to go, a digest of all of it comes behind."""

@@ -152,6 +152,13 @@ def test_what_is_something_else_gives_no_run(kind: str, garbage: bytes) -> None:
 
 
 @every_kind
+def test_what_is_said_of_rubbish_does_nothing_to_a_terminal(kind: str) -> None:
+    items, why_not = read_or_why_not(kind, b"\x1b]0;owned\x07\x1b[2J \x8e<\xd7,\x9b31m\n" * 3)
+    assert items or why_not
+    assert "".join([why_not, *map(str, items)]).isprintable()
+
+
+@every_kind
 def test_options_are_described_and_others_are_refused(kind: str) -> None:
     importer = importers.load(kind)
     assert importer.summary
