@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SAMPLE = np.dtype([("time", "<i8"), ("known_at", "<i8"), ("value", "<f8"), ("passed", "?")])
 
 _SINCE = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH = 946_684_800_000_000  # of PostgreSQL: 2000-01-01, in microseconds since 1970
+EPOCH = 946_684_800_000_000  # of PostgreSQL: 2000-01-01, in microseconds since 1970
 _TIMES = ("time", "known_at")
 _PACKED = sql.SQL(
     "SELECT string_agg(timestamptz_send(time) || timestamptz_send(known_at) || float8send(value)"
@@ -65,7 +65,7 @@ def _unpacked(packed: bytes | None) -> NDArray[np.void]:
     """Samples out of the format of the database, which has the highest byte first."""
     rows = np.frombuffer(packed or b"", SAMPLE.newbyteorder(">")).astype(SAMPLE)
     for name in _TIMES:
-        rows[name] += _EPOCH
+        rows[name] += EPOCH
     return rows
 
 

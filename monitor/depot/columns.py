@@ -12,6 +12,7 @@ import numpy as np
 import psycopg
 from django.db import connection
 
+from monitor.depot.arrays import EPOCH
 from monitor.models.latest import HOURS, TREND_RUNS
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 ROWS_TOGETHER = 512
 SEPARATOR = "\x1f"  # of texts: what has one gets a space for it
-EPOCH = 946_684_800_000_000  # of PostgreSQL: 2000-01-01, in microseconds since 1970
 NEVER = int(np.iinfo(np.int64).min) + EPOCH  # the time -infinity, in microseconds since 1970
 
 # By kind of column: how a value is sent, and what the memory is then. No value may be NULL: it would be left

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from monitor.depot import binary
-from monitor.depot.arrays import micros, moment
+from monitor.depot.arrays import EPOCH, micros, moment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,6 @@ SAMPLE = np.dtype([("time", "<i8"), ("value", "<f8"), ("passed", "?")])
 PERCENTS = (50, 95, 99)
 HOUR, DAY = 3_600_000_000, 86_400_000_000  # in microseconds
 
-_EPOCH = 946_684_800_000_000  # of PostgreSQL: 2000-01-01, in microseconds since 1970
 _ARRAY_HEADER = 20  # bytes, of an array on the wire; then a length and a key each
 _KEY_ON_WIRE = np.dtype([("bytes", ">i4"), ("key", ">i2")])
 _MOST_RANGES = 16  # of samples in one statement; more are put together, with the days between them
@@ -192,12 +191,12 @@ def _row(query: str, parameters: Mapping[str, object]) -> Any:
 
 def _of_wire(packed: bytes | None, dtype: np.dtype[np.void], time: str) -> NDArray[np.void]:
     found = np.frombuffer(packed or b"", dtype.newbyteorder(">")).astype(dtype)
-    found[time] += _EPOCH
+    found[time] += EPOCH
     return found
 
 
 def _times(packed: bytes | None) -> NDArray[np.int64]:
-    return np.frombuffer(packed or b"", ">i8").astype(np.int64) + _EPOCH
+    return np.frombuffer(packed or b"", ">i8").astype(np.int64) + EPOCH
 
 
 def _ranked(packed: bytes | None) -> tuple[NDArray[np.void], NDArray[np.int64]]:
@@ -205,7 +204,7 @@ def _ranked(packed: bytes | None) -> tuple[NDArray[np.void], NDArray[np.int64]]:
     together = np.dtype([("rolled", ROLLED), ("keys", "<i2", len(PERCENTS))])
     found = np.frombuffer(packed or b"", together.newbyteorder(">"))
     rolled = found["rolled"].astype(ROLLED)
-    rolled["start"] += _EPOCH
+    rolled["start"] += EPOCH
     return rolled, found["keys"].astype(np.int64)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from monitor.depot import columns
 from monitor.depot import latest as depot
+from monitor.depot.arrays import micros
 from monitor.depot.columns import NEVER
 from monitor.models import Run
 from monitor.models.latest import HOURS
@@ -86,11 +87,11 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
     """Of each of *series*, at *now*."""
     named = keys(series, {"name": ("name", "name")})
     found = read(series, named["series"], _COLUMNS)
-    end = microseconds(now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
+    end = micros(now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
     found["means"] = _up_to(end, found["hours_end"], found["means"])
     found["hours_end"] = np.maximum(found["hours_end"], end)
     ended_at = np.where(found["ended_at"] == NEVER, found["slot"], found["ended_at"])
-    age = np.where(ended_at == NEVER, np.nan, (microseconds(now) - ended_at) / 1e6)
+    age = np.where(ended_at == NEVER, np.nan, (micros(now) - ended_at) / 1e6)
     return Latest(**named, **found, age=age)
 
 
@@ -183,11 +184,6 @@ def _in(series: SeriesQuerySet) -> tuple[str, list[Any]]:
     except EmptyResultSet:
         return "false", []
     return f"{{}} IN ({said})", [*parameters]
-
-
-def microseconds(time: datetime) -> int:
-    """Since 1970."""
-    return round((time - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
 
 
 def _up_to(end: int, hours_end: NDArray[np.int64], means: NDArray[np.float32]) -> NDArray[np.float32]:
