@@ -39,7 +39,7 @@ METRICS = 12  # of a report: 4 stages, 3 totals, and its own
 BATCHES = 7
 SINGLES = 320  # a round
 ROUNDS = 7
-CLIENTS = 16
+CLIENTS = 32
 BINDINGS = {"ring": ("here", "there")}
 USED = {name: Usage(2000, 2000, 0.0) for name in BINDINGS["ring"]}
 START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # as reports mostly are

@@ -22,7 +22,7 @@ GUNICORN = [
     "gunicorn",
     "--workers=2",
     "--worker-class=gthread",
-    "--threads=8",  # reports that come together are stored together
+    "--threads=16",  # reports that come together are stored together
     "--preload",  # imported once, not by each worker
     "--no-control-socket",  # it would lie in the home
 ]
