@@ -84,7 +84,7 @@ def _wait(order: _Order) -> None:
 
 
 def _gather() -> None:
-    """Wait a moment for others, where some came while the last were stored: together they cost little more."""
+    """Wait a moment for others, where some came while the last were stored: together they cost little."""
     if len(_waiting) > 1:
         time.sleep(GATHER_SECONDS)
 
