@@ -31,7 +31,11 @@ class Importer:
             "of times, as in strptime (default: seconds since 1970, or ISO 8601)", metavar="FORMAT"
         ),
         "timezone": Option("of times that do not say theirs, by IANA name", "UTC", "ZONE"),
-        "value_columns": Option("what was measured: each is a metric of its name", "value", "COLUMN,..."),
+        "value_columns": Option(
+            "what was measured: each is a metric of its name; empty where it is durations alone",
+            "value",
+            "COLUMN,...",
+        ),
         "units": Option("of the values: one for all, or one for each", metavar="UNIT,..."),
         "seconds_column": Option(
             "how long each run took: its total, and its values are known at its end", metavar="COLUMN"
@@ -48,7 +52,8 @@ class Importer:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options_given = options
-        columns = [name.strip() for name in options["value_columns"].split(",")]
+        said = options["value_columns"].strip()
+        columns = [name.strip() for name in said.split(",")] if said else []
         units = [unit.strip() for unit in options["units"].split(",")]
         if len(units) == 1:
             units *= len(columns)
@@ -57,6 +62,8 @@ class Importer:
         self.values = [
             (column, safe_name(column), *si_unit(unit)) for column, unit in zip(columns, units, strict=True)
         ]
+        if not columns and not options["seconds_column"]:
+            raise InvalidOption("expected some, where there is no --seconds-column", "value_columns")
         if len({name for _, name, _, _ in self.values}) != len(self.values):
             raise InvalidOption("expected columns with different names", "value_columns")
         self.delimiter = {"tab": "\t"}.get(options["delimiter"], options["delimiter"])

@@ -52,6 +52,13 @@ def test_how_long_it_took_makes_a_total_and_says_when_it_was_known() -> None:
     ]
 
 
+def test_durations_alone_are_runs_as_well() -> None:
+    (run,) = runs(read("csv", "time,took\n0,90\n", seconds_column="took", value_columns=""))
+    assert run.seconds == 90.0
+    assert [stage.name for stage in run.stages] == ["compute"]
+    assert not run.metrics
+
+
 def test_a_column_may_name_the_series_and_another_the_outcome() -> None:
     found = runs(
         read(
@@ -92,6 +99,7 @@ def test_what_cannot_be_read_is_named_and_an_empty_field_is_no_value() -> None:
         ({"delimiter": "::"}, "--delimiter: expected one character, or 'tab'"),
         ({"timezone": "Mars/Olympus"}, "--timezone: expected a zone such as UTC"),
         ({"timezone": "../etc/passwd"}, "--timezone: expected a zone such as UTC"),
+        ({"value_columns": ""}, "--value-columns: expected some, where there is no --seconds-column"),
         ({"value_columns": "a b,a_b"}, "--value-columns: expected columns with different names"),
         ({"header": "maybe"}, "--header: expected one of yes, no, got 'maybe'"),
     ],
