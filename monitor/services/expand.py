@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+from monitor.depot.engines import engine
 from monitor.models import Component, Run, Series
 from monitor.models.run import PLANNED, RunQuerySet, State
 from monitor.models.series import Follows
@@ -39,10 +40,10 @@ def expand(now: datetime) -> int:
     last_tick = Component.objects.filter(name=BEAT).values_list("seen_at", flat=True).first() or LONG_AGO
     short = Q(expanded_until=None) | Q(expanded_until__lt=now + AT_LEAST_AHEAD)
     scheduled = Series.objects.scheduled().filter(short).select_related("leader")
-    return sum(
-        _expand_series(series, last_tick, now)
-        for series in scheduled.select_for_update(of=("self",), no_key=True)
-    )
+    found = list(scheduled.select_for_update(of=("self",), no_key=True))
+    if found:  # before any is changed: who makes room waits for those who change series
+        engine().make_room([now - CATCH_UP, now + AHEAD])
+    return sum(_expand_series(series, last_tick, now) for series in found)
 
 
 def _future(now: datetime) -> RunQuerySet:

@@ -12,6 +12,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from monitor.depot.engines.plain import LOCK as MAKING_ROOM
 from monitor.models import Binding, Blackout, Reporter, Run, Series, Site, Transition
 from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, State
 from monitor.services import health, tick
@@ -22,6 +23,7 @@ from monitor.services.run_now import run_now
 from monitor.services.send import send
 from reporters.report import run_id
 from tests.monitor.builders import asked_for
+from tests.waiting import eventually
 
 MINUTE = timedelta(minutes=1)
 LEASE = timedelta(seconds=31)
@@ -492,3 +494,35 @@ def test_a_run_does_not_end_without_a_mark_that_something_has_changed(circle: Se
     finally:
         other.close()
     assert Run.objects.get().state == State.EXPECTED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_expands_keeps_nobody_from_making_room_while_he_waits_for_it(circle: Series) -> None:
+    def expand_in_vain() -> None:
+        try:
+            with transaction.atomic():
+                expand(datetime(2033, 3, 3, tzinfo=UTC))  # there is no room for it
+                transaction.set_rollback(True)
+        finally:
+            connection.close()
+
+    other = connection.copy()
+    try:
+        with ThreadPoolExecutor(1) as pool, other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [MAKING_ROOM])
+            expanding = pool.submit(expand_in_vain)
+            assert eventually(_somebody_waits)
+            cursor.execute(
+                "LOCK TABLE monitor_series IN SHARE ROW EXCLUSIVE MODE NOWAIT"
+            )  # as attaching does
+            cursor.execute("ROLLBACK")
+            expanding.result()
+    finally:
+        other.close()
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
+        return bool(cursor.fetchone()[0])
