@@ -40,10 +40,13 @@ def expand(now: datetime) -> int:
     last_tick = Component.objects.filter(name=BEAT).values_list("seen_at", flat=True).first() or LONG_AGO
     short = Q(expanded_until=None) | Q(expanded_until__lt=now + AT_LEAST_AHEAD)
     scheduled = Series.objects.scheduled().filter(short).select_related("leader")
-    found = list(scheduled.select_for_update(of=("self",), no_key=True))
-    if found:  # before any is changed: who makes room waits for those who change series
-        engine().make_room([now - CATCH_UP, now + AHEAD])
-    return sum(_expand_series(series, last_tick, now) for series in found)
+    if not scheduled.exists():
+        return 0
+    engine().make_room([now - CATCH_UP, now + AHEAD])  # who makes room may wait for those who have series
+    return sum(
+        _expand_series(series, last_tick, now)
+        for series in scheduled.select_for_update(of=("self",), no_key=True)
+    )
 
 
 def _future(now: datetime) -> RunQuerySet:

@@ -516,6 +516,7 @@ def test_who_expands_keeps_nobody_from_making_room_while_he_waits_for_it(circle:
             cursor.execute(
                 "LOCK TABLE monitor_series IN SHARE ROW EXCLUSIVE MODE NOWAIT"
             )  # as attaching does
+            cursor.execute("SELECT FROM monitor_series FOR UPDATE NOWAIT")  # as who renames one does
             cursor.execute("ROLLBACK")
             expanding.result()
     finally:
