@@ -31,12 +31,12 @@ def whole(
 ) -> StreamingHttpResponse:
     """Every value of every run that ended, of slots from *start* until before *end*, by default of all, as
     ``csv``, ``ndjson`` or ``parquet``. A run that did not pass has one more row, of its total, without a
-    value. It begins at once and is never all in memory."""
+    value. It begins at once and is never all in memory; ``Data-Age-Seconds`` says how old its newest is."""
     since, until = checked(start, end)
     series = find_series(request, name)
     try:
         file = export(series, format, start=since, end=until, label=f"{timezone.now():%Y-%m-%d}")
     except UnknownForm as error:
         raise Refused(422, "unknown_format", str(error), known=exports.names()) from error
-    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)

@@ -31,6 +31,9 @@ WITH new AS (
 SELECT series_id FROM new
 """
 _MARK_EVERY = """
+WITH covered AS (
+    DELETE FROM monitor_stalehour WHERE gathered AND series_id <> %s AND hour >= %s AND hour < %s
+)
 INSERT INTO monitor_stalehour (series_id, hour, gathered)
 SELECT %s, hour, true FROM generate_series(date_trunc('hour', %s, 'UTC'), %s, interval '1 hour') AS hour
 WHERE hour < %s ORDER BY hour
@@ -76,9 +79,10 @@ def gather(at_most: int) -> list[int]:
 
 
 def mark_every(start: datetime, end: datetime) -> None:
-    """No rollup from *start* until before *end* is to be trusted, whosever it is."""
+    """No rollup from *start* until before *end* is to be trusted, whosever it is: in place of what was
+    gathered of single series there."""
     with connection.cursor() as cursor:
-        cursor.execute(_MARK_EVERY, [EVERY, start, end, end])
+        cursor.execute(_MARK_EVERY, [EVERY, start, end, EVERY, start, end, end])
 
 
 def some(*, before: datetime, at_most: int) -> Marks:

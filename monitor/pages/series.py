@@ -107,7 +107,7 @@ def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse
         file = export(series, form, start=start, label=stretch.key)
     except UnknownForm as error:
         raise Http404(str(error)) from error
-    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)
 
 

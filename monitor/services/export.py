@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from monitor import exports
 from monitor.exports.base import Value
 from monitor.models import Metric, Run
-from monitor.models.run import ENDED, State
+from monitor.models.run import ENDED, REPORTED, RunQuerySet, State
 from monitor.services.history import each_value
 
 if TYPE_CHECKING:
@@ -27,11 +27,23 @@ Measured = tuple[datetime, int, datetime, float]
 
 @dataclass(frozen=True)
 class File:
-    """What is taken away: *chunks* are made as they are asked for."""
+    """What is taken away: *chunks* are made as they are asked for.
+
+    They are the samples themselves, whatever rollups have; *newest_ended_at* is when the last run that
+    reported ended, None without any.
+    """
 
     name: str
     media_type: str
     chunks: Iterator[bytes]
+    newest_ended_at: datetime | None
+
+    def headers(self, now: datetime) -> dict[str, str]:
+        """What an answer says of it, its age at *now* among them."""
+        said = {"Content-Disposition": f'attachment; filename="{self.name}"'}
+        if self.newest_ended_at is not None:
+            said["Data-Age-Seconds"] = f"{(now - self.newest_ended_at).total_seconds():.1f}"
+        return said
 
 
 def export(
@@ -40,7 +52,9 @@ def export(
     """``values`` in *form*; *label* ends the file's name. Raises UnknownForm."""
     made = exports.load(form)(series.name)
     chunks = made.chunks(values(series, start=start, end=end))
-    return File(f"{series.name}-{label}.{made.suffix}", made.media_type, chunks)
+    newest = _runs(series, start, end).filter(state__in=REPORTED).order_by("-slot")
+    newest_ended_at = newest.values_list("ended_at", flat=True).first()
+    return File(f"{series.name}-{label}.{made.suffix}", made.media_type, chunks, newest_ended_at)
 
 
 def values(series: Series, *, start: datetime | None, end: datetime | None) -> Iterator[Value]:
@@ -57,12 +71,18 @@ def values(series: Series, *, start: datetime | None, end: datetime | None) -> I
 
 def _ended(series: Series, start: datetime | None, end: datetime | None) -> Iterator[tuple[datetime, str]]:
     """(slot, how it ended) of each run, oldest first."""
+    runs = _runs(series, start, end).order_by("slot")
+    return runs.values_list("slot", "state").iterator(chunk_size=RUNS)
+
+
+def _runs(series: Series, start: datetime | None, end: datetime | None) -> RunQuerySet:
+    """Those that ended, of slots from *start* until before *end*."""
     runs = Run.objects.filter(series=series, state__in=ENDED)
     if start is not None:
         runs = runs.filter(slot__gte=start)
     if end is not None:
         runs = runs.filter(slot__lt=end)
-    return runs.order_by("slot").values_list("slot", "state").iterator(chunk_size=RUNS)
+    return runs
 
 
 def _of_run(

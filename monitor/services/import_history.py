@@ -157,7 +157,9 @@ class _Import:
     def _write(self, new: Mapping[uuid.UUID, Measured]) -> None:
         receipts = ingest_all([self._body(*one) for one in new.items()], trigger=self._trigger)
         for one, receipt in zip(new.values(), receipts, strict=True):
-            if receipt.accepted:
+            if receipt.duplicate:  # somebody else brought it just now
+                self.tally.known += 1
+            elif receipt.accepted:
                 self.tally.new += 1
             else:
                 self.refuse(Malformed(one.where, "run", "a run that the depot can hold", receipt.error))

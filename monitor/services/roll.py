@@ -67,6 +67,9 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
     What is not yet made anew is read from samples; who is killed has it done by ``roll``, or goes on by
     calling this again. Rollups of parts whose samples have been dropped stay as they are.
     """
+    with alone():
+        while _gather():
+            pass
     for first, last in _with_samples(start, end):
         marks.mark_every(first, last)
     hours = marks.every_left()

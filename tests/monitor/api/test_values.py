@@ -193,6 +193,7 @@ def test_a_series_is_taken_away_in_every_form(runs: list[datetime], client: Clie
     answer = client.get("/api/v1/series/circle/export", {"format": form})
     assert answer.status_code == 200
     assert answer["content-type"] == exports.load(form).media_type
+    assert float(answer["Data-Age-Seconds"]) > 0
     assert f".{form}" in answer["content-disposition"]
 
 

@@ -122,6 +122,13 @@ def test_a_rebuild_makes_rollups_good_that_are_not(metric: Metric, noon: datetim
     assert statistics(metric, noon - 9 * DAY, noon + DAY).mean == 4.0
 
 
+def test_after_a_rebuild_nothing_waits_that_was_marked_before(metric: Metric, noon: datetime) -> None:
+    measure(metric, [noon - day * DAY for day in range(3)])
+    list(rebuild())
+    assert not StaleHour.objects.exists()
+    assert DayRollup.objects.count() == 3
+
+
 def test_who_reads_during_a_rebuild_reads_samples(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon])
     roll_all()
