@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from django.db import DataError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -44,12 +44,15 @@ def register(api: NinjaAPI) -> None:
         HttpError: lambda error: problem(error.status_code, "error", error.message),
         DataError: lambda error: problem(422, "invalid", f"the depot cannot hold such a value: {error}"),
         NoRoom: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
-        OperationalError: lambda _: _with_retry(
-            problem(503, "depot_away", "the depot does not answer; try again in a few seconds")
-        ),
+        OperationalError: lambda _: _depot_is_away(),
+        InterfaceError: lambda _: _depot_is_away(),  # its connection was lost in the middle
     }
     for kind, answer in handlers.items():
         api.add_exception_handler(kind, _handler(answer))
+
+
+def _depot_is_away() -> HttpResponse:
+    return _with_retry(problem(503, "depot_away", "the depot does not answer; try again in a few seconds"))
 
 
 def _handler(answer: Any) -> Any:

@@ -70,9 +70,10 @@ def receive(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -> l
     order = _Order(bodies)
     _wait(order)
     with _storing:
-        while not order.is_done:  # many may have come before
+        if not order.is_done:
             _gather()
-            _store(_taken())
+        while not order.is_done and (taken := _taken()):  # many may have come before
+            _store(taken)
     return order.result()
 
 

@@ -64,6 +64,7 @@ def _bound(one: Incoming, bindings: Mapping[str, Sequence[str]]) -> Incoming:
 
 
 def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
+    """What is too old to be measured leaves a mark at *now*: its hour is final, but not what came last."""
     now = timezone.now()
     kept = horizons([one.at for one in new.values()], now)
     packed = [_packed(run, one, now) for run, one in new.items() if kept.keep(Kind.REPORTS, *one.at)]
@@ -75,8 +76,9 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
         account({run: one.report for run, one in new.items()})
         rawreports.write(packed)
         samples.write_runs(found)
-        if measured:
-            stale.mark({one.at for one in measured})
+        stale.mark(
+            {one.at if kept.keep(Kind.SAMPLES, *one.at) else (one.series, now) for one in new.values()}
+        )
 
 
 def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> rawreports.Row:

@@ -185,6 +185,16 @@ def test_a_report_that_comes_after_its_day_is_gone_counts_in_the_ledger_alone(
     assert list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values()) == rolled
 
 
+def test_what_came_last_of_a_series_is_told_anew_by_a_report_of_any_age(
+    month: datetime, noon: datetime
+) -> None:
+    keep(samples=5, reports=3)
+    retain(month)
+    roll.roll_all()
+    store(noon + timedelta(hours=1))
+    assert StaleHour.objects.count() == 1  # not at its hour, which is final
+
+
 def test_of_what_is_recent_no_horizon_is_asked_for(circle: Series, month: datetime) -> None:
     keep(samples=1)
     retain(month)
