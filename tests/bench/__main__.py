@@ -5,15 +5,20 @@ A benchmark is a file with a function ``measure() -> list[Result]``; it finds an
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
 import pkgutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import django
+import psycopg
+from psycopg import sql
 
 from monitor.embedded import places
 from monitor.embedded.throwaway import throwaway
@@ -24,26 +29,58 @@ NOT_BENCHMARKS = {"__main__", "bare", "base", "insert", "years"}
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="gridcast-bench-") as directory:
-        Path(directory).chmod(0o755)  # as root PostgreSQL runs as somebody else, who must get at its data
-        with throwaway(Path(directory) / "servers") as servers:
-            os.environ.update(
-                servers, GRIDCAST_VAR=f"{directory}/var", DJANGO_SETTINGS_MODULE="monitor.settings"
-            )
-            results = run_all()
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", choices=[[], *benchmarks()], help="all by default"
+    )
+    parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)  # one, in this process
+    told = parser.parse_args()
+    if told.into:
+        told.into.write_text(
+            json.dumps([one.document() for one in _measure(told.names[0])]), encoding="utf-8"
+        )
+        return 0
+    results = run(told.names or benchmarks())
     show(results)
     return 0 if all(result.holds for result in results) else 1
 
 
-def run_all() -> list[Result]:
-    django.setup()
-    from django.core.management import call_command
+def benchmarks() -> list[str]:
+    here = {info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)])}
+    return sorted(here - NOT_BENCHMARKS)
 
-    call_command("migrate", verbosity=0)
-    found = []
-    for name in sorted(info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)])):
-        if name not in NOT_BENCHMARKS:
-            found += importlib.import_module(f"tests.bench.{name}").measure()
+
+def run(names: Sequence[str]) -> list[Result]:
+    """Each in a process and an empty depot of its own: none bears what another has left."""
+    with tempfile.TemporaryDirectory(prefix="gridcast-bench-") as directory:
+        Path(directory).chmod(0o755)  # as root PostgreSQL runs as somebody else, who must get at its data
+        with throwaway(Path(directory) / "servers", {}) as servers:  # never somebody's own depot
+            environment = {
+                **os.environ,
+                **servers,
+                "GRIDCAST_VAR": f"{directory}/var",
+                "DJANGO_SETTINGS_MODULE": "monitor.settings",
+            }
+            subprocess.run(
+                [sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True
+            )
+            return [result for name in names for result in _apart(name, environment, Path(directory) / name)]
+
+
+def _apart(name: str, environment: Mapping[str, str], into: Path) -> list[Result]:
+    empty, depot = environment["DATABASE_URL"], f"bench_{name}"
+    with psycopg.connect(empty.replace("/gridcast?", "/postgres?"), autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE gridcast").format(sql.Identifier(depot)))
+        told = {**environment, "DATABASE_URL": empty.replace("/gridcast?", f"/{depot}?")}
+        argv = [sys.executable, "-m", "tests.bench", name, "--into", str(into)]
+        subprocess.run(argv, cwd=ROOT, env=told, check=True)
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(depot)))
+    return [Result.of(document) for document in json.loads(into.read_text(encoding="utf-8"))]
+
+
+def _measure(name: str) -> list[Result]:
+    django.setup()
+    found: list[Result] = importlib.import_module(f"tests.bench.{name}").measure()
     return found
 
 

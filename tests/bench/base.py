@@ -26,6 +26,11 @@ class Result:
     def document(self) -> dict[str, Any]:
         return {**asdict(self), "holds": self.holds}
 
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Result:
+        """The inverse of ``document``."""
+        return cls(**{name: value for name, value in document.items() if name != "holds"})
+
 
 def seconds(work: Callable[[], object]) -> float:
     """How long one call of *work* takes."""
