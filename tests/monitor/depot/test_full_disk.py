@@ -3,6 +3,7 @@ they are taken again as soon as there is room."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -44,11 +45,17 @@ class Disk:
         self._ballast = directory / "ballast"
 
     def fill(self, leave_bytes: int) -> None:
-        found = os.statvfs(self.directory)
-        descriptor = os.open(self._ballast, os.O_CREAT | os.O_WRONLY)
-        os.posix_fallocate(descriptor, 0, max(found.f_bavail * found.f_frsize - leave_bytes, 1))
-        os.close(descriptor)
+        """Piece by piece: the server, which writes when it likes, may come before."""
+        taken = 0
+        with self._ballast.open("wb") as ballast, contextlib.suppress(OSError):
+            while (more := min(self._free_bytes() - leave_bytes, MIB)) > 0:
+                os.posix_fallocate(ballast.fileno(), taken, more)
+                taken += more
         gauge.forget()
+
+    def _free_bytes(self) -> int:
+        found = os.statvfs(self.directory)
+        return found.f_bavail * found.f_frsize
 
     def free(self) -> None:
         self._ballast.unlink()
