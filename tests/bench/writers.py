@@ -19,6 +19,7 @@ from monitor.services.define import SeriesDefinition, define
 from monitor.services.ingest import ingest_all
 from monitor.services.latest import latest
 from monitor.services.pair import paired
+from monitor.services.roll import roll
 from monitor.services.statistics import statistics_by
 from reporters import report as wire
 from reporters.config import Resource
@@ -29,6 +30,7 @@ from tests.monitor.builders import circle_report
 SERIES, DAYS = 200, 1095  # beside those that are written to
 WRITERS, REPORTS_A_SECOND = 4, 500
 BATCH_SECONDS = 0.2  # a writer sends what it has so often
+ROLL_SECONDS = 5.0  # as beat says
 ASKED = 400
 SEED = 5
 
@@ -77,7 +79,7 @@ def _p99(ask: Callable[[], object]) -> float:
 
 @contextlib.contextmanager
 def _written(names: list[str]) -> Iterator[float]:
-    """Writers are at work; since when."""
+    """Writers are at work, and who rolls up; since when."""
     connections.close_all()  # none is shared with the processes
     context = multiprocessing.get_context("fork")
     stop, ready = context.Event(), [context.Event() for _ in range(WRITERS)]
@@ -85,6 +87,7 @@ def _written(names: list[str]) -> Iterator[float]:
         context.Process(target=_write, args=(names[number::WRITERS], stop, ready[number]))
         for number in range(WRITERS)
     ]
+    writers.append(context.Process(target=_roll_up, args=(stop,)))
     for writer in writers:
         writer.start()
     try:
@@ -98,6 +101,11 @@ def _written(names: list[str]) -> Iterator[float]:
             writer.join()
     if any(writer.exitcode for writer in writers):
         raise AssertionError("a writer failed")
+
+
+def _roll_up(stop: Event) -> None:
+    while not stop.wait(ROLL_SECONDS):
+        roll(datetime.now(UTC))
 
 
 def _write(names: list[str], stop: Event, ready: Event) -> None:
