@@ -10,6 +10,7 @@
   const BAR_OF_GAP = 0.8;
   const PAUSE_OF_GAP = 20;
   const MINUTE = 60_000;
+  const DAY = 24 * 60 * MINUTE;
   const LETTER_PIXELS = 6.2;
   const TICK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080].map((n) => n * MINUTE);
 
@@ -288,7 +289,11 @@
     const left = pauses(times); // shown as they are: on this scale a gap says how long it is
     const keys = data.days.map((day, i) => `${day.segment} ${left.filter((pause) => pause.from < times[i]).length}`);
     const traces = stretches(keys).flatMap((indices) => dayBand(indices.map((i) => data.days[i])));
-    const xaxis = axis("Day (UTC)", { type: "date", showgrid: false, hoverformat: "%Y-%m-%d" });
+    const few = times.at(-1) - times[0] < 10 * DAY; // Plotly would put hours between them
+    const xaxis = axis("Day (UTC)", {
+      type: "date", showgrid: false, hoverformat: "%Y-%m-%d", range: [utc(times[0] - DAY), utc(times.at(-1) + DAY)],
+      ...(few ? { dtick: DAY, tickformat: "%b %-d<br>%Y" } : {}),
+    });
     return Plotly.react(element, traces, layout(element, "Duration (s)", { runs: [], boundaries: [] }, { xaxis }), CONFIG);
   }
 
