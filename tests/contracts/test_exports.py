@@ -93,12 +93,13 @@ def test_of_no_values_there_is_a_whole_file(form: str) -> None:
 
 @every_form
 def test_more_values_take_no_more_memory(form: str) -> None:
-    """Together they would take three times as much, or more, whether as values or as what became of them."""
-    chunks = exports.load(form)("circle").chunks(many(PLENTY))
-    before: list[int] = []
-    for _ in chunks:
-        before = before or [resident_bytes()]
-    assert resident_bytes() - before[0] < 4_000_000
+    """Together they would take twice as much, or more, whether as values or as what became of them."""
+    before = 0
+    for _ in range(2):  # what allocators and libraries keep for themselves they have after the first
+        before = resident_bytes()
+        for _ in exports.load(form)("circle").chunks(many(PLENTY)):
+            pass
+    assert resident_bytes() - before < 6_000_000
 
 
 @every_form
