@@ -188,15 +188,11 @@ def _delete(kind: Kind, piece: Group, *, keep_rows: bool) -> int:
 @contextmanager
 def _while_nobody_rolls() -> Iterator[None]:
     """Rollups are not made of samples that are being taken away."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        with held(roll.LOCK) as is_ours:
-            if is_ours:
-                yield
-                return
-        if time.monotonic() > give_up:
-            raise _Later("somebody rolls up")
-        time.sleep(PAUSE_SECONDS)
+    try:
+        with roll.alone(PATIENCE_SECONDS):
+            yield
+    except roll.SomebodyRolls:
+        raise _Later("somebody rolls up") from None
 
 
 def _days(piece: Group) -> list[datetime]:

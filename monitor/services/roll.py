@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,10 @@ LEAST_MARKS, MOST_MARKS = 25, 5_000
 MOST_DAYS = 30
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 PAUSE_SECONDS = 0.1
+
+
+class SomebodyRolls(Exception):
+    """Somebody else rolls up, and will not be waited for any longer."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +133,18 @@ def _with_samples(start: datetime | None, end: datetime | None) -> list[tuple[da
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Wait until nobody else rolls up: never longer than a call of ``roll``, or than a rebuild."""
+def alone(patience_seconds: float = math.inf) -> Iterator[None]:
+    """Wait until nobody else rolls up: never longer than a call of ``roll``, or than a rebuild.
+
+    Raises:
+        SomebodyRolls: he still did when *patience_seconds* were over.
+    """
+    give_up = time.monotonic() + patience_seconds
     while True:
         with held(LOCK) as is_ours:
             if is_ours:
                 yield
                 return
+        if time.monotonic() > give_up:
+            raise SomebodyRolls
         time.sleep(PAUSE_SECONDS)
