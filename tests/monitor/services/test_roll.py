@@ -13,7 +13,7 @@ from monitor.depot import samples, stale
 from monitor.depot.engines import engine
 from monitor.depot.samples import Row
 from monitor.models import DayRollup, HourRollup, Metric, Segment, Series, StaleHour
-from monitor.services.roll import LOCK, Progress, rebuild, roll, roll_all
+from monitor.services.roll import LOCK, Progress, SomebodyRolls, alone, rebuild, roll, roll_all
 from monitor.services.statistics import statistics, statistics_by
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -120,6 +120,13 @@ def test_a_rebuild_makes_rollups_good_that_are_not(metric: Metric, noon: datetim
     assert [one.done for one in told] == sorted(one.done for one in told)
     assert told[-1] == Progress(told[0].hours, told[0].hours)
     assert statistics(metric, noon - 9 * DAY, noon + DAY).mean == 4.0
+
+
+def test_who_rolls_up_is_waited_for_no_longer_than_somebody_has_patience() -> None:
+    with somebody_else_rolls(), pytest.raises(SomebodyRolls), alone(patience_seconds=0.01):
+        pass
+    with alone(patience_seconds=0.01):
+        pass
 
 
 def test_after_a_rebuild_nothing_waits_that_was_marked_before(metric: Metric, noon: datetime) -> None:
