@@ -9,7 +9,9 @@ from django.urls import path
 from monitor.api import api
 from monitor.pages import alerts, health, holds, overview, run, series
 
+# In the order in which they are asked for: Django tries one after the other, and keeps what it has tried.
 urlpatterns = [
+    path("api/v1/", api.urls),
     path("", overview.page, name="overview"),
     path("series/<slug:name>/", series.page, name="series"),
     path("series/<slug:name>/run-now/", series.run_now, name="run-now"),
@@ -26,7 +28,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("api/v1/", api.urls),
 ]
 
 handler500 = "monitor.pages.outage.server_error"

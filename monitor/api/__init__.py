@@ -29,6 +29,7 @@ api = NinjaAPI(
     auth=[TokenAuth(), PersonAuth()],
 )
 problems.register(api)
+api.add_router("/reports", reports.router, tags=["reports"])  # most that comes is for it, and it is tried first
 api.add_router("/forecasts", forecasts.router, tags=["forecasts"])
 api.add_router("/series", series.router, tags=["series"])
 for resource in (history, statistics, distribution, exports):
@@ -36,7 +37,6 @@ for resource in (history, statistics, distribution, exports):
 api.add_router("/series", latest.of_series, tags=["latest"])
 api.add_router("/latest", latest.router, tags=["latest"])
 api.add_router("/pairs", pairs.router, tags=["values"])
-api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/runs", runs.router, tags=["runs"])
 api.add_router("/alerts", alerts.router, tags=["alerts"])
 api.add_router("/holds", holds.router, tags=["holds"])
