@@ -30,4 +30,6 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
 ]
 
-handler500 = "monitor.pages.outage.server_error"
+handler400 = "monitor.pages.errors.bad_request"
+handler404 = "monitor.pages.errors.not_found"
+handler500 = "monitor.pages.errors.server_error"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ninja import NinjaAPI
-
 from monitor.api import (
     alerts,
     distribution,
@@ -20,8 +18,9 @@ from monitor.api import (
     statistics,
 )
 from monitor.api.auth import PersonAuth, TokenAuth
+from monitor.api.interface import Api
 
-api = NinjaAPI(
+api = Api(
     title="gridcast",
     version="1",
     description="How long will it take, where, and how sure is that?",
@@ -29,7 +28,9 @@ api = NinjaAPI(
     auth=[TokenAuth(), PersonAuth()],
 )
 problems.register(api)
-api.add_router("/reports", reports.router, tags=["reports"])  # most that comes is for it, and it is tried first
+api.add_router(
+    "/reports", reports.router, tags=["reports"]
+)  # most that comes is for it, and it is tried first
 api.add_router("/forecasts", forecasts.router, tags=["forecasts"])
 api.add_router("/series", series.router, tags=["series"])
 for resource in (history, statistics, distribution, exports):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, InterfaceError, OperationalError
-from django.http import Http404, JsonResponse
+from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from monitor.services.room import RETRY_SECONDS, NoRoom
@@ -14,6 +15,9 @@ from monitor.services.room import RETRY_SECONDS, NoRoom
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
+
+METHOD_NOT_ALLOWED = 405
+_CODES = {400: "malformed", 403: "not_allowed"}  # of what Ninja refuses by itself
 
 
 class Refused(Exception):
@@ -30,6 +34,15 @@ def problem(status: int, code: str, detail: str, **extra: Any) -> HttpResponse:
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
 
+def not_allowed(request: HttpRequest, allow: str) -> HttpResponse:
+    """405; *allow* has the methods that there are, separated by commas."""
+    methods = ", ".join(sorted(allow.split(", ")))
+    said = f"{request.path} does not take {request.method}; it takes {methods}"
+    answer = problem(METHOD_NOT_ALLOWED, "method_not_allowed", said)
+    answer["Allow"] = methods
+    return answer
+
+
 def register(api: NinjaAPI) -> None:
     """Answer every error of the API in this form."""
     handlers: dict[type[Exception], Any] = {
@@ -41,7 +54,12 @@ def register(api: NinjaAPI) -> None:
         ValidationError: lambda error: problem(
             422, "invalid", "; ".join(_where(e) for e in error.errors), errors=error.errors
         ),
-        HttpError: lambda error: problem(error.status_code, "error", error.message),
+        HttpError: lambda error: problem(
+            error.status_code, _CODES.get(error.status_code, "error"), error.message
+        ),
+        SuspiciousOperation: lambda error: problem(400, "malformed", str(error)),
+        RequestDataTooBig: lambda error: problem(413, "too_large", str(error)),
+        UnreadablePostError: lambda error: problem(400, "malformed", f"it ended too early: {error}"),
         DataError: lambda error: problem(422, "invalid", f"the depot cannot hold such a value: {error}"),
         NoRoom: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
         OperationalError: lambda _: _depot_is_away(),

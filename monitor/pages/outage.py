@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from django.db import InterfaceError, OperationalError
@@ -57,10 +56,3 @@ def answer(request: HttpRequest) -> HttpResponse:
     response["Retry-After"] = str(RETRY_SECONDS)
     response["Cache-Control"] = "no-store"
     return response
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    """The answer to an error outside of views, in middleware say, or to a bug of ours: without a database."""
-    if is_outage(sys.exc_info()[1]):
-        return answer(request)
-    return HttpResponse(render_to_string("500.html"), status=500)
