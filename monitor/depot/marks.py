@@ -28,7 +28,7 @@ WITH new AS (
         WHERE had.series_id = new.series_id AND had.hour = new.hour AND had.gathered
     )
 )
-SELECT series_id FROM new
+SELECT series_id, hour FROM new
 """
 _MARK_EVERY = """
 WITH covered AS (
@@ -68,14 +68,14 @@ class Marks:
         return bool(self.ids)
 
 
-def gather(at_most: int) -> list[int]:
-    """Put the oldest new marks together, *at_most* so many: the key of the series of each.
+def gather(at_most: int) -> list[tuple[int, datetime]]:
+    """Put the oldest new marks together, *at_most* so many: the key of the series, and the hour, of each.
 
     Part of the caller's transaction; nobody else may do so meanwhile. Who writes marks does not wait for it.
     """
     with connection.cursor() as cursor:
         cursor.execute(_GATHER, [at_most])
-        return [series for (series,) in cursor.fetchall()]
+        return cursor.fetchall()
 
 
 def mark_every(start: datetime, end: datetime) -> None:

@@ -21,8 +21,9 @@ class Latest(models.Model):
     empty where none of them names one.
 
     *means* has the mean ``total.seconds`` of the passed runs of each of the ``HOURS`` hours before
-    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for none: those of the segment that
-    passed last, and the last of these hours has some. Both are null while nothing has passed.
+    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for none: those of *metric*, which
+    is of the segment that passed last, and the last of these hours has some. All are null while nothing has
+    passed.
 
     What changes in hours before *since* changes nothing of this; null: everything may.
 
@@ -41,6 +42,7 @@ class Latest(models.Model):
     outcomes = models.CharField(max_length=TREND_RUNS, blank=True)
     slots = ArrayField(models.DateTimeField(), default=list)
     failed_resources = ArrayField(models.CharField(max_length=100, blank=True), default=list)
+    metric = models.BigIntegerField(null=True)
     hours_end = models.DateTimeField(null=True)
     means = models.BinaryField(null=True)
     since = models.DateTimeField(null=True)

@@ -88,7 +88,7 @@ def _gather() -> bool:
     with transaction.atomic():
         changed = marks.gather(GATHERED_AT_ONCE)
         if changed:
-            latest.bring_up(set(changed))
+            latest.bring_up(changed)
     return len(changed) == GATHERED_AT_ONCE
 
 

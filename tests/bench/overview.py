@@ -140,10 +140,12 @@ def load() -> tuple[float, float]:
             cursor.execute("ANALYZE")
 
     def bring_up() -> None:
-        keys = list(Series.objects.order_by("pk").values_list("pk", flat=True))
-        for begin in range(0, len(keys), AT_ONCE):
+        changed = [
+            (key, timezone.now()) for key in Series.objects.order_by("pk").values_list("pk", flat=True)
+        ]
+        for begin in range(0, len(changed), AT_ONCE):
             with transaction.atomic():
-                depot.bring_up(keys[begin : begin + AT_ONCE])
+                depot.bring_up(changed[begin : begin + AT_ONCE])
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE monitor_latest")
 

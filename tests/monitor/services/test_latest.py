@@ -112,11 +112,11 @@ class Grid:
 
     def bring_some_up(self, at_most: int) -> None:
         with transaction.atomic():
-            depot.bring_up(set(marks.gather(at_most)))
+            depot.bring_up(marks.gather(at_most))
 
     def be_killed(self, at_most: int) -> None:
         with suppress(Killed), transaction.atomic():
-            depot.bring_up(set(marks.gather(at_most)))
+            depot.bring_up(marks.gather(at_most))
             raise Killed
 
     def _listed(self, series: Series, at: datetime) -> Run:
