@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 
 from django.utils import timezone
 
@@ -42,5 +43,6 @@ def tend() -> None:
 
 
 @app.task(name="monitor.tasks.run")
-def run(run_ids: list[str]) -> None:
-    execute.execute([uuid.UUID(one) for one in run_ids])
+def run(run_ids: list[str], slots: list[str] | None = None) -> None:
+    known = None if slots is None else [datetime.fromisoformat(one) for one in slots]
+    execute.execute([uuid.UUID(one) for one in run_ids], known)

@@ -6,11 +6,12 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
 from monitor.api.auth import require_run_permission
 from monitor.api.holds import KindName, refused
+from monitor.api.problems import Refused
 from monitor.models import Run
 from monitor.services.hold import HoldError, find
 from monitor.services.run_now import run_all
@@ -91,4 +92,8 @@ def ask_for_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
 
 @router.get("/{run_id}", response=RunOut, summary="One run")
 def one(request: HttpRequest, run_id: uuid.UUID) -> Run:
-    return get_object_or_404(Run.objects.visible_to(request.user).select_related("series"), pk=run_id)
+    visible = Run.objects.visible_to(request.user).select_related("series")
+    found = visible.find(run_id, timezone.now())
+    if found is None:
+        raise Refused(404, "not_found", f"there is no run {run_id} that you may see")
+    return found

@@ -26,8 +26,8 @@ WHERE NOT EXISTS (
 """
 _MARK_RUNS = """
 INSERT INTO monitor_stalehour (series_id, hour)
-SELECT DISTINCT series_id, date_trunc('hour', slot, 'UTC') FROM monitor_run AS run WHERE id = ANY (%s)
-AND NOT EXISTS (
+SELECT DISTINCT series_id, date_trunc('hour', slot, 'UTC') FROM monitor_run AS run
+WHERE id = ANY (%(runs)s) {of_slots} AND NOT EXISTS (
     SELECT FROM monitor_horizon AS horizon
     WHERE horizon.series_id = run.series_id AND kind = 'samples' AND slot < gone_before
 )
@@ -41,7 +41,9 @@ def mark(changed: Iterable[tuple[int, datetime]]) -> None:
         cursor.execute(_MARK, [list(series), list(slots)])
 
 
-def mark_runs(runs: Collection[uuid.UUID]) -> None:
-    """These runs ended, in this transaction."""
+def mark_runs(runs: Collection[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
+    """These runs ended, in this transaction. Without their *slots* all parts of the ledger are looked at."""
+    of_slots = "" if slots is None else "AND slot = ANY (%(slots)s)"
+    told = {"runs": list(runs), "slots": list(slots or ())}
     with connection.cursor() as cursor:
-        cursor.execute(_MARK_RUNS, [list(runs)])
+        cursor.execute(_MARK_RUNS.format(of_slots=of_slots), told)

@@ -25,6 +25,8 @@ SETTINGS = {
     "unix_socket_permissions": "0700",
     "shared_buffers": "128MB",
     "max_connections": "100",
+    # Who does not know when a run was locks each month of the ledger, with its indexes.
+    "max_locks_per_transaction": "256",
     "max_wal_size": "1GB",
     "jit": "off",
     "timezone": "UTC",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import models, transaction
@@ -12,7 +13,7 @@ from monitor.models.series import Series
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -42,6 +43,8 @@ IN_FLIGHT = (State.CLAIMED, State.RUNNING)
 REPORTED = (State.PASSED, State.FAILED, State.BROKEN, State.NO_DATA, State.TIMED_OUT, State.SKIPPED)
 DID_NOT_PASS = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
 ENDED = (*REPORTED, State.MISSED, State.LOST)
+
+RECENT = timedelta(days=31)  # what began since then is what people ask for most
 
 # What may follow what. A late report corrects "missed" and "lost"; a report is never overwritten. The depot
 # has the same table, in a trigger, and refuses everything else, whoever asks.
@@ -109,14 +112,30 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Claimed or running, but not heard of within the lease."""
         return self.in_flight().filter(lease_until__lt=now)
 
+    def find(self, key: uuid.UUID, now: datetime) -> Run | None:
+        """The run of this *key*, which does not say when it was: the newest parts of the ledger are looked
+        at first, and all others, each of them, only if it is in none of those."""
+        those = self.filter(pk=key)
+        return those.filter(slot__gt=now - RECENT).first() or those.first()
+
     def bulk_create(self, objs: Iterable[Run], *args: Any, **kwargs: Any) -> list[Run]:
         """As Django's, after making room for their slots."""
         runs = list(objs)
         engine().make_room({run.slot for run in runs})
         return super().bulk_create(runs, *args, **kwargs)
 
-    def move(self, ids: Iterable[uuid.UUID], to: State, *, cause: str, **fields: Any) -> int:
+    def move(
+        self,
+        ids: Iterable[uuid.UUID],
+        to: State,
+        *,
+        cause: str,
+        slots: Collection[datetime] | None = None,
+        **fields: Any,
+    ) -> int:
         """Move those runs that may go to *to* there, in one statement; return how many went.
+
+        Who knows their *slots* says them, and the parts of the ledger that have others are left alone.
 
         The one place, beside ``end``, in which a run's state changes: whoever comes second moves nothing.
         *cause* is kept in the run's transitions.
@@ -124,9 +143,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         wanted = list(ids)
         sources = [state for state, targets in FOLLOWS.items() if to in targets]
         with transaction.atomic(savepoint=False):  # no end without its mark
-            moved = self.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
+            those = self if slots is None else self.filter(slot__in=slots)
+            moved = those.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
             if moved and to in ENDED:
-                stale.mark_runs(wanted)
+                stale.mark_runs(wanted, slots)
         return moved
 
 

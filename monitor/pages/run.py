@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.utils import timezone
 
 from monitor.models import RawReport, Run
@@ -119,7 +119,10 @@ def waterfall(report: Report) -> list[Bar]:
 
 def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:
     visible = Run.objects.visible_to(request.user).select_related("series__reporter")
-    return get_object_or_404(visible, pk=pk)
+    found = visible.find(pk, timezone.now())
+    if found is None:
+        raise Http404(f"there is no run {pk}")
+    return found
 
 
 def _neighbour(run: Run, order: str, **where: Any) -> Run | None:

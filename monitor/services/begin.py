@@ -20,7 +20,7 @@ from monitor.services.segments import identity_here
 from reporters.config import Assignment, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 # What probes ask for: credentials must outlast the run, a job's wall-clock limit its compute stage.
 EXPECTED = ("total.seconds", "stage.compute.seconds")
@@ -29,7 +29,7 @@ _BEGIN = """
 WITH begun AS (
     UPDATE monitor_run
     SET state = %(running)s, cause = 'its reporter began it', started_at = %(now)s, lease_until = %(lease)s
-    WHERE id = ANY (%(runs)s) AND state = %(claimed)s
+    WHERE id = ANY (%(runs)s) {of_slots} AND state = %(claimed)s
     RETURNING id, attempt, slot, series_id
 )
 SELECT begun.id, begun.attempt, begun.slot,
@@ -78,13 +78,17 @@ class Begun:
     assignment: Assignment
 
 
-def begin(run_ids: Iterable[uuid.UUID], now: datetime) -> list[Begun]:
-    """Begin those of the runs that are claimed, and still are, oldest first.
+def begin(
+    run_ids: Iterable[uuid.UUID], now: datetime, slots: Collection[datetime] | None = None
+) -> list[Begun]:
+    """Begin those of the runs that are claimed, and still are, oldest first. Without their *slots* all parts
+    of the ledger are looked at.
 
     A task may arrive twice, or late, after its run has been claimed again: whichever comes first begins it.
     """
     told: dict[str, Any] = {
         "runs": list(run_ids),
+        "slots": list(slots or ()),
         "now": now,
         "lease": lease_until(now),
         "claimed": State.CLAIMED,
@@ -94,7 +98,7 @@ def begin(run_ids: Iterable[uuid.UUID], now: datetime) -> list[Begun]:
         "expected": list(EXPECTED),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_BEGIN, told)
+        cursor.execute(_BEGIN.format(of_slots="" if slots is None else "AND slot = ANY (%(slots)s)"), told)
         rows: list[_Row] = cursor.fetchall()
     return [Begun(row[0], row[1], _assignment(*row[2:])) for row in rows]
 

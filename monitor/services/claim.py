@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -38,6 +38,7 @@ class Claim:
     """
 
     run_id: uuid.UUID
+    slot: datetime
     attempt: int
     queue: str
     usual_seconds: float = math.inf
@@ -84,17 +85,21 @@ def claim_one(run: Run, now: datetime) -> Claim | None:
     if Run.objects.filter(series=run.series_id).in_flight().exists():
         return None
     queue = Reporter.objects.get(series=run.series_id).queue
-    return Claim(run.pk, run.attempt + 1, queue) if _mark_claimed([run.pk], now) else None
+    return Claim(run.pk, run.slot, run.attempt + 1, queue) if _mark_claimed([run], now) else None
 
 
 def release(claims: Iterable[Claim]) -> None:
     """Take back claims that could not be handed over; the attempts do not count."""
-    by_attempt: dict[int, list[uuid.UUID]] = defaultdict(list)
+    by_attempt: dict[int, list[Claim]] = defaultdict(list)
     for one in claims:
-        by_attempt[one.attempt].append(one.run_id)
-    for attempt, runs in by_attempt.items():
+        by_attempt[one.attempt].append(one)
+    for attempt, those in by_attempt.items():
         Run.objects.filter(attempt=attempt, state=State.CLAIMED).move(
-            runs, State.EXPECTED, cause="the broker did not take it", attempt=F("attempt") - 1
+            [one.run_id for one in those],
+            State.EXPECTED,
+            cause="the broker did not take it",
+            slots=[one.slot for one in those],
+            attempt=F("attempt") - 1,
         )
 
 
@@ -120,11 +125,12 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
     verdicts = {one.run: verdict for one, verdict in decide(wanted, situation(now), rules.every())}
     _tell(runs, verdicts)
     admitted = [one for one in wanted if verdicts[one.run] is None]
-    _mark_claimed([one.run for one in admitted], now)
+    _mark_claimed([runs[one.run] for one in admitted], now)
     usual = _usual_seconds({runs[one.run].series_id for one in admitted}, now)
     return [
         Claim(
             one.run,
+            runs[one.run].slot,
             runs[one.run].attempt + 1,
             queues[one.demand.reporter],
             usual.get(runs[one.run].series_id, math.inf),
@@ -161,21 +167,21 @@ def _tell(runs: Mapping[uuid.UUID, Run], verdicts: Mapping[uuid.UUID, Verdict]) 
             against[verdict].append(runs[key])
     for verdict, those in against.items():
         if isinstance(verdict, Skip):
-            keys = [run.pk for run in those]
-            Run.objects.all().move(keys, State.SKIPPED, cause="its time came", reason=verdict.reason)
+            _move(those, State.SKIPPED, cause="its time came", reason=verdict.reason)
         else:
             _keep(those, verdict)
 
 
 def _keep(runs: Sequence[Run], wait: Wait) -> None:
     """Say why they wait, once; a slot that may wait long is not missed meanwhile."""
-    untold = [run.pk for run in runs if (run.reason, run.kept_until) != (wait.reason, wait.until)]
+    untold = {run.pk: run.slot for run in runs if (run.reason, run.kept_until) != (wait.reason, wait.until)}
     if untold:
-        Run.objects.filter(pk__in=untold).update(reason=wait.reason, kept_until=wait.until)
+        those = Run.objects.filter(pk__in=untold.keys(), slot__in=set(untold.values()))
+        those.update(reason=wait.reason, kept_until=wait.until)
 
 
-def _mark_claimed(runs: list[uuid.UUID], now: datetime) -> int:
-    return Run.objects.all().move(
+def _mark_claimed(runs: Collection[Run], now: datetime) -> int:
+    return _move(
         runs,
         State.CLAIMED,
         cause="claimed for its reporter",
@@ -184,3 +190,7 @@ def _mark_claimed(runs: list[uuid.UUID], now: datetime) -> int:
         attempt=F("attempt") + 1,
         reason="",
     )
+
+
+def _move(runs: Collection[Run], to: State, **fields: Any) -> int:
+    return Run.objects.all().move([run.pk for run in runs], to, slots={run.slot for run in runs}, **fields)

@@ -20,22 +20,24 @@ from reporters import run as reporter
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
     from types import TracebackType
 
 
 _NOT_WORTH_TELLING_SECONDS = 0.2  # a stage that is over so soon is not told of
 
 
-def execute(run_ids: Sequence[uuid.UUID]) -> None:
-    """Run what was claimed, one after the other; spool the reports, and deliver them in the end.
+def execute(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
+    """Run what was claimed, one after the other; spool the reports, and deliver them in the end. Who knows
+    their *slots* says them: then they are looked for there alone.
 
     Passes over what somebody else has: a task may arrive twice, claiming decides. What comes after a run that
     takes unexpectedly long is left to others before its lease ends.
     """
     good_until = time.monotonic() + settings.GRIDCAST_LEASE_SECONDS / 2
     with Heartbeat() as heartbeat:
-        for begun in begin(_not_run_yet(run_ids), timezone.now()):
+        for begun in begin(_not_run_yet(run_ids), timezone.now(), slots):
             if time.monotonic() > good_until:
                 break
             heartbeat.keep(begun)
@@ -102,7 +104,8 @@ class Heartbeat:
         if run is None:
             return
         try:
-            Run.objects.filter(pk=run.run_id, attempt=run.attempt, state=State.RUNNING).update(
+            mine = Run.objects.filter(pk=run.run_id, slot=run.assignment.slot)
+            mine.filter(attempt=run.attempt, state=State.RUNNING).update(
                 lease_until=lease_until(timezone.now()), stage=self._stage
             )
         except (DatabaseError, InterfaceError):

@@ -224,9 +224,11 @@ def _nobody_claims() -> None:
 def _take_back(hold: Hold) -> None:
     # The state stays in the statement: a run that begins meanwhile goes on to its end.
     claimed = Run.objects.filter(series__in=hold.scope.series(), state=State.CLAIMED)
+    slots = dict(claimed.order_by().values_list("pk", "slot"))
     claimed.move(
-        claimed.values_list("pk", flat=True),
+        slots,
         State.SKIPPED,
+        slots=set(slots.values()),
         cause=f"the {hold.scope} was paused",
         reason=hold.reason,
     )

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Count, Q
 
 from monitor.models import Run
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _SILENT = "its lease was over"
 
 
+@transaction.atomic  # a late report of a run that is given up waits, and then corrects what it used
 def reap(now: datetime) -> None:
     """Give runs of dead executors back to be claimed again, or up; end slots past their grace as missed.
 
@@ -36,7 +38,7 @@ def reap(now: datetime) -> None:
     _move(began, State.EXPECTED, "its executor fell silent; it is run again", cause=_SILENT)
     _move(silent, State.EXPECTED, "nobody began it; it is claimed again", cause=_SILENT)
     if lost:
-        now_lost = Run.objects.filter(pk__in=lost, state=State.LOST)
+        now_lost = Run.objects.filter(pk__in=lost.keys(), slot__in=set(lost.values()), state=State.LOST)
         account_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
@@ -56,8 +58,10 @@ def give_time(now: datetime) -> None:
     Run.objects.in_flight().update(lease_until=lease_until(now))
 
 
-def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> list[uuid.UUID]:
-    """Move *runs*; those that were to go. One that gave a sign of life meanwhile is not touched."""
-    ids = list(runs.values_list("pk", flat=True))
-    runs.move(ids, to, cause=cause, reason=reason)  # under the same conditions once more
-    return ids
+def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid.UUID, datetime]:
+    """Move *runs*; those that were to go, with their slots. One that gave a sign of life meanwhile is not
+    touched."""
+    slots = dict(runs.order_by().values_list("pk", "slot"))
+    # Under the same conditions once more.
+    runs.move(slots, to, cause=cause, slots=set(slots.values()), reason=reason)
+    return slots

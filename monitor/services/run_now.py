@@ -96,12 +96,13 @@ def _ask(series: Sequence[int], trigger: str, slot: datetime, *, force: bool) ->
     waiting = Run.objects.due(slot).filter(series__in=series).exclude(trigger__in=PLANNED)
     if force:
         waiting = waiting.filter(forced=True)
-    found = dict(waiting.values_list("series_id", "pk"))
+    found = {of: (run, its) for of, run, its in waiting.values_list("series_id", "pk", "slot")}
     new = [
         Run(id=run_id(one.name, slot), series=one, slot=slot, due_at=slot, trigger=trigger, forced=force)
         for one in locked
         if one.pk not in found
     ]
     Run.objects.bulk_create(new, ignore_conflicts=True, batch_size=5000)
-    asked = [*found.values(), *(run.pk for run in new)]
-    return list(Run.objects.filter(pk__in=asked).select_related("series").order_by("series__name"))
+    asked = dict([*found.values(), *((run.pk, run.slot) for run in new)])
+    those = Run.objects.filter(pk__in=asked, slot__in=set(asked.values()))
+    return list(those.select_related("series").order_by("series__name"))

@@ -56,6 +56,5 @@ def together(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
 
 
 def _publish(claims: Sequence[Claim]) -> None:
-    app.send_task(
-        "monitor.tasks.run", ([str(one.run_id) for one in claims],), queue=claims[0].queue, retry=False
-    )
+    told = [str(one.run_id) for one in claims], [one.slot.isoformat() for one in claims]
+    app.send_task("monitor.tasks.run", told, queue=claims[0].queue, retry=False)

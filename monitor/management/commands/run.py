@@ -63,7 +63,7 @@ class Command(BaseCommand):
         """Print every change of the run until it has ended."""
         shown = ""
         while True:
-            run.refresh_from_db()
+            run.refresh_from_db(from_queryset=Run.objects.filter(slot=run.slot))
             now_shown = f"{run.state} {run.stage}".rstrip()
             if now_shown != shown:
                 self.stdout.write(f"{timezone.now():%H:%M:%S} {run.series.name}: {now_shown}")
@@ -104,4 +104,4 @@ def _find(name: str) -> Series:
 def _execute_here(run: Run) -> None:
     claim = claim_one(run, timezone.now())
     if claim is not None:
-        execute([claim.run_id])
+        execute([claim.run_id], [claim.slot])

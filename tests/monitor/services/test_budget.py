@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from monitor.models import Resource, Run, Sample, Series, Site, Usage
@@ -21,6 +23,7 @@ from monitor.services.situation import situation
 from reporters import report as wire
 from reporters import usage
 from tests.monitor.builders import circle_report
+from tests.waiting import eventually
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
@@ -133,6 +136,46 @@ def test_a_run_that_was_lost_counts_as_a_run_until_its_late_report_says_what_it_
     assert kept() == {"site-of-here": (None, None), "site-of-there": (None, None)}
     ran(noon, {"here": usage.Usage(bytes_sent=9)})
     assert kept() == {"site-of-here": (9, 0.0), "site-of-there": (0, 0.0)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_late_report_says_counts_also_if_its_run_is_just_being_given_up(
+    circle: Series, noon: datetime
+) -> None:
+    run = run_now(circle, who="ada", now=noon)
+    for _ in range(3):
+        Run.objects.all().move([run.pk], State.EXPECTED, cause="a test")
+        Run.objects.all().move([run.pk], State.CLAIMED, cause="a test")
+        Run.objects.all().move([run.pk], State.RUNNING, cause="a test", started_at=noon, lease_until=noon)
+    bound = {"ring": ("here", "there")}
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE monitor_binding")  # who gives the run up asks what it was bound to
+            reaping = pool.submit(alone, reap, noon + MINUTE)
+            assert eventually(lambda: waiting() == 1)
+            reporting = pool.submit(alone, ran, noon, {"here": usage.Usage(bytes_sent=9)}, bindings=bound)
+            assert eventually(lambda: reporting.done() or waiting() == 2)
+        reaping.result()
+        reporting.result()
+    assert kept() == {"site-of-here": (9, 0.0), "site-of-there": (0, 0.0)}
+
+
+def alone(work: Callable[..., None], *told: Any, **more: Any) -> None:
+    """Do it in this thread, on a connection of its own."""
+    try:
+        work(*told, **more)
+    finally:
+        connection.close()
+
+
+def waiting() -> int:
+    """How many wait for somebody's locks in this database."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pg_blocking_pids(pid) <> '{}'"
+        )
+        return int(cursor.fetchone()[0])
 
 
 def test_nobody_asks_what_was_used_while_no_site_has_a_budget(circle: Series, noon: datetime) -> None:

@@ -82,7 +82,7 @@ def test_what_is_due_is_claimed_once(circle: Series, noon: datetime) -> None:
     expand(noon)
     assert claim_due(noon) == []
     first = claim_due(noon + MINUTE)
-    assert first == [Claim(run_id("circle", noon + MINUTE), 1, "reporter.home")]
+    assert first == [Claim(run_id("circle", noon + MINUTE), noon + MINUTE, 1, "reporter.home")]
     assert claim_due(noon + MINUTE) == []
 
 
@@ -376,7 +376,7 @@ def test_only_the_latest_claim_can_be_released(circle: Series, noon: datetime) -
 
 def test_a_run_can_be_claimed_by_name_unless_its_series_is_busy(circle: Series, noon: datetime) -> None:
     first = run_now(circle, who="ada", now=noon)
-    assert claim_one(first, noon) == Claim(first.pk, 1, "reporter.home")
+    assert claim_one(first, noon) == Claim(first.pk, first.slot, 1, "reporter.home")
     second = run_now(circle, who="ada", now=noon + MINUTE)
     assert claim_one(second, noon) is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,12 +19,13 @@ from monitor.services.send import TOGETHER, TOGETHER_SECONDS, send, together
 from tests.monitor.builders import asked_for, noops
 
 UNKNOWN = math.inf
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HALF, LONG = TOGETHER_SECONDS / 2, 60.0
 TINY = TOGETHER_SECONDS / TOGETHER / 10
 
 
 def claim(usual_seconds: float, *, queue: str = "home", attempt: int = 1) -> Claim:
-    return Claim(uuid.uuid4(), attempt, queue, usual_seconds)
+    return Claim(uuid.uuid4(), NOON, attempt, queue, usual_seconds)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def claimed(count: int, directory: Path, now: datetime) -> list[Claim]:
     for one in series:
         asked_for(one, now)
     unknown = claim_due(now)
-    known = [Claim(one.run_id, one.attempt, one.queue, HALF) for one in unknown[-4:]]
+    known = [Claim(one.run_id, one.slot, one.attempt, one.queue, HALF) for one in unknown[-4:]]
     return [*unknown[:-4], *known]
 
 
