@@ -11,8 +11,9 @@ from pydantic import AwareDatetime
 
 from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window, times
 from monitor.api.lookup import find_metric, in_utc, window
+from monitor.api.problems import Refused
 from monitor.services.correlate import LEVEL, correlation
-from monitor.services.pair import paired
+from monitor.services.pair import TooManyValues, paired
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -79,14 +80,13 @@ def pairs(
     asked = window(start, end)
     first = find_metric(request, application, application_metric, None)
     second = find_metric(request, probe, probe_metric, None)
-    found = paired(
-        first,
-        second,
-        lag_seconds=lag_seconds,
-        start=asked.start,
-        end=asked.end,
-        known_by=in_utc("known_by", known_by),
-    )
+    then = in_utc("known_by", known_by)
+    try:
+        found = paired(
+            first, second, lag_seconds=lag_seconds, start=asked.start, end=asked.end, known_by=then
+        )
+    except TooManyValues as error:
+        raise Refused(422, "too_many_values", f"{error}: ask for a shorter stretch") from error
     shown = slice(max(len(found) - newest, 0), None)
     return answer(
         {

@@ -68,11 +68,9 @@ def statistics(
 
 def _whole(metric: Metric, asked: Window) -> dict[str, object]:
     found = service.statistics(metric, asked.start, asked.end)
-    figures = {name: getattr(found, name) for name in Figures.model_fields}
-    return {**of_window(asked, found), "figures": figures, "buckets": None}
+    return {**of_window(asked, found), "figures": found.figures, "buckets": None}
 
 
 def _by(metric: Metric, asked: Window, every: service.Every) -> dict[str, object]:
     found = service.statistics_by(metric, asked.start, asked.end, every)
-    buckets = [bucket._asdict() for bucket in found.buckets]
-    return {**of_window(asked, found), "figures": None, "buckets": buckets}
+    return {**of_window(asked, found), "figures": None, "buckets": found.buckets}

@@ -7,12 +7,11 @@ years of hours take 8 ms so, by COPY in binary 15 to 20 (each row is a message),
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import psycopg
-from django.db import connection
-from psycopg import sql
+
+from monitor.depot import binary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,19 +19,28 @@ if TYPE_CHECKING:
 # Times are microseconds since 1970, UTC: the same number that ``datetime64[us]`` is.
 SAMPLE = np.dtype([("time", "<i8"), ("known_at", "<i8"), ("value", "<f8"), ("passed", "?")])
 
+MOST = 2_000_000  # samples: four years of minutes. The database makes one value of them, which has its bound
+
 _SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH = 946_684_800_000_000  # of PostgreSQL: 2000-01-01, in microseconds since 1970
 _TIMES = ("time", "known_at")
-_PACKED = sql.SQL(
-    "SELECT string_agg(timestamptz_send(time) || timestamptz_send(known_at) || float8send(value)"
-    " || boolsend(passed), ''::bytea ORDER BY time)"
-    " FROM (SELECT time, known_at, value, passed FROM monitor_sample WHERE {} ORDER BY time {} LIMIT {}) AS s"
-)
+_PACKED = """
+SELECT string_agg(timestamptz_send(time) || timestamptz_send(known_at) || float8send(value)
+    || boolsend(passed), ''::bytea ORDER BY time)
+FROM (
+    SELECT time, known_at, value, passed FROM monitor_sample
+    WHERE {where} ORDER BY time {order} LIMIT %(most)s
+) AS packed
+"""
 _WHERE = {
-    "start": sql.SQL("time >= {}"),
-    "end": sql.SQL("time <= {}"),
-    "known_by": sql.SQL("known_at <= {}"),
+    "start": "time >= %(start)s",
+    "end": "time <= %(end)s",
+    "known_by": "known_at <= %(known_by)s",
 }
+
+
+class TooMany(Exception):
+    """More values than are read at once; says how many are."""
 
 
 def read(
@@ -43,22 +51,23 @@ def read(
     known_by: datetime | None = None,
     passed_only: bool = True,
     newest: int | None = None,
+    at_most: int = MOST,
 ) -> NDArray[np.void]:
-    """``SAMPLE`` by ``SAMPLE`` in order of time; the selections are those of ``samples.read``."""
-    wanted = {"start": start, "end": end, "known_by": known_by}
-    where: list[sql.Composable] = [sql.SQL("metric_id = {}").format(metric_id)]
-    where += [_WHERE[name].format(time) for name, time in wanted.items() if time is not None]
-    where += [sql.SQL("passed")] if passed_only else []
-    order = sql.SQL("ASC" if newest is None else "DESC")
-    return _unpacked(_one_value(_PACKED.format(sql.SQL(" AND ").join(where), order, newest)))
+    """``SAMPLE`` by ``SAMPLE`` in order of time; the selections are those of ``samples.read``.
 
-
-def _one_value(query: sql.Composed) -> bytes | None:
-    """The value that *query* gives, in binary: Django's own cursors know texts only."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor[Any](connection.connection) as cursor:
-        row = cursor.execute(query, binary=True).fetchone()
-    return row[0] if row else None
+    Raises:
+        TooMany: they are more than *at_most*; no more than that were looked at.
+    """
+    bounds = {"start": start, "end": end, "known_by": known_by}
+    told = {name: time for name, time in bounds.items() if time is not None}
+    where = ["metric_id = %(metric)s", *(_WHERE[name] for name in told), *(["passed"] if passed_only else [])]
+    query = _PACKED.format(where=" AND ".join(where), order="ASC" if newest is None else "DESC")
+    most = at_most + 1 if newest is None else min(newest, at_most + 1)
+    (packed,) = binary.row(query, {"metric": metric_id, "most": most, **told})
+    found = _unpacked(packed)
+    if len(found) > at_most:
+        raise TooMany(f"more than {at_most:,} values")
+    return found
 
 
 def _unpacked(packed: bytes | None) -> NDArray[np.void]:

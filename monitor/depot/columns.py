@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psycopg
-from django.db import connection
 
+from monitor.depot import binary
 from monitor.depot.arrays import EPOCH
 from monitor.models.latest import HOURS, TREND_RUNS
 
@@ -49,9 +48,8 @@ def read(
     put = ", ".join(_put_together(kind, said) for kind, said in columns.values())
     # Some rows at a time: a value of many megabytes costs more to grow than to send.
     query = f"SELECT {put} {source} GROUP BY {key} / {ROWS_TOGETHER}"  # our own words
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor[Any](connection.connection) as cursor:
-        cursor.execute(query.encode(), parameters, binary=True)
+    with binary.cursor() as cursor:
+        cursor.execute(query.encode(), parameters, prepare=False, binary=True)
         values = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(columns)
     return {
         name: _array(kind, parts) for (name, (kind, _)), parts in zip(columns.items(), values, strict=True)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import starmap
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from monitor.depot import sketch
-from monitor.depot.rollups import PERCENTS, Found
+from monitor.depot.wire import PERCENTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from monitor.depot.rollups import Found
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -27,19 +31,20 @@ if TYPE_CHECKING:
 MOST = 1e150
 
 
-class Figures(NamedTuple):
-    """*n* counts samples, *passed* those of passed runs; all else is of these: None where there are none,
-    *stdev* (of a sample: n - 1) also where there is one. Quantiles are values that so many do not exceed."""
+class Figures(msgspec.Struct, frozen=True, gc=False):
+    """*n* counts values, *passed* those of passed runs; all else is of these: None where there are none,
+    *stdev* (of a sample: n - 1) also where there is one. A quantile is the least value that so many do not
+    exceed."""
 
-    n: int
-    passed: int
-    mean: float | None
-    min: float | None
-    max: float | None
-    stdev: float | None
-    p50: float | None
-    p95: float | None
-    p99: float | None
+    n: int = 0
+    passed: int = 0
+    mean: float | None = None
+    min: float | None = None
+    max: float | None = None
+    stdev: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class _Rows:
 def each(found: Found) -> list[tuple[int, Figures]]:
     """(start, figures) of each rollup of *found*, which was read with ranks."""
     rolled = found.rolled
-    quantiles = sketch.values(found.keys)
+    quantiles = sketch.values(found.ranks)
     return _listed(
         rolled["start"],
         rolled["n"],
@@ -82,7 +87,7 @@ def merged(found: Found, start_of: Callable[[Ints], Ints]) -> list[tuple[int, Fi
     np.minimum.at(least, group, rows.min)
     np.maximum.at(most, group, rows.max)
     stdev = np.sqrt(squares / np.maximum(passed - 1, 1))
-    quantiles = np.clip(_quantiles(found, group, passed.astype(np.int64)), least[:, None], most[:, None])
+    quantiles = np.clip(_quantiles(found, start_of, starts), least[:, None], most[:, None])
     return _listed(starts, n, passed, [mean, least, most, stdev], quantiles)
 
 
@@ -106,30 +111,36 @@ def _sums(group: Ints, weights: NDArray[np.number], many: int) -> Floats:
     return np.bincount(group, weights, minlength=many).astype(np.float64)
 
 
-def _quantiles(found: Found, group: Ints, passed: Ints) -> Floats:
-    """``PERCENTS`` of each group, a row each."""
-    rollups = len(found.rolled)
+def _quantiles(found: Found, start_of: Callable[[Ints], Ints], starts: Ints) -> Floats:
+    """``PERCENTS`` of each group that begins at one of *starts*, a row each; nonsense for those that have
+    nothing of passed runs."""
     samples = found.samples[found.samples["passed"]]
-    of_samples = group[rollups:][found.samples["passed"]]
-    exact = _ranked(of_samples, samples["value"], passed)
-    if not rollups:
+    of_samples = np.searchsorted(starts, start_of(samples["time"]))
+    once = np.ones(len(samples), np.int64)
+    exact = _ranked(of_samples, samples["value"], once, len(starts))
+    if not len(found.counted):
         return exact
-    groups = np.concatenate([np.repeat(group[:rollups], found.rolled["passed"]), of_samples])
-    keys = np.concatenate([found.keys, sketch.keys(samples["value"])])
-    near = sketch.values(_ranked(groups, keys, passed).astype(np.int64))
-    has_rollups = np.bincount(group[:rollups], minlength=len(passed)) > 0
-    return np.where(has_rollups[:, None], near, exact)
+    of_sketches = np.searchsorted(starts, start_of(found.counted["start"]))
+    groups = np.concatenate([of_sketches, of_samples])
+    keys = np.concatenate([found.counted["key"], sketch.keys(samples["value"])])
+    counts = np.concatenate([found.counted["count"], once])
+    near = sketch.values(_ranked(groups, keys, counts, len(starts)).astype(np.int64))
+    has_sketches = np.bincount(of_sketches, minlength=len(starts)) > 0
+    return np.where(has_sketches[:, None], near, exact)
 
 
-def _ranked(group: Ints, values: NDArray[np.number], counts: Ints) -> Floats:
-    """Of the *values* of each group those that ``PERCENTS`` of them do not exceed, a row each; *counts* says
-    how many there are. Nonsense for groups that do not have so many."""
+def _ranked(group: Ints, values: NDArray[np.number], counts: Ints, many: int) -> Floats:
+    """Of the *values* of each of *many* groups, each there so many times, those that ``PERCENTS`` of them do
+    not exceed, a row each. Nonsense for groups that have none."""
     if not len(values):
-        return np.zeros((len(counts), len(PERCENTS)))
-    ordered = values[np.lexsort((values, group))].astype(np.float64)
-    first = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(counts)))[:-1]])
-    rank = np.maximum((np.outer(counts, PERCENTS) + 99) // 100, 1) - 1
-    found: Floats = ordered[np.minimum(first[:, None] + rank, len(ordered) - 1)]
+        return np.zeros((many, len(PERCENTS)))
+    order = np.lexsort((values, group))
+    until = np.cumsum(counts[order])
+    total = np.bincount(group, counts, minlength=many).astype(np.int64)
+    before = np.cumsum(total) - total
+    rank = np.maximum((np.outer(total, PERCENTS) + 99) // 100, 1)
+    at = np.searchsorted(until, before[:, None] + rank)
+    found: Floats = values[order][np.minimum(at, len(order) - 1)].astype(np.float64)
     return found
 
 
@@ -141,7 +152,7 @@ def _listed(
     columns = [*(_optional(one, there) for one in first), _optional(stdev, several)]
     columns += [_optional(one, there) for one in quantiles.T]
     counts = [column.astype(np.int64).tolist() for column in (n, passed)]
-    rows = map(Figures._make, zip(*counts, *columns, strict=True))
+    rows = starmap(Figures, zip(*counts, *columns, strict=True))
     return list(zip(starts.tolist(), rows, strict=True))
 
 

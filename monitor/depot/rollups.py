@@ -2,53 +2,52 @@
 
 Samples are read of days that are in the stretch in part only, and of days that have changed since they were
 rolled up: an answer never depends on what has been rolled up yet. It takes one statement, and another one
-where there are such days in between.
+where there are such days in between. However many samples there are, few are read: of very many the database
+says what they come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from monitor.depot import binary
-from monitor.depot.arrays import EPOCH, micros, moment
+from monitor.depot import binary, wire
+from monitor.depot.arrays import micros, moment
+from monitor.depot.engines.rolling import COMES_TO
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Tier = Literal["hour", "day"]
 
-# Times are microseconds since 1970, UTC. Without passed runs mean and stdev are 0, min and max infinite; with
-# one stdev is 0.
-_COLUMNS = ("mean", "min", "max", "stdev")
-ROLLED = np.dtype([("start", "<i8"), ("n", "<i4"), ("passed", "<i4"), *((name, "<f8") for name in _COLUMNS)])
-SAMPLE = np.dtype([("time", "<i8"), ("value", "<f8"), ("passed", "?")])
-PERCENTS = (50, 95, 99)
+MOST_SAMPLES = 1_000_000  # that are read; what more come to is told by the database
 HOUR, DAY = 3_600_000_000, 86_400_000_000  # in microseconds
 
-_ARRAY_HEADER = 20  # bytes, of an array on the wire; then a length and a key each
-_KEY_ON_WIRE = np.dtype([("bytes", ">i4"), ("key", ">i2")])
 _MOST_RANGES = 16  # of samples in one statement; more are put together, with the days between them
 _LATELY = timedelta(days=32)  # nearly always the newest sample is in the last two parts of a stretch
 
-_SENT_ROLLUP = (
-    "timestamptz_send(bucket) || int4send(n) || int4send(passed) || float8send(coalesce(mean, 0))"
-    " || float8send(coalesce(min, 'Infinity')) || float8send(coalesce(max, '-Infinity'))"
-    " || float8send(coalesce(stdev, 0))"
-)
-_SENT_RANKS = "".join(
-    f" || int2send(coalesce(sketch[({q} * passed + 99) / 100], 0::smallint))" for q in PERCENTS
-)
-_SENT_SAMPLE = "timestamptz_send(time) || float8send(value) || boolsend(passed)"
 _ROLLED = """
 SELECT string_agg({sent}, ''::bytea ORDER BY bucket), {keys}
 FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND bucket >= %(first_day)s AND bucket < %(last_day)s
 """
-_WHOLE_KEYS = "string_agg(array_send(sketch), ''::bytea ORDER BY bucket)"
+_COUNTED = f"""
+SELECT string_agg({wire.SENT_COUNT}, ''::bytea) FROM (
+    SELECT bucket, key, count(*) AS many FROM ({{source}}) AS source, unnest(sketch) AS key GROUP BY 1, 2
+) AS counted
+"""  # noqa: S608
+_LARGE = """
+SELECT bucket, sketch FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND bucket = ANY (%(buckets)s)
+"""
+_MADE = f"""
+WITH made AS MATERIALIZED (
+    SELECT date_trunc('{{tier}}', time, 'UTC') AS bucket, {COMES_TO} FROM ({{each}}) AS samples GROUP BY 1
+)
+SELECT (SELECT string_agg({{sent}}, ''::bytea ORDER BY bucket) FROM made), ({{counted}})
+"""  # noqa: S608
 _DAYS = """
 SELECT string_agg(timestamptz_send(bucket), ''::bytea)
 FROM monitor_dayrollup WHERE metric_id = %(metric)s AND bucket >= %(first_day)s AND bucket < %(last_day)s
@@ -71,7 +70,9 @@ SELECT known_at FROM monitor_sample
 WHERE metric_id = %(metric)s AND time >= %(lately)s AND time < %(end)s ORDER BY time DESC LIMIT 1
 """
 _NOTHING = "SELECT NULL::bytea"
-_SAMPLES = "SELECT string_agg({sent}, ''::bytea) FROM ({each}) AS samples"
+_SAMPLES = """
+SELECT string_agg({sent}, ''::bytea) FROM (SELECT * FROM ({each}) AS each LIMIT %(most)s) AS samples
+"""
 _TOLD = "SELECT rolled.*, ({days}), ({stale}), ({newest}), ({samples}) FROM ({rolled}) AS rolled"
 _IN_RANGE = """
 SELECT time, value, passed FROM monitor_sample
@@ -80,18 +81,31 @@ WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
 
 
 @dataclass(frozen=True)
-class Found:
-    """All of a stretch, nothing twice.
-
-    *rolled* has rollups (``ROLLED``), *samples* the rest (``SAMPLE``, in no order). *keys* are those of the
-    sketches of *rolled*, one after the other; or, if only ranks were asked for, a row for each with those of
-    ``PERCENTS``. *complete*: no hour of it has changed since it was rolled up. *newest_known_at* is when the
-    newest sample of it became known.
-    """
+class Part:
+    """*rolled* has rollups (``wire.ROLLED``), *samples* the rest (``wire.SAMPLE``), in no order. *counted*
+    has the keys of the sketches of *rolled* (``wire.COUNTED``); or, if only ranks were asked for, *ranks* has
+    a row for each of them with the keys of ``wire.PERCENTS``."""
 
     rolled: NDArray[np.void]
-    keys: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    counted: NDArray[np.void]
     samples: NDArray[np.void]
+
+
+_NONE = Part(
+    np.empty(0, wire.ROLLED),
+    np.empty((0, len(wire.PERCENTS)), np.int64),
+    np.empty(0, wire.COUNTED),
+    np.empty(0, wire.SAMPLE),
+)
+
+
+@dataclass(frozen=True)
+class Found(Part):
+    """All of a stretch, nothing twice. *complete*: no hour of it has changed since it was rolled up.
+    *newest_known_at* is when the newest sample of it became known.
+    """
+
     complete: bool
     newest_known_at: datetime | None
 
@@ -122,101 +136,131 @@ class _Stretch:
         return [(first, last) for first, last in ranges if first < last]
 
 
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a metric; at most so many samples are to be read in one statement."""
+
+    metric: int
+    stretch: _Stretch
+    tier: Tier
+    ranks: bool
+    most_samples: int
+
+    @property
+    def sent(self) -> str:
+        return wire.SENT_ROLLUP + (wire.SENT_RANKS if self.ranks else "")
+
+
 def read(
-    metric_id: int, start: datetime, end: datetime, *, tier: Tier | None = "day", ranks: bool = False
+    metric_id: int,
+    start: datetime,
+    end: datetime,
+    *,
+    tier: Tier | None = "day",
+    ranks: bool = False,
+    most_samples: int = MOST_SAMPLES,
 ) -> Found:
     """What there is of a metric from *start* until before *end*, rolled up by *tier* where it can be; without
-    one, all samples.
+    one, all samples, if they are no more than *most_samples*.
 
-    With *ranks* the sketches stay where they are, and ``Found.keys`` are those of some percentiles.
+    With *ranks* the sketches stay where they are. Where samples were more than *most_samples*, there are
+    rollups of the same hours, or days, instead.
     """
     stretch = _Stretch(start.astimezone(UTC), max(start, end).astimezone(UTC), has_days=tier is not None)
-    told = _row(_statement(stretch, tier, ranks=ranks), _parameters(metric_id, stretch, stretch.edges))
+    asked = _Question(metric_id, stretch, tier or "day", ranks, most_samples)
+    told = binary.row(_statement(asked), _parameters(asked, stretch.edges))
     rows, keys, days, stale, newest, samples = told
-    rolled, keys = _ranked(rows) if ranks else _sketched(rows, keys)
-    changed = _times(stale)
-    between = _between(rolled, _times(days), changed, stretch)
-    if len(between):
-        gone = np.isin(rolled["start"] // DAY * DAY, _days(between))
-        rolled, keys = _without(gone, rolled, keys, ranks=ranks)
-        more = _row(_samples(between), _parameters(metric_id, stretch, between))
-        samples = (samples or b"") + (more[0] or b"")
-    found = Found(rolled, keys, _of_wire(samples, SAMPLE, "time"), not len(changed), newest)
+    edges = wire.samples(samples)
+    if tier is None and len(edges) > most_samples:
+        return read(metric_id, start, end, ranks=ranks, most_samples=most_samples)
+    rolled, changed = _rolled(rows, keys, ranks=ranks), wire.times(stale)
+    between = _between(rolled.rolled, wire.times(days), changed, stretch)
+    parts = [_of_samples(asked, stretch.edges, edges)]
+    if between:
+        rolled = _without(rolled, _days(between))
+        (packed,) = binary.row(_samples(between), _parameters(asked, between))
+        parts.append(_of_samples(asked, between, wire.samples(packed)))
+    whole = _together([_with_large(asked, rolled), *parts])
+    found = Found(**vars(whole), complete=not len(changed), newest_known_at=newest)
     return found if newest else _with_newest(found, metric_id)
 
 
 def samples_alone(found: Found) -> Found:
     """*found* without what is rolled up."""
-    return replace(found, rolled=found.rolled[:0], keys=np.empty(0, np.int64))
+    return replace(found, rolled=found.rolled[:0], ranks=found.ranks[:0], counted=found.counted[:0])
 
 
-def _statement(stretch: _Stretch, tier: Tier | None, *, ranks: bool) -> str:
-    rolled, days = "SELECT NULL::bytea, NULL::bytea", _NOTHING
+def _statement(asked: _Question) -> str:
+    rolled, days, stretch = "SELECT NULL::bytea, NULL::bytea", _NOTHING, asked.stretch
     if stretch.first_day < stretch.last_day:
-        sent = _SENT_ROLLUP + (_SENT_RANKS if ranks else "")
-        rolled = _ROLLED.format(sent=sent, keys="NULL::bytea" if ranks else _WHOLE_KEYS, tier=tier)
-        days = _DAYS if tier == "hour" else _NOTHING
+        keys = "NULL::bytea" if asked.ranks else wire.SENT_KEYS
+        rolled = _ROLLED.format(sent=asked.sent, keys=keys, tier=asked.tier)
+        days = _DAYS if asked.tier == "hour" else _NOTHING
     samples = _samples(stretch.edges) if stretch.edges else _NOTHING
     return _TOLD.format(rolled=rolled, days=days, stale=_STALE, newest=_NEWEST, samples=samples)
 
 
 def _samples(ranges: Sequence[tuple[int, int]]) -> str:
+    return _SAMPLES.format(sent=wire.SENT_SAMPLE, each=_in_ranges(ranges))
+
+
+def _in_ranges(ranges: Sequence[tuple[int, int]]) -> str:
     """Each range is looked for in its own parts alone."""
-    each = " UNION ALL ".join(_IN_RANGE.format(at=at) for at in range(len(ranges)))
-    return _SAMPLES.format(sent=_SENT_SAMPLE, each=each)
+    return " UNION ALL ".join(_IN_RANGE.format(at=at) for at in range(len(ranges)))
 
 
-def _parameters(metric_id: int, stretch: _Stretch, ranges: Iterable[tuple[int, int]]) -> dict[str, object]:
+def _parameters(asked: _Question, ranges: Iterable[tuple[int, int]]) -> dict[str, object]:
     bounds = {
         name: moment(time)
         for at, (start, end) in enumerate(ranges)
         for name, time in ((f"start_{at}", start), (f"end_{at}", end))
     }
+    stretch = asked.stretch
     return {
-        "metric": metric_id,
+        "metric": asked.metric,
         "start": stretch.start,
         "end": stretch.end,
         "lately": max(stretch.start, stretch.end - _LATELY),
         "first_day": moment(stretch.first_day),
         "last_day": moment(stretch.last_day),
+        "most": asked.most_samples + 1,
         **bounds,
     }
 
 
-def _row(query: str, parameters: Mapping[str, object]) -> Any:
-    """The one row that *query* gives, in binary: Django's own cursors know texts only."""
-    with binary.cursor() as cursor:
-        return cursor.execute(query, parameters, binary=True).fetchone()
+def _rolled(rows: bytes | None, keys: bytes | None, *, ranks: bool) -> Part:
+    """Of sketches, those that were sent key by key."""
+    if ranks:
+        rolled, ranked = wire.ranked(rows)
+        return replace(_NONE, rolled=rolled, ranks=ranked)
+    rolled = wire.rolled(rows)
+    return replace(_NONE, rolled=rolled, counted=wire.each_counted(rolled, keys))
 
 
-def _of_wire(packed: bytes | None, dtype: np.dtype[np.void], time: str) -> NDArray[np.void]:
-    found = np.frombuffer(packed or b"", dtype.newbyteorder(">")).astype(dtype)
-    found[time] += EPOCH
-    return found
+def _with_large(asked: _Question, part: Part) -> Part:
+    """*part* with the sketches that were too large to be sent key by key."""
+    large = part.rolled["start"][part.rolled["passed"] > wire.FEW]
+    if asked.ranks or not len(large):
+        return part
+    told = {"metric": asked.metric, "buckets": [moment(start) for start in large]}
+    (packed,) = binary.row(_COUNTED.format(source=_LARGE.format(tier=asked.tier)), told)
+    return replace(part, counted=np.concatenate([part.counted, wire.counted(packed)]))
 
 
-def _times(packed: bytes | None) -> NDArray[np.int64]:
-    return np.frombuffer(packed or b"", ">i8").astype(np.int64) + EPOCH
+def _of_samples(asked: _Question, ranges: Sequence[tuple[int, int]], samples: NDArray[np.void]) -> Part:
+    """*samples* of *ranges* or, if they are too many, what all of these come to."""
+    if len(samples) <= asked.most_samples:
+        return replace(_NONE, samples=samples)
+    counted = _NOTHING if asked.ranks else _COUNTED.format(source="SELECT * FROM made")
+    made = _MADE.format(tier=asked.tier, each=_in_ranges(ranges), sent=asked.sent, counted=counted)
+    rows, keys = binary.row(made, _parameters(asked, ranges))
+    part = _rolled(rows, None, ranks=True) if asked.ranks else replace(_NONE, rolled=wire.rolled(rows))
+    return replace(part, counted=wire.counted(keys))
 
 
-def _ranked(packed: bytes | None) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """Rollups, and of each the keys of ``PERCENTS``."""
-    together = np.dtype([("rolled", ROLLED), ("keys", "<i2", len(PERCENTS))])
-    found = np.frombuffer(packed or b"", together.newbyteorder(">"))
-    rolled = found["rolled"].astype(ROLLED)
-    rolled["start"] += EPOCH
-    return rolled, found["keys"].astype(np.int64)
-
-
-def _sketched(packed: bytes | None, sketches: bytes | None) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """Rollups, and the keys of all of them."""
-    rolled = _of_wire(packed, ROLLED, "start")
-    parts, at = [np.empty(0, np.int64)], 0
-    for count in rolled["passed"].tolist():
-        if count:
-            parts.append(np.frombuffer(sketches or b"", _KEY_ON_WIRE, count, at + _ARRAY_HEADER)["key"])
-            at += _ARRAY_HEADER + _KEY_ON_WIRE.itemsize * count
-    return rolled, np.concatenate(parts).astype(np.int64)
+def _together(parts: Sequence[Part]) -> Part:
+    columns = zip(*((part.rolled, part.ranks, part.counted, part.samples) for part in parts), strict=True)
+    return Part(*map(np.concatenate, columns))
 
 
 def _between(
@@ -239,10 +283,11 @@ def _days(ranges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
     return np.concatenate([np.arange(start, end, DAY) for start, end in ranges])
 
 
-def _without(
-    gone: NDArray[np.bool_], rolled: NDArray[np.void], keys: NDArray[np.int64], *, ranks: bool
-) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    return rolled[~gone], keys[~(gone if ranks else np.repeat(gone, rolled["passed"]))]
+def _without(part: Part, days: NDArray[np.int64]) -> Part:
+    """*part* without what is rolled up of *days*."""
+    rows, keys = (~np.isin(one["start"] // DAY * DAY, days) for one in (part.rolled, part.counted))
+    ranks = part.ranks[rows] if len(part.ranks) else part.ranks
+    return replace(part, rolled=part.rolled[rows], ranks=ranks, counted=part.counted[keys])
 
 
 def _with_newest(found: Found, metric_id: int) -> Found:
@@ -251,5 +296,5 @@ def _with_newest(found: Found, metric_id: int) -> Found:
     if not len(starts):
         return found
     day = int(starts.max()) // DAY * DAY
-    told = _row(_NEWEST, {"metric": metric_id, "lately": moment(day), "end": moment(day + DAY)})
+    told = binary.row(_NEWEST, {"metric": metric_id, "lately": moment(day), "end": moment(day + DAY)})
     return replace(found, newest_known_at=told[0] if told else None)

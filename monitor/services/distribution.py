@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.depot import rollups, sketch
-from monitor.services.statistics import Freshness
+from monitor.services.statistics import MOST_READ, Freshness
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,36 +40,46 @@ class Distribution(Freshness):
     exact: bool
 
 
-def distribution(metric: Metric, start: datetime, end: datetime, bins: int = BINS) -> Distribution:
-    """Of the values of *metric* from *start* until before *end*, in 1 to ``MOST_BINS`` *bins*."""
+def distribution(
+    metric: Metric, start: datetime, end: datetime, bins: int = BINS, *, most_read: int = MOST_READ
+) -> Distribution:
+    """Of the values of *metric* from *start* until before *end*, in 1 to ``MOST_BINS`` *bins*: from sketches
+    where the stretch is long, or has more samples than *most_read*."""
     if not 1 <= bins <= MOST_BINS:
         raise ValueError(f"expected 1 to {MOST_BINS} bins, got {bins}")
-    found = rollups.read(metric.pk, start, end, tier=None if end - start <= EXACT else "day")
-    values = np.sort(_values(found))
-    counts, edges = _histogram(values, bins)
+    tier: rollups.Tier | None = None if end - start <= EXACT else "day"
+    found = rollups.read(metric.pk, start, end, tier=tier, most_samples=most_read)
+    values, many = _values(found)
+    counts, edges = _histogram(values, many, bins)
     return Distribution(
         found.complete,
         found.newest_known_at,
-        n=len(values),
+        n=int(many.sum()),
         unit=metric.unit,
         edges=edges.tolist(),
         counts=counts.tolist(),
-        quantiles=_quantiles(values),
+        quantiles=_quantiles(values, many),
         exact=not len(found.rolled),
     )
 
 
-def _values(found: rollups.Found) -> NDArray[np.float64]:
-    """Of passed runs; what is rolled up as its sketch has it, but never beyond the least and the greatest of
-    its day."""
-    passed = found.rolled["passed"]
-    least, most = (np.repeat(found.rolled[name], passed) for name in ("min", "max"))
-    rolled = np.clip(sketch.values(found.keys), least, most)
-    return np.concatenate([rolled, found.samples["value"][found.samples["passed"]]])
+def _values(found: rollups.Found) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Of passed runs, in order, and how often each is there; what is rolled up as its sketch has it, but
+    never beyond the least and the greatest of its day."""
+    rolled = found.rolled[np.argsort(found.rolled["start"])]
+    days = rolled[np.searchsorted(rolled["start"], found.counted["start"])]
+    near = np.clip(sketch.values(found.counted["key"].astype(np.int64)), days["min"], days["max"])
+    exact = found.samples["value"][found.samples["passed"]]
+    values = np.concatenate([near, exact])
+    counts = np.concatenate([found.counted["count"], np.ones(len(exact), np.int64)])
+    order = np.argsort(values)
+    return values[order], counts[order]
 
 
-def _histogram(values: NDArray[np.float64], bins: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts and edges of *values*, which are in order."""
+def _histogram(
+    values: NDArray[np.float64], counts: NDArray[np.int64], bins: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Counts and edges of *values*, which are in order, each there so many times."""
     if not len(values):
         return np.empty(0, np.int64), np.empty(0)
     least, most = values[0], values[-1]
@@ -77,13 +87,15 @@ def _histogram(values: NDArray[np.float64], bins: int) -> tuple[NDArray[np.int64
     edges[[0, -1]] = least, most
     if not (np.diff(edges) > 0).all():  # so near to each other that no number lies between two edges
         edges = np.array([least, most])
-    below = np.searchsorted(values, edges[1:-1], "left")
-    return np.diff(np.concatenate([[0], below, [len(values)]])), edges
+    until = np.concatenate([[0], np.cumsum(counts)])
+    below = until[np.searchsorted(values, edges[1:-1], "left")]
+    return np.diff(np.concatenate([[0], below, until[-1:]])), edges
 
 
-def _quantiles(values: NDArray[np.float64]) -> dict[int, float]:
-    """Of *values*, which are in order; none of none."""
+def _quantiles(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[int, float]:
+    """Of *values*, which are in order, each there so many times; none of none."""
     if not len(values):
         return {}
-    ranks = [max(-(-q * len(values) // 100), 1) - 1 for q in PERCENTS]
-    return dict(zip(PERCENTS, values[ranks].tolist(), strict=True))
+    until = np.cumsum(counts)
+    ranks = [max(-(-q * int(until[-1]) // 100), 1) for q in PERCENTS]
+    return dict(zip(PERCENTS, values[np.searchsorted(until, ranks)].tolist(), strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.depot import arrays
-from monitor.depot.arrays import before, moment
+from monitor.depot.arrays import TooMany, before, moment
 from monitor.services.statistics import Freshness
 
 if TYPE_CHECKING:
@@ -17,7 +19,12 @@ if TYPE_CHECKING:
 
     from monitor.models import Metric
 
+MOST_READ = arrays.MOST  # values, of each of both: they lie in memory together
 _SECOND = 1_000_000  # microseconds
+
+
+class TooManyValues(Exception):
+    """There are more than are paired at once; says of which of both, and how many are."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +58,34 @@ def paired(
     start: datetime | None = None,
     end: datetime | None = None,
     known_by: datetime | None = None,
+    most_read: int = MOST_READ,
 ) -> Pairs:
     """Every value of *application* from *start* until before *end* with the nearest earlier one of *probe*
     that was known *lag_seconds* (0 or more) before the application's slot: of those whose report had ended by
     then, the one of the latest slot. Values of passed runs only; with *known_by*, only what was known at that
     moment.
+
+    Raises:
+        TooManyValues: one of both has more than *most_read*.
     """
     lag = round(lag_seconds * _SECOND)
-    runs = arrays.read(application.pk, start=start, end=before(end), known_by=known_by)
+    with _named("the application"):
+        runs = arrays.read(application.pk, start=start, end=before(end), known_by=known_by, at_most=most_read)
     if not len(runs):
         return _pairs(runs, runs, lag)
     asked = runs["time"] - lag
-    known = _known_at_some_time(probe.pk, moment(asked[0]), moment(asked[-1]), known_by)
+    with _named("the probe"):
+        known = _known_at_some_time(probe.pk, moment(asked[0]), moment(asked[-1]), known_by, most_read)
     return _pairs(runs, known, lag)
+
+
+@contextlib.contextmanager
+def _named(which: str) -> Iterator[None]:
+    """Whose values are too many."""
+    try:
+        yield
+    except TooMany as error:
+        raise TooManyValues(f"{which} has {error} there") from error
 
 
 def nearest_known(
@@ -83,14 +105,14 @@ def nearest_known(
 
 
 def _known_at_some_time(
-    metric_id: int, first: datetime, last: datetime, known_by: datetime | None
+    metric_id: int, first: datetime, last: datetime, known_by: datetime | None, most_read: int
 ) -> NDArray[np.void]:
     """Every value that may be the nearest known at any time from *first* to *last*: from the one that is at
     *first*, as later none of an earlier slot is."""
     by_then = min(first, known_by) if known_by else first
     nearest = arrays.read(metric_id, end=first, known_by=by_then, newest=1)
     start = moment(nearest["time"][0]) if len(nearest) else None
-    return arrays.read(metric_id, start=start, end=last, known_by=known_by)
+    return arrays.read(metric_id, start=start, end=last, known_by=known_by, at_most=most_read)
 
 
 def _pairs(runs: NDArray[np.void], known: NDArray[np.void], lag: int) -> Pairs:

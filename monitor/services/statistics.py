@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
+import msgspec
 import numpy as np
 
 from monitor.depot import merging, rollups
 from monitor.depot.arrays import moment
+from monitor.depot.merging import Figures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 Every = Literal["hour", "day", "week", "month", "year"]
 EVERY: tuple[Every, ...] = ("hour", "day", "week", "month", "year")
+MOST_READ = rollups.MOST_SAMPLES
 _TIERS: dict[Every, rollups.Tier] = {"hour": "hour", "day": "day"}
 _LENGTHS: dict[Every, int] = {"hour": rollups.HOUR, "day": rollups.DAY}
 
@@ -39,38 +42,17 @@ class Freshness:
 
 @dataclass(frozen=True)
 class Statistics(Freshness):
-    """Of one stretch of time, in *unit*.
+    """Of one stretch of time, in *unit*. Quantiles are within 1 % (``monitor.depot.sketch``), exact within a
+    day; all else is exact."""
 
-    *n* counts values, *passed* those of passed runs; all else is of these: None where there are none, *stdev*
-    (of a sample: n - 1) also where there is one. A quantile is the least value that so many do not exceed:
-    within 1 % (``monitor.depot.sketch``), exact within a day. All else is exact.
-    """
-
-    n: int
-    passed: int
-    mean: float | None
-    min: float | None
-    max: float | None
-    stdev: float | None
-    p50: float | None
-    p95: float | None
-    p99: float | None
+    figures: Figures
     unit: str
 
 
-class Bucket(NamedTuple):
-    """One hour, day, ... from *start* (UTC); the rest as in ``Statistics``."""
+class Bucket(Figures, frozen=True, gc=False, kw_only=True):
+    """One hour, day, ... from *start* (UTC)."""
 
     start: datetime
-    n: int
-    passed: int
-    mean: float | None
-    min: float | None
-    max: float | None
-    stdev: float | None
-    p50: float | None
-    p95: float | None
-    p99: float | None
 
 
 @dataclass(frozen=True)
@@ -82,37 +64,42 @@ class Buckets(Freshness):
     buckets: Sequence[Bucket]
 
 
-NOTHING = merging.Figures(0, 0, *[None] * 7)
-
-
-def statistics(metric: Metric, start: datetime, end: datetime) -> Statistics:
-    """Of the values of *metric* from *start* until before *end*."""
-    found = rollups.read(metric.pk, start, end)
+def statistics(metric: Metric, start: datetime, end: datetime, *, most_read: int = MOST_READ) -> Statistics:
+    """Of the values of *metric* from *start* until before *end*. What more samples than *most_read* come to
+    is told by the database."""
+    found = rollups.read(metric.pk, start, end, most_samples=most_read)
     rows = merging.merged(found, np.zeros_like)
-    figures = rows[0][1] if rows else NOTHING
-    return Statistics(found.complete, found.newest_known_at, *figures, unit=metric.unit)
+    figures = rows[0][1] if rows else Figures()
+    return Statistics(found.complete, found.newest_known_at, figures, metric.unit)
 
 
-def statistics_by(metric: Metric, start: datetime, end: datetime, every: Every = "day") -> Buckets:
+def statistics_by(
+    metric: Metric,
+    start: datetime,
+    end: datetime,
+    every: Every = "day",
+    *,
+    most_read: int = MOST_READ,
+) -> Buckets:
     """Of the values of *metric* from *start* until before *end*, *every* hour, day, week (from Monday), month
-    or year, UTC."""
+    or year, UTC; *most_read* as by ``statistics``."""
     tier = _TIERS.get(every)
-    found = rollups.read(metric.pk, start, end, tier=tier or "day", ranks=tier is not None)
+    has_ranks = tier is not None
+    found = rollups.read(metric.pk, start, end, tier=tier or "day", ranks=has_ranks, most_samples=most_read)
     rows = (
         _rolled_and_rest(found, every) if tier else merging.merged(found, lambda times: _starts(times, every))
     )
-    buckets = [Bucket(moment(at), *figures) for at, figures in rows]
+    buckets = [Bucket(*msgspec.structs.astuple(figures), start=moment(at)) for at, figures in rows]
     return Buckets(found.complete, found.newest_known_at, every, metric.unit, buckets)
 
 
-def _rolled_and_rest(found: rollups.Found, every: Every) -> list[tuple[int, merging.Figures]]:
+def _rolled_and_rest(found: rollups.Found, every: Every) -> list[tuple[int, Figures]]:
     """Each rollup is a bucket, and what there are samples of are others."""
     rows = merging.each(found)
     if len(found.samples):
         rest = rollups.samples_alone(found)
         rows += merging.merged(rest, lambda times: _starts(times, every))
-        rows.sort(key=itemgetter(0))
-    return rows
+    return sorted(rows, key=itemgetter(0))
 
 
 def _starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int64]:

@@ -71,6 +71,12 @@ def test_of_a_metric_that_there_is_not_there_is_nothing(stored: None) -> None:
     assert len(arrays.read(3)) == 0
 
 
+def test_more_than_are_asked_for_are_refused(stored: None) -> None:
+    assert len(arrays.read(METRIC, passed_only=False, at_most=10)) == 10
+    with pytest.raises(arrays.TooMany, match="more than 9 values"):
+        arrays.read(METRIC, passed_only=False, at_most=9)
+
+
 def test_times_are_those_of_numpy(stored: None, noon: datetime) -> None:
     first = arrays.read(METRIC, passed_only=False)["time"].view("datetime64[us]")[0]
     assert first == np.datetime64(noon.replace(tzinfo=None))

@@ -106,7 +106,7 @@ def test_statistics_say_the_same_when_samples_are_gone(month: datetime) -> None:
     start = (month - 20 * DAY).replace(hour=0)
 
     def told() -> list[object]:
-        whole = statistics(ring, start, month)
+        whole = statistics(ring, start, month).figures
         by_day = statistics_by(ring, start, month, "day")
         return [
             whole.n,

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from monitor.depot.engines.base import Engine
+from monitor.depot.merging import Figures
 from monitor.models import DayRollup, HourRollup, Metric, Sample, Series, StaleHour
 from monitor.services.distribution import distribution
 from monitor.services.history import history
 from monitor.services.roll import rebuild, roll, roll_all
-from monitor.services.statistics import EVERY, Every, statistics, statistics_by
+from monitor.services.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
 from tests.monitor.depot.measured import DAYS, FIRST, STEP, Depot, Value, figures, metrics_of, start_of
 
 EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
 STEPS = DAYS * 144
 METRICS = 2
+FEW = 20  # samples that are read: of more the database says what they come to
 WITHIN = 0.0101  # of the value itself: what a sketch promises, and an edge of a bucket
 
 times = st.integers(0, STEPS - 1).map(lambda step: FIRST + step * STEP)
@@ -143,9 +146,10 @@ def test_answers_are_those_of_a_list_in_memory(
 
 def agrees(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
     expected = depot.naive.within(asked.pk, start, end)
-    its_statistics(asked, start, end, expected)
-    for every in EVERY:
-        its_statistics_by(asked, start, end, every, expected)
+    for most_read in (MOST_READ, FEW):
+        its_statistics(asked, start, end, expected, most_read)
+        for every in EVERY:
+            its_statistics_by(asked, start, end, every, expected, most_read)
     its_distribution(asked, start, end, expected)
     assert [(point.time, point.value, point.passed) for point in history(asked, passed_only=False)] == [
         (time, one.value, one.passed)
@@ -159,24 +163,29 @@ def empty() -> None:
 
 
 def its_statistics(
-    metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value]
+    metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value], most_read: int
 ) -> None:
-    found = statistics(metric, start, end)
-    agree(asdict(found), figures(expected.values()))
+    found = statistics(metric, start, end, most_read=most_read)
+    agree(found.figures, figures(expected.values()))
     newest = expected[max(expected)].known_at if expected else None
     assert found.newest_known_at == newest
 
 
 def its_statistics_by(
-    metric: Metric, start: datetime, end: datetime, every: Every, expected: Mapping[datetime, Value]
+    metric: Metric,
+    start: datetime,
+    end: datetime,
+    every: Every,
+    expected: Mapping[datetime, Value],
+    most_read: int,
 ) -> None:
     grouped: dict[datetime, list[Value]] = {}
     for time, one in expected.items():
         grouped.setdefault(start_of(time, every), []).append(one)
-    found = statistics_by(metric, start, end, every)
+    found = statistics_by(metric, start, end, every, most_read=most_read)
     assert [bucket.start for bucket in found.buckets] == list(grouped)
     for bucket in found.buckets:
-        agree(bucket._asdict(), figures(grouped[bucket.start]))
+        agree(bucket, figures(grouped[bucket.start]))
 
 
 def its_distribution(
@@ -191,8 +200,9 @@ def its_distribution(
         assert count == sum(least <= number < most or (last and number == most) for number in numbers)
 
 
-def agree(found: Mapping[str, Any], expected: Mapping[str, float | int | None]) -> None:
+def agree(figures: Figures, expected: Mapping[str, float | int | None]) -> None:
     """Counts and extremes are the same, sums nearly, quantiles within what sketches promise."""
+    found = msgspec.structs.asdict(figures)
     for name in ("n", "passed", "min", "max"):
         assert found[name] == expected[name], name
     largest = max(abs(expected["min"] or 0), abs(expected["max"] or 0))

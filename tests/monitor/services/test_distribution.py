@@ -12,6 +12,7 @@ from monitor.depot.samples import Row
 from monitor.models import Metric, Segment, Series
 from monitor.services.distribution import MOST_BINS, distribution
 from monitor.services.roll import roll_all
+from monitor.services.statistics import statistics
 
 DAY = timedelta(days=1)
 THEN = datetime(2015, 12, 31, 12, tzinfo=UTC)  # of years that long ago each is one part
@@ -57,6 +58,33 @@ def test_what_is_not_rolled_up_yet_is_counted_as_well(metric: Metric) -> None:
     found = distribution(metric, THEN - 800 * DAY, THEN + DAY)
     assert (found.n, found.exact, found.complete) == (729, True, False)
     assert found.quantiles[50] == 366.0
+
+
+def test_many_values_of_a_short_stretch_are_counted_from_sketches(metric: Metric) -> None:
+    roll_all()
+    found = distribution(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
+    assert (found.n, sum(found.counts), found.exact, found.complete) == (20, 20, False, True)
+    assert found.quantiles[50] == pytest.approx(11.0, rel=0.01)
+
+
+def test_many_values_that_are_not_rolled_up_yet_are_not_read_either(metric: Metric) -> None:
+    found = distribution(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
+    assert (found.n, sum(found.counts), found.exact, found.complete) == (20, 20, False, False)
+    assert found.quantiles[50] == pytest.approx(11.0, rel=0.01)
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_day_with_very_many_values_is_told_by_how_often_each_comes(metric: Metric, rolled: bool) -> None:
+    seconds = timedelta(seconds=20)
+    measure(metric, [THEN + DAY + number * seconds for number in range(3000)])
+    if rolled:
+        roll_all()
+    found = distribution(metric, THEN - 800 * DAY, THEN + 3 * DAY, bins=4)
+    assert (found.n, sum(found.counts), found.edges[-1]) == (729 + 2999, 729 + 2999, 3000.0)
+    assert found.quantiles[75] == pytest.approx(2068, rel=0.02)
+    figures = statistics(metric, THEN - 800 * DAY, THEN + 3 * DAY).figures
+    assert (figures.n, figures.passed, figures.max) == (730 + 3000, 729 + 2999, 3000.0)
+    assert figures.p50 == pytest.approx(1136, rel=0.02)
 
 
 def test_values_that_are_all_the_same_have_one_bin(metric: Metric) -> None:

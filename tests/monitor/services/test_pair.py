@@ -13,7 +13,7 @@ from monitor.depot import samples
 from monitor.depot.arrays import micros
 from monitor.depot.samples import Row
 from monitor.models import Metric
-from monitor.services.pair import nearest_known, paired
+from monitor.services.pair import TooManyValues, nearest_known, paired
 
 MINUTE = timedelta(minutes=1)
 APPLICATION, PROBE = Metric(pk=1), Metric(pk=2)
@@ -96,6 +96,15 @@ def test_a_window_is_of_the_application_alone(told: None, noon: datetime) -> Non
 def test_a_window_without_runs_has_no_pairs(told: None, noon: datetime) -> None:
     found = paired(APPLICATION, PROBE, start=noon)
     assert (len(found), found.unpaired, found.newest_known_at) == (0, 0, None)
+
+
+def test_more_values_than_memory_is_for_are_refused(told: None, noon: datetime) -> None:
+    measured(APPLICATION, noon, (15, 16, 1.0), (32, 33, 2.0))
+    with pytest.raises(TooManyValues, match="the probe has more than 1 values there"):
+        paired(APPLICATION, PROBE, most_read=1, end=noon + 30 * MINUTE)
+    with pytest.raises(TooManyValues, match="the application has more than 1 values there"):
+        paired(APPLICATION, PROBE, most_read=1)
+    assert len(paired(APPLICATION, PROBE, most_read=4)) == 2
 
 
 def test_the_past_is_seen_without_its_future(told: None, noon: datetime) -> None:

@@ -110,7 +110,7 @@ def test_rollups_are_made_of_what_is_there_now(began_at: datetime) -> None:
     assert StaleHour.objects.filter(hour=began_at).exists()
     for _ in range(2):  # before they are rolled up, and after
         found = statistics(ring, start=began_at, end=began_at + 6 * HOUR)
-        assert (found.n, found.mean) == (6, 7.0)
+        assert (found.figures.n, found.figures.mean) == (6, 7.0)
         roll.roll_all()
 
 

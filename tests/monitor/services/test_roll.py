@@ -11,6 +11,7 @@ from django.db import connection
 
 from monitor.depot import samples, stale
 from monitor.depot.engines import engine
+from monitor.depot.merging import Figures
 from monitor.depot.samples import Row
 from monitor.models import DayRollup, HourRollup, Metric, Segment, Series, StaleHour
 from monitor.services.roll import LOCK, Progress, SomebodyRolls, alone, rebuild, roll, roll_all
@@ -93,10 +94,10 @@ def test_what_changes_after_marks_were_read_is_rolled_up_later(metric: Metric, n
     roll_all()
     measure(metric, [noon + MINUTE], value=6.0)
     late = statistics(metric, noon - DAY, noon + DAY)
-    assert (late.n, late.mean, late.complete) == (2, 5.0, False)
+    assert (late.figures.n, late.figures.mean, late.complete) == (2, 5.0, False)
     roll_all()
     after = statistics(metric, noon - DAY, noon + DAY)
-    assert (after.n, after.mean, after.complete) == (2, 5.0, True)
+    assert (after.figures.n, after.figures.mean, after.complete) == (2, 5.0, True)
 
 
 def test_hours_are_kept_of_days_with_many_samples_only(metric: Metric, noon: datetime) -> None:
@@ -115,11 +116,11 @@ def test_a_rebuild_makes_rollups_good_that_are_not(metric: Metric, noon: datetim
     measure(metric, [noon - day * DAY for day in range(3)])
     roll_all()
     DayRollup.objects.update(mean=-1.0)
-    assert statistics(metric, noon - 9 * DAY, noon + DAY).mean != 4.0
+    assert statistics(metric, noon - 9 * DAY, noon + DAY).figures.mean != 4.0
     told = list(rebuild())
     assert [one.done for one in told] == sorted(one.done for one in told)
     assert told[-1] == Progress(told[0].hours, told[0].hours)
-    assert statistics(metric, noon - 9 * DAY, noon + DAY).mean == 4.0
+    assert statistics(metric, noon - 9 * DAY, noon + DAY).figures.mean == 4.0
 
 
 def test_who_rolls_up_is_waited_for_no_longer_than_somebody_has_patience() -> None:
@@ -142,7 +143,7 @@ def test_who_reads_during_a_rebuild_reads_samples(metric: Metric, noon: datetime
     DayRollup.objects.update(mean=-1.0)
     next(rebuild(noon - DAY, noon + DAY))
     found = statistics(metric, noon - 9 * DAY, noon + 9 * DAY)
-    assert (found.mean, found.complete) == (4.0, False)
+    assert (found.figures.mean, found.complete) == (4.0, False)
 
 
 def test_a_rebuild_that_was_killed_is_ended_by_who_rolls_up(metric: Metric, noon: datetime) -> None:
@@ -160,9 +161,9 @@ def test_numbers_whose_squares_no_number_holds_are_in_nobodys_way(metric: Metric
     measure(metric, [noon], value=1.7e308)
     measure(metric, [noon + HOUR], value=-1.7e308)
     measure(metric, [noon + 2 * HOUR], value=1.0)
-    before = statistics(metric, noon - DAY, noon + DAY)
+    before = statistics(metric, noon - DAY, noon + DAY).figures
     roll_all()
-    after = statistics(metric, noon - 2 * DAY, noon + 2 * DAY)
+    after = statistics(metric, noon - 2 * DAY, noon + 2 * DAY).figures
     assert (before.max, after.max, after.min, after.n) == (1.7e308, 1.7e308, -1.7e308, 3)
     assert before.p50 == 1.0
     assert after.p50 == pytest.approx(1.0, rel=0.0101)
@@ -176,4 +177,4 @@ def test_data_are_as_old_as_their_newest_value_is_known(metric: Metric, noon: da
     assert found.age_seconds(noon) == (200 * DAY - MINUTE).total_seconds()
     assert [bucket.start.month for bucket in found.buckets] == [5, 8]
     nothing = statistics(metric, noon - 250 * DAY, noon - 240 * DAY)
-    assert (nothing.n, nothing.mean, nothing.age_seconds(noon), nothing.complete) == (0, None, None, True)
+    assert (nothing.figures, nothing.age_seconds(noon), nothing.complete) == (Figures(), None, True)
