@@ -119,7 +119,7 @@ _BRING_UP = f"""
 INSERT INTO monitor_latest ({COLUMNS})
 {made(_CHANGED)}
 ON CONFLICT (series_id) DO UPDATE SET ({COLUMNS}) = ROW ({_EXCLUDED})
-"""  # noqa: S608
+"""
 
 
 def bring_up(changed: Collection[tuple[int, datetime]]) -> None:
