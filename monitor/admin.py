@@ -33,6 +33,7 @@ from monitor.models import (
 )
 from monitor.services.read_schedule import read_schedule
 from monitor.services.read_windows import Times, faults
+from monitor.services.remove import remove
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, reach
 from reporters.schedule import InvalidSchedule
@@ -224,6 +225,12 @@ class SeriesAdmin(ReadOnlyBase):
     def get_readonly_fields(self, _request: HttpRequest, obj: Series | None = None) -> tuple[str, ...]:
         """The name is for good: runs, their slots and reports under way are known by it."""
         return () if obj is None else ("name",)
+
+    def delete_model(self, _request: HttpRequest, obj: Series) -> None:
+        remove(Series.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, _request: HttpRequest, queryset: Any) -> None:
+        remove(queryset)
 
 
 @admin.register(Run)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
+from monitor.depot.locks import yielding
 from monitor.gridfile import depot
 from monitor.gridfile.definition import Grid
 from monitor.gridfile.loading import load
@@ -30,9 +31,8 @@ def planned(file: str, *, prune: bool) -> Plan:
 def apply(file: str, *, prune: bool) -> Plan:
     """Make the depot what *file* says, all of it or nothing; return what was done. Raises as ``planned``."""
     with changing():
-        done = _plan(load(file, depot.outside()), prune=prune)
-        write(done)
-        return done
+        wanted = load(file, depot.outside())
+        return yielding(lambda: _applied(wanted, prune=prune))
 
 
 @contextmanager
@@ -42,6 +42,12 @@ def changing() -> Iterator[None]:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         yield
+
+
+def _applied(grid: Grid, *, prune: bool) -> Plan:
+    done = _plan(grid, prune=prune)
+    write(done)
+    return done
 
 
 def _plan(grid: Grid, *, prune: bool) -> Plan:

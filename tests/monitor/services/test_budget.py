@@ -23,6 +23,7 @@ from monitor.services.situation import situation
 from reporters import report as wire
 from reporters import usage
 from tests.monitor.builders import circle_report
+from tests.monitor.waiters import waiting
 from tests.waiting import eventually
 
 MINUTE = timedelta(minutes=1)
@@ -166,16 +167,6 @@ def alone(work: Callable[..., None], *told: Any, **more: Any) -> None:
         work(*told, **more)
     finally:
         connection.close()
-
-
-def waiting() -> int:
-    """How many wait for somebody's locks in this database."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pg_blocking_pids(pid) <> '{}'"
-        )
-        return int(cursor.fetchone()[0])
 
 
 def test_nobody_asks_what_was_used_while_no_site_has_a_budget(circle: Series, noon: datetime) -> None:
