@@ -71,6 +71,8 @@ class Ending(NamedTuple):
     ended_at: datetime | None
 
 
+# Hardly any run of the ledger may still end: a planner that knew would expect one of them, and compare each that
+# there is with all that is said. What it cannot estimate it looks up by the key, or hashes.
 _END = """
 UPDATE monitor_run AS run
 SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,
@@ -78,7 +80,8 @@ SET state = said.state, cause = said.cause, reason = said.reason, stage = said.s
 FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
     %b::timestamptz[], %b::timestamptz[])
     AS said (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
-WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b AND run.state = ANY (%b)
+WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
+    AND run.state || '' = ANY (%b)
 """
 
 
