@@ -3,7 +3,8 @@ memory at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -11,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from monitor import exports
+from monitor.depot.snapshot import snapshot
 from monitor.exports.base import Value
 from monitor.models import Metric, Run
 from monitor.models.run import ENDED, REPORTED, RunQuerySet, State
@@ -27,7 +29,8 @@ Measured = tuple[datetime, int, datetime, float]
 
 @dataclass(frozen=True)
 class File:
-    """What is taken away: *chunks* are made as they are asked for.
+    """What is taken away: *chunks* are made as they are asked for, all of what there is when the first is.
+    Who does not take all of them closes them.
 
     They are the samples themselves, whatever rollups have; *newest_ended_at* is when the last run that
     reported ended, None without any.
@@ -42,7 +45,10 @@ class File:
         """What an answer says of it, its age at *now* among them."""
         said = {"Content-Disposition": f'attachment; filename="{self.name}"'}
         if self.newest_ended_at is not None:
-            said["Data-Age-Seconds"] = f"{(now - self.newest_ended_at).total_seconds():.1f}"
+            age_seconds = (now - self.newest_ended_at).total_seconds()
+            said["Data-Age-Seconds"] = (
+                f"{max(age_seconds, 0.0):.1f}"  # a reporter's clock may be ahead of ours
+            )
         return said
 
 
@@ -51,15 +57,28 @@ def export(
 ) -> File:
     """``values`` in *form*; *label* ends the file's name. Raises UnknownForm."""
     made = exports.load(form)(series.name)
-    chunks = made.chunks(values(series, start=start, end=end))
+    chunks = _closed_with(made.chunks, values(series, start=start, end=end))
     newest = _runs(series, start, end).filter(state__in=REPORTED).order_by("-slot")
     newest_ended_at = newest.values_list("ended_at", flat=True).first()
     return File(f"{series.name}-{label}.{made.suffix}", made.media_type, chunks, newest_ended_at)
 
 
-def values(series: Series, *, start: datetime | None, end: datetime | None) -> Iterator[Value]:
+def _closed_with(
+    chunks: Callable[[Iterable[Value]], Iterator[bytes]], those: Generator[Value, None, None]
+) -> Iterator[bytes]:
+    """Of *those* values, whose transaction ends with the last chunk, or when no more is wanted."""
+    with closing(those):
+        yield from chunks(those)
+
+
+def values(series: Series, *, start: datetime | None, end: datetime | None) -> Generator[Value, None, None]:
     """Every value of every run that ended, of slots from *start* until before *end*, oldest first; see
-    ``Value`` for runs that did not pass."""
+    ``Value`` for runs that did not pass. All as it was when the first was asked for."""
+    with snapshot():
+        yield from _values(series, start, end)
+
+
+def _values(series: Series, start: datetime | None, end: datetime | None) -> Iterator[Value]:
     metrics = {one.pk: one for one in Metric.objects.filter(segment__series=series).select_related("segment")}
     measured = groupby(each_value(metrics, start=start, end=end), key=itemgetter(0))
     slot, of_slot = next(measured, (None, ()))

@@ -90,7 +90,8 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
     found["means"] = _up_to(end, found["hours_end"], found["means"])
     found["hours_end"] = np.maximum(found["hours_end"], end)
     ended_at = np.where(found["ended_at"] == NEVER, found["slot"], found["ended_at"])
-    age = np.where(ended_at == NEVER, np.nan, (micros(now) - ended_at) / 1e6)
+    # The clock of a reporter may be ahead of ours.
+    age = np.where(ended_at == NEVER, np.nan, np.maximum(micros(now) - ended_at, 0) / 1e6)
     return Latest(**named, **found, age=age)
 
 

@@ -36,8 +36,10 @@ class Freshness:
     newest_known_at: datetime | None
 
     def age_seconds(self, now: datetime) -> float | None:
-        """How old the data are: since when their newest value is known."""
-        return None if self.newest_known_at is None else (now - self.newest_known_at).total_seconds()
+        """How old the data are: since when their newest value is known. The clock of who measured it may be
+        ahead of ours; then it is as if known just now."""
+        newest = self.newest_known_at
+        return None if newest is None else max((now - newest).total_seconds(), 0.0)
 
 
 @dataclass(frozen=True)

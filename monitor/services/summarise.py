@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from django.utils import timezone
+
 from monitor.models import Forecast, Metric, Run, Series
 from monitor.services.forecast import LEVEL, METHOD
-from monitor.services.history import history
 from monitor.services.segments import current_metrics
+from monitor.services.statistics import statistics
 from reporters import report as wire
 
 if TYPE_CHECKING:
@@ -37,17 +39,10 @@ def _summary(series: Series, start: datetime) -> dict[str, Any]:
 
 
 def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | None]:
-    values = [point.value for point in history(metric, start=start)]
-    if not values:
-        return {"n": 0, "unit": metric.unit, "mean": None, "min": None, "max": None, "stdev": None}
-    return {
-        "n": len(values),
-        "unit": metric.unit,
-        "mean": statistics.fmean(values),
-        "min": min(values),
-        "max": max(values),
-        "stdev": statistics.stdev(values) if len(values) > 1 else None,
-    }
+    """Of passed runs, which *n* counts."""
+    figures = msgspec.structs.asdict(statistics(metric, start, timezone.now()).figures)
+    said = {name: figures[name] for name in ("mean", "min", "max", "stdev")}
+    return {"n": figures["passed"], "unit": metric.unit, **said}
 
 
 def _forecast(metrics: Collection[Metric]) -> dict[str, Any] | None:

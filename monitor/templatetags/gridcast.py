@@ -72,7 +72,17 @@ def icon(state: str) -> SafeString:
 @lru_cache(maxsize=1024)  # of one moment: the sites of a series share what they say of its last run
 def age(then: datetime, now: datetime) -> SafeString:
     """How long ago *then* was at *now*; keeps counting in the browser."""
-    passed = (now - then).total_seconds()
+    return _passed(then, (now - then).total_seconds())
+
+
+@register.simple_tag
+@lru_cache(maxsize=1024)
+def ago(then: datetime, now: datetime) -> SafeString:
+    """``age`` of what is over: now, if the clock of who says when it was is ahead of ours."""
+    return _passed(then, max((now - then).total_seconds(), 0.0))
+
+
+def _passed(then: datetime, passed: float) -> SafeString:
     # Nothing in it came from outside.
     return mark_safe(  # noqa: S308
         f'<time datetime="{then:%Y-%m-%dT%H:%M:%SZ}" title="{then:%Y-%m-%d %H:%M:%S} UTC" '

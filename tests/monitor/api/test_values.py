@@ -106,6 +106,19 @@ def test_an_answer_says_how_old_its_data_are(
     assert 30 < answered(client, url, query)["data_age_seconds"] < 300
 
 
+@pytest.mark.parametrize(
+    ("url", "query"), [*((url, query) for url, query, _ in EVERY), ("/api/v1/series/circle/latest", {})]
+)
+def test_what_a_clock_ahead_of_ours_has_measured_is_of_just_now(
+    circle: Series, client: Client, url: str, query: dict[str, str]
+) -> None:
+    ended_in_an_hour = circle_report(timezone.now() - MINUTE, ring_seconds=3600.0)
+    assert ingest(wire.to_json(ended_in_an_hour)).accepted
+    body = answered(client, url, query)
+    assert body["age_seconds" if "latest" in url else "data_age_seconds"] == 0.0
+    assert client.get("/api/v1/series/circle/export")["Data-Age-Seconds"] == "0.0"
+
+
 def test_what_waits_to_be_rolled_up_is_said_and_changes_no_number(
     runs: list[datetime], client: Client
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import Group
@@ -44,6 +44,16 @@ def test_a_failure_names_stage_resource_and_cause_with_the_error_output_verbatim
     assert "<dd>255</dd>" in text
     escaped = STDERR.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert f'<pre tabindex="0">{escaped}</pre>' in text
+
+
+def test_a_run_that_ended_by_a_clock_ahead_of_ours_ended_now(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    report = builders.report(grid.gather, now)
+    run = builders.delivered(replace(report, started_at=datetime.now(UTC) + timedelta(hours=1)))
+    text = page(client, run)
+    assert 'data-age="0">now</time>' in text
+    assert "in 1 h" not in text
 
 
 def test_how_a_run_came_to_its_end_is_told_with_time_and_cause(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 import pytest
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from monitor.exports.base import UnknownForm, Value
 from monitor.models import Run, Series
 from monitor.models.run import State
 from monitor.services.export import export, values
-from monitor.services.ingest import ingest
+from monitor.services.ingest import ingest, ingest_all
 from monitor.services.stretch import Stretch, begin
 from reporters import report as wire
 from tests.monitor.builders import asked_for, circle_report, failed_circle_report
@@ -67,6 +69,72 @@ def test_the_database_keeps_what_has_not_been_taken(runs: Series) -> None:
         cursor.execute("SELECT count(*) FROM pg_cursors WHERE statement LIKE '%monitor_sample%'")
         assert cursor.fetchone() == (1,)
     assert len(list(rest)) > 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_all_of_an_export_is_of_one_instant(runs: Series, noon: datetime) -> None:
+    rest = values(runs, start=None, end=None)
+    found = [next(rest)]
+    elsewhere(lambda: ingest(wire.to_json(circle_report(noon + 2 * MINUTE))))
+    found += rest
+    assert {value.outcome for value in found if value.time == noon + 2 * MINUTE} == {"missed"}
+    assert {value.outcome for value in taken(runs, start=noon + 2 * MINUTE)} == {"passed"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_goes_away_leaves_nothing_open(runs: Series, noon: datetime) -> None:
+    slots = [noon + number * MINUTE for number in range(5, 150)]  # more than are written at once
+    ingest_all([wire.to_json(circle_report(slot)) for slot in slots])
+    chunks = export(runs, "csv", start=None, label="all").chunks
+    assert len([next(chunks), next(chunks)]) == 2
+    assert connection.in_atomic_block
+    chunks.close()  # type: ignore[attr-defined]  # as the web does
+    assert not connection.in_atomic_block
+    assert under_way() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_that_nobody_takes_holds_up_nobody(runs: Series) -> None:
+    """The database ends its session, and the next who asks has another."""
+    rest = values(runs, start=None, end=None)
+    next(rest)
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        assert cursor.fetchone() == ("1min",)
+        cursor.execute("SELECT pg_backend_pid()")
+        (session,) = cursor.fetchone()
+    elsewhere(lambda: ended(session))
+    with pytest.raises((OperationalError, InterfaceError)):
+        list(rest)
+    assert len(taken(runs)) > 1
+
+
+def elsewhere(work: Callable[[], object]) -> None:
+    """Have somebody else do it, in a session of his own."""
+
+    def apart() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(apart).result()
+
+
+def under_way() -> int:
+    """How many sessions are in a transaction of which nothing is asked."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def ended(session: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [session])
 
 
 def test_a_stretch_begins_where_its_runs_do(runs: Series, noon: datetime) -> None:
