@@ -32,6 +32,11 @@ def notify() -> None:
     notifying.send_due(timezone.now())
 
 
+@app.task(name="monitor.tasks.gather_marks")
+def gather_marks() -> None:
+    rolling.gather()
+
+
 @app.task(name="monitor.tasks.roll")
 def roll() -> None:
     rolling.roll(timezone.now())

@@ -12,7 +12,9 @@ from typing import Any
 
 from django.db import connection
 
+from monitor.depot import marks
 from monitor.depot.engines.base import Part
+from monitor.depot.locks import alone
 from monitor.models.horizon import Kind
 
 LONG_AGO, FAR_AHEAD = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
@@ -201,7 +203,11 @@ def gone(kind: Kind, series: Collection[int], stop: datetime) -> None:
 
 
 def unmark(series: Collection[int], start: datetime, stop: datetime) -> None:
-    """Rollups of *series* from *start* until before *stop* are what they shall be."""
+    """Rollups of *series* from *start* until before *stop* are what they shall be.
+
+    Part of the caller's transaction: until its end nobody gathers marks.
+    """
+    alone(marks.LOCK, wait=True)
     with connection.cursor() as cursor:
         cursor.execute(_UNMARK, [list(series), start, stop])
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from monitor.depot import binary
-from monitor.depot.locks import alone
 from monitor.models.latest import HOURS, TREND_RUNS
 from monitor.models.run import ENDED, State
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
-
-LOCK = 0x6C617374  # "last": who writes rows later knows at least what who wrote them before did
 
 LETTERS = {state[0]: State(state) for state in ENDED}
 HEADLINE = "total.seconds"
@@ -126,8 +123,7 @@ def bring_up(changed: Collection[tuple[int, datetime]]) -> None:
     """Make rows what runs and samples are now: of each series that has *changed* (its key, and the hour).
 
     To be called in the transaction that gathers these marks, after it has done so: what is marked later is
-    made later. Who is killed has done neither.
+    made later. Who is killed has done neither, and who gathers next knows of it.
     """
-    alone(LOCK, wait=True)
     with binary.cursor() as cursor:
         cursor.execute(_BRING_UP, [[series for series, _ in changed], [hour for _, hour in changed]])

@@ -2,6 +2,9 @@
 
 He reads marks, makes the rollups, and takes away those very marks: what changes meanwhile leaves a mark of
 its own. As long as there is one, samples are read instead.
+
+Marks are put together, and taken away, by one at a time, who has ``LOCK`` for that short while: not for as
+long as rollups are made, and never to write new ones.
 """
 
 from __future__ import annotations
@@ -11,22 +14,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection
+from django.db import connection, transaction
 
 from monitor.depot.engines.base import EVERY, Hours
+from monitor.depot.locks import alone
 
-# Only who holds the lock of those who roll up gathers: nobody takes a gathered mark away meanwhile.
+LOCK = 0x6D61726B  # "mark"
+
+# A new one takes the place of one that was gathered: who rolls that up meanwhile does not know of the change,
+# and takes away the old one only.
 _GATHER = """
 WITH new AS (
     DELETE FROM monitor_stalehour WHERE id IN (
         SELECT id FROM monitor_stalehour WHERE NOT gathered ORDER BY id LIMIT %s
     ) RETURNING series_id, hour
+), replaced AS (
+    DELETE FROM monitor_stalehour AS had USING new
+    WHERE had.series_id = new.series_id AND had.hour = new.hour AND had.gathered
 ), put_together AS (
-    INSERT INTO monitor_stalehour (series_id, hour, gathered)
-    SELECT DISTINCT series_id, hour, true FROM new WHERE NOT EXISTS (
-        SELECT FROM monitor_stalehour AS had
-        WHERE had.series_id = new.series_id AND had.hour = new.hour AND had.gathered
-    )
+    INSERT INTO monitor_stalehour (series_id, hour, gathered) SELECT DISTINCT series_id, hour, true FROM new
 )
 SELECT series_id, hour FROM new
 """
@@ -71,16 +77,19 @@ class Marks:
 def gather(at_most: int) -> list[tuple[int, datetime]]:
     """Put the oldest new marks together, *at_most* so many: the key of the series, and the hour, of each.
 
-    Part of the caller's transaction; nobody else may do so meanwhile. Who writes marks does not wait for it.
+    Part of the caller's transaction: others who gather wait for its end, and know at least what he did.
     """
+    alone(LOCK, wait=True)
     with connection.cursor() as cursor:
         cursor.execute(_GATHER, [at_most])
         return cursor.fetchall()
 
 
+@transaction.atomic
 def mark_every(start: datetime, end: datetime) -> None:
     """No rollup from *start* until before *end* is to be trusted, whosever it is: in place of what was
     gathered of single series there."""
+    alone(LOCK, wait=True)
     with connection.cursor() as cursor:
         cursor.execute(_MARK_EVERY, [EVERY, start, end, EVERY, start, end, end])
 
@@ -105,8 +114,10 @@ def every_left() -> int:
         return int(cursor.fetchone()[0])
 
 
+@transaction.atomic
 def forget(marks: Marks) -> None:
     """Take *marks* away, and no others."""
+    alone(LOCK, wait=True)
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, [list(marks.ids)])
 

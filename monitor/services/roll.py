@@ -48,7 +48,7 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
         if not is_ours:
             return False
         until = time.monotonic() + within_seconds
-        if _gather():
+        if gather():
             return True
         before = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         some = _until(until, LEAST_MARKS, MOST_MARKS, lambda size: marks.some(before=before, at_most=size))
@@ -58,7 +58,7 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
 def roll_all() -> None:
     """Roll up everything that is marked, however long it takes."""
     with alone():
-        while _gather():
+        while gather():
             pass
         while taken := marks.some(before=FOR_EVER, at_most=MOST_MARKS):
             _take(taken)
@@ -73,7 +73,7 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
     calling this again. Rollups of parts whose samples have been dropped stay as they are.
     """
     with alone():
-        while _gather():
+        while gather():
             pass
     for first, last in _with_samples(start, end):
         marks.mark_every(first, last)
@@ -83,8 +83,11 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
         yield Progress(hours - left, hours)
 
 
-def _gather() -> bool:
-    """Put new marks together; whether there may be more. What has to know of changes at once is told here."""
+def gather() -> bool:
+    """Put new marks together; whether there may be more. What has to know of changes at once is told here.
+
+    Readers do what is left of that, so it is done more often than rolling up, and beside it.
+    """
     with transaction.atomic():
         changed = marks.gather(GATHERED_AT_ONCE)
         if changed:

@@ -87,6 +87,12 @@ class Grid:
             if Sample.objects.filter(metric__in=those.values("metric"), time=at).update(value=took):
                 stale.mark([(self.series[number].pk, at)])
 
+    def lose(self, number: int, slot: int) -> None:
+        """Another parser reads no value any more."""
+        at = self.first + slot * QUARTER
+        Sample.objects.filter(metric__segment__series=self.series[number], time=at).delete()
+        stale.mark([(self.series[number].pk, at)])
+
     def fill(self, number: int, slot: int) -> None:
         """Many runs pass: more than a trend has."""
         series, metric = self.series[number], metric_of(self.series[number], 0)
@@ -180,7 +186,7 @@ def same(one: Expected, other: Expected) -> bool:
 numbers = st.integers(1, 5)
 steps = st.one_of(
     st.tuples(st.just("end"), which, slots, st.integers(0, SEGMENTS - 1), reported, seconds),
-    st.tuples(st.just("miss"), which, slots),
+    st.tuples(st.sampled_from(["miss", "lose"]), which, slots),
     st.tuples(st.just("correct"), which, slots, seconds),
     st.tuples(st.just("fill"), which, slots),
     st.tuples(st.sampled_from(["rename", "remove"]), which),
@@ -216,6 +222,16 @@ def test_a_report_of_an_hour_within_the_trend_that_comes_late_is_told_at_once(
     grid.bring_up()
     grid.end(0, 132, 0, State.FAILED, 3.0)
     assert found(latest(Series.objects.all(), noon), grid.series[0]).outcomes.endswith("pfp")
+
+
+def test_hours_come_into_sight_again_when_later_ones_are_lost(db: None, noon: datetime) -> None:
+    grid = Grid(noon)
+    grid.end(0, 8, 0, State.PASSED, 3.0)
+    grid.end(0, 150, 0, State.PASSED, 4.0)
+    grid.bring_up()
+    grid.lose(0, 150)
+    answer = latest(Series.objects.all(), noon + 9 * QUARTER)
+    assert [found(answer, grid.series[0]).means[-1]] == [3.0]
 
 
 def test_what_is_older_than_all_that_is_told_makes_no_reader_work(db: None, noon: datetime) -> None:

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
+from monitor.depot import marks as depot
 from monitor.depot import samples, stale
 from monitor.depot.engines import engine
 from monitor.depot.merging import Figures
 from monitor.depot.samples import Row
 from monitor.models import DayRollup, HourRollup, Metric, Segment, Series, StaleHour
-from monitor.services.roll import LOCK, Progress, SomebodyRolls, alone, rebuild, roll, roll_all
+from monitor.services.roll import LOCK, Progress, SomebodyRolls, alone, gather, rebuild, roll, roll_all
 from monitor.services.statistics import statistics, statistics_by
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -98,6 +99,19 @@ def test_what_changes_after_marks_were_read_is_rolled_up_later(metric: Metric, n
     roll_all()
     after = statistics(metric, noon - DAY, noon + DAY)
     assert (after.figures.n, after.figures.mean, after.complete) == (2, 5.0, True)
+
+
+def test_what_is_gathered_while_its_hour_is_rolled_up_waits_to_be_rolled_up_again(
+    metric: Metric, noon: datetime
+) -> None:
+    measure(metric, [noon])
+    gather()
+    taken = depot.some(before=noon + HOUR, at_most=10)
+    measure(metric, [noon + MINUTE])
+    with somebody_else_rolls():
+        gather()
+    depot.forget(taken)
+    assert (len(taken.ids), marks(gathered=True)) == (1, 1)
 
 
 def test_hours_are_kept_of_days_with_many_samples_only(metric: Metric, noon: datetime) -> None:
