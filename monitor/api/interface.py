@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from django.urls import URLPattern
 from ninja import NinjaAPI
 
 from monitor.api.problems import METHOD_NOT_ALLOWED, not_allowed
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest, HttpResponseBase
-    from django.urls import URLPattern, URLResolver
+    from django.urls import URLResolver
     from ninja.openapi.schema import OpenAPISchema
 
     View = Callable[..., HttpResponseBase]
@@ -44,7 +45,8 @@ class Api(NinjaAPI):
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app, namespace = super().urls
         for pattern in patterns:
-            pattern.callback = _told(pattern.callback)
+            if isinstance(pattern, URLPattern):
+                pattern.callback = _told(pattern.callback)
         return patterns, app, namespace
 
     def get_openapi_schema(self, **asked: Any) -> OpenAPISchema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
@@ -44,6 +44,6 @@ def mark(changed: Iterable[tuple[int, datetime]]) -> None:
 def mark_runs(runs: Collection[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
     """These runs ended, in this transaction. Without their *slots* all parts of the ledger are looked at."""
     of_slots = "" if slots is None else "AND slot = ANY (%(slots)s)"
-    told = {"runs": list(runs), "slots": list(slots or ())}
+    told: dict[str, Any] = {"runs": list(runs), "slots": list(slots or ())}
     with connection.cursor() as cursor:
         cursor.execute(_MARK_RUNS.format(of_slots=of_slots), told)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from django.contrib.auth.models import User
@@ -319,7 +319,7 @@ def test_run_now_shows_the_run_until_it_has_ended(visitors: Visitors, watched: W
     expect(page.get_by_role("heading", name="Waits for its reporter")).to_be_visible(timeout=SOON)
     run = Run.objects.get(trigger="asked for by operator")
     Run.objects.all().move([run.pk], State.CLAIMED, cause="claimed")
-    began = {"stage": "compute", "started_at": timezone.now()}
+    began: dict[str, Any] = {"stage": "compute", "started_at": timezone.now()}
     Run.objects.all().move([run.pk], State.RUNNING, cause="it began", **began)
     expect(page.get_by_role("heading", name="Running: compute")).to_be_visible(timeout=SOON)
     builders.delivered(builders.report(run.series, run.slot))

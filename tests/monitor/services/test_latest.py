@@ -68,7 +68,7 @@ class Grid:
         series, at = self.series[number], self.first + slot * QUARTER
         with transaction.atomic():
             run = self._listed(series, at)
-            told = {"stage": "run", "failed_resource": "host", "ended_at": at + QUARTER}
+            told: dict[str, Any] = {"stage": "run", "failed_resource": "host", "ended_at": at + QUARTER}
             moved = Run.objects.all().move([run.pk], state, cause="reported", **told)
             if moved and state == State.PASSED:
                 metric = metric_of(series, segment)
