@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,6 +57,12 @@ class Line:
     cell: Cell
     site: str
     means: tuple[float, ...]
+
+    @property
+    def extremes(self) -> tuple[float, float] | None:
+        """The least and the greatest of the *means*; None without any."""
+        there = [mean for mean in self.means if not math.isnan(mean)]
+        return (min(there), max(there)) if there else None
 
 
 @dataclass(frozen=True)

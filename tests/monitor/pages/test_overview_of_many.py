@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from monitor import units
 from monitor.models import Resource, Run, Series
 from monitor.models.run import State
 from monitor.services import overview, tally
@@ -146,6 +147,20 @@ def test_a_list_is_of_a_site_a_suite_or_a_state_the_worst_first(
     oldest = listing(reader, now, Choice(state=NOT_WORKING), order=OLDEST)
     assert oldest.lines[0].cell.last is not None
     assert oldest.lines[0].cell.last.run == failed.pk
+
+
+def test_a_list_says_between_what_totals_were_in_words(
+    rings: list[Series], reader: User, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(rings[0], now, slowness=2.0)
+    builders.passed(rings[0], now - 60 * minute)
+    line, other = listing(reader, now, Choice(), order=BY_NAME).lines[:2]
+    assert line.extremes is not None
+    least, most = line.extremes
+    assert most == pytest.approx(2 * least)
+    assert other.extremes is None
+    text = client.get("/", {"site": "site1", "order": "name"}).content.decode()
+    assert text.count(f"{units.seconds(least)} to {units.seconds(most)}") == 1
 
 
 def names(lines: object) -> list[str]:
