@@ -1,6 +1,7 @@
 import gc
 
 from django.apps import AppConfig
+from django.db.backends.signals import connection_created
 
 
 class MonitorConfig(AppConfig):
@@ -9,6 +10,8 @@ class MonitorConfig(AppConfig):
 
     def ready(self) -> None:
         from monitor import checks  # noqa: F401, PLC0415 - registers them
+        from monitor.depot.extension import lift_limit  # noqa: PLC0415
 
+        connection_created.connect(lift_limit)
         gc.freeze()  # what is loaded stays: no need to look at it again, or to copy it into forked workers
         gc.enable()

@@ -11,7 +11,8 @@ from django.db import connection, transaction
 from monitor.depot.engines.rolling import COMES_TO
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-AT_ONCE = timedelta(days=30)  # a refresh keeps what it makes in memory, and cannot be resumed in the middle
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+AT_ONCE = timedelta(days=30)  # a chunk, and a refresh: from one chunk into one chunk it is the quickest
 COLUMNS = ("metric_id", "bucket", "n", "passed", "mean", "min", "max", "stdev", "sketch")
 NEW = "_new"  # ends the name of one that is not yet in its place
 
@@ -37,7 +38,13 @@ _MATERIALIZED_IN = """
 SELECT format('%%I.%%I', materialization_hypertable_schema, materialization_hypertable_name)
 FROM timescaledb_information.continuous_aggregates WHERE view_name = %s
 """
-_REFRESH = "CALL refresh_continuous_aggregate(%s::regclass, %s::timestamptz, %s::timestamptz, force => %s)"
+# In one go: by itself it refreshes ten buckets at a time, each time unpacking what the whole window is in.
+_REFRESH = """
+CALL refresh_continuous_aggregate(
+    %s::regclass, %s::timestamptz, %s::timestamptz, force => %s, options => '{"buckets_per_batch": 0}'
+)
+"""
+_DISCARD = "SELECT drop_chunks(%s::regclass, newer_than => %s::timestamptz, older_than => %s::timestamptz)"
 _EXTENT = "SELECT min(time), max(time) FROM monitor_sample"
 # Those whose samples are gone: nothing is left to make them from.
 _KEEP = """
@@ -69,11 +76,18 @@ def refresh(hours: Collection[datetime]) -> None:
             _refresh(one.name, start, end, force=True)
 
 
+def discard(start: datetime, end: datetime) -> None:
+    """Drop the chunks of the aggregates that have nothing but what is from *start* until before *end*."""
+    with connection.cursor() as cursor:
+        for one in ALL:
+            cursor.execute(_DISCARD, [one.name, start, end])
+
+
 def windows(buckets: Iterable[datetime], length: timedelta) -> list[tuple[datetime, datetime]]:
-    """From each to the end of those that follow it without a gap, but no longer than ``AT_ONCE``."""
+    """From each to the end of those that follow it without a gap, in the same chunk."""
     found: list[tuple[datetime, datetime]] = []
     for bucket in sorted(buckets):
-        if found and found[-1][1] == bucket and bucket + length - found[-1][0] <= AT_ONCE:
+        if found and found[-1][1] == bucket and _chunk(bucket) == _chunk(found[-1][0]):
             found[-1] = (found[-1][0], bucket + length)
         else:
             found.append((bucket, bucket + length))
@@ -119,7 +133,7 @@ def _refresh_all(name: str, tell: Callable[[str], None]) -> None:
         oldest, newest = cursor.fetchone()
     if oldest is None:
         return
-    start = _floor(oldest, DAY)
+    start = _chunk(oldest)
     while start <= newest:
         tell(f"{name}: from {start:%Y-%m-%d}")
         _refresh(name, start, start + AT_ONCE, force=False)
@@ -129,6 +143,11 @@ def _refresh_all(name: str, tell: Callable[[str], None]) -> None:
 def _refresh(name: str, start: datetime, end: datetime, *, force: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_REFRESH, [name, start, end, force])
+
+
+def _chunk(time: datetime) -> datetime:
+    """When the chunk of *time* begins."""
+    return time - (time - EPOCH) % AT_ONCE
 
 
 def _floor(time: datetime, length: timedelta) -> datetime:

@@ -86,10 +86,12 @@ CROSS JOIN LATERAL (
 ) AS its
 """
 _OF_METRICS = """
-DELETE FROM {table} WHERE {time} >= %(start)s AND {time} < %(stop)s AND metric_id IN (
-    SELECT metric.id FROM monitor_metric AS metric JOIN monitor_segment AS owner ON owner.id = segment_id
-    WHERE series_id = ANY (%(series)s)
-)
+DELETE FROM {table} WHERE {time} >= %(start)s AND {time} < %(stop)s AND metric_id = ANY (%(metrics)s)
+"""
+# Asked for before: where rows are compressed, all would be unpacked that a join might find.
+_METRICS = """
+SELECT coalesce(array_agg(metric.id), '{}') FROM monitor_metric AS metric
+JOIN monitor_segment AS owner ON owner.id = segment_id WHERE series_id = ANY (%s)
 """
 _OF_RUNS = """
 DELETE FROM {table} AS kept USING monitor_run AS owner
@@ -190,9 +192,13 @@ def oldest(kind: Kind, group: Group) -> datetime | None:
 
 def delete(kind: Kind, series: Collection[int], start: datetime, stop: datetime) -> int:
     """Take away what *series* have from *start* until before *stop*; how many rows that were."""
-    statement = _OF_RUNS if kind == Kind.REPORTS else _OF_METRICS
+    bounds = _bounds(series, start, stop)
+    statement = _OF_RUNS
+    if kind != Kind.REPORTS:
+        statement = _OF_METRICS
+        bounds["metrics"] = _ask(_METRICS, [bounds["series"]])
     with connection.cursor() as cursor:
-        cursor.execute(_filled(statement, kind), _bounds(series, start, stop))
+        cursor.execute(_filled(statement, kind), bounds)
         return int(cursor.rowcount)
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
-LEAST_VERSION = (2, 20)  # refreshes can be forced; older ones were never tried
+LEAST_VERSION = (2, 21)  # a refresh can be told how much to do at once; older ones were never tried
 CREATE = "CREATE EXTENSION IF NOT EXISTS timescaledb"
+
+# By itself it refuses to change rows beside which 100,000 are to be unpacked: those of a few series. How much
+# is changed at once is bounded by who does so. A server without TimescaleDB lets anybody set such a name.
+_LIFT_LIMIT = "SET timescaledb.max_tuples_decompressed_per_dml_transaction = 0"
 
 # The variable is there as soon as the server has loaded the library: nothing else can be read by everybody.
 _ASKED = """
@@ -66,6 +71,12 @@ def extension() -> Extension:
     with connection.cursor() as cursor:
         cursor.execute(_ASKED)
         return Extension(*cursor.fetchone())
+
+
+def lift_limit(*, connection: Any, **_: Any) -> None:
+    """Let a new *connection* change as many compressed rows as it has to: told of each by Django."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LIFT_LIMIT)
 
 
 def create() -> Extension:

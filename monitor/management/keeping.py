@@ -79,7 +79,7 @@ class Keeping(BaseCommand):
         for kind, rows in done.rows.items():
             self.stdout.write(f"{kind.label}: {rows} taken away")
         for part in done.dropped:
-            self.stdout.write(f"{part.name}: dropped, {humanised(part.bytes, 'bytes')}")
+            self.stdout.write(f"{part.title}: dropped, {humanised(part.bytes, 'bytes')}")
         if done.later:
             raise CommandError(f"not all of it: {done.later}; call it again")
 
@@ -90,7 +90,7 @@ class Keeping(BaseCommand):
             size = humanised(one.bytes, "bytes")
             self.stdout.write(f"{one.suite}: {one.rows} {one.kind.label}, about {size}{oldest}")
         for part in found.dropped:
-            self.stdout.write(f"{part.name}: would be dropped whole, {humanised(part.bytes, 'bytes')}")
+            self.stdout.write(f"{part.title}: would be dropped whole, {humanised(part.bytes, 'bytes')}")
         if not found.expired:
             self.stdout.write("Nothing is older than it is kept.")
 

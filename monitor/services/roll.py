@@ -75,8 +75,9 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
     with alone():
         while gather():
             pass
-    for first, last in _with_samples(start, end):
-        marks.mark_every(first, last)
+        for first, last in _with_samples(start, end):
+            marks.mark_every(first, last)
+            engine().discard(first, last)
     hours = marks.every_left()
     yield Progress(0, hours)
     for left in _roll_every():

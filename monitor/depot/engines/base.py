@@ -21,6 +21,11 @@ class Part:
     bytes: int
     is_compressed: bool = False
 
+    @property
+    def title(self) -> str:
+        """What it has, for people; a chunk's name says nothing."""
+        return f"{self.table}, {self.start:%Y-%m-%d} to {self.end:%Y-%m-%d}"
+
 
 EVERY = 0  # in the place of a series' key: all of them
 
@@ -50,6 +55,10 @@ class Engine(Protocol):
 
     def drop(self, part: Part) -> None:
         """Give the space of *part* back, with all that is in it. Nobody who writes waits for it."""
+
+    def discard(self, start: datetime, end: datetime) -> None:
+        """All rollups from *start* until before *end* are marked, and about to be made anew: those may go
+        that take longer to be replaced than to be made. To be called while nobody else rolls."""
 
     def roll(self, stale: Sequence[Hours]) -> None:
         """Bring the rollups of these hours, and of their days, to what the samples are now; of all metrics

@@ -58,6 +58,9 @@ class Plain:
             cursor.execute(f"ALTER TABLE {part.table} DETACH PARTITION {part.name} {how}")
             cursor.execute(f"DROP TABLE {part.name}")
 
+    def discard(self, start: datetime, end: datetime) -> None:
+        """They are replaced as quickly."""
+
     def roll(self, stale: Sequence[Hours]) -> None:
         rolling.roll(stale, sparse=self.sparse)
 

@@ -70,12 +70,20 @@ WITH wanted AS MATERIALIZED ({metrics}), written AS (
     ON CONFLICT (metric_id, bucket) DO UPDATE SET {replaced}
     RETURNING metric_id, bucket
 )
-DELETE FROM {table} AS gone USING wanted
-WHERE gone.metric_id = wanted.metric_id AND date_trunc('day', gone.bucket, 'UTC') = day
-    AND gone.bucket >= %(start)s AND gone.bucket < %(end)s
+SELECT had.metric_id, had.bucket FROM {table} AS had JOIN wanted
+ON had.metric_id = wanted.metric_id AND date_trunc('day', had.bucket, 'UTC') = day
+WHERE had.bucket >= %(start)s AND had.bucket < %(end)s
     AND NOT EXISTS (
-        SELECT FROM written WHERE written.metric_id = gone.metric_id AND written.bucket = gone.bucket
+        SELECT FROM written WHERE written.metric_id = had.metric_id AND written.bucket = had.bucket
     )
+"""
+# By the metrics themselves: what of others is compressed beside them stays so.
+_DELETE = """
+DELETE FROM {table} AS rollup
+USING unnest(%(metrics)s::bigint[], %(buckets)s::timestamptz[]) AS gone (metric_id, bucket)
+WHERE rollup.metric_id = gone.metric_id AND rollup.bucket = gone.bucket
+    AND rollup.metric_id = ANY (%(metrics)s)
+    AND rollup.bucket >= %(start)s AND rollup.bucket < %(end)s
 """
 _DENSE = """(
     SELECT wanted.* FROM wanted JOIN monitor_dayrollup AS whole
@@ -116,11 +124,21 @@ def roll(stale: Sequence[Hours], *, sparse: int = SPARSE) -> None:
 def _roll(metrics: str, days: Sequence[datetime], sparse: int, **wanted: list[int]) -> None:
     bounds = {"start": min(days), "end": max(days) + DAY}
     told: dict[str, Any] = {"days": days, **bounds, "sparse": sparse, **wanted}
-    whole = _write("monitor_dayrollup", metrics, "wanted", "day", "")
-    hours = "date_trunc('hour', time, 'UTC')"
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(whole, told)
-        cursor.execute(_write("monitor_hourrollup", metrics, _DENSE, hours, f"GROUP BY {hours}"), told)
+    hour = "date_trunc('hour', time, 'UTC')"
+    with transaction.atomic():
+        _replace("monitor_dayrollup", _write("monitor_dayrollup", metrics, "wanted", "day", ""), told)
+        hours = _write("monitor_hourrollup", metrics, _DENSE, hour, f"GROUP BY {hour}")
+        _replace("monitor_hourrollup", hours, told)
+
+
+def _replace(table: str, write: str, told: dict[str, Any]) -> None:
+    """Write what there is, and take away what that says is no more, which is rare."""
+    with connection.cursor() as cursor:
+        cursor.execute(write, told)
+        if gone := cursor.fetchall():
+            metrics, buckets = zip(*gone, strict=True)
+            left = {**told, "metrics": list(metrics), "buckets": list(buckets)}
+            cursor.execute(_DELETE.format(table=table), left)
 
 
 def _midnight(hour: datetime) -> datetime:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from monitor.depot import aggregates
 from monitor.depot.engines.base import EVERY, Hours, Part
@@ -63,6 +64,13 @@ class Timescale(Apache):
         super().prepare_ahead(now)
         for table in COMPRESSED:
             _compress(table, now - LATE)
+
+    def discard(self, start: datetime, end: datetime) -> None:
+        """Whole chunks go: to write into one that is compressed takes three times as long. Those stay that
+        have what is final, or that somebody is reading."""
+        whole_from = _ask(_WHOLE_FROM)
+        with suppress(OperationalError), impatient():
+            aggregates.discard(start if whole_from is None else max(start, whole_from), end)
 
     def roll(self, stale: Sequence[Hours]) -> None:
         """Refresh what is stale of most series, and roll the rest by hand, which a view lets us do.

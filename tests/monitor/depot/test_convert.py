@@ -241,7 +241,7 @@ HAS = Extension(available="2.29.2", is_loaded=True, installed=None, licence=None
     [
         (replace(HAS, available=None), "looked for 'timescaledb' in pg_available_extensions"),
         (replace(HAS, is_loaded=False), "shared_preload_libraries = 'timescaledb'"),
-        (replace(HAS, available="2.9.1"), "expected TimescaleDB 2.20 or newer, got 2.9.1"),
+        (replace(HAS, available="2.9.1"), "expected TimescaleDB 2.21 or newer, got 2.9.1"),
     ],
 )
 def test_a_server_without_it_says_what_to_do(has: Extension, told: str) -> None:

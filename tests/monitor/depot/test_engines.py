@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from django.db import IntegrityError, connection, connections, transaction
 
-from monitor.depot import samples
+from monitor.depot import expiry, samples
 from monitor.depot.engines import engine
 from monitor.depot.engines.base import BY_TIME, EVERY, Engine, Hours, Part
 from monitor.depot.samples import Row
@@ -21,7 +21,7 @@ from monitor.models.horizon import Kind
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
-from tests.monitor.depot.databases import TIMESCALE
+from tests.monitor.depot.databases import PLAIN, TIMESCALE
 from tests.monitor.depot.measured import metrics_of
 from tests.waiting import eventually
 
@@ -135,8 +135,14 @@ def _somebody_waits() -> bool:
 def test_parts_are_ready_before_they_are_needed(quick_engine: Engine, noon: datetime) -> None:
     quick_engine.prepare_ahead(noon)
     quick_engine.prepare_ahead(noon)
-    store(row(noon + 30 * DAY))
-    assert part_of("monitor_run", noon + 30 * DAY).table == "monitor_run"
+    later = noon + 30 * DAY
+    ready = {
+        table for table in BY_TIME for part in quick_engine.parts(table) if part.start <= later < part.end
+    }
+    assert ready == (
+        set(BY_TIME) if quick_engine.name == PLAIN else {"monitor_run"}
+    )  # chunks make themselves
+    store(row(later))
 
 
 def test_what_comes_late_into_a_part_that_was_compressed_is_there_like_any_other(
@@ -240,3 +246,63 @@ def test_what_samples_came_to_that_are_too_old_to_be_kept_stays_whatever_is_roll
     roll(way, metrics, noon)
     assert (hours_of(gone), days_of(gone)) == before
     assert hours_of(first)[0] == (noon, 7, MEAN_WITH_100)
+
+
+def unpacking_at_most(rows: int) -> None:
+    """Let the transaction fail that unpacks more."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL timescaledb.max_tuples_decompressed_per_dml_transaction = {rows}")
+
+
+def test_of_what_is_compressed_only_that_is_unpacked_which_changes(
+    metrics: list[Metric], noon: datetime
+) -> None:
+    roll("all series", metrics, *(noon + n * HOUR for n in range(12)))
+    engine().prepare_ahead(noon + 60 * DAY)
+    one, before = metrics[2], [(hours_of(metric), days_of(metric)) for metric in metrics]
+    with transaction.atomic():
+        unpacking_at_most(72)
+        assert expiry.delete(Kind.SAMPLES, [one.series.pk], noon, noon + HOUR) == 6
+    with transaction.atomic():
+        unpacking_at_most(12 + 1)
+        roll("in a transaction", [one], noon)
+    assert [(hours_of(metric), days_of(metric)) for metric in metrics[:2]] == before[:2]
+    assert hours_of(one) == before[2][0][1:]
+    assert days_of(one) == [(noon - noon.hour * HOUR, 66, 38.5)]
+
+
+FILL = """
+INSERT INTO monitor_sample SELECT metric, time, time, 1, true
+FROM generate_series(1, 145) AS metric, generate_series(%s, %s, interval '1 hour') AS time
+"""
+
+
+def test_any_number_of_compressed_rows_may_change(quick_engine: Engine, noon: datetime) -> None:
+    if quick_engine.name != TIMESCALE:
+        pytest.skip("nothing is compressed there")
+    first = datetime(2025, 6, 11, tzinfo=UTC)  # when a chunk begins
+    with connection.cursor() as cursor:
+        cursor.execute(FILL, [first, first + 30 * DAY - HOUR])
+    quick_engine.prepare_ahead(noon)
+    assert Sample.objects.filter(time=first).update(value=2.0) == 145
+
+
+def test_rollups_that_are_about_to_be_made_anew_are_as_before_then(
+    metrics: list[Metric], noon: datetime
+) -> None:
+    hours = [noon + n * HOUR for n in range(12)]
+    roll("all series", metrics, *hours)
+    before = [(hours_of(metric), days_of(metric)) for metric in metrics]
+    part = part_of("monitor_sample", noon)
+    engine().discard(part.start, part.end)
+    roll("all series", metrics, *hours)
+    assert [(hours_of(metric), days_of(metric)) for metric in metrics] == before
+
+
+def test_rollups_that_somebody_reads_are_not_discarded(metrics: list[Metric], noon: datetime) -> None:
+    roll("all series", metrics, noon)
+    part = part_of("monitor_sample", noon)
+    with session() as other:
+        counted = other.execute("SELECT count(*) FROM monitor_dayrollup").fetchone()
+        engine().discard(part.start, part.end)
+        assert other.execute("SELECT count(*) FROM monitor_dayrollup").fetchone() == counted == (3,)

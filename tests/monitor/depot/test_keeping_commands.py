@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from monitor.depot.engines import engine
-from monitor.models import Correction, RawReport, Sample, Series, Suite
+from monitor.models import Correction, RawReport, Sample, Series
 from monitor.services.ingest import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -34,20 +34,6 @@ def months(circle: Series, noon: datetime) -> Iterator[datetime]:
     assert all(one.accepted for one in ingest_all([wire.to_json(one) for one in reports]))
     yield now
     engine().make_room([noon])  # where other tests live, who do not make it
-
-
-def test_retaining_is_foretold_and_done(months: datetime) -> None:
-    assert depot("retain", "--dry-run") == "Nothing is older than it is kept.\n"
-    Suite.objects.update(keep_samples_days=30)
-    foretold = depot("retain", "--dry-run")
-    old = months - timedelta(days=90, hours=1)
-    assert foretold.startswith("main: 8 samples, about ")
-    assert f", the oldest of {old:%Y-%m-%d}\n" in foretold
-    assert f"monitor_sample_{old:%Y_%m}: would be dropped whole, " in foretold
-    assert Sample.objects.count() == 16
-    done = depot("retain")
-    assert f"monitor_sample_{old:%Y_%m}: dropped, " in done
-    assert Sample.objects.count() == 8
 
 
 def test_reports_that_an_older_parser_has_read_are_read_again(months: datetime) -> None:

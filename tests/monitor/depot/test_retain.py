@@ -6,9 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
+from django.utils import timezone
 
 from monitor.depot import marks, stale
 from monitor.depot.engines import engine
@@ -226,6 +229,28 @@ def test_a_month_that_nobody_needs_is_dropped_whole(month: datetime, noon: datet
     assert days(Sample) == []
     assert not [part for part in engine().parts("monitor_sample") if part.start.month == 2]
     assert days(DayRollup) == list(range(1, 21))
+
+
+def command(*options: str) -> str:
+    said = StringIO()
+    call_command("depot", "retain", *options, stdout=said)
+    return said.getvalue()
+
+
+def test_the_command_foretells_what_it_does_and_says_what_parts_have(circle: Series) -> None:
+    now = timezone.now()
+    old = now - timedelta(days=90)
+    store(old, now - timedelta(hours=1))
+    assert command("--dry-run") == "Nothing is older than it is kept.\n"
+    keep(samples=30)
+    (part,) = [part for part in engine().parts("monitor_sample") if part.start <= old < part.end]
+    span = f"monitor_sample, {part.start:%Y-%m-%d} to {part.end:%Y-%m-%d}"
+    foretold = command("--dry-run")
+    assert foretold.startswith(f"main: {METRICS} samples, about ")
+    assert f", the oldest of {old:%Y-%m-%d}\n{span}: would be dropped whole, " in foretold
+    assert Sample.objects.count() == 2 * METRICS
+    assert f"{span}: dropped, " in command()
+    assert Sample.objects.count() == METRICS
 
 
 def test_who_reads_a_month_keeps_it_from_being_dropped_but_nobody_else_from_storing(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_there_is_room_for_the_months_to_come(noon: datetime) -> None:
     later = noon.replace(year=2031)
     tend(later)
-    months = {(part.start.year, part.start.month) for part in engine().parts("monitor_sample")}
+    months = {(part.start.year, part.start.month) for part in engine().parts("monitor_run")}
     assert {(2031, 3), (2031, 4), (2031, 5)} <= months
 
 
@@ -26,7 +26,7 @@ def test_tables_in_parts_are_analysed_once_a_day() -> None:
     now = timezone.now()
     tend(now)
     assert planning.outdated(now - timedelta(hours=1)) == []
-    assert "monitor_sample" in planning.outdated(now + timedelta(days=1))
+    assert "monitor_run" in planning.outdated(now + timedelta(days=1))
 
 
 def test_one_tends_at_a_time() -> None:
