@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import BinaryIO
 from zoneinfo import ZoneInfo
 
@@ -18,7 +19,7 @@ from monitor.importers.base import (
     Option,
     stage,
 )
-from probes.base import Metric, Value
+from probes.base import Metric
 from probes.foreign import safe_name, si_unit
 from reporters.report import OUTCOMES
 
@@ -40,8 +41,25 @@ class Importer:
         "seconds_column": Option(
             "how long each run took: its total, and its values are known at its end", metavar="COLUMN"
         ),
-        "series_column": Option("a series for each text in it", metavar="COLUMN"),
+        "seconds_unit": Option("of how long they took: s, min, h, ms, ...", "s", "UNIT"),
+        "end_column": Option(
+            "when each run ended, written as when it began: where no column says how long it took",
+            metavar="COLUMN",
+        ),
+        "series_column": Option("a series for each text in it, or in them together", metavar="COLUMN,..."),
         "outcome_column": Option(f"how each ended, one of {', '.join(OUTCOMES)}", metavar="COLUMN"),
+        "outcome": Option("how all ended, where no column says it", "passed", "OUTCOME", OUTCOMES),
+        "reason_columns": Option(
+            "why they ended so: of several the texts that there are, with the names of their columns",
+            metavar="COLUMN,...",
+        ),
+        "apart": Option(
+            "whether runs of a series of the same whole second are different ones: the microseconds of each"
+            " are the last six digits of its line's number",
+            "no",
+            "yes|no",
+            ("yes", "no"),
+        ),
         "delimiter": Option("between fields; 'tab' is a tab", ",", "CHARACTER"),
         "header": Option("whether the first line names the columns", "yes", "yes|no", ("yes", "no")),
     }
@@ -52,8 +70,7 @@ class Importer:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options_given = options
-        said = options["value_columns"].strip()
-        columns = [name.strip() for name in said.split(",")] if said else []
+        columns = _listed(options["value_columns"])
         units = [unit.strip() for unit in options["units"].split(",")]
         if len(units) == 1:
             units *= len(columns)
@@ -62,8 +79,17 @@ class Importer:
         self.values = [
             (column, safe_name(column), *si_unit(unit)) for column, unit in zip(columns, units, strict=True)
         ]
-        if not columns and not options["seconds_column"]:
-            raise InvalidOption("expected some, where there is no --seconds-column", "value_columns")
+        if options["end_column"] and options["seconds_column"]:
+            raise InvalidOption("expected none, where there is a --seconds-column", "end_column")
+        self.is_timed = bool(options["end_column"] or options["seconds_column"])
+        if not columns and not self.is_timed:
+            raise InvalidOption(
+                "expected some, where there is no --seconds-column, nor an --end-column", "value_columns"
+            )
+        self.second, unit = si_unit(options["seconds_unit"])
+        if unit != "seconds":
+            raise InvalidOption(f"expected a unit of time, got {options['seconds_unit']!r}", "seconds_unit")
+        self.labels, self.reasons = _listed(options["series_column"]), _listed(options["reason_columns"])
         if len({name for _, name, _, _ in self.values}) != len(self.values):
             raise InvalidOption("expected columns with different names", "value_columns")
         self.delimiter = {"tab": "\t"}.get(options["delimiter"], options["delimiter"])
@@ -93,33 +119,57 @@ class Importer:
                 yield misfit.at(where)
 
     def _columns(self) -> list[str]:
-        others = [name for option, name in self.options_given.items() if option.endswith("_column") and name]
-        return [*others, *(column for column, _, _, _ in self.values)]
+        single = ("time_column", "seconds_column", "end_column", "outcome_column")
+        others = [self.options_given[option] for option in single if self.options_given[option]]
+        return [*others, *self.labels, *self.reasons, *(column for column, _, _, _ in self.values)]
 
     def _run(self, where: str, row: table.Row) -> Measured:
-        given = self.options_given
-        column = given["time_column"]
-        slot = text.time(column, row[column].strip(), self.zone, given["time_format"])
-        seconds = self._seconds(row)
-        label = row[given["series_column"]].strip() if given["series_column"] else ""
-        if given["series_column"] and not label:
-            raise Misfit(given["series_column"], "the name of a series", label)
-        parameters: dict[str, Value] = {given["series_column"]: label} if label else {}
+        slot = self._time(self.options_given["time_column"], row)
+        seconds = self._seconds(slot, row) if self.is_timed else None
+        if self.options_given["apart"] == "yes" and not slot.microsecond:
+            slot = slot.replace(microsecond=int(where.rpartition(" ")[2]) % 1_000_000)
+        labels = self._labels(row)
         return Measured(
             where,
             slot,
             seconds or 0.0,
             self._metrics(row),
             () if seconds is None else (stage("compute", "compute", seconds),),
-            text.slug(label) if label else "",
-            parameters,
+            text.slug(*labels.values()) if labels else "",
+            {**labels},
             self._outcome(row),
+            self._reason(row),
         )
 
-    def _seconds(self, row: table.Row) -> float | None:
-        column = self.options_given["seconds_column"]
-        said = row[column].strip() if column else ""
-        return text.seconds(column, said) if said else None
+    def _time(self, column: str, row: table.Row) -> datetime:
+        return text.time(column, row[column].strip(), self.zone, self.options_given["time_format"])
+
+    def _seconds(self, slot: datetime, row: table.Row) -> float | None:
+        """How long it took, by the clock and not by what it showed; None where the field is empty."""
+        given = self.options_given
+        column = given["seconds_column"] or given["end_column"]
+        said = row[column].strip()
+        if not said:
+            return None
+        if given["seconds_column"]:
+            return text.seconds(column, said, self.second)
+        seconds = (self._time(column, row) - slot).total_seconds()
+        if seconds < 0:
+            raise Misfit(column, "an end that is not before the beginning", said)
+        return text.seconds(column, str(seconds))
+
+    def _labels(self, row: table.Row) -> dict[str, str]:
+        """What says of which series it is, by column; of several, some may be empty."""
+        labels = {column: row[column].strip() for column in self.labels}
+        if labels and not any(labels.values()):
+            raise Misfit(self.options_given["series_column"], "the name of a series", "")
+        return labels
+
+    def _reason(self, row: table.Row) -> str:
+        said = {column: row[column].strip() for column in self.reasons}
+        if len(said) == 1:
+            return next(iter(said.values()))
+        return "; ".join(f"{column}: {why}" for column, why in said.items() if why)
 
     def _metrics(self, row: table.Row) -> list[Metric]:
         """An empty field was not measured."""
@@ -134,7 +184,11 @@ class Importer:
 
     def _outcome(self, row: table.Row) -> str:
         column = self.options_given["outcome_column"]
-        outcome = row[column].strip() if column else "passed"
+        outcome = row[column].strip() if column else self.options_given["outcome"]
         if outcome not in OUTCOMES:
             raise Misfit(column, f"one of {', '.join(OUTCOMES)}", outcome)
         return outcome
+
+
+def _listed(columns: str) -> list[str]:
+    return [name.strip() for name in columns.split(",")] if columns.strip() else []

@@ -44,9 +44,10 @@ def number(field: str, text: str, factor: float = 1.0) -> float:
     return value
 
 
-def seconds(field: str, text: str) -> float:
-    """A duration. Raises Misfit for one that is negative or longer than a century."""
-    value = number(field, text)
+def seconds(field: str, text: str, factor: float = 1.0) -> float:
+    """A duration, in units of *factor* seconds. Raises Misfit for one that is negative or longer than a
+    century."""
+    value = number(field, text, factor)
     if not 0 <= value <= MOST_SECONDS:
         raise Misfit(field, f"0 to {MOST_SECONDS:g} seconds", text)
     return value
@@ -78,11 +79,12 @@ def printable(text: str) -> str:
     )
 
 
-def slug(text: str) -> str:
-    """*text* as part of the name of a series. Of different texts different names are made: where something
-    had to go, a digest of all of it comes behind."""
-    plain = _NO_SLUG.sub("-", text).strip("-")[:_NAME_CHARACTERS]
-    if plain == text:
+def slug(*texts: str) -> str:
+    """*texts* as part of the name of a series. Of different texts different names are made: where something
+    had to go, or could be part of either of two, a digest of all of it comes behind."""
+    said = "-".join(texts)
+    plain = _NO_SLUG.sub("-", said).strip("-")[:_NAME_CHARACTERS]
+    if plain == said and (len(texts) == 1 or said.count("-") == len(texts) - 1):
         return plain
-    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:6]
+    digest = hashlib.sha256("\0".join(texts).encode("utf-8", "backslashreplace")).hexdigest()[:6]
     return f"{plain}-{digest}" if plain else digest

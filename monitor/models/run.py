@@ -71,8 +71,8 @@ class Ending(NamedTuple):
     ended_at: datetime | None
 
 
-# Hardly any run of the ledger may still end: a planner that knew would expect one of them, and compare each that
-# there is with all that is said. What it cannot estimate it looks up by the key, or hashes.
+# Hardly any run of the ledger may still end: a planner that knew would expect one, and compare each that
+# there is with all that is said. Of what it cannot estimate it expects more, and hashes, or uses the key.
 _END = """
 UPDATE monitor_run AS run
 SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,

@@ -4,35 +4,42 @@ time."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
-import msgspec
+from django.db import transaction
 from django.utils import timezone
 
-from monitor.importers.base import Importer, LeftOut, Malformed, Measured, Unreadable
+from monitor.depot import planning
+from monitor.importers.base import Importer, Item, LeftOut, Malformed, Measured, Unreadable
 from monitor.models import RawReport, Run
 from monitor.models.run import REPORTED
-from monitor.services.imported import Destination, Target, destination, settle
-from monitor.services.ingest import ingest_all
+from monitor.services.imported import Destination, NotImported, Target, destination, settle
+from monitor.services.imported_report import measured, report_of, written
+from monitor.services.ingest import AHEAD, ingest_all
 from reporters import report as wire
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Iterable
+
+    from monitor.services.ingest import Receipt
 
 BATCH = 1000
-REPORTER = "import"
+PLANNED_FROM = 1000  # new runs: the planner is told of so many at once, and not only when its day has come
 _TRIGGER_CHARACTERS = 900
 
 
 @dataclass
 class Tally:
-    """What has come of an import so far; *left_out* by why."""
+    """What has come of an import so far; *left_out* by why. *differing* are those of the *known* that are
+    not as they are here: what is here stays."""
 
     new: int = 0
     known: int = 0
+    differing: int = 0
     malformed: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     series: set[str] = field(default_factory=set)
@@ -44,14 +51,22 @@ class Tally:
 
 @dataclass(frozen=True)
 class Listener:
-    """Who is told of what cannot be read, when it is met, and of the tally, after every batch."""
+    """Who is told of what is refused, when it is met, and of the tally, after every batch."""
 
     malformed: Callable[[Malformed], None]
     progress: Callable[[Tally], None]
 
 
 class Stopped(Exception):
-    """Something could not be read, and that was to be the end; what came before it is stored."""
+    """Something was refused, and that was to be the end; what came before it is stored, and nothing else."""
+
+
+class _Refused(Exception):
+    """The depot refused the run of this *number*."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(number, why)
+        self.number, self.why = number, why
 
 
 def import_history(
@@ -68,172 +83,181 @@ def import_history(
     It goes forward in batches, each stored as a whole: interrupted, it may begin anew.
 
     Raises:
-        Unreadable, NotImported: it cannot go on; Stopped: with *strict*, after the first that is malformed.
-            What came before is stored.
-        NoRoom: the depot is full; DatabaseError: it is away.
+        Unreadable, NotImported: it cannot go on; Stopped: with *strict*, at the first that is refused, which
+            the listener is not told of. What came before is stored.
+        NoRoom: the depot is full; DatabaseError: it is away. Batches before are stored.
     """
-    importing = _Import(target, file, listener)
-    batch: list[Measured] = []
+    importing = _Import(target, file, listener, strict=strict)
     try:
-        for item in importer.read(stream):
-            if isinstance(item, Measured):
-                batch.append(item)
-                if len(batch) == BATCH:
-                    importing.store(batch)
-                    batch = []
-            elif isinstance(item, LeftOut):
-                importing.tally.left_out[item.why] += 1
-            else:
-                importing.refuse(item)
-                if strict:
-                    raise Stopped(str(item))
-    except (Unreadable, Stopped):
-        importing.store(batch)
+        _take_all(importing, importer.read(stream))
+    except (Unreadable, NotImported, Stopped):
         importing.end()
         raise
-    importing.store(batch)
     importing.end()
     return importing.tally
+
+
+def _take_all(importing: _Import, items: Iterable[Item]) -> None:
+    try:
+        for item in items:
+            importing.take(item)
+    except Unreadable:
+        importing.store()
+        raise
+    importing.store()
 
 
 class _Import:
     """One import under way."""
 
-    def __init__(self, target: Target, file: str, listener: Listener) -> None:
+    def __init__(self, target: Target, file: str, listener: Listener, *, strict: bool) -> None:
         self.tally = Tally()
-        self._target, self._file, self._listener = target, file, listener
+        self._target, self._file, self._listener, self._strict = target, file, listener, strict
         self._trigger = f"import: {target.kind} {file}"[:_TRIGGER_CHARACTERS]
         self._began_at = timezone.now()
         self._destinations: dict[str, Destination] = {}
+        self._batch: list[Measured] = []
 
-    def refuse(self, malformed: Malformed) -> None:
-        self.tally.malformed += 1
-        self._listener.malformed(malformed)
+    def take(self, item: Item) -> None:
+        if isinstance(item, Measured):
+            self._batch.append(item)
+            if len(self._batch) == BATCH:
+                self.store()
+        elif isinstance(item, LeftOut):
+            self.tally.left_out[item.why] += 1
+        else:
+            if self._strict:
+                self.store()  # something before it may be refused as well: then that is the first
+            self._refuse(item)
 
-    def store(self, batch: Sequence[Measured]) -> None:
-        """Store those that are not there yet."""
-        if not batch:
-            return
-        identified = [(self._identity(one), one) for one in batch]
-        there = self._there([run for run, _ in identified], batch)
+    def store(self) -> None:
+        """Store what has been taken and is not there yet, up to what ends the import."""
+        batch, self._batch = self._batch, []
         new: dict[uuid.UUID, Measured] = {}
-        for run, one in identified:
-            if run in new or there.get(run):
-                self._refuse_repeated(one)
-            elif run in there:
-                self.tally.known += 1
-            else:
-                new[run] = one
-        if new:
-            self._write(new)
-        self._listener.progress(self.tally)
+        try:
+            self._choose(batch, new)
+        except (NotImported, Stopped):
+            self._write(list(new.items()))
+            raise
+        self._write(list(new.items()))
 
     def end(self) -> None:
         for one in self._destinations.values():
             settle(one)
+        if self.tally.new >= PLANNED_FROM:
+            for table in planning.outdated(timezone.now()):
+                planning.analyse(table)
 
-    def _identity(self, one: Measured) -> uuid.UUID:
+    def _refuse(self, malformed: Malformed) -> None:
+        if self._strict:
+            raise Stopped(str(malformed))
+        self.tally.malformed += 1
+        self._listener.malformed(malformed)
+
+    def _choose(self, batch: Sequence[Measured], new: dict[uuid.UUID, Measured]) -> None:
+        """Put those of *batch* into *new* that are; what ends the import raises, once those before it are
+        there."""
+        runs = [wire.run_id(self._target.name_of(one), one.slot) for one in batch]
+        there = _there(runs, batch)
+        for run, one in zip(runs, batch, strict=True):
+            impossible = wrong(self._target, one)
+            if impossible is not None:
+                self._refuse(impossible)
+                continue
+            self._destination(one).note(one)
+            if run in new:
+                self._meet_again(one, is_same=replace(one, where=new[run].where) == new[run])
+            elif run in there:
+                self._meet_known(one, run, there[run])
+            else:
+                new[run] = one
+
+    def _destination(self, one: Measured) -> Destination:
         to = self._destinations.get(one.series)
         if to is None:
-            to = self._destinations[one.series] = destination(self._target, one)
+            try:
+                to = destination(self._target, one)
+            except NotImported as error:
+                raise NotImported(f"{one.where}: {error}") from None
+            self._destinations[one.series] = to
             self.tally.series.add(to.series.name)
-        to.note(one)
-        return wire.run_id(to.series.name, one.slot)
+        return to
 
-    def _there(self, runs: Sequence[uuid.UUID], batch: Sequence[Measured]) -> dict[uuid.UUID, bool]:
-        """Those of *runs* that have been reported before, and whether it was by this import."""
-        slots = [one.slot for one in batch]
-        between = {"slot__gte": min(slots), "slot__lte": max(slots)}
-        reported = Run.objects.filter(pk__in=runs, state__in=REPORTED, **between)
-        known = list(reported.order_by().values_list("pk", flat=True))
-        raw = RawReport.objects.filter(run__in=known, received_at__gte=self._began_at, **between)
-        just_now = set(raw.order_by().values_list("run_id", flat=True)) if known else set()
-        return {run: run in just_now for run in known}
+    def _meet_known(self, one: Measured, run: uuid.UUID, raw: RawReport | None) -> None:
+        """It is there, as *raw* says; a run whose raw report is gone is taken for the same."""
+        if raw is None or measured(raw.body) == measured(self._body(run, one)):
+            self.tally.known += 1
+        elif raw.received_at >= self._began_at and self._is_of_this_file(raw):
+            self._meet_again(one, is_same=False)
+        else:
+            self.tally.known += 1
+            self.tally.differing += 1
 
-    def _refuse_repeated(self, one: Measured) -> None:
-        expected = "a time that no other run of its series in this file has"
-        self.refuse(Malformed(one.where, "time", expected, one.slot.isoformat()))
+    def _meet_again(self, one: Measured, *, is_same: bool) -> None:
+        """Its file had a run of that time before."""
+        if is_same:
+            self.tally.known += 1
+        else:
+            expected = "a time that no other run of its series in this file has"
+            self._refuse(Malformed(one.where, "time", expected, one.slot.isoformat()))
 
-    def _write(self, new: Mapping[uuid.UUID, Measured]) -> None:
-        receipts = ingest_all([self._body(*one) for one in new.items()], trigger=self._trigger)
-        for one, receipt in zip(new.values(), receipts, strict=True):
+    def _is_of_this_file(self, raw: RawReport) -> bool:
+        return any(line.text.endswith(f" of {self._file}") for line in raw.parsed().log)
+
+    def _write(self, new: Sequence[tuple[uuid.UUID, Measured]]) -> None:
+        try:
+            receipts = self._ingested(new)
+        except _Refused as refused:
+            self._write(new[: refused.number])
+            _, one = new[refused.number]
+            raise Stopped(str(_unheld(one, refused.why))) from None
+        for (_, one), receipt in zip(new, receipts, strict=True):
             if receipt.duplicate:  # somebody else brought it just now
                 self.tally.known += 1
             elif receipt.accepted:
                 self.tally.new += 1
             else:
-                self.refuse(Malformed(one.where, "run", "a run that the depot can hold", receipt.error))
+                self._refuse(_unheld(one, receipt.error))
+        self._listener.progress(self.tally)
+
+    def _ingested(self, new: Sequence[tuple[uuid.UUID, Measured]]) -> list[Receipt]:
+        """Raises _Refused: one was, everything is to come before it, and nothing of *new* is stored."""
+        if not new:
+            return []
+        with transaction.atomic() if self._strict else nullcontext():
+            receipts = ingest_all([self._body(*one) for one in new], trigger=self._trigger)
+            refused = [number for number, one in enumerate(receipts) if not one.accepted]
+            if refused and self._strict:
+                raise _Refused(refused[0], receipts[refused[0]].error)
+        return receipts
 
     def _body(self, run: uuid.UUID, one: Measured) -> bytes:
         to = self._destinations[one.series]
         return written(report_of(one, run, to, self._target.probe, f"{one.where} of {self._file}"))
 
 
-def report_of(one: Measured, run: uuid.UUID, to: Destination, probe: str, origin: str) -> wire.Report:
-    """*one* as a reporter would have sent it when it had ended."""
-    return wire.Report(
-        run=run,
-        series=to.series.name,
-        slot=one.slot,
-        reporter=REPORTER,
-        probe=wire.ProbeIdentity(probe, "", ""),
-        parameters=one.parameters,
-        started_at=one.slot,
-        seconds=one.seconds,
-        outcome=one.outcome,
-        reason=one.reason,
-        stages=one.stages,
-        metrics=[wire.MetricValue(metric.name, metric.value, metric.unit) for metric in one.metrics],
-        failure=None,
-        log=[wire.LogLine("info", 0.0, f"imported: {origin}")],
-        environment=wire.Environment("", "", ""),
-        clock=wire.Clock(one.slot + timedelta(seconds=one.seconds), synchronised=False),
-        bindings=to.bindings,
-        usage={},
-    )
+def wrong(target: Target, one: Measured) -> Malformed | None:
+    """Why it can be no run, whatever there is already; None where it can."""
+    latest = timezone.now() + AHEAD
+    if one.slot > latest or one.seconds > (latest - one.slot).total_seconds():
+        said = f"{wire.rfc3339(one.slot)}, and {one.seconds:g} s"
+        return Malformed(one.where, "time", "a run that has ended by now", said)
+    return target.wrong_name(one)
 
 
-def written(report: wire.Report) -> bytes:
-    """As ``wire.to_json`` writes it, ten times as fast: nothing is cut, what the depot cannot hold it
-    refuses."""
-    said = {name: value for name, value in vars(report).items() if name != "extra"}
-    return msgspec.json.encode(said, order="sorted")
+def _there(runs: Sequence[uuid.UUID], batch: Sequence[Measured]) -> dict[uuid.UUID, RawReport | None]:
+    """Those of *runs* that have been reported before, with what was, where that is kept."""
+    if not batch:
+        return {}
+    slots = [one.slot for one in batch]
+    between = {"slot__gte": min(slots), "slot__lte": max(slots)}
+    known = Run.objects.filter(pk__in=runs, state__in=REPORTED, **between).order_by()
+    there: dict[uuid.UUID, RawReport | None] = dict.fromkeys(known.values_list("pk", flat=True))
+    if there:
+        raw = RawReport.objects.filter(run__in=list(there), **between).order_by()
+        there.update({one.run_id: one for one in raw})
+    return there
 
 
-@dataclass
-class Preview:
-    """What would be made of a series; units by metric, runs by outcome."""
-
-    first: datetime
-    last: datetime
-    units: dict[str, str] = field(default_factory=dict)
-    outcomes: Counter[str] = field(default_factory=Counter)
-
-    def add(self, one: Measured) -> None:
-        self.first, self.last = min(self.first, one.slot), max(self.last, one.slot)
-        self.outcomes[one.outcome] += 1
-        self.units.update({f"stage.{stage.name}.seconds": "seconds" for stage in one.stages})
-        self.units.update({metric.name: metric.unit for metric in one.metrics})
-
-
-def preview(
-    importer: Importer, stream: BinaryIO, target: Target, listener: Listener
-) -> tuple[dict[str, Preview], Tally]:
-    """What would be made of *stream*, by series; nothing is. All runs count as new.
-
-    Raises:
-        Unreadable, NotImported: as ``import_history``.
-    """
-    tally, found = Tally(), dict[str, Preview]()
-    for item in importer.read(stream):
-        if isinstance(item, Measured):
-            name = target.name_of(item)
-            found.setdefault(name, Preview(item.slot, item.slot)).add(item)
-            tally.new += 1
-        elif isinstance(item, LeftOut):
-            tally.left_out[item.why] += 1
-        else:
-            tally.malformed += 1
-            listener.malformed(item)
-    tally.series |= found.keys()
-    return found, tally
+def _unheld(one: Measured, why: str) -> Malformed:
+    return Malformed(one.where, "run", "a run that the depot can hold", why)

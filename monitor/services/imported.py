@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
-from monitor.importers.base import IMPORTED
+from monitor.importers.base import IMPORTED, Malformed
 from monitor.models import Binding, RawReport, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.run import State
@@ -53,13 +53,15 @@ class Target:
         return f"{IMPORTED}{self.kind}"
 
     def name_of(self, run: Measured) -> str:
-        """The name of the series of *run*. Raises NotImported: it is too long."""
-        name = f"{self.series}-{run.series}" if run.series else self.series
-        if len(name) > NAME_CHARACTERS:
-            raise NotImported(
-                f"{name}: expected a name of at most {NAME_CHARACTERS} characters: shorten --series"
-            )
-        return name
+        return f"{self.series}-{run.series}" if run.series else self.series
+
+    def wrong_name(self, run: Measured) -> Malformed | None:
+        """What is wrong with the name of its series, if anything is."""
+        name = self.name_of(run)
+        if len(name) <= NAME_CHARACTERS:
+            return None
+        expected = f"a name of at most {NAME_CHARACTERS} characters, with --series in front"
+        return Malformed(run.where, "series", expected, name)
 
 
 @dataclass
@@ -76,19 +78,33 @@ class Destination:
             self.newest, self.parameters = run.slot, run.parameters
 
 
-@transaction.atomic
 def destination(target: Target, run: Measured) -> Destination:
     """The series of *run*; it is made, with all it needs, where it is missing.
 
     Raises:
         NotImported: there is such a series, but not of this kind; or its resource is elsewhere.
     """
+    try:
+        return _found_or_made(target, run)
+    except IntegrityError:  # somebody else made it just now
+        return _found_or_made(target, run)
+
+
+def refuse_taken(target: Target, names: Iterable[str]) -> None:
+    """Raise NotImported where there is a series of one of *names*, but not of this kind."""
+    for found in Series.objects.filter(name__in=list(names)).exclude(probe=target.probe)[:1]:
+        raise NotImported(
+            f"there is a series {found.name} already, of {found.probe}: choose another --series"
+        )
+
+
+@transaction.atomic
+def _found_or_made(target: Target, run: Measured) -> Destination:
     name = target.name_of(run)
+    refuse_taken(target, [name])
     found = Series.objects.filter(name=name).first()
     if found is None:
         return _made(target, run, name)
-    if found.probe != target.probe:
-        raise NotImported(f"there is a series {name} already, of {found.probe}: choose another --series")
     bound = list(Binding.objects.filter(series=found).values_list("resource__name", flat=True))
     return Destination(found, {ROLE: bound} if bound else {})
 

@@ -26,8 +26,9 @@ from monitor.importers.base import (
 )
 from monitor.models import Run, Sample, Series
 from monitor.models.run import State
-from monitor.services.import_history import Listener, Tally, import_history, report_of, written
+from monitor.services.import_history import Listener, Tally, import_history
 from monitor.services.imported import Destination, Target
+from monitor.services.imported_report import report_of, written
 from monitor.services.segments import standing
 from reporters import report as wire
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -26,8 +30,18 @@ from monitor.services.import_history import BATCH, Listener, import_history
 from monitor.services.imported import Target
 from monitor.services.run_now import run_now
 from monitor.services.segments import standing
-from tests.monitor.importers.reading import SHARED, lines_of, needs_shared_data
+from tests.monitor.importers.reading import (
+    AZURE,
+    LANL,
+    MACHINES,
+    OUTAGES,
+    SHARED,
+    lines_of,
+    member,
+    needs_shared_data,
+)
 
+ROOT = Path(__file__).resolve().parents[2]
 LINES = [f"{1141214400 + 60 * minute} {8 + minute % 3}" for minute in range(40)]
 
 
@@ -106,10 +120,114 @@ def test_a_dry_run_that_meets_them_does_not_say_that_the_others_are_imported(
     assert err.endswith("1 could not be read; nothing is imported\n")
 
 
-def test_the_first_of_them_may_be_the_end(db: None, values: Callable[..., str]) -> None:
-    _, err = said("nws", values([*LINES[:2], "soon 5", *LINES[2:]]), "--series=bw", "--strict")
-    assert "stopped at line 3: time: expected" in err
+TOO_LATE = "4102444800 8"  # 2100
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        (["soon 5"], "time: expected a time in seconds since 1970"),
+        ([f"{LINES[0]}1"], "time: expected a time that no other run of its series in this file has"),
+        ([TOO_LATE], "time: expected a run that has ended by now"),
+        ([f"{LINES[0]}1", "soon 5"], "time: expected a time that no other run"),
+    ],
+)
+def test_the_first_that_is_refused_may_be_the_end(
+    db: None, values: Callable[..., str], refused: list[str], why: str
+) -> None:
+    file = values([*LINES[:2], *refused, *LINES[2:]])
+    _, err = said("nws", file, "--series=bw", "--strict")
+    assert err.startswith(f"exits: {file}: stopped at line 3: {why}")
+    assert err.endswith("; 2 before that are imported, nothing behind it\n")
     assert Run.objects.count() == 2
+
+
+def test_a_dry_run_may_stop_at_it_as_well(db: None, values: Callable[..., str]) -> None:
+    _, err = said("nws", values([*LINES[:2], TOO_LATE]), "--series=bw", "--strict", "--dry-run")
+    assert "stopped at line 3: time: expected a run that has ended by now" in err
+    assert err.endswith("; nothing is imported, nothing behind it\n")
+
+
+def test_what_only_the_depot_refuses_is_the_end_as_well(db: None, values: Callable[..., str]) -> None:
+    """It refuses a report that is too large: others of its batch, before and behind it, are not."""
+    large = "x" * 100_000
+    rows = [f"{60 * minute},1,{why},{why},{why}" for minute, why in enumerate(["", "", large, ""])]
+    file = values(["time,value,a,b,c", *rows], name="rows.csv")
+    argv = ("csv", file, "--series=rows", "--reason-columns=a,b,c")
+    _, err = said(*argv, "--strict")
+    assert "stopped at line 4: run: expected a run that the depot can hold" in err
+    assert sorted(run.slot.minute for run in Run.objects.all()) == [0, 1]
+    assert "1 new, 2 known, 1 malformed" in said(*argv)[0]
+
+
+def test_a_run_that_its_file_has_twice_is_there_once_and_nothing_is_wrong(
+    db: None, values: Callable[..., str]
+) -> None:
+    assert "40 new, 1 known, 0 malformed" in imported(values([*LINES, LINES[0]]))
+
+
+def test_that_a_run_differs_from_what_is_there_is_said_and_that_stays(
+    db: None, values: Callable[..., str]
+) -> None:
+    imported(values())
+    out = imported(values([f"{LINES[0]}1", *LINES[1:]]))
+    assert "0 new, 40 known (1 differ from what is there, which stays), 0 malformed" in out
+    assert history(Metric.objects.get())[0].value == 1e6
+
+
+def test_a_time_that_has_not_come_yet_makes_neither_runs_nor_series(
+    db: None, values: Callable[..., str]
+) -> None:
+    _, err = said("nws", values([TOO_LATE]), "--series=bw")
+    assert "line 1: time: expected a run that has ended by now, got '2100-01-01T00:00:00" in err
+    assert not Series.objects.exists()
+
+
+def test_a_series_that_is_another_is_named_with_the_place_and_what_was_before_is_kept(
+    circle: Series, values: Callable[..., str]
+) -> None:
+    circle.name = "vm-b"
+    circle.save()
+    file = values(["time,vm,value", *(f"{at},{vm},1" for at, vm in enumerate("aabaa"))], name="vm.csv")
+    argv = ("csv", file, "--series=vm", "--series-column=vm")
+    assert "exits: there is a series vm-b already, of circle" in said(*argv, "--dry-run")[1]
+    assert "exits: line 4: there is a series vm-b already, of circle: choose another" in said(*argv)[1]
+    assert Run.objects.filter(series__name="vm-a").count() == 2
+
+
+def test_a_name_that_is_too_long_is_that_of_its_row_alone(db: None, values: Callable[..., str]) -> None:
+    file = values(["time,vm,value", "0,a,1", f"1,{'b' * 50},1"], name="vm.csv")
+    out, err = said("csv", file, f"--series={'x' * 60}", "--series-column=vm")
+    assert "1 new, 0 known, 1 malformed" in out
+    assert "line 3: series: expected a name of at most 100 characters, with --series in front" in err
+
+
+def test_a_file_may_have_any_name(db: None, values: Callable[..., str], tmp_path: Path) -> None:
+    name = os.fsdecode(bytes(tmp_path) + b"/\xff\x1b[2J")
+    Path(values()).rename(name)
+    assert "\\xff\\x1b[2J: 40 new" in imported(name)
+
+
+def test_a_standard_input_that_is_closed_is_said(db: None) -> None:
+    program = "import sys; sys.stdin = None; from manage import main; main()"
+    argv = [sys.executable, "-c", program, "import", "nws", "-", "--series=x"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "standard input is closed" in done.stderr
+
+
+def test_what_is_cut_off_is_imported_as_far_as_it_goes(db: None, values: Callable[..., str]) -> None:
+    padding = (f"# {random.Random(line).randbytes(2000).hex()}" for line in LINES)
+    file = Path(values([line for pair in zip(LINES, padding, strict=True) for line in pair]))
+    packed = file.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(file.read_bytes())[:-9])
+    _, err = said("nws", str(packed), "--series=bw")
+    count = Run.objects.count()
+    assert count > 10
+    assert err.endswith(
+        f"what is packed is damaged or cut off: Compressed file ended before the "
+        f"end-of-stream marker was reached; {count:,} before it are imported\n"
+    )
 
 
 @pytest.mark.parametrize("apart", [0, 1200])
@@ -258,7 +376,12 @@ def test_the_beginning_of_a_real_log_is_stored_with_its_figures(db: None, values
     ("argv", "runs", "series"),
     [
         (("esmond", "perfsonar-esmond/throughput_data.json.gz"), 600, 1),
+        (("esmond", "perfsonar-esmond/histogram_owdelay_minute_data.json.gz"), 1440, 1),
+        (("esmond", "perfsonar-esmond/packet_count_lost_data.json.gz"), 1440, 1),
+        (("esmond", "perfsonar-esmond/packet_count_sent_data.json.gz"), 1440, 1),
         (("tokio", "tokio-abc/mira-summaries_2017-02-14_2018-02-15.csv.gz"), 2533, 8),
+        (("csv", "nws-golden/nws-2.0.5-oracle.csv.gz", "--series-column=case"), 3011, 8),
+        (("csv", "nws-golden/bmbp_ts-oracle.csv.gz", "--series-column=case", "--units=s"), 4600, 4),
     ],
 )
 def test_real_files_are_imported_cleanly(db: None, argv: tuple[str, ...], runs: int, series: int) -> None:
@@ -267,3 +390,29 @@ def test_real_files_are_imported_cleanly(db: None, argv: tuple[str, ...], runs: 
     assert "exits" not in err
     assert f"{runs:,} new, 0 known, 0 malformed, {series} series" in out
     assert Run.objects.count() == runs
+
+
+def flags(options: Mapping[str, str]) -> list[str]:
+    return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+
+
+@needs_shared_data
+def test_outages_are_imported_with_what_they_were_of(db: None, values: Callable[..., str]) -> None:
+    file = values([line.rstrip("\n") for line in lines_of(LANL, most=601)], name="outages.csv")
+    out, err = said("csv", file, "--series=lanl", "--site=lanl", *flags(OUTAGES))
+    assert not err
+    assert "600 new, 0 known, 0 malformed, 3 series" in out
+    first = Run.objects.get(series__name="lanl-2-0", slot__year=2005, slot__month=6)
+    assert (first.state, first.reason) == (State.FAILED, "Hardware: Graphics Accel Hdwr")
+    assert first.slot.replace(microsecond=0) == datetime(2005, 6, 21, 16, 54, tzinfo=UTC)
+    assert first.seconds == 360.0
+
+
+@needs_shared_data
+def test_what_machines_in_a_cloud_measured_is_imported(db: None, values: Callable[..., str]) -> None:
+    name = "vm-noise-data/test_suite=Sysbench/test_name=Test:_RAM__Memory/"
+    lines = member(AZURE, name, "B8ms/").decode().splitlines()[:1001]
+    out, err = said("csv", values(lines), "--series=ram", "--units=MiB/s", *flags(MACHINES))
+    assert not err
+    assert "1,000 new, 0 known, 0 malformed" in out
+    assert Metric.objects.filter(name="value").values_list("unit", flat=True)[0] == "bytes_per_second"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from argparse import RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import InterfaceError, OperationalError
 
 from monitor import importers
 from monitor.importers.base import ImporterError, Malformed, Unreadable
 from monitor.importers.opening import STDIN, opened
-from monitor.services.import_history import Listener, Preview, Stopped, Tally, import_history, preview
+from monitor.importers.text import printable
+from monitor.services.import_history import Listener, Stopped, Tally, import_history
 from monitor.services.imported import NotImported, Target
+from monitor.services.preview_import import Preview, preview
 from monitor.services.room import NoRoom
 
 if TYPE_CHECKING:
@@ -55,33 +59,40 @@ class Command(BaseCommand):
 
     def handle(self, *, kind: str, file: str, **options: Any) -> None:
         self._began = self._told = time.monotonic()
-        self._shown = 0
+        self._shown, self._stored = 0, 0
+        name = "standard input" if file == STDIN else _shown(file)
         try:
             target = Target(kind, options["series"], options["suite"], options["site"])
             importer = importers.made(kind, {name: options[name] for name in importers.load(kind).options})
-            with opened(file, sys.stdin.buffer) as stream:
-                self._run(importer, stream, target, file, options)
+            with opened(file, sys.stdin.buffer if sys.stdin else None) as stream:
+                self._run(importer, stream, target, name, options)
+        except (NoRoom, OperationalError, InterfaceError) as error:
+            why = error if isinstance(error, NoRoom) else f"the depot is away: {_first_line(error)}"
+            raise CommandError(f"{why}; {self._stays()}, run it again then") from error
         except OSError as error:
-            raise CommandError(f"{file}: {error.strerror}") from error
+            raise CommandError(f"{name}: {error.strerror or error}") from error
         except Stopped as error:
-            raise CommandError(f"{file}: stopped at {error}") from error
+            raise CommandError(f"{name}: stopped at {error}; {self._stays()}, nothing behind it") from error
         except Unreadable as error:
-            raise CommandError(f"{file}: {error}") from error
+            before = f"; {self._stored:,} before it are imported" if self._stored else ""
+            raise CommandError(f"{name}: {error}{before}") from error
         except (ImporterError, NotImported) as error:
             raise CommandError(str(error)) from error
-        except NoRoom as error:
-            raise CommandError(f"{error}; what was imported stays, run it again then") from error
+        except KeyboardInterrupt:
+            raise CommandError(
+                f"{name}: interrupted; {self._stays()}, run it again", returncode=130
+            ) from None
 
     def _run(
         self, importer: Importer, stream: BinaryIO, target: Target, file: str, options: dict[str, Any]
     ) -> None:
         listener = Listener(self._malformed(file), self._progress)
+        strict = options["strict"]
         if options["dry_run"]:
-            found, tally = preview(importer, stream, target, listener)
+            found, tally = preview(importer, stream, target, listener, strict=strict)
             self._show(found)
         else:
-            name = "standard input" if file == STDIN else file
-            tally = import_history(importer, stream, target, name, listener, strict=options["strict"])
+            tally = import_history(importer, stream, target, file, listener, strict=strict)
         if not (tally.runs or tally.malformed or tally.left_out):
             raise CommandError(f"{file}: there is nothing in it")
         self.stdout.write(_summary(file, tally, time.monotonic() - self._began, dry=options["dry_run"]))
@@ -99,7 +110,11 @@ class Command(BaseCommand):
 
         return show
 
+    def _stays(self) -> str:
+        return f"{self._stored:,} before that are imported" if self._stored else "nothing is imported"
+
     def _progress(self, tally: Tally) -> None:
+        self._stored = tally.runs
         now = time.monotonic()
         if now - self._told >= PROGRESS_SECONDS:
             self._told = now
@@ -115,6 +130,15 @@ class Command(BaseCommand):
             self.stdout.write(
                 "    " + ", ".join(f"{metric} [{unit}]" for metric, unit in sorted(one.units.items()))
             )
+
+
+def _shown(file: str) -> str:
+    """The name of *file* for people and for the depot, whatever bytes it is of."""
+    return printable(os.fsencode(file).decode("utf-8", "backslashreplace"))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _told(option: Option) -> str:
@@ -138,7 +162,11 @@ def _add_common(parser: ArgumentParser) -> None:
         help="site that was measured (default: as the data say, or none)",
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be made; make nothing")
-    parser.add_argument("--strict", action="store_true", help="stop at the first that cannot be read")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="stop at the first that is refused: what comes before it is imported, nothing behind it",
+    )
 
 
 def _example(kind: str, importer: type[Importer]) -> str:
@@ -152,6 +180,7 @@ def _example(kind: str, importer: type[Importer]) -> str:
 
 def _summary(file: str, tally: Tally, seconds: float, *, dry: bool) -> str:
     left_out = "".join(f"; {count:,} left out: {why}" for why, count in tally.left_out.most_common())
-    new = f"{tally.new:,} runs, none made" if dry else f"{tally.new:,} new, {tally.known:,} known"
+    differing = f" ({tally.differing:,} differ from what is there, which stays)" if tally.differing else ""
+    new = f"{tally.new:,} runs, none made" if dry else f"{tally.new:,} new, {tally.known:,} known{differing}"
     rate = f"in {seconds:,.1f} s ({tally.runs / max(seconds, 1e-3):,.0f} runs/s)"
     return f"{file}: {new}, {tally.malformed:,} malformed, {len(tally.series)} series {rate}{left_out}"

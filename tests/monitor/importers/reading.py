@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+import tarfile
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,22 @@ from monitor.importers.opening import opened
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
+
+LANL = "lanl-failures/LA-UR-05-7318-failure-data-1996-2005.csv.gz"
+AZURE = "azure-vm-noise/azure-vm-noise-eastus.tar.gz"
+# How one would import them: outages of nodes, and what was measured on virtual machines.
+OUTAGES = {
+    "time_column": "Prob Started",
+    "end_column": "Prob Fixed",
+    "time_format": "%m/%d/%Y %H:%M",
+    "timezone": "America/Denver",
+    "value_columns": "",
+    "series_column": "System,nodenum",
+    "outcome": "failed",
+    "reason_columns": "Facilities,Hardware,Human Error,Network,Undetermined,Software",
+    "apart": "yes",
+}
+MACHINES = {"time_column": "starttime", "seconds_column": "runtime", "series_column": "VM_id"}
 
 needs_shared_data = pytest.mark.skipif(
     not SHARED.is_dir(), reason="the real data (../shared/data beside the checkout) are not on this machine"
@@ -50,6 +67,15 @@ def lines_of(name: str, wanted: Callable[[str], bool] = bool, *, most: int | Non
     """Lines of a file of the real data, read without anything of ours."""
     with gzip.open(SHARED / name, "rt") as lines:
         return list(islice(filter(wanted, lines), most))
+
+
+def member(archive: str, beginning: str, part: str) -> bytes:
+    """The first file in a tar archive of the real data whose name begins so and has this *part*."""
+    with tarfile.open(SHARED / archive) as tar:
+        for one in tar:
+            if one.name.startswith(beginning) and part in one.name and (file := tar.extractfile(one)):
+                return file.read()
+    raise FileNotFoundError(f"{archive} has no {beginning}...{part}")
 
 
 def metrics(run: Measured) -> dict[str, tuple[float, str]]:

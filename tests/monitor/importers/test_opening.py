@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import sys
+import tarfile
 import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,8 +53,8 @@ def test_standard_input_is_read_as_files_are_and_stays_open(how: str) -> None:
 @pytest.mark.parametrize("cut", [6, -20])
 def test_what_is_cut_off_is_said_when_its_end_is_reached(how: str, cut: int) -> None:
     with (
-        opened("-", io.BytesIO(PACKED[how](TEXT)[:cut])) as stream,
         pytest.raises(Unreadable, match="what is packed is damaged or cut off"),
+        opened("-", io.BytesIO(PACKED[how](TEXT)[:cut])) as stream,
     ):
         stream.read()
 
@@ -60,10 +64,46 @@ def test_what_is_damaged_is_said(how: str) -> None:
     packed = bytearray(PACKED[how](TEXT))
     packed[len(packed) // 2] ^= 0xFF
     with (
-        opened("-", io.BytesIO(packed)) as stream,
         pytest.raises(Unreadable, match="what is packed is damaged or cut off"),
+        opened("-", io.BytesIO(packed)) as stream,
     ):
         stream.read()
+
+
+def archive(write: Callable[[io.BytesIO], None]) -> bytes:
+    packed = io.BytesIO()
+    write(packed)
+    return packed.getvalue()
+
+
+def into_tar(packed: io.BytesIO) -> None:
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("values.txt"))
+
+
+def into_zip(packed: io.BytesIO) -> None:
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("values.txt", TEXT)
+
+
+@pytest.mark.parametrize(
+    ("packed", "what"),
+    [
+        (bz2.compress(TEXT), "packed by bzip2"),
+        (lzma.compress(TEXT), "packed by xz"),
+        (archive(into_zip), "a zip archive"),
+        (archive(into_tar), "a tar archive"),
+        (gzip.compress(archive(into_tar)), "a tar archive"),
+    ],
+)
+def test_what_is_packed_otherwise_or_has_files_in_it_is_named(packed: bytes, what: str) -> None:
+    with pytest.raises(Unreadable, match=f"this is {what}: unpack it first"), opened("-", io.BytesIO(packed)):
+        pass
+
+
+def test_a_standard_input_that_is_closed_is_no_file() -> None:
+    with pytest.raises(OSError, match="standard input is closed"), opened("-", None):
+        pass
 
 
 def test_nothing_is_nothing() -> None:
