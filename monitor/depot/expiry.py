@@ -102,6 +102,20 @@ _GONE = """
 UPDATE monitor_horizon SET gone_before = %(stop)s
 WHERE kind = %(kind)s AND series_id = ANY (%(series)s) AND (gone_before IS NULL OR gone_before < %(stop)s)
 """
+# By the index, in parts alone that are older than what has gone: of most there are none.
+_LEFT_BEHIND = """
+SELECT horizon.series_id, date_trunc('day', its.oldest, 'UTC'), gone_before FROM monitor_horizon AS horizon
+CROSS JOIN LATERAL (
+    SELECT min(first.time) AS oldest FROM monitor_segment AS segment
+    JOIN monitor_metric AS metric ON metric.segment_id = segment.id
+    CROSS JOIN LATERAL (
+        SELECT time FROM monitor_sample WHERE metric_id = metric.id AND time < gone_before
+        ORDER BY time LIMIT 1
+    ) AS first
+    WHERE segment.series_id = horizon.series_id
+) AS its
+WHERE kind = 'samples' AND its.oldest IS NOT NULL ORDER BY horizon.series_id
+"""
 # Rows of a series that keeps them. What belongs to nobody any more is kept by nobody.
 _NEEDED = """
 SELECT EXISTS (
@@ -216,6 +230,13 @@ def unmark(series: Collection[int], start: datetime, stop: datetime) -> None:
     alone(marks.LOCK, wait=True)
     with connection.cursor() as cursor:
         cursor.execute(_UNMARK, [list(series), start, stop])
+
+
+def left_behind() -> list[Group]:
+    """Samples that count as gone, and are still there."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LEFT_BEHIND)
+        return [Group([series], start, stop) for series, start, stop in cursor.fetchall()]
 
 
 def is_needed(kind: Kind, part: Part) -> bool:

@@ -3,7 +3,8 @@
 Samples are read of days that are in the stretch in part only, and of days that have changed since they were
 rolled up: an answer never depends on what has been rolled up yet. It takes one statement, and another one
 where there are such days in between. However many samples there are, few are read: of very many the database
-says what they come to.
+says what they come to. Where samples have been taken away, rollups are all there is: of a day that is in the
+stretch in part only there are its hours, if hours are asked for, or nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from monitor.depot import binary, wire
 from monitor.depot.arrays import micros, moment
 from monitor.depot.engines.rolling import COMES_TO
+from monitor.depot.stretches import DAY, Stretch, between, days_of, since
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,15 +27,21 @@ if TYPE_CHECKING:
 Tier = Literal["hour", "day"]
 
 MOST_SAMPLES = 1_000_000  # that are read; what more come to is told by the database
-HOUR, DAY = 3_600_000_000, 86_400_000_000  # in microseconds
 
-_MOST_RANGES = 16  # of samples in one statement; more are put together, with the days between them
 _LATELY = timedelta(days=32)  # nearly always the newest sample is in the last two parts of a stretch
 
 _ROLLED = """
 SELECT string_agg({sent}, ''::bytea ORDER BY bucket), {keys}
-FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND bucket >= %(first_day)s AND bucket < %(last_day)s
+FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND {wanted}
 """
+_GONE_BEFORE = """
+SELECT gone_before FROM monitor_metric AS metric JOIN monitor_segment AS segment ON segment.id = segment_id
+JOIN monitor_horizon AS horizon ON horizon.series_id = segment.series_id AND kind = 'samples'
+WHERE metric.id = %(metric)s
+"""
+_OF_DAYS = "bucket >= %(first_day)s AND bucket < %(last_day)s"
+_OF_HOURS = f"""bucket >= %(first_hour)s AND bucket < %(last_hour)s
+AND ({_OF_DAYS} OR bucket < ({_GONE_BEFORE}))"""
 _COUNTED = f"""
 SELECT string_agg({wire.SENT_COUNT}, ''::bytea) FROM (
     SELECT bucket, key, count(*) AS many FROM ({{source}}) AS source, unnest(sketch) AS key GROUP BY 1, 2
@@ -73,7 +81,7 @@ _NOTHING = "SELECT NULL::bytea"
 _SAMPLES = """
 SELECT string_agg({sent}, ''::bytea) FROM (SELECT * FROM ({each}) AS each LIMIT %(most)s) AS samples
 """
-_TOLD = "SELECT rolled.*, ({days}), ({stale}), ({newest}), ({samples}) FROM ({rolled}) AS rolled"
+_TOLD = "SELECT rolled.*, ({days}), ({stale}), ({newest}), ({gone}), ({samples}) FROM ({rolled}) AS rolled"
 _IN_RANGE = """
 SELECT time, value, passed FROM monitor_sample
 WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
@@ -103,37 +111,13 @@ _NONE = Part(
 @dataclass(frozen=True)
 class Found(Part):
     """All of a stretch, nothing twice. *complete*: no hour of it has changed since it was rolled up.
-    *newest_known_at* is when the newest sample of it became known.
+    *newest_known_at* is when the newest sample of it became known. Samples from before *gone_before*, if it
+    says so, have been taken away.
     """
 
     complete: bool
     newest_known_at: datetime | None
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """From *start* until before *end*, and the whole days in it; with ``has_days=False`` there are none."""
-
-    start: datetime
-    end: datetime
-    has_days: bool
-
-    @property
-    def first_day(self) -> int:
-        return -(-micros(self.start) // DAY) * DAY
-
-    @property
-    def last_day(self) -> int:
-        """The midnight that ends the last of them."""
-        return max(micros(self.end) // DAY * DAY, self.first_day) if self.has_days else self.first_day
-
-    @property
-    def edges(self) -> list[tuple[int, int]]:
-        """What is left on both sides of them."""
-        start, end = micros(self.start), micros(self.end)
-        sides = ((start, self.first_day), (self.last_day, end))
-        ranges = ((start, end),) if self.first_day == self.last_day else sides
-        return [(first, last) for first, last in ranges if first < last]
+    gone_before: datetime | None
 
 
 @dataclass(frozen=True)
@@ -141,10 +125,17 @@ class _Question:
     """What is asked of a metric; at most so many samples are to be read in one statement."""
 
     metric: int
-    stretch: _Stretch
+    stretch: Stretch
     tier: Tier
     ranks: bool
     most_samples: int
+
+    @property
+    def has_rollups(self) -> bool:
+        """Whether something in the stretch may be rolled up."""
+        if self.tier == "hour":
+            return self.stretch.first_hour < self.stretch.last_hour
+        return self.stretch.first_day < self.stretch.last_day
 
     @property
     def sent(self) -> str:
@@ -166,22 +157,23 @@ def read(
     With *ranks* the sketches stay where they are. Where samples were more than *most_samples*, there are
     rollups of the same hours, or days, instead.
     """
-    stretch = _Stretch(start.astimezone(UTC), max(start, end).astimezone(UTC), has_days=tier is not None)
+    stretch = Stretch(start.astimezone(UTC), max(start, end).astimezone(UTC), has_days=tier is not None)
     asked = _Question(metric_id, stretch, tier or "day", ranks, most_samples)
     told = binary.row(_statement(asked), _parameters(asked, stretch.edges))
-    rows, keys, days, stale, newest, samples = told
+    rows, keys, days, stale, newest, gone_before, samples = told
+    gone = micros(gone_before) if gone_before else 0
     edges = wire.samples(samples)
     if tier is None and len(edges) > most_samples:
         return read(metric_id, start, end, ranks=ranks, most_samples=most_samples)
     rolled, changed = _rolled(rows, keys, ranks=ranks), wire.times(stale)
-    between = _between(rolled.rolled, wire.times(days), changed, stretch)
-    parts = [_of_samples(asked, stretch.edges, edges)]
-    if between:
-        rolled = _without(rolled, _days(between))
-        (packed,) = binary.row(_samples(between), _parameters(asked, between))
-        parts.append(_of_samples(asked, between, wire.samples(packed)))
+    again = between(rolled.rolled["start"], wire.times(days), changed, stretch, gone)
+    parts = [_of_samples(asked, since(gone, stretch.edges), edges[edges["time"] >= gone])]
+    if again:
+        rolled = _without(rolled, days_of(again))
+        (packed,) = binary.row(_samples(again), _parameters(asked, again))
+        parts.append(_of_samples(asked, again, wire.samples(packed)))
     whole = _together([_with_large(asked, rolled), *parts])
-    found = Found(**vars(whole), complete=not len(changed), newest_known_at=newest)
+    found = Found(**vars(whole), complete=not len(changed), newest_known_at=newest, gone_before=gone_before)
     return found if newest else _with_newest(found, metric_id)
 
 
@@ -192,12 +184,14 @@ def samples_alone(found: Found) -> Found:
 
 def _statement(asked: _Question) -> str:
     rolled, days, stretch = "SELECT NULL::bytea, NULL::bytea", _NOTHING, asked.stretch
-    if stretch.first_day < stretch.last_day:
+    if asked.has_rollups:
+        wanted = _OF_HOURS if asked.tier == "hour" and stretch.edges else _OF_DAYS
         keys = "NULL::bytea" if asked.ranks else wire.SENT_KEYS
-        rolled = _ROLLED.format(sent=asked.sent, keys=keys, tier=asked.tier)
+        rolled = _ROLLED.format(sent=asked.sent, keys=keys, tier=asked.tier, wanted=wanted)
         days = _DAYS if asked.tier == "hour" else _NOTHING
     samples = _samples(stretch.edges) if stretch.edges else _NOTHING
-    return _TOLD.format(rolled=rolled, days=days, stale=_STALE, newest=_NEWEST, samples=samples)
+    told = {"days": days, "stale": _STALE, "newest": _NEWEST, "gone": _GONE_BEFORE, "samples": samples}
+    return _TOLD.format(rolled=rolled, **told)
 
 
 def _samples(ranges: Sequence[tuple[int, int]]) -> str:
@@ -223,6 +217,8 @@ def _parameters(asked: _Question, ranges: Iterable[tuple[int, int]]) -> dict[str
         "lately": max(stretch.start, stretch.end - _LATELY),
         "first_day": moment(stretch.first_day),
         "last_day": moment(stretch.last_day),
+        "first_hour": moment(stretch.first_hour),
+        "last_hour": moment(stretch.last_hour),
         "most": asked.most_samples + 1,
         **bounds,
     }
@@ -261,26 +257,6 @@ def _of_samples(asked: _Question, ranges: Sequence[tuple[int, int]], samples: ND
 def _together(parts: Sequence[Part]) -> Part:
     columns = zip(*((part.rolled, part.ranks, part.counted, part.samples) for part in parts), strict=True)
     return Part(*map(np.concatenate, columns))
-
-
-def _between(
-    rolled: NDArray[np.void], days: NDArray[np.int64], changed: NDArray[np.int64], stretch: _Stretch
-) -> list[tuple[int, int]]:
-    """What of the whole days is to be read from samples: those that have changed, and those of *days* that no
-    hours are kept of."""
-    sparse = np.setdiff1d(days, rolled["start"] // DAY * DAY)
-    wanted = np.union1d(changed, sparse)
-    wanted = wanted[(wanted >= stretch.first_day) & (wanted < stretch.last_day)]
-    if not len(wanted):
-        return []
-    gaps = np.diff(wanted)
-    least = np.sort(gaps)[-_MOST_RANGES + 1] if len(gaps) >= _MOST_RANGES else DAY
-    groups = np.split(wanted, np.flatnonzero(gaps > max(least, DAY)) + 1)
-    return [(int(group[0]), int(group[-1]) + DAY) for group in groups]
-
-
-def _days(ranges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
-    return np.concatenate([np.arange(start, end, DAY) for start, end in ranges])
 
 
 def _without(part: Part, days: NDArray[np.int64]) -> Part:

@@ -10,6 +10,7 @@ import numpy as np
 
 from monitor.depot import arrays, rollups
 from monitor.depot.arrays import before, micros
+from monitor.depot.stretches import DAY, HOUR
 from monitor.services.downsample import Rolled, kept, merged, rolled_up
 from monitor.services.statistics import Freshness
 
@@ -52,15 +53,15 @@ def condensed(
     """
     days = rollups.read(metric.pk, start, end, ranks=True)
     n = _count(days)
-    if n <= most_read:
+    if n <= most_read and (days.gone_before is None or days.gone_before <= start):
         samples = arrays.read(metric.pk, start=start, end=before(end))
         if len(samples) >= n:
             return _of_samples(samples, points, days)
-    if (micros(end) - micros(start)) // rollups.HOUR <= most_read:
+    if (micros(end) - micros(start)) // HOUR <= most_read:
         hours = rollups.read(metric.pk, start, end, tier="hour", ranks=True)
         if _count(hours) >= n:
-            return _of_rollups(hours, "hours", rollups.HOUR, points)
-    return _of_rollups(days, "days", rollups.DAY, points)
+            return _of_rollups(hours, "hours", HOUR, points)
+    return _of_rollups(days, "days", DAY, points)
 
 
 def _count(found: rollups.Found) -> int:

@@ -44,11 +44,10 @@ def distribution(
     metric: Metric, start: datetime, end: datetime, bins: int = BINS, *, most_read: int = MOST_READ
 ) -> Distribution:
     """Of the values of *metric* from *start* until before *end*, in 1 to ``MOST_BINS`` *bins*: from sketches
-    where the stretch is long, or has more samples than *most_read*."""
+    where the stretch is long, has more samples than *most_read*, or none any more."""
     if not 1 <= bins <= MOST_BINS:
         raise ValueError(f"expected 1 to {MOST_BINS} bins, got {bins}")
-    tier: rollups.Tier | None = None if end - start <= EXACT else "day"
-    found = rollups.read(metric.pk, start, end, tier=tier, most_samples=most_read)
+    found = _read(metric, start, end, most_read)
     values, many = _values(found)
     counts, edges = _histogram(values, many, bins)
     return Distribution(
@@ -61,6 +60,15 @@ def distribution(
         quantiles=_quantiles(values, many),
         exact=not len(found.rolled),
     )
+
+
+def _read(metric: Metric, start: datetime, end: datetime, most_read: int) -> rollups.Found:
+    """Every value, if they are not too many, nor have been taken away."""
+    if end - start <= EXACT:
+        found = rollups.read(metric.pk, start, end, tier=None, most_samples=most_read)
+        if found.gone_before is None or found.gone_before <= start:
+            return found
+    return rollups.read(metric.pk, start, end, most_samples=most_read)
 
 
 def _values(found: rollups.Found) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

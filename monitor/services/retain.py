@@ -96,6 +96,8 @@ def _retain(now: datetime, until: float, patience_seconds: float, done: Retained
         for part in _parts(kind):
             if kind in last and part.start < last[kind]:
                 _empty(kind, part, last[kind], until, done)
+        if kind == Kind.SAMPLES:
+            _take_away_left(until, done)
         _sweep(kind, until, done)
 
 
@@ -120,16 +122,36 @@ def _is_over(kind: Kind, part: Part, last: datetime) -> bool:
 
 
 def _empty(kind: Kind, part: Part, last: datetime, until: float, done: Retained) -> None:
-    """Take away what is too old in *part*: all of it together, if nobody needs anything there."""
+    """Take away what is too old in *part*: all of it together, if nobody needs anything there.
+
+    Only of samples something is to be made before. That takes its time, and somebody may need the part when
+    it is over: then it stays, and ``_take_away_left`` finds what nobody needs.
+    """
     drop = _is_over(kind, part, last) and not expiry.is_needed(kind, part)
+    if drop and kind != Kind.SAMPLES:
+        _drop(part, done)
     for group in expiry.groups(kind, part):
-        for rows in _thin(kind, group, keep_rows=drop):
-            done.rows[kind] += rows
-            if time.monotonic() >= until:
-                raise _Later("its time is over")
-    if drop:
-        engine().drop(part)
-        done.dropped.append(part)
+        _take_away_of(kind, group, until, done, keep_rows=drop)
+    if drop and kind == Kind.SAMPLES and not expiry.is_needed(kind, part):
+        _drop(part, done)
+
+
+def _drop(part: Part, done: Retained) -> None:
+    engine().drop(part)
+    done.dropped.append(part)
+
+
+def _take_away_left(until: float, done: Retained) -> None:
+    """Take away samples that were to go with their part, which has stayed."""
+    for group in expiry.left_behind():
+        _take_away_of(Kind.SAMPLES, group, until, done, keep_rows=False)
+
+
+def _take_away_of(kind: Kind, group: Group, until: float, done: Retained, *, keep_rows: bool) -> None:
+    for rows in _thin(kind, group, keep_rows=keep_rows):
+        done.rows[kind] += rows
+        if time.monotonic() >= until:
+            raise _Later("its time is over")
 
 
 def _sweep(kind: Kind, until: float, done: Retained) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from monitor.depot import merging, rollups
 from monitor.depot.arrays import moment
 from monitor.depot.merging import Figures
+from monitor.depot.stretches import DAY, HOUR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,13 +25,14 @@ Every = Literal["hour", "day", "week", "month", "year"]
 EVERY: tuple[Every, ...] = ("hour", "day", "week", "month", "year")
 MOST_READ = rollups.MOST_SAMPLES
 _TIERS: dict[Every, rollups.Tier] = {"hour": "hour", "day": "day"}
-_LENGTHS: dict[Every, int] = {"hour": rollups.HOUR, "day": rollups.DAY}
+_LENGTHS: dict[Every, int] = {"hour": HOUR, "day": DAY}
 
 
 @dataclass(frozen=True)
 class Freshness:
     """*complete*: no hour of it has changed since it was rolled up; if one has, its day was read sample by
-    sample. *newest_known_at* is when the newest value became known; None: there is none."""
+    sample. *newest_known_at* is when the newest value became known; None: there is none, or its sample has
+    been taken away."""
 
     complete: bool
     newest_known_at: datetime | None
@@ -110,7 +112,7 @@ def _starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int64]:
     if length is not None:
         return times // length * length
     if every == "week":
-        days = times // rollups.DAY
-        return (days - (days + 3) % 7) * rollups.DAY  # 1970 began on a Thursday
+        days = times // DAY
+        return (days - (days + 3) % 7) * DAY  # 1970 began on a Thursday
     unit = {"month": "M", "year": "Y"}[every]
     return times.astype("M8[us]").astype(f"M8[{unit}]").astype("M8[us]").astype(np.int64)

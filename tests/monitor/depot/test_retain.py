@@ -31,6 +31,7 @@ from monitor.models import (
 from monitor.models.horizon import Kind
 from monitor.models.run import State
 from monitor.services import roll
+from monitor.services.define import SeriesDefinition, define
 from monitor.services.horizons import horizons
 from monitor.services.ingest import ingest_all
 from monitor.services.retain import retain
@@ -303,6 +304,23 @@ def test_who_is_storing_what_is_too_old_is_waited_for(month: datetime, noon: dat
     assert not retain(month).later
     ring = Metric.objects.get(name="stage.transfer_ring.seconds")
     assert DayRollup.objects.get(metric=ring, bucket__day=1).n == 2
+
+
+def test_what_was_to_go_with_its_part_goes_by_itself_if_somebody_needs_the_part_after_all(
+    month: datetime, noon: datetime
+) -> None:
+    define([], [SeriesDefinition("other", "circle", {"ring": ["here", "there"]}, {"file_bytes": 1000})])
+    Series.objects.filter(name="other").update(suite=Suite.objects.create(name="other"))
+    store(noon - 20 * DAY)
+    keep(samples=30)
+    Suite.objects.filter(name="other").update(keep_samples_days=None)
+    later = month + 40 * DAY
+    assert retain(later, within_seconds=0).later
+    store(noon - 19 * DAY, series="other")
+    assert not retain(later).later
+    left = Sample.objects.values_list("metric__segment__series__name", "time").distinct()
+    assert list(left) == [("other", noon - 19 * DAY)]
+    assert (noon - 20 * DAY).day in days(DayRollup)
 
 
 def test_what_is_left_of_a_series_that_is_gone_is_swept(month: datetime, circle: Series) -> None:

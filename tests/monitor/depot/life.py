@@ -1,0 +1,156 @@
+"""Everything that happens to a depot in its life, done by its services, and to its naive twin alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, replace
+from datetime import datetime
+from itertools import islice
+
+from django.db import connection
+
+from monitor.models import Metric, Series, Suite
+from monitor.models.horizon import Kind
+from monitor.services import numbers
+from monitor.services.ingest import ingest_all
+from monitor.services.reparse import Parser, Reparsed, reparse
+from monitor.services.retain import retain
+from monitor.services.retention import retention
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+from tests.monitor.depot.measured import FIRST, Value
+from tests.monitor.depot.naive import TOTAL, Keeps, Naive, Of, Reading
+
+RINGS = (("here", "there"), ("there", "here"))  # what runs are bound to says which segment they are of
+MOST_CALLS = 100  # of what goes on where it was stopped
+_EMPTIED = (
+    *("monitor_correction", "monitor_sample", "monitor_hourrollup", "monitor_dayrollup", "monitor_stalehour"),
+    *("monitor_horizon", "monitor_latest", "monitor_rawreport", "monitor_usage", "monitor_run"),
+)
+
+
+class Life:
+    """Of a depot that is empty, with *series*: each is the only one of a suite that is called as it is."""
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        self.series = {one.name: one for one in series}
+        self.naive = Naive()
+        self.version = numbers.VERSION
+        self.now = FIRST  # or later: when retention was last
+        self.metrics: dict[Of, Metric] = {}
+        self.stopped_at: datetime | None = None  # the moment of a retention that has not come to its end
+        with connection.cursor() as cursor:
+            for table in _EMPTIED:
+                cursor.execute(f"DELETE FROM {table}")
+
+    def metric(self, of: Of) -> Metric | None:
+        """None while nothing was measured."""
+        if of in self.metrics:
+            return self.metrics[of]
+        wanted = Metric.objects.filter(segment__series=self.series[of.series], name=TOTAL)
+        ring = [list(RINGS[of.segment])]
+        found = next((one for one in wanted.select_related("segment") if _ring(one) == ring), None)
+        if found:
+            self.metrics[of] = found
+        return found
+
+    def ingest(self, of: Of, new: Mapping[datetime, Value]) -> None:
+        known = self.naive.ingest(of, new)
+        receipts = ingest_all([wire.to_json(_report(of, slot, value)) for slot, value in new.items()])
+        assert [(one.accepted, one.duplicate) for one in receipts] == [(True, was) for was in known]
+
+    def reparse(
+        self, reading: Reading, since: datetime, series: Collection[str], at_once: int, batches: int
+    ) -> None:
+        """Who does so is killed after so many *batches*, if there are more."""
+        self.version += 1
+        runs = self.naive.to_read(series, since, self.version)[: batches * at_once]
+        expected = self.naive.reparse(runs, reading, self.version)
+        found = self._reparsed(reading, since, series, at_once, batches)
+        assert asdict(found) == asdict(expected)
+
+    def would_reparse(self, reading: Reading, since: datetime) -> None:
+        self.version += 1
+        runs = self.naive.to_read(self.series, since, self.version)
+        expected = deepcopy(self.naive).reparse(runs, reading, self.version)
+        found = self._reparsed(reading, since, self.series, 50, MOST_CALLS, dry_run=True)
+        assert asdict(found) == asdict(expected)
+
+    def _reparsed(
+        self,
+        reading: Reading,
+        since: datetime,
+        series: Collection[str],
+        at_once: int,
+        batches: int,
+        *,
+        dry_run: bool = False,
+    ) -> Reparsed:
+        keys = [self.series[name].pk for name in series]
+        parser = Parser(self.version, reading.values)
+        done = Reparsed()
+        for told in islice(
+            reparse(since, series=keys, parser=parser, at_once=at_once, dry_run=dry_run), batches
+        ):
+            done = told
+        return done
+
+    def retain(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
+        self._keep(now, keeps)
+        self.stopped_at = now
+        self.end_retention()
+
+    def begin_to_retain(self, now: datetime, keeps: Mapping[str, Keeps], pieces: int) -> None:
+        """Who does so is killed after so many *pieces*, if there are more."""
+        self._keep(now, keeps)
+        for _ in range(pieces):
+            self.stopped_at = now if retain(now, within_seconds=0).later else None
+
+    def end_retention(self) -> None:
+        if self.stopped_at:
+            done = retain(self.stopped_at)
+            assert done.later == ""
+            self.stopped_at = None
+
+    def would_retain(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
+        self.end_retention()
+        _tell_suites(keeps)
+        found = {(one.suite, one.kind): one.rows for one in retention(now).expired}
+        for name, its in keeps.items():
+            for kind, since in its.begins(now):
+                if kind in {Kind.REPORTS, Kind.SAMPLES}:
+                    assert found.get((name, kind), 0) == self.naive.too_old(name, kind, since)
+
+    def _keep(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
+        _tell_suites(keeps)
+        self.now = max(now, self.now)
+        for name, its in keeps.items():
+            for kind, since in its.begins(now):
+                self.naive.keep(name, kind, since)
+
+
+def _tell_suites(keeps: Mapping[str, Keeps]) -> None:
+    for name, its in keeps.items():
+        days = {f"keep_{kind}_days": number for kind, number in asdict(its).items()}
+        Suite.objects.filter(name=name).update(**days)
+
+
+def _ring(metric: Metric) -> list[list[str]]:
+    return [list(names) for names in metric.segment.bindings.values()]
+
+
+def _report(of: Of, slot: datetime, value: Value) -> wire.Report:
+    """Of a run that measured nothing but *value*."""
+    passed = circle_report(
+        slot,
+        series=of.series,
+        bindings={"ring": RINGS[of.segment]},
+        seconds=(value.known_at - slot).total_seconds(),
+        stages=[],
+        metrics=[wire.MetricValue(TOTAL, value.value, "seconds")],
+    )
+    if value.passed:
+        return passed
+    failure = wire.Failure("transfer_ring", "there", "no route", exit_status=1, stderr_tail="")
+    return replace(passed, outcome="failed", reason="no route", failure=failure)

@@ -1,0 +1,382 @@
+"""Whatever happens to a depot, in whatever order: its answers are those of lists in memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from monitor.depot.arrays import micros
+from monitor.depot.engines import engine
+from monitor.depot.engines.base import Engine
+from monitor.depot.engines.timescale import Timescale
+from monitor.models import Correction, Series, StaleHour, Suite
+from monitor.services import export
+from monitor.services.condense import condensed
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.distribution import distribution
+from monitor.services.history import history
+from monitor.services.latest import UNKNOWN, latest
+from monitor.services.roll import rebuild, roll, roll_all
+from monitor.services.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
+from reporters.config import Resource
+from tests.monitor.depot.life import Life
+from tests.monitor.depot.measured import FIRST, STEP, Value, figures, start_of
+from tests.monitor.depot.naive import DAY, HOUR, Keeps, Of, Reading, floor
+from tests.monitor.depot.test_rollups_model import FEW, agree, near
+
+EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
+DAYS = 6  # from 27 February: the month ends in between, and a part with it
+END = FIRST + DAYS * DAY
+NAMES = ("circle", "ring")  # of series, and of their suites
+EACH = [Of(name, segment) for name in NAMES for segment in (0, 1)]
+STEPS = DAYS * 144
+TREND_RUNS = 20
+
+times = st.integers(0, STEPS - 1).map(lambda step: FIRST + step * STEP)
+numbers = st.one_of(
+    st.floats(0.001, 1e4), st.sampled_from([0.0, -1.5, 1e-12, 3.0, 3.0, 1e18]), st.floats(-1e4, -0.001)
+)
+values = st.tuples(st.integers(0, 100_000), numbers, st.booleans() | st.just(True))
+metrics = st.builds(Of, st.sampled_from(NAMES), st.sampled_from([0, 0, 1]))
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that happens to the depot, and what it is called when an example is shown."""
+
+    name: str
+    told: Any = ()
+
+    def happen(self, life: Life) -> None:
+        HAPPENS[self.name](life, *self.told)
+
+
+def ingest(life: Life, of: Of, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
+    life.ingest(
+        of,
+        {at: Value(at + timedelta(seconds=late), value, passed) for at, (late, value, passed) in new.items()},
+    )
+
+
+def fill(life: Life, of: Of, day: int, number_of: int, seed: int) -> None:
+    """A day of many: hours are kept of it."""
+    at = [FIRST + day * DAY + step * STEP for step in range(number_of)]
+    life.ingest(
+        of,
+        {
+            time: Value(time, 1 + (seed * 7919 + step * 104729) % 1000 / 7, (seed + step) % 11 != 0)
+            for step, time in enumerate(at)
+        },
+    )
+
+
+def deliver_again(life: Life, pick: int) -> None:
+    """What has come already comes once more, and says something else."""
+    there = sorted(life.naive.ran.items())[pick % 5 :: 5]
+    for ran, (of, value) in there:
+        life.ingest(of, {ran.slot: replace(value, value=value.value + 1)})
+
+
+def reparse(life: Life, *told: Any) -> None:
+    life.reparse(*told)
+
+
+def would_reparse(life: Life, reading: Reading, since: datetime) -> None:
+    life.would_reparse(reading, since)
+
+
+def retain(life: Life, *told: Any) -> None:
+    life.retain(*told)
+
+
+def begin_to_retain(life: Life, *told: Any) -> None:
+    life.begin_to_retain(*told)
+
+
+def would_retain(life: Life, *told: Any) -> None:
+    life.would_retain(*told)
+
+
+def pack(_: Life) -> None:
+    """What is old takes less space, where the engine can have it so."""
+    if isinstance(engine(), Timescale):
+        engine().prepare_ahead(END + 40 * DAY)
+
+
+def roll_until(life: Life, now: datetime) -> None:
+    roll(now, within_seconds=60)
+    life.naive.rolled(floor(now, HOUR))
+
+
+def roll_everything(life: Life) -> None:
+    roll_all()
+    life.naive.rolled()
+    assert not StaleHour.objects.exists()
+
+
+def rebuild_all(life: Life) -> None:
+    for _progress in rebuild():
+        pass
+    life.naive.rolled()
+
+
+def begin_to_rebuild(life: Life) -> None:
+    """Who does so is killed when it has hardly begun."""
+    next(rebuild())
+    life.naive.anew_from = FIRST
+
+
+HAPPENS: dict[str, Callable[..., None]] = {
+    one.__name__: one
+    for one in (
+        *(ingest, fill, deliver_again, reparse, would_reparse, retain, begin_to_retain, would_retain),
+        *(pack, roll_until, roll_everything, rebuild_all, begin_to_rebuild),
+    )
+}
+
+
+def step(name: str, *told: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
+    return st.builds(Step, st.just(name), st.tuples(*told))
+
+
+def kept(reports: int | None, others: list[int | None]) -> Keeps:
+    """What is derived is kept at least as long as what it is derived from."""
+    return Keeps(reports, *sorted(others, key=lambda days: math.inf if days is None else days))
+
+
+some_days = st.none() | st.integers(1, DAYS + 2)
+keeps = st.builds(kept, some_days, st.lists(some_days, min_size=3, max_size=3))
+all_keeps = st.fixed_dictionaries(dict.fromkeys(NAMES, keeps))
+all_reports_kept = st.fixed_dictionaries(
+    dict.fromkeys(NAMES, st.builds(kept, st.none(), st.lists(some_days, min_size=3, max_size=3)))
+)
+nows = st.integers(24, 24 * (DAYS + 4)).map(lambda hours: FIRST + hours * HOUR)
+readings = st.builds(Reading, st.sampled_from([1.0, 2.0, 0.5, -1.0]), st.sampled_from([0, 0, 2, 3]))
+arrivals = step("ingest", metrics, st.dictionaries(times, values, min_size=1, max_size=10)) | step(
+    "fill", metrics, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)
+)
+some_series = st.sampled_from([NAMES, NAMES[:1], NAMES[1:]])
+corrections = step(
+    "reparse",
+    readings,
+    st.just(FIRST) | times,
+    some_series,
+    st.sampled_from([1, 7, 200]),
+    st.sampled_from([1, 99]),
+) | step("reparse", readings, st.just(FIRST), st.just(NAMES), st.just(200), st.just(99))
+retentions = step("retain", nows, all_keeps) | step(
+    "begin_to_retain", nows, all_reports_kept, st.integers(1, 4)
+)
+rollings = (
+    step("roll_until", times) | step("roll_everything") | step("rebuild_all") | step("begin_to_rebuild")
+)
+asides = (
+    step("would_reparse", readings, times)
+    | step("would_retain", nows, all_keeps)
+    | step("deliver_again", st.integers(0, 4))
+    | step("pack")
+)
+steps = arrivals | corrections | retentions | rollings | asides
+windows = (
+    st.tuples(times, times).map(sorted)
+    | st.tuples(st.integers(0, DAYS), st.integers(0, DAYS)).map(
+        lambda days: [FIRST + day * DAY for day in sorted(days)]
+    )
+    | st.just([FIRST, END])
+)
+
+
+@pytest.fixture
+def two_series(depot_engine: Engine, tmp_path: Path) -> list[Series]:
+    resources = [Resource(name, f"site-of-{name}", str(tmp_path)) for name in ("here", "there")]
+    bindings = {"ring": ["here", "there"]}
+    define(resources, [SeriesDefinition(name, "circle", bindings, {"file_bytes": 1000}) for name in NAMES])
+    for name in NAMES:
+        Series.objects.filter(name=name).update(suite=Suite.objects.create(name=name))
+    return list(Series.objects.order_by("name"))
+
+
+@given(
+    had=st.lists(arrivals, max_size=3),
+    happened=st.lists(steps, min_size=1, max_size=8),
+    window=windows,
+    of=metrics,
+    is_made_anew=st.booleans(),
+)
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_answers_are_those_of_lists_in_memory(
+    two_series: list[Series],
+    had: list[Step],
+    happened: list[Step],
+    window: list[datetime],
+    of: Of,
+    is_made_anew: bool,
+) -> None:
+    life = Life(two_series)
+    for one in [*had, Step("roll_everything"), *happened]:
+        one.happen(life)
+    by_whole_days(life, of)
+    life.end_retention()
+    agrees(life, of, *window)
+    (rebuild_all if is_made_anew else roll_everything)(life)
+    agrees(life, of, *window)
+    corrections_agree(life)
+
+
+def by_whole_days(life: Life, of: Of) -> None:
+    """However far retention has come, nothing is missing of what is to stay."""
+    metric = life.metric(of)
+    expected = life.naive.known(of, FIRST, END)
+    found = statistics_by(metric, FIRST, END).buckets if metric else []
+    told = {bucket.start: (bucket.n, bucket.min, bucket.max) for bucket in found}
+    for start, its in grouped(expected, "day").items():
+        exact = figures(its)
+        assert told[start] == (exact["n"], exact["min"], exact["max"])
+
+
+def agrees(life: Life, of: Of, start: datetime, end: datetime) -> None:
+    its_history(life)
+    for most_read in (MOST_READ, FEW):
+        its_statistics(life, of, start, end, most_read)
+        for every in EVERY:
+            its_statistics_by(life, of, start, end, every, most_read)
+        its_distribution(life, of, start, end, most_read)
+    its_chart(life, of, start, end)
+    its_export(life, of.series, start, end)
+    what_came_last(life, of.series)
+
+
+def its_history(life: Life) -> None:
+    for of in EACH:
+        metric = life.metric(of)
+        found = history(metric, passed_only=False) if metric else []
+        assert [(one.time, one.known_at, one.value, one.passed) for one in found] == [
+            (time, one.known_at, one.value, one.passed)
+            for time, one in life.naive.sampled(of, FIRST, END).items()
+        ]
+
+
+def its_statistics(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
+    metric = life.metric(of)
+    if metric is None:
+        assert not life.naive.known(of, FIRST, END)
+        return
+    found = statistics(metric, start, end, most_read=most_read)
+    agree(found.figures, figures(life.naive.known(of, start, end).values()))
+    assert life.naive.is_complete(of, start, end) in {found.complete, None}
+    sampled = life.naive.sampled(of, start, end)
+    assert found.newest_known_at == (sampled[max(sampled)].known_at if sampled else None)
+
+
+def grouped(values: Mapping[datetime, Value], every: Every) -> dict[datetime, list[Value]]:
+    found: dict[datetime, list[Value]] = {}
+    for time, one in values.items():
+        found.setdefault(start_of(time, every), []).append(one)
+    return found
+
+
+def its_statistics_by(
+    life: Life, of: Of, start: datetime, end: datetime, every: Every, most_read: int
+) -> None:
+    metric = life.metric(of)
+    if metric is None:
+        return
+    expected = grouped(life.naive.known(of, start, end, HOUR if every == "hour" else DAY), every)
+    found = statistics_by(metric, start, end, every, most_read=most_read)
+    assert [bucket.start for bucket in found.buckets] == list(expected)
+    for bucket in found.buckets:
+        agree(bucket, figures(expected[bucket.start]))
+
+
+def its_distribution(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
+    """Few days are counted exactly, where there are their samples."""
+    metric = life.metric(of)
+    if metric is None:
+        return
+    found = distribution(metric, start, end, bins=5, most_read=most_read)
+    numbers = [one.value for one in life.naive.known(of, start, end).values() if one.passed]
+    assert found.n == sum(found.counts) == len(numbers)
+    if numbers:
+        assert near(found.edges[0], min(numbers), relative=0.0101, absolute=1e-9)
+        assert near(found.edges[-1], max(numbers), relative=0.0101, absolute=1e-9)
+    if found.exact:
+        for least, most, count in zip(found.edges, found.edges[1:], found.counts, strict=False):
+            last = most == found.edges[-1]
+            assert count == sum(least <= number < most or (last and number == most) for number in numbers)
+
+
+def its_chart(life: Life, of: Of, start: datetime, end: datetime) -> None:
+    """What is gone is shown by the hour or, where that shows more, by the day."""
+    metric = life.metric(of)
+    if metric is None:
+        return
+    known = [life.naive.known(of, start, end, tier) for tier in (HOUR, DAY)]
+    n, least, most = max(_extent(one.values()) for one in known)
+    found = condensed(metric, start=start, end=end, points=10_000)
+    assert found.n == n
+    if n:
+        lowest = found.value if found.lowest is None else found.lowest
+        highest = found.value if found.highest is None else found.highest
+        assert (lowest.min(), highest.max()) == (least, most)
+
+
+def _extent(values: Iterable[Value]) -> tuple[int, float, float]:
+    """How many have passed, the least of them and the greatest."""
+    numbers = [one.value for one in values if one.passed]
+    return len(numbers), min(numbers, default=0.0), max(numbers, default=0.0)
+
+
+def its_export(life: Life, series: str, start: datetime, end: datetime) -> None:
+    """A value is a row; and so is a run that did not pass."""
+    found = list(export.values(life.series[series], start=start, end=end))
+    runs = [(slot, of, value) for slot, of, value in life.naive.runs(series) if start <= slot < end]
+    expected = sum((slot in life.naive.samples.get(of, {})) + (not value.passed) for slot, of, value in runs)
+    assert len(found) == expected
+
+
+def what_came_last(life: Life, series: str) -> None:
+    now = max(life.now, END)
+    found = latest(Series.objects.filter(name=series), now)
+    for mean, its in zip(found.means[0].tolist(), life.naive.lately(series, now), strict=True):
+        largest = max(map(abs, its), default=0.0)
+        exact = fmean(its) if its else None
+        told = None if math.isnan(mean) else mean
+        assert near(told, exact, relative=1e-6, absolute=1e-7 * largest + 1e-29)
+    runs = life.naive.runs(series)
+    if not runs:
+        assert found.slot.tolist() == [UNKNOWN]
+        return
+    newest_slot, _, newest = runs[-1]
+    outcomes = "".join("p" if value.passed else "f" for _, _, value in runs[-TREND_RUNS:])
+    assert b"".join(found.outcomes[0].tolist()).decode().strip() == outcomes
+    assert found.slot.tolist() == [micros(newest_slot)]
+    assert found.age.tolist() == [max((now - newest.known_at).total_seconds(), 0.0)]
+
+
+def corrections_agree(life: Life) -> None:
+    """What was, is kept with the version that changed it."""
+    found = Correction.objects.order_by("pk").values_list(
+        "metric", "time", "old_value", "old_passed", "new_value", "new_passed", "parser_version"
+    )
+    keys = {of: metric.pk for of in EACH if (metric := life.metric(of))}
+    expected = [
+        (
+            keys[one.of],
+            one.time,
+            *(one.old or (None, None)),
+            *(one.new or (None, None)),
+            one.version,
+        )
+        for one in life.naive.corrected
+    ]
+    assert sorted(found, key=str) == sorted(expected, key=str)
