@@ -17,6 +17,7 @@ from statistics import median
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from monitor import importers
@@ -354,6 +355,9 @@ def test_what_was_interrupted_is_gone_on_with(db: None) -> None:
     assert not Run.objects.pending().exists()
     tally = import_history(importer, io.BytesIO(data), Target("nws", "x"), "values", listener)
     assert (tally.known, tally.new) == (BATCH, BATCH + 100)
+    with connection.cursor() as cursor:  # so many at once are told to whoever plans queries
+        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'monitor_run'")
+        assert cursor.fetchone() == (2 * BATCH + 100,)
 
 
 @needs_shared_data
