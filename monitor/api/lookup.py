@@ -62,16 +62,19 @@ def in_utc(name: str, time: datetime | None) -> datetime | None:
 
 def find_metric(request: HttpRequest, series: str, metric: str, segment: int | None) -> Metric:
     """The metric of one *segment* of *series*: unless one is named of that which ran last."""
-    named = Metric.objects.visible_to(request.user).filter(segment__series__name=series, name=metric)
-    found = list(named.select_related("segment__series"))
+    found = Metric.objects.named(series, metric)
+    if found and not Series.objects.visible_to(request.user).filter(pk=found[0].segment.series_id).exists():
+        found = []
     if segment is not None:
         found = [one for one in found if one.segment.number == segment]
     if not found:
         raise _not_there(request, series, metric, segment)
     if len(found) == 1:
         return found[0]
-    latest = named.annotate(newest=newest_time()).select_related("segment__series")
-    return latest.order_by(F("newest").desc(nulls_last=True), "-segment__number")[0]
+    latest = Metric.objects.filter(pk__in=[one.pk for one in found]).annotate(newest=newest_time())
+    return latest.select_related("segment__series").order_by(
+        F("newest").desc(nulls_last=True), "-segment__number"
+    )[0]
 
 
 def find_series(request: HttpRequest, name: str) -> Series:

@@ -5,14 +5,8 @@ The web is gridcast's own, as the demo starts it, on a socket; so is the client'
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
-import os
-import socket
 import statistics
-import subprocess
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,14 +16,13 @@ from itertools import count
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 
-from monitor.env import ROOT
 from monitor.models import ApiToken, Component, Metric, Sample
 from monitor.models.token import REPORT
 from monitor.services.define import SeriesDefinition, define
-from monitor.testbed.demo.services import GUNICORN, ONE_THREAD
 from reporters import report as wire
 from reporters.config import Resource
 from reporters.usage import Usage
+from tests.bench import web
 from tests.bench.base import Result, interleaved, seconds
 from tests.monitor.builders import circle_report
 
@@ -52,8 +45,8 @@ def measure() -> list[Result]:
     resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     bodies = _bodies(names)
-    with _web() as address:
-        ask = _sender(address, _token())
+    with web.serving("tests.bench.insert") as address:
+        ask = web.asking(address, _token())
         _together(ask, [next(bodies) for _ in range(REPORTS)])  # segments and metrics are there, and parts
         return [_batches(ask, bodies), _singles(ask, bodies)]
 
@@ -151,35 +144,3 @@ def _token() -> str:
     user = User.objects.create_user("reporter")
     user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
     return ApiToken.objects.issue(user, "reporter", [REPORT])
-
-
-@contextlib.contextmanager
-def _web() -> Iterator[tuple[str, int]]:
-    """The address of a web that is up."""
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-        argv = [*GUNICORN, "tests.bench.insert", f"--bind=fd://{listener.fileno()}", "--log-level=warning"]
-        environment = {**os.environ, **ONE_THREAD}
-        with subprocess.Popen(argv, cwd=ROOT, env=environment, pass_fds=[listener.fileno()]) as web:
-            try:
-                yield listener.getsockname()
-            finally:
-                web.terminate()
-
-
-def _sender(address: tuple[str, int], token: str) -> Callable[[str, bytes], bytes]:
-    """What sends a body to a path, and gives the body of the answer; each thread keeps its connection for as
-    long as the web does."""
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    kept = threading.local()
-
-    def ask(path: str, body: bytes) -> bytes:
-        if not hasattr(kept, "connection"):
-            kept.connection = http.client.HTTPConnection(*address)
-        kept.connection.request("POST", path, body, headers)
-        answer = kept.connection.getresponse()
-        content: bytes = answer.read()
-        if answer.status != 200:
-            raise AssertionError(f"{answer.status}: {content!r:.1000}")
-        return content
-
-    return ask

@@ -1,4 +1,5 @@
-"""Statistics of one series among a thousand, over a month and over three years, against SQL by hand."""
+"""Statistics of one series among a thousand, over a month and over three years, against SQL by hand; and by
+HTTP, with pairs of two years, against the services alone."""
 
 from __future__ import annotations
 
@@ -6,17 +7,23 @@ import random
 import statistics as average
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from urllib.parse import urlencode
 
+from django.contrib.auth.models import User
 from django.db import connection
 
-from monitor.models import DayRollup, Metric
+from monitor.models import ApiToken, DayRollup, Metric
+from monitor.models.token import READ
+from monitor.services.correlate import correlation
 from monitor.services.distribution import distribution
+from monitor.services.pair import paired
 from monitor.services.statistics import statistics, statistics_by
-from tests.bench import years
+from tests.bench import web, years
 from tests.bench.base import Result, interleaved, seconds
 
 SERIES, DAYS = years.SERIES, years.DAYS  # of 26 million samples; DAYS = 42 is a million
 TIMES = 41
+WARM = 20  # questions: each process of the web plans what it asks often
 SEED = 5
 
 OF_ROLLUPS = """
@@ -48,6 +55,7 @@ def measure() -> list[Result]:
         _daily("30 days, daily mean and p95 / best SQL", found.metrics, month, found.end, 2.0, stored),
         _daily("3 years, daily mean and p95 / best SQL", found.metrics, found.start, found.end, 5.0, {}),
         _whole(found.metrics, found.start, found.end),
+        *_by_http(found.metrics, month, found.start, found.end),
     ]
 
 
@@ -91,6 +99,75 @@ def _whole(metrics: list[Metric], start: datetime, end: datetime) -> Result:
             "distribution, ms": 1e3 * average.median(seconds(distributed) for _ in range(TIMES)),
         },
     )
+
+
+def _by_http(metrics: list[Metric], month: datetime, start: datetime, end: datetime) -> list[Result]:
+    """What a program asks: a token is read, the series is looked for, and the answer written as JSON."""
+    reader = ApiToken.objects.issue(User.objects.create_user("of-years"), "reader", [READ])
+    two_years = max(start, end - timedelta(days=730))
+    with web.serving("monitor.wsgi") as address:
+        ask = web.asking(address, reader)
+        month_asked = _daily_by_http(ask, metrics, month, end)
+        years_asked = _daily_by_http(ask, metrics, start, end)
+        pairs_asked = _pairs_by_http(ask, metrics, two_years, end)
+        return [
+            _asked("30 days by HTTP / service", *month_asked, target=12.0, bound_ms=10.0),
+            _asked("3 years by HTTP / service", *years_asked, target=6.0),
+            _asked("pairs of two years by HTTP / service", *pairs_asked, target=4.0, bound_ms=100.0),
+        ]
+
+
+def _asked(
+    name: str,
+    by_http: Callable[[], object],
+    service: Callable[[], object],
+    *,
+    target: float,
+    bound_ms: float | None = None,
+) -> Result:
+    """*bound_ms* is what it may take at most on two cores, where that is said."""
+    for _ in range(WARM):
+        by_http()
+    http_seconds, service_seconds = interleaved(by_http, service, TIMES)
+    figures = {"by HTTP, ms": 1e3 * http_seconds, "service, ms": 1e3 * service_seconds}
+    if bound_ms is not None:
+        figures["by HTTP, to be below, ms"] = bound_ms
+    return Result(name, http_seconds / service_seconds, target, "lower", figures)
+
+
+def _daily_by_http(
+    ask: web.Ask, metrics: list[Metric], start: datetime, end: datetime
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    query = urlencode({"start": start.isoformat(), "end": end.isoformat(), "every": "day"})
+
+    def by_http(metric: Metric) -> None:
+        path = f"/api/v1/series/{metric.segment.series.name}/metrics/{metric.name}/statistics?{query}"
+        if b'"p95":' not in ask(path):
+            raise AssertionError(path)
+
+    service = _of_any(metrics, lambda metric: statistics_by(metric, start, end, "day"))
+    return _of_any(metrics, by_http), service
+
+
+def _pairs_by_http(
+    ask: web.Ask, metrics: list[Metric], start: datetime, end: datetime
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """With the correlation of all, and the newest thousand."""
+    probe = metrics[0]
+    query = urlencode(
+        {"probe": probe.segment.series.name, "start": start.isoformat(), "end": end.isoformat()}
+    )
+
+    def by_http(metric: Metric) -> None:
+        path = f"/api/v1/pairs?application={metric.segment.series.name}&{query}"
+        if b'"pearson":{' not in ask(path):
+            raise AssertionError(path)
+
+    def service(metric: Metric) -> None:
+        found = paired(metric, probe, start=start, end=end)
+        correlation(found.application_value, found.probe_value)
+
+    return _of_any(metrics, by_http), _of_any(metrics, service)
 
 
 def _of_any(metrics: list[Metric], ask: Callable[[Metric], object]) -> Callable[[], object]:

@@ -217,6 +217,15 @@ def test_an_export_has_the_window_that_was_asked_for(runs: list[datetime], clien
     assert [row["value"] for row in rows if row["name"] == "total.seconds"] == ["6.0", "7.0", "8.0"]
 
 
+@pytest.mark.parametrize("form", exports.names())
+def test_an_export_of_nothing_is_a_whole_file(runs: list[datetime], client: Client, form: str) -> None:
+    window = {"start": "1970-01-01T00:00:00Z", "end": "1971-01-01T00:00:00Z"}
+    answer = client.get("/api/v1/series/circle/export", {"format": form, **window})
+    assert answer.status_code == 200
+    assert "Data-Age-Seconds" not in answer
+    assert len(b"".join(answer)) < 2000
+
+
 @pytest.mark.parametrize(
     ("query", "code", "said"),
     [
@@ -261,6 +270,25 @@ def test_a_history_that_cannot_be_told_says_why(
         ("/api/v1/pairs", {"application": "circle", "probe": "x"}, "unknown_series"),
         ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "-1"}, "invalid"),
         ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "nan"}, "invalid"),
+        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "inf"}, "invalid"),
+        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "1e99"}, "invalid"),
+        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "level": "nan"}, "invalid"),
+        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "newest": "1e9"}, "invalid"),
+        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "known_by": "2026-03-01"}, "invalid"),
+        ("/api/v1/pairs", {"application": "circle", "probe": "circle\0"}, "invalid"),
+        (f"{TOTAL}/history", {"points": "1000000000"}, "invalid"),
+        (f"{TOTAL}/history", {"points": "nan"}, "invalid"),
+        (f"{TOTAL}/distribution", {"bins": "1000000000"}, "invalid"),
+        (f"{TOTAL}/distribution", {"start": "nan"}, "invalid"),
+        ("/api/v1/series/circle/metrics/total%00/history", {}, "invalid"),
+        ("/api/v1/series/%FF%00/export", {}, "invalid"),
+        ("/api/v1/series/circle/export", {"format": "csv\0"}, "unknown_format"),
+        ("/api/v1/series/circle/export", {"end": "9999-12-31T23:59:59Z"}, "invalid"),
+        (
+            "/api/v1/series/circle/export",
+            {"start": "2026-03-02T00:00Z", "end": "2026-03-01T00:00Z"},
+            "empty_window",
+        ),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(
