@@ -125,7 +125,8 @@ SELECT EXISTS (
         AND (horizon.kept_from IS NULL OR horizon.kept_from < %(stop)s)
 )
 """
-_UNMARK = "DELETE FROM monitor_stalehour WHERE series_id = ANY (%s) AND hour >= %s AND hour < %s"
+# What has not been gathered still tells what came last.
+_UNMARK = "DELETE FROM monitor_stalehour WHERE gathered AND series_id = ANY (%s) AND hour >= %s AND hour < %s"
 _GOING = f"""
 SELECT wanted.suite_id, count(*), count(*) FILTER (WHERE kept.{{time}} < wanted.kept_from),
     min(kept.{{time}}) FILTER (WHERE kept.{{time}} < wanted.kept_from)

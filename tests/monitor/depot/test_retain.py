@@ -14,6 +14,7 @@ from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from monitor.depot import marks, stale
+from monitor.depot.arrays import micros
 from monitor.depot.engines import engine
 from monitor.depot.engines.base import Part
 from monitor.models import (
@@ -34,6 +35,7 @@ from monitor.services import roll
 from monitor.services.define import SeriesDefinition, define
 from monitor.services.horizons import horizons
 from monitor.services.ingest import ingest_all
+from monitor.services.latest import latest
 from monitor.services.retain import retain
 from monitor.services.retention import retention
 from monitor.services.statistics import statistics, statistics_by
@@ -177,6 +179,7 @@ def test_a_report_that_comes_after_its_day_is_gone_counts_in_the_ledger_alone(
 ) -> None:
     keep(samples=5, reports=3)
     retain(month)
+    roll.roll_all()
     rolled = list(DayRollup.objects.order_by("pk").values())
     late = noon + timedelta(hours=1)
     store(late)
@@ -197,6 +200,13 @@ def test_what_came_last_of_a_series_is_told_anew_by_a_report_of_any_age(
     roll.roll_all()
     store(noon + timedelta(hours=1))
     assert StaleHour.objects.count() == 1  # not at its hour, which is final
+
+
+def test_what_came_last_is_told_of_reports_that_were_too_old_at_once(month: datetime, circle: Series) -> None:
+    keep(samples=5)
+    retain(month + 90 * DAY)
+    (slot,) = latest(Series.objects.filter(pk=circle.pk), month).slot.tolist()
+    assert slot == micros(month - DAY)
 
 
 def test_of_what_is_recent_no_horizon_is_asked_for(circle: Series, month: datetime) -> None:
@@ -248,7 +258,8 @@ def test_the_command_foretells_what_it_does_and_says_what_parts_have(circle: Ser
     span = f"monitor_sample, {part.start:%Y-%m-%d} to {part.end:%Y-%m-%d}"
     foretold = command("--dry-run")
     assert foretold.startswith(f"main: {METRICS} samples, about ")
-    assert f", the oldest of {old:%Y-%m-%d}\n{span}: would be dropped whole, " in foretold
+    assert f", the oldest of {old:%Y-%m-%d}\n" in foretold
+    assert f"{span}: would be dropped whole, " in foretold
     assert Sample.objects.count() == 2 * METRICS
     assert f"{span}: dropped, " in command()
     assert Sample.objects.count() == METRICS
