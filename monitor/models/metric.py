@@ -39,7 +39,7 @@ class MetricQuerySet(models.QuerySet["Metric"]):
 
 def _named(series: str, name: str, row: tuple[Any, ...]) -> Metric:
     pk, unit, segment_pk, number, series_pk = row
-    metric = Metric(pk=pk, segment_id=segment_pk, name=name, unit=unit)
+    metric = Metric.from_db(None, ["id", "segment_id", "name", "unit"], [pk, segment_pk, name, unit])
     metric.segment = Segment.from_db(None, ["id", "series_id", "number"], [segment_pk, series_pk, number])
     metric.segment.series = Series.from_db(None, ["id", "name"], [series_pk, series])
     return metric
