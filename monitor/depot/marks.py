@@ -82,7 +82,7 @@ def gather(at_most: int) -> list[tuple[int, datetime]]:
     alone(LOCK, wait=True)
     with connection.cursor() as cursor:
         cursor.execute(_GATHER, [at_most])
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 @transaction.atomic

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -15,18 +14,14 @@ from monitor.depot import latest as depot
 from monitor.depot.engines import engine
 from monitor.models import Series
 from monitor.services.latest import latest
-from monitor.services.roll import roll_all
 from monitor.services.tally import tally
 from tests.bench import writers
 from tests.bench.base import Result, interleaved, seconds
-from tests.monitor.builders import circle_report
 
 SITES, SERIES, SUITES = 500, 200, 10  # series of each site
 HOURS = 24
 AT_ONCE = 10_000
 TIMES = 9
-WRITTEN_TO = 10_000  # series: of these, none is written to twice before what came of it is gathered
-REPORTS_AT_ONCE = 500
 ASKED = 60  # times while others write: one takes long
 ONE_IN = 100  # series fails, where it runs; and another one is skipped
 
@@ -136,18 +131,12 @@ def measure() -> list[Result]:
 
 
 def _while_written_to(client: Client) -> list[Result]:
-    """What is written to has been told of before: what its reports measure is known."""
-    names = list(Series.objects.order_by("?").values_list("name", flat=True)[:WRITTEN_TO])
-    yesterday = timezone.now() - timedelta(days=1, hours=1)
-    for begin in range(0, len(names), REPORTS_AT_ONCE):
-        some = names[begin : begin + REPORTS_AT_ONCE]
-        writers.store([circle_report(yesterday, series=name) for name in some])
-    roll_all()
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE")
+    names = list(Series.objects.order_by("?").values_list("name", flat=True)[: writers.WRITTEN_TO])
+    writers.tell_once(names)
     asked = {
         "page of 500 x 200 series": lambda: client.get("/"),
         "latest of 100,000 series": lambda: latest(Series.objects.all(), timezone.now()),
+        "page of one site, 200 series": lambda: client.get("/?site=site-7"),
     }
     with override_settings(ALLOWED_HOSTS=["*"]):
         return writers.against_idle(asked, names, quantile=0.95, times=ASKED)
