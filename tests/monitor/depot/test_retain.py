@@ -180,7 +180,7 @@ def test_a_report_that_comes_after_its_day_is_gone_counts_in_the_ledger_alone(
     keep(samples=5, reports=3)
     retain(month)
     roll.roll_all()
-    rolled = list(DayRollup.objects.order_by("pk").values())
+    rolled = list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values())
     late = noon + timedelta(hours=1)
     store(late)
     assert Run.objects.get(slot=late).state == State.PASSED
