@@ -10,12 +10,14 @@ from ninja.security import HttpBearer, SessionAuth
 from monitor.api.problems import Refused
 from monitor.models import ApiToken, Series
 from monitor.models.token import READ, REPORT, REPORT_PERMISSION, RUN, Sender
+from monitor.services.together import Together
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from monitor.models.series import SeriesQuerySet
 
+MOST_SENDERS = 500  # are looked up at once
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -43,7 +45,10 @@ class SenderAuth(HttpBearer):
     """A token that reports are sent with."""
 
     def authenticate(self, _request: HttpRequest, token: str) -> Sender | None:
-        return ApiToken.objects.sender(token)
+        return _senders.ask(token)
+
+
+_senders = Together(ApiToken.objects.senders, most=MOST_SENDERS)
 
 
 def reportable(request: HttpRequest) -> SeriesQuerySet | None:

@@ -16,6 +16,8 @@ from django.utils import timezone
 from monitor.depot import binary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.contrib.auth.models import AbstractBaseUser
 
 PREFIX = "gcast"
@@ -30,10 +32,10 @@ SELECT token.id, token.name, token.scopes::text, holder.id, holder.username, hol
 FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id
 WHERE token.sha256 = %(sha256)s AND holder.is_active AND token.expires_at >= %(now)s IS NOT FALSE
 """
-# All that is asked about who sends reports, in one statement: a single report pays for each. The permission
-# is his own, or one of his groups'.
+# All that is asked about those who send reports, in one statement: a single report pays for each. The
+# permission is somebody's own, or one of his groups'.
 _SENDER = """
-SELECT token.scopes ? %(scope)b AND (sender.is_superuser OR EXISTS (
+SELECT token.sha256, token.scopes ? %(scope)b AND (sender.is_superuser OR EXISTS (
         SELECT FROM auth_permission AS permission
         JOIN django_content_type AS type ON type.id = permission.content_type_id
         WHERE type.app_label = 'monitor' AND permission.codename = %(permission)b AND (
@@ -48,7 +50,7 @@ SELECT token.scopes ? %(scope)b AND (sender.is_superuser OR EXISTS (
             WHERE his.user_id = sender.id AND his.group_id = viewers.group_id)),
     sender.id
 FROM monitor_apitoken AS token JOIN auth_user AS sender ON sender.id = token.user_id
-WHERE token.sha256 = %(sha256)b AND sender.is_active AND token.expires_at >= now() IS NOT FALSE
+WHERE token.sha256 = ANY (%(sha256)b) AND sender.is_active AND token.expires_at >= now() IS NOT FALSE
 """
 
 
@@ -70,12 +72,13 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             row = cursor.execute(_FOUND, asked).fetchone()
         return _found(*row) if row else None
 
-    def sender(self, text: str) -> Sender | None:
-        """What the valid token that *text* is says of who sends reports, or None."""
-        asked = {"sha256": digest(text), "scope": REPORT, "permission": REPORT_PERMISSION}
+    def senders(self, texts: Sequence[str]) -> list[Sender | None]:
+        """What each of *texts*, where it is a valid token, says of who sends reports; else None."""
+        digests = [digest(text) for text in texts]
+        asked = {"sha256": digests, "scope": REPORT, "permission": REPORT_PERMISSION}
         with binary.cursor() as cursor:
-            found = cursor.execute(_SENDER, asked).fetchone()
-        return Sender(*found) if found else None
+            found = {sha256: Sender(*said) for sha256, *said in cursor.execute(_SENDER, asked)}
+        return [found.get(sha256) for sha256 in digests]
 
     def issue(self, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:
         """Make a token for *user*; return its text, which nobody can find out later."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
-import time
-from collections import deque
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from monitor.services.ingest import Receipt, ingest_all
+from monitor.services.together import Together, TooMany
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 
-GATHER_SECONDS = 0.005
 MOST_TOGETHER = 500  # reports of several requests in one transaction
 
 
@@ -31,27 +28,11 @@ class Busy(Exception):
     """As many as may be are at work already; nothing was stored, and the same may be sent again soon."""
 
 
-class _Order:
-    """What one request has to store, and what became of it: receipts, or an error."""
+class _Sent(NamedTuple):
+    """What one request has to store: of these *visible* series alone, or of all."""
 
-    def __init__(self, bodies: Sequence[bytes]) -> None:
-        self.bodies = bodies
-        self.receipts: list[Receipt] | None = None
-        self.error: Exception | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self.receipts is not None or self.error is not None
-
-    def result(self) -> list[Receipt]:
-        if self.receipts is None:
-            raise self.error or Busy("it was not stored")
-        return self.receipts
-
-
-_coming = threading.Lock()  # held for a moment, around what waits
-_storing = threading.Lock()  # held by the one thread of this process that stores
-_waiting: deque[_Order] = deque()
+    bodies: Sequence[bytes]
+    visible: SeriesQuerySet | None
 
 
 def receive(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -> list[Receipt]:
@@ -64,56 +45,36 @@ def receive(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -> l
         Busy: too many wait, or too many on this host are at it.
         DatabaseError: the depot is away; nothing was stored that has no receipt.
     """
-    if visible is not None:  # his alone: each sees something else
-        with _storing, _place():
-            return ingest_all(bodies, visible)
-    order = _Order(bodies)
-    _wait(order)
-    with _storing:
-        if not order.is_done:
-            _gather()
-        while not order.is_done and (taken := _taken()):  # many may have come before
-            _store(taken)
-    return order.result()
+    try:
+        receipts = waiting.ask(_Sent(bodies, visible))
+    except TooMany as error:
+        raise Busy(str(error)) from error
+    if isinstance(receipts, Exception):
+        raise receipts
+    return receipts
 
 
-def _wait(order: _Order) -> None:
-    with _coming:
-        if len(_waiting) >= settings.GRIDCAST_RECEIVE_WAITING:
-            raise Busy(f"{len(_waiting)} requests wait already")
-        _waiting.append(order)
+def _store(sent: Sequence[_Sent]) -> list[list[Receipt] | Exception]:
+    """What became of each: receipts, or an error. Whoever does not see everything is by himself."""
+    everybody = [number for number, one in enumerate(sent) if one.visible is None]
+    others = [[number] for number, one in enumerate(sent) if one.visible is not None]
+    became: dict[int, list[Receipt] | Exception] = {}
+    for group in [everybody, *others] if everybody else others:
+        became |= zip(group, _stored([sent[number] for number in group]), strict=True)
+    return [became[number] for number in range(len(sent))]
 
 
-def _gather() -> None:
-    """Wait a moment for others, where some came while the last were stored: together they cost little."""
-    if len(_waiting) > 1:
-        time.sleep(GATHER_SECONDS)
-
-
-def _taken() -> list[_Order]:
-    """Those that wait, the first of them first: as many as make a transaction of a fair size."""
-    taken: list[_Order] = []
-    with _coming:
-        while _waiting and sum(len(one.bodies) for one in taken) < MOST_TOGETHER:
-            taken.append(_waiting.popleft())
-    return taken
-
-
-def _store(orders: Sequence[_Order]) -> None:
-    """Store what *orders* have, and tell each. Where the depot or the host cannot, nothing is stored;
-    anything else is the fault of one, who shall not keep the others from being stored."""
+def _stored(sent: Sequence[_Sent]) -> list[list[Receipt] | Exception]:
+    """Where the depot or the host cannot, nothing is stored; anything else is the fault of one, who shall not
+    keep the others from being stored."""
     try:
         with _place():
-            receipts = iter(ingest_all([body for one in orders for body in one.bodies]))
-        for one in orders:
-            one.receipts = list(islice(receipts, len(one.bodies)))
+            receipts = iter(ingest_all([body for one in sent for body in one.bodies], sent[0].visible))
     except Exception as error:  # noqa: BLE001  # each who waits raises it in his own thread
-        if len(orders) == 1 or isinstance(error, (Busy, OperationalError, InterfaceError)):
-            for one in orders:
-                one.error = error
-        else:
-            for one in orders:
-                _store([one])
+        if len(sent) == 1 or isinstance(error, (Busy, OperationalError, InterfaceError)):
+            return [error] * len(sent)
+        return [became for one in sent for became in _stored([one])]
+    return [list(islice(receipts, len(one.bodies))) for one in sent]
 
 
 @contextmanager
@@ -142,3 +103,11 @@ def places() -> list[Path]:
     directory = settings.VAR_DIR / "run"
     directory.mkdir(parents=True, exist_ok=True)
     return [directory / f"receive-{number}" for number in range(settings.GRIDCAST_RECEIVE_AT_ONCE)]
+
+
+waiting = Together(
+    _store,
+    most=MOST_TOGETHER,
+    weight=lambda sent: len(sent.bodies),
+    may_wait=lambda: settings.GRIDCAST_RECEIVE_WAITING,
+)

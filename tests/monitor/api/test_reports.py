@@ -314,17 +314,18 @@ def test_those_who_come_while_others_are_stored_are_stored_together_if_they_are_
         finally:
             connection.close()
 
-    def waiting(count: int) -> bool:
-        return len(receiving._waiting) == count
+    def is_stopped() -> bool:
+        cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
+        return bool(cursor.rowcount == 1)
 
     with ThreadPoolExecutor(4) as threads:
         with depot.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("LOCK TABLE monitor_rawreport IN ACCESS EXCLUSIVE MODE")
             answers = [threads.submit(deliver, first)]
-            assert eventually(lambda: receiving._storing.locked() and waiting(0))
+            assert eventually(is_stopped)
             answers += [threads.submit(deliver, body) for body in others]
-            assert eventually(lambda: waiting(3))
+            assert eventually(lambda: receiving.waiting.waiting == 3)
             refused = send(client, one_more)
             cursor.execute("COMMIT")
         assert [answer.result() for answer in answers] == [200] * 4
