@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,10 @@ SELECT run.id FROM said JOIN monitor_run AS run ON run.id = said.run AND run.slo
 JOIN monitor_horizon AS horizon ON horizon.series_id = run.series_id AND kind = 'reports'
 WHERE run.slot < kept_from
 """
+
+
+class Gone(Exception):
+    """What was looked for has been taken away meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,9 @@ def locked(incoming: Sequence[Incoming]) -> list[Locked]:
 
     Several may do so at once: rows are made, and locked, in the order of their keys, and none is made by who
     has locked any.
+
+    Raises:
+        Gone: one was there when it was looked for, and is not any more: look again.
     """
     wanted = {one.report.run: one for one in incoming}
     strangers = {run: one for run, one in wanted.items() if not one.place.is_listed}
@@ -122,9 +129,11 @@ def locked(incoming: Sequence[Incoming]) -> list[Locked]:
         return [Locked(one.report.run, is_reported=False) for one in incoming]
     listed_as = _listed_as({run: one for run, one in strangers.items() if run not in made})
     slots = {listed_as.get(run, run): one.report.slot for run, one in wanted.items()}
-    reported = _lock(slots)
+    is_reported = _lock(slots)
+    if len(is_reported) < len(slots):
+        raise Gone(f"{len(slots) - len(is_reported)} runs were taken from the ledger meanwhile")
     runs = [listed_as.get(one.report.run, one.report.run) for one in incoming]
-    return [Locked(run, run in reported) for run in runs]
+    return [Locked(run, is_reported[run]) for run in runs]
 
 
 def _list(strangers: Mapping[uuid.UUID, Incoming]) -> set[uuid.UUID]:
@@ -156,14 +165,15 @@ def _columns(runs: Mapping[uuid.UUID, Incoming]) -> list[list[Any]]:
     ]
 
 
-def _lock(slots: Mapping[uuid.UUID, datetime]) -> Collection[uuid.UUID]:
-    """Lock runs, of these slots; those of which there is a report."""
+def _lock(slots: Mapping[uuid.UUID, datetime]) -> dict[uuid.UUID, bool]:
+    """Lock runs, of these slots; of each that is there, whether there is a report of it."""
     with binary.cursor() as cursor:
         times = list(slots.values())
         cursor.execute(_LOCK, [list(slots), times, min(times), max(times)])
-        ended = [run for run, state in cursor.fetchall() if state in REPORTED]
-        if not ended:
-            return ()
-        # Asked when they are locked, and not before: who had them until then may have written just that.
-        cursor.execute(_REPORTED, [ended, [slots[run] for run in ended]])
-        return {run for (run,) in cursor.fetchall()}
+        states = dict(cursor.fetchall())
+        reported = set()
+        if ended := [run for run, state in states.items() if state in REPORTED]:
+            # Asked when they are locked, and not before: who had them until then may have written just that.
+            cursor.execute(_REPORTED, [ended, [slots[run] for run in ended]])
+            reported = {run for (run,) in cursor.fetchall()}
+        return {run: run in reported for run in states}

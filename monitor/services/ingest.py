@@ -13,7 +13,7 @@ from psycopg.errors import CheckViolation, ForeignKeyViolation
 from monitor.depot.engines import engine
 from monitor.services import enlist
 from monitor.services.decode import Told, read
-from monitor.services.enlist import Incoming
+from monitor.services.enlist import Gone, Incoming
 from monitor.services.room import refuse_without_room, told_when_full
 from monitor.services.store import store
 from reporters import report as wire
@@ -61,6 +61,8 @@ def ingest_all(
     with told_when_full():
         try:
             return _taken(told, bodies, visible, trigger)
+        except Gone:
+            pass
         except IntegrityError as error:
             if not isinstance(error.__cause__, ForeignKeyViolation):  # so says a row whose series is gone
                 raise

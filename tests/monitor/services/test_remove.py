@@ -121,3 +121,16 @@ def test_who_removes_a_series_gives_way_to_a_report_and_removes_it_too(
     assert [one.accepted for one in storing.result()] == [True, True]
     removing.result()
     assert [run.series_id for run in Run.objects.all()] == [other.series_id]
+
+
+def test_a_report_whose_expected_run_is_taken_from_the_ledger_meanwhile_is_stored_all_the_same(
+    pool: ThreadPoolExecutor, circle: Series, noon: datetime
+) -> None:
+    run = expected(circle, noon)
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk, slot=noon).delete()
+        storing = pool.submit(own, ingest_all, [wire.to_json(circle_report(noon))])
+        assert eventually(lambda: waiting() == 1)
+    assert [one.accepted for one in storing.result()] == [True]
+    assert Run.objects.get(slot=noon).state == State.PASSED
+    assert RawReport.objects.filter(run=run.pk).count() == 1
