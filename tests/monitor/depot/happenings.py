@@ -1,0 +1,178 @@
+"""What may happen to a depot, one step after the other, as Hypothesis makes it up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from monitor.depot.engines import engine
+from monitor.depot.engines.timescale import Timescale
+from monitor.models import StaleHour
+from monitor.services.roll import rebuild, roll, roll_all
+from tests.monitor.depot.life import Life
+from tests.monitor.depot.measured import FIRST, STEP, Value
+from tests.monitor.depot.naive import DAY, HOUR, Keeps, Of, Reading, floor
+
+DAYS = 6  # from 27 February: the month ends in between, and a part with it
+END = FIRST + DAYS * DAY
+NAMES = ("circle", "ring")  # of series, and of their suites
+EACH = [Of(name, segment) for name in NAMES for segment in (0, 1)]
+STEPS = DAYS * 144
+
+times = st.integers(0, STEPS - 1).map(lambda step: FIRST + step * STEP)
+numbers = st.one_of(
+    st.floats(0.001, 1e4), st.sampled_from([0.0, -1.5, 1e-12, 3.0, 3.0, 1e18]), st.floats(-1e4, -0.001)
+)
+values = st.tuples(st.integers(0, 100_000), numbers, st.booleans() | st.just(True))
+metrics = st.builds(Of, st.sampled_from(NAMES), st.sampled_from([0, 0, 1]))
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that happens to the depot, and what it is called when an example is shown."""
+
+    name: str
+    told: Any = ()
+
+    def happen(self, life: Life) -> None:
+        HAPPENS[self.name](life, *self.told)
+
+
+def ingest(life: Life, of: Of, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
+    life.ingest(
+        of,
+        {at: Value(at + timedelta(seconds=late), value, passed) for at, (late, value, passed) in new.items()},
+    )
+
+
+def fill(life: Life, of: Of, day: int, number_of: int, seed: int) -> None:
+    """A day of many: hours are kept of it."""
+    at = [FIRST + day * DAY + step * STEP for step in range(number_of)]
+    life.ingest(
+        of,
+        {
+            time: Value(time, 1 + (seed * 7919 + step * 104729) % 1000 / 7, (seed + step) % 11 != 0)
+            for step, time in enumerate(at)
+        },
+    )
+
+
+def deliver_again(life: Life, pick: int) -> None:
+    """What has come already comes once more, and says something else."""
+    there = sorted(life.naive.ran.items())[pick % 5 :: 5]
+    for ran, (of, value) in there:
+        life.ingest(of, {ran.slot: replace(value, value=value.value + 1)})
+
+
+def reparse(life: Life, *told: Any) -> None:
+    life.reparse(*told)
+
+
+def would_reparse(life: Life, reading: Reading, since: datetime) -> None:
+    life.would_reparse(reading, since)
+
+
+def retain(life: Life, *told: Any) -> None:
+    life.retain(*told)
+
+
+def begin_to_retain(life: Life, *told: Any) -> None:
+    life.begin_to_retain(*told)
+
+
+def would_retain(life: Life, *told: Any) -> None:
+    life.would_retain(*told)
+
+
+def pack(_: Life) -> None:
+    """What is old takes less space, where the engine can have it so."""
+    if isinstance(engine(), Timescale):
+        engine().prepare_ahead(END + 40 * DAY)
+
+
+def roll_until(life: Life, now: datetime) -> None:
+    roll(now, within_seconds=60)
+    life.naive.rolled(floor(now, HOUR))
+
+
+def roll_everything(life: Life) -> None:
+    roll_all()
+    life.naive.rolled()
+    assert not StaleHour.objects.exists()
+
+
+def rebuild_all(life: Life) -> None:
+    for _progress in rebuild():
+        pass
+    life.naive.rolled()
+
+
+def begin_to_rebuild(life: Life) -> None:
+    """Who does so is killed when it has hardly begun."""
+    next(rebuild())
+    life.naive.anew_from = FIRST
+
+
+HAPPENS: dict[str, Callable[..., None]] = {
+    one.__name__: one
+    for one in (
+        *(ingest, fill, deliver_again, reparse, would_reparse, retain, begin_to_retain, would_retain),
+        *(pack, roll_until, roll_everything, rebuild_all, begin_to_rebuild),
+    )
+}
+
+
+def step(name: str, *told: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
+    return st.builds(Step, st.just(name), st.tuples(*told))
+
+
+def kept(reports: int | None, others: list[int | None]) -> Keeps:
+    """What is derived is kept at least as long as what it is derived from."""
+    return Keeps(reports, *sorted(others, key=lambda days: math.inf if days is None else days))
+
+
+some_days = st.none() | st.integers(1, DAYS + 2)
+keeps = st.builds(kept, some_days, st.lists(some_days, min_size=3, max_size=3))
+all_keeps = st.fixed_dictionaries(dict.fromkeys(NAMES, keeps))
+all_reports_kept = st.fixed_dictionaries(
+    dict.fromkeys(NAMES, st.builds(kept, st.none(), st.lists(some_days, min_size=3, max_size=3)))
+)
+nows = st.integers(24, 24 * (DAYS + 4)).map(lambda hours: FIRST + hours * HOUR)
+readings = st.builds(Reading, st.sampled_from([1.0, 2.0, 0.5, -1.0]), st.sampled_from([0, 0, 2, 3]))
+arrivals = step("ingest", metrics, st.dictionaries(times, values, min_size=1, max_size=10)) | step(
+    "fill", metrics, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)
+)
+some_series = st.sampled_from([NAMES, NAMES[:1], NAMES[1:]])
+corrections = step(
+    "reparse",
+    readings,
+    st.just(FIRST) | times,
+    some_series,
+    st.sampled_from([1, 7, 200]),
+    st.sampled_from([1, 99]),
+) | step("reparse", readings, st.just(FIRST), st.just(NAMES), st.just(200), st.just(99))
+retentions = step("retain", nows, all_keeps) | step(
+    "begin_to_retain", nows, all_reports_kept, st.integers(1, 4)
+)
+rollings = (
+    step("roll_until", times) | step("roll_everything") | step("rebuild_all") | step("begin_to_rebuild")
+)
+asides = (
+    step("would_reparse", readings, times)
+    | step("would_retain", nows, all_keeps)
+    | step("deliver_again", st.integers(0, 4))
+    | step("pack")
+)
+steps = arrivals | corrections | retentions | rollings | asides
+windows = (
+    st.tuples(times, times).map(sorted)
+    | st.tuples(st.integers(0, DAYS), st.integers(0, DAYS)).map(
+        lambda days: [FIRST + day * DAY for day in sorted(days)]
+    )
+    | st.just([FIRST, END])
+)
