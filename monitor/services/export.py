@@ -46,9 +46,7 @@ class File:
         said = {"Content-Disposition": f'attachment; filename="{self.name}"'}
         if self.newest_ended_at is not None:
             age_seconds = (now - self.newest_ended_at).total_seconds()
-            said["Data-Age-Seconds"] = (
-                f"{max(age_seconds, 0.0):.1f}"  # a reporter's clock may be ahead of ours
-            )
+            said["Data-Age-Seconds"] = f"{max(age_seconds, 0.0):.1f}"  # its reporter's clock may be ahead
         return said
 
 
