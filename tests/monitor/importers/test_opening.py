@@ -95,6 +95,7 @@ def into_zip(packed: io.BytesIO) -> None:
         (archive(into_tar), "a tar archive"),
         (gzip.compress(archive(into_tar)), "a tar archive"),
     ],
+    ids=["bzip2", "xz", "zip", "tar", "packed tar"],  # what is packed has the time in it
 )
 def test_what_is_packed_otherwise_or_has_files_in_it_is_named(packed: bytes, what: str) -> None:
     with pytest.raises(Unreadable, match=f"this is {what}: unpack it first"), opened("-", io.BytesIO(packed)):
