@@ -99,7 +99,7 @@ def sent_to(reporter: str) -> list[str]:
     with app.connection_for_write() as broker:
         message = broker.SimpleQueue(Reporter(name=reporter).queue).get(block=False)
         message.ack()
-        (runs,) = message.payload[0]
+        runs, _slots = message.payload[0]
         return list(runs)
 
 

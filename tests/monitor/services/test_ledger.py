@@ -525,5 +525,8 @@ def test_who_expands_keeps_nobody_from_making_room_while_he_waits_for_it(circle:
 
 def _somebody_waits() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+            " WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted)"
+        )
         return bool(cursor.fetchone()[0])
