@@ -82,6 +82,7 @@ _SAMPLES = """
 SELECT string_agg({sent}, ''::bytea) FROM (SELECT * FROM ({each}) AS each LIMIT %(most)s) AS samples
 """
 _TOLD = "SELECT rolled.*, ({days}), ({stale}), ({newest}), ({gone}), ({samples}) FROM ({rolled}) AS rolled"
+_AGAIN = f"SELECT ({{samples}}), ({_GONE_BEFORE})"
 _IN_RANGE = """
 SELECT time, value, passed FROM monitor_sample
 WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
@@ -170,7 +171,9 @@ def read(
     parts = [_of_samples(asked, since(gone, stretch.edges), edges[edges["time"] >= gone])]
     if again:
         rolled = _without(rolled, days_of(again))
-        (packed,) = binary.row(_samples(again), _parameters(asked, again))
+        packed, gone_by_now = binary.row(_AGAIN.format(samples=_samples(again)), _parameters(asked, again))
+        if gone_by_now != gone_before:  # taken away since: what the rollups say is final now
+            return read(metric_id, start, end, tier=tier, ranks=ranks, most_samples=most_samples)
         parts.append(_of_samples(asked, again, wire.samples(packed)))
     whole = _together([_with_large(asked, rolled), *parts])
     found = Found(**vars(whole), complete=not len(changed), newest_known_at=newest, gone_before=gone_before)

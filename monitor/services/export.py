@@ -3,6 +3,7 @@ memory at once."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,14 +24,20 @@ if TYPE_CHECKING:
 
 TOTAL = "total.seconds"
 RUNS = 5_000  # at a time
+# Retention waits for who reads, however slowly he does.
+WITHIN_SECONDS = 3600.0
 
 Measured = tuple[datetime, int, datetime, float]
+
+
+class TooSlow(Exception):
+    """Not all was taken in time; says in which."""
 
 
 @dataclass(frozen=True)
 class File:
     """What is taken away: *chunks* are made as they are asked for, all of what there is when the first is.
-    Who does not take all of them closes them.
+    Who does not take all of them closes them; who is too slow gets ``TooSlow``.
 
     They are the samples themselves, whatever rollups have; *newest_ended_at* is when the last run that
     reported ended, None without any.
@@ -51,22 +58,34 @@ class File:
 
 
 def export(
-    series: Series, form: str, *, start: datetime | None, end: datetime | None = None, label: str
+    series: Series,
+    form: str,
+    *,
+    start: datetime | None,
+    end: datetime | None = None,
+    label: str,
+    within_seconds: float = WITHIN_SECONDS,
 ) -> File:
     """``values`` in *form*; *label* ends the file's name. Raises UnknownForm."""
     made = exports.load(form)(series.name)
-    chunks = _closed_with(made.chunks, values(series, start=start, end=end))
+    chunks = _closed_with(made.chunks, values(series, start=start, end=end), within_seconds)
     newest = _runs(series, start, end).filter(state__in=REPORTED).order_by("-slot")
     newest_ended_at = newest.values_list("ended_at", flat=True).first()
     return File(f"{series.name}-{label}.{made.suffix}", made.media_type, chunks, newest_ended_at)
 
 
 def _closed_with(
-    chunks: Callable[[Iterable[Value]], Iterator[bytes]], those: Generator[Value, None, None]
+    chunks: Callable[[Iterable[Value]], Iterator[bytes]],
+    those: Generator[Value, None, None],
+    within_seconds: float,
 ) -> Iterator[bytes]:
     """Of *those* values, whose transaction ends with the last chunk, or when no more is wanted."""
+    until = time.monotonic() + within_seconds
     with closing(those):
-        yield from chunks(those)
+        for chunk in chunks(those):
+            if time.monotonic() > until:
+                raise TooSlow(f"not all was taken in {within_seconds:g} s")
+            yield chunk
 
 
 def values(series: Series, *, start: datetime | None, end: datetime | None) -> Generator[Value, None, None]:

@@ -129,16 +129,19 @@ def _empty(kind: Kind, part: Part, last: datetime, until: float, done: Retained)
     """
     drop = _is_over(kind, part, last) and not expiry.is_needed(kind, part)
     if drop and kind != Kind.SAMPLES:
-        _drop(part, done)
+        drop = _drop(kind, part, done)
     for group in expiry.groups(kind, part):
         _take_away_of(kind, group, until, done, keep_rows=drop)
-    if drop and kind == Kind.SAMPLES and not expiry.is_needed(kind, part):
-        _drop(part, done)
+    if drop and kind == Kind.SAMPLES:
+        _drop(kind, part, done)
 
 
-def _drop(part: Part, done: Retained) -> None:
-    engine().drop(part)
-    done.dropped.append(part)
+def _drop(kind: Kind, part: Part, done: Retained) -> bool:
+    """Whether nobody has come meanwhile who needs *part*: then it is dropped."""
+    is_dropped = engine().drop(part, lambda: expiry.is_needed(kind, part))
+    if is_dropped:
+        done.dropped.append(part)
+    return is_dropped
 
 
 def _take_away_left(until: float, done: Retained) -> None:

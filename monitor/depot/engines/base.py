@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -53,8 +53,16 @@ class Engine(Protocol):
     def parts(self, table: str) -> list[Part]:
         """The parts of one of ``BY_TIME``, oldest first."""
 
-    def drop(self, part: Part) -> None:
-        """Give the space of *part* back, with all that is in it. Nobody who writes waits for it."""
+    def drop(self, part: Part, is_needed: Callable[[], bool]) -> bool:
+        """Give the space of *part* back, with all that is in it; whether it was. It stays where something
+        *is_needed*, which is asked when nobody else can write into it any more.
+
+        All of it is done, or nothing; nobody else waits for longer than ``YIELDING_MILLISECONDS``, but who
+        writes into this part.
+
+        Raises:
+            OperationalError: somebody else keeps it locked (SQLSTATE 55P03).
+        """
 
     def discard(self, start: datetime, end: datetime) -> None:
         """All rollups from *start* until before *end* are marked, and about to be made anew: those may go

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 
 from django.db import connection, transaction
@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from monitor.depot.engines import rolling
 from monitor.depot.engines.base import BY_TIME, Hours, Part
 from monitor.depot.engines.spans import Span, span_of, spans_ahead
-from monitor.depot.locks import alone, impatient
+from monitor.depot.locks import YIELDING_MILLISECONDS, alone
 
 LOCK = 0x70617274  # "part": one makes partitions at a time
 MONTHS_AHEAD = 2
@@ -24,7 +24,6 @@ SELECT child.relname, pg_get_expr(child.relpartbound, child.oid), pg_total_relat
 FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
 WHERE inhparent = %s::regclass
 """
-_IS_BEING_DETACHED = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = %s::regclass"
 _THERE = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND relispartition"
 _BOUNDS = re.compile(r"FROM \('([^']+)'\) TO \('([^']+)'\)")
 
@@ -46,23 +45,29 @@ class Plain:
             found = [Part(table, name, *_bounds(bounds), size) for name, bounds, size in cursor.fetchall()]
         return sorted(found, key=lambda part: part.start)
 
-    def drop(self, part: Part) -> None:
-        """Detaching takes no lock that a writer waits for; it may not be part of a transaction.
-
-        What somebody else keeps locked stays for another time: what was begun is ended then.
-        """
-        with impatient(), connection.cursor() as cursor:
-            cursor.execute(_IS_BEING_DETACHED, [part.name])
-            (begun,) = cursor.fetchone() or (False,)
-            how = "FINALIZE" if begun else "CONCURRENTLY"
-            cursor.execute(f"ALTER TABLE {part.table} DETACH PARTITION {part.name} {how}")
-            cursor.execute(f"DROP TABLE {part.name}")
+    def drop(self, part: Part, is_needed: Callable[[], bool]) -> bool:
+        """That of a partition locks the table that it is of. Detached first it would not; but who is killed
+        would leave it behind, and meanwhile nobody sees, or can store, what is of its time."""
+        return drop_with(f"DROP TABLE {part.name}", [], part, is_needed)
 
     def discard(self, start: datetime, end: datetime) -> None:
         """They are replaced as quickly."""
 
     def roll(self, stale: Sequence[Hours]) -> None:
         rolling.roll(stale, sparse=self.sparse)
+
+
+def drop_with(
+    statement: str, told: Sequence[str | datetime], part: Part, is_needed: Callable[[], bool]
+) -> bool:
+    """Drop *part* by *statement*, unless it *is_needed* when nobody can write into it any more."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = {YIELDING_MILLISECONDS}")
+        cursor.execute(f"LOCK TABLE {part.name} IN SHARE MODE")
+        if is_needed():
+            return False
+        cursor.execute(statement, told)
+        return True
 
 
 def _make(spans: Iterable[Span]) -> None:
@@ -95,7 +100,6 @@ def _attach(table: str, span: Span, name: str) -> None:
     """A table of its own first: attaching one locks out nobody who reads or writes, making it in place
     would."""
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP TABLE IF EXISTS {name}")  # detached by who was killed before he dropped it
         cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL) WITH ({STORAGE})")
         cursor.execute(
             f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM (%s) TO (%s)",

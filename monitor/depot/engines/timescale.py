@@ -6,7 +6,7 @@ Runs stay in native partitions: they change until they end, and a chunk would do
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from django.db import OperationalError, connection, transaction
 
 from monitor.depot import aggregates
 from monitor.depot.engines.base import EVERY, Hours, Part
-from monitor.depot.engines.plain import Plain
+from monitor.depot.engines.plain import Plain, drop_with
 from monitor.depot.locks import impatient
 
 LATE = timedelta(days=7)  # what comes later than this is rare enough to be put between compressed rows
@@ -23,7 +23,7 @@ COMPRESSED = ("monitor_sample", *aggregates.NAMES)
 
 _IS_HYPERTABLE = "SELECT EXISTS (SELECT FROM timescaledb_information.hypertables WHERE hypertable_name = %s)"
 _LISTED = """
-SELECT chunk_name, range_start, range_end, total_bytes, is_compressed
+SELECT format('%%I.%%I', chunk_schema, chunk_name), range_start, range_end, total_bytes, is_compressed
 FROM timescaledb_information.chunks JOIN chunks_detailed_size(%(table)s) USING (chunk_schema, chunk_name)
 WHERE hypertable_name = %(table)s ORDER BY range_start
 """
@@ -46,12 +46,10 @@ class Apache(Plain):
             cursor.execute(_LISTED, {"table": table})
             return [Part(table, *row) for row in cursor.fetchall()]
 
-    def drop(self, part: Part) -> None:
-        if _is_hypertable(part.table):
-            with impatient(), connection.cursor() as cursor:
-                cursor.execute(_DROP, [part.table, part.start, part.end])
-        else:
-            super().drop(part)
+    def drop(self, part: Part, is_needed: Callable[[], bool]) -> bool:
+        if not _is_hypertable(part.table):
+            return super().drop(part, is_needed)
+        return drop_with(_DROP, [part.table, part.start, part.end], part, is_needed)
 
 
 class Timescale(Apache):

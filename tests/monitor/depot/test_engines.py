@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import psycopg
 import pytest
-from django.db import IntegrityError, connection, connections, transaction
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
 
 from monitor.depot import expiry, samples
 from monitor.depot.engines import engine
@@ -77,10 +77,32 @@ def test_what_is_there_already_is_refused_and_stays_as_it_was(quick_engine: Engi
 def test_with_a_part_all_that_is_in_it_goes_and_nothing_else(depot_engine: Engine, noon: datetime) -> None:
     old = noon - 100 * DAY
     store(row(old), row(noon))
-    depot_engine.drop(part_of("monitor_sample", old))
+    assert depot_engine.drop(part_of("monitor_sample", old), nobody)
     assert [one.time for one in samples.read([METRIC])] == [noon]
     store(row(old, 2.0))
     assert [one.value for one in samples.read([METRIC])] == [2.0, 1.0]
+
+
+def test_a_part_that_somebody_needs_at_the_last_moment_stays(depot_engine: Engine, noon: datetime) -> None:
+    old = noon - 100 * DAY
+    store(row(old))
+    part = part_of("monitor_sample", old)
+
+    def somebody() -> bool:
+        with session() as other:
+            other.execute("SET lock_timeout = '10ms'")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute(INSERT, [METRIC, old + HOUR])
+        return True
+
+    assert not depot_engine.drop(part, somebody)
+    store(row(old + HOUR))
+    assert [one.time for one in samples.read([METRIC])] == [old, old + HOUR]
+
+
+def nobody() -> bool:
+    """Nobody needs the part."""
+    return False
 
 
 @contextlib.contextmanager
@@ -104,13 +126,14 @@ WHERE datname = current_database() AND wait_event_type = 'Lock' AND query NOT LI
 """
 
 
-def test_who_writes_does_not_wait_while_a_part_is_dropped(depot_engine: Engine, noon: datetime) -> None:
+def test_who_writes_hardly_waits_while_a_part_is_dropped(depot_engine: Engine, noon: datetime) -> None:
     old = noon - 100 * DAY
     store(row(old), row(noon))
     part = part_of("monitor_sample", old)
 
     def drop() -> None:
-        depot_engine.drop(part)
+        with contextlib.suppress(OperationalError):  # others keep the table locked for long
+            depot_engine.drop(part, nobody)
         connections.close_all()
 
     with session() as writer, session() as other:
@@ -123,6 +146,8 @@ def test_who_writes_does_not_wait_while_a_part_is_dropped(depot_engine: Engine, 
         other.commit()
         writer.commit()
         dropping.join(30)
+    for left in [one for one in depot_engine.parts("monitor_sample") if one.start == part.start]:
+        assert depot_engine.drop(left, nobody)
     assert [one.time for one in samples.read([METRIC])] == [noon + hours * HOUR for hours in range(4)]
 
 

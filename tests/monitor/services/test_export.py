@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError, connection
 from monitor.exports.base import UnknownForm, Value
 from monitor.models import Run, Series
 from monitor.models.run import State
-from monitor.services.export import export, values
+from monitor.services.export import TooSlow, export, values
 from monitor.services.ingest import ingest, ingest_all
 from monitor.services.stretch import Stretch, begin
 from reporters import report as wire
@@ -91,6 +91,14 @@ def test_who_goes_away_leaves_nothing_open(runs: Series, noon: datetime) -> None
     chunks.close()  # type: ignore[attr-defined]  # as the web does
     assert not connection.in_atomic_block
     assert under_way() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_takes_an_export_too_slowly_does_not_get_all_of_it(runs: Series) -> None:
+    chunks = export(runs, "csv", start=None, label="all", within_seconds=0).chunks
+    with pytest.raises(TooSlow, match="in 0 s"):
+        list(chunks)
+    assert not connection.in_atomic_block
 
 
 @pytest.mark.django_db(transaction=True)
