@@ -73,14 +73,17 @@ def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
         return SafeString("")
     low, high = min(there), max(there)
     scale = (height - 4) / (high - low) if high > low else 0.0
-    drawn = []
+    lines, dots = [], []
     for is_missing, group in groupby(enumerate(means), key=lambda hour: math.isnan(hour[1])):
         if not is_missing:
             points = [f"{2 + _HOUR_WIDTH * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
-            drawn.append("M" + "L".join(points) + ("h.1" if len(points) == 1 else ""))
+            if len(points) == 1:
+                dots.append(f"M{points[0]}h.1")
+            else:
+                lines.append("M" + "L".join(points))
     size = f'width="{_HOUR_WIDTH * (len(means) - 1) + 4}" height="{height}"'
-    path = f'<path d="{"".join(drawn)}"/>'
-    return mark_safe(f'<svg class="sparkline" {size} aria-hidden="true">{path}</svg>')  # noqa: S308  # numbers
+    paths = f'<path d="{"".join(lines)}"/><path class="alone" d="{"".join(dots)}"/>'
+    return mark_safe(f'<svg class="sparkline" {size} aria-hidden="true">{paths}</svg>')  # noqa: S308  # numbers
 
 
 _STANDING_WIDTH = 100

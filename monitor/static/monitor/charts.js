@@ -54,7 +54,7 @@
 
   // Plotly places ticks well, but not where time is left out: there we do.
   function timeAxis(times) {
-    const plain = axis("Time (UTC)", { type: "date", showgrid: false, hoverformat: "%Y-%m-%d %H:%M:%S" });
+    const plain = axis("Time (UTC)", { type: "date", showgrid: false, tickangle: 0, hoverformat: "%Y-%m-%d %H:%M:%S" });
     const left = pauses(times);
     if (!left.length) return plain;
     const edge = median(times.slice(1).map((time, i) => time - times[i]));
@@ -267,7 +267,8 @@
     return Plotly.react(element, traces, layout(element, `Rate (${unit})`, data, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
   }
 
-  // One band a segment, from the lowest to the highest total of each day, and a line through their means.
+  // One band a segment, from the lowest to the highest total of each day, and a line through their means. A
+  // day alone has no band: it is a bar from the lowest to the highest.
   function dayBand(days) {
     const x = days.map((day) => day.time);
     const edge = { type: "scatter", mode: "lines", x, hoverinfo: "skip", name: "range",
@@ -278,6 +279,8 @@
       {
         type: "scatter", mode: days.length > 90 ? "lines" : "lines+markers", name: "mean", x, y: days.map((day) => day.mean),
         line: { color: colour("ink"), width: 1.25 }, marker: { size: 4 },
+        error_y: { type: "data", visible: days.length === 1, symmetric: false, array: days.map((day) => day.highest - day.mean),
+          arrayminus: days.map((day) => day.mean - day.lowest), color: faint("ink", 0.4), thickness: 1, width: 5 },
         customdata: days.map((day) => `${s(day.mean)} (${s(day.lowest)} to ${s(day.highest)}), ${day.passed} passed`),
         hovertemplate: "%{customdata}",
       },
@@ -295,6 +298,12 @@
       ...(few ? { dtick: DAY, tickformat: "%b %-d<br>%Y" } : {}),
     });
     return Plotly.react(element, traces, layout(element, "Duration (s)", { runs: [], boundaries: [] }, { xaxis }), CONFIG);
+  }
+
+  // Where the ranges do not fit beside one another, the chosen one is in view.
+  function showRange() {
+    const chosen = document.querySelector(".segments [aria-current]");
+    chosen.parentElement.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - chosen.parentElement.clientWidth;
   }
 
   const DRAWERS = { history, days, rates };
@@ -325,5 +334,6 @@
     if (event.detail.target.id === "live") draw();
   });
   document.addEventListener("themechange", draw);
+  showRange();
   draw();
 })();

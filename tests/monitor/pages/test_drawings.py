@@ -53,8 +53,11 @@ def test_equal_values_make_a_level_line() -> None:
 def test_a_line_of_hours_is_broken_where_one_has_no_value() -> None:
     gap = float("nan")
     drawn = drawings.hourly([1.0, 2.0, gap, 2.0, gap, 1.0, 2.0])
-    (path,) = re.findall(r'<path d="([^"]+)"', drawn)
-    assert path == "M2 22.0L7 2.0M17 2.0h.1M27 22.0L32 2.0"
+    (lines,) = re.findall(r'<path d="([^"]+)"', drawn)
+    assert lines == "M2 22.0L7 2.0M27 22.0L32 2.0"
+    (alone,) = re.findall(r'<path class="alone" d="([^"]+)"', drawn)
+    assert alone == "M17 2.0h.1"
+    assert ".alone " in STYLES
     assert drawings.hourly([gap] * 24) == ""
 
 
