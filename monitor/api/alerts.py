@@ -13,8 +13,6 @@ from monitor.models import Alert
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-    from monitor.models.alert import AlertQuerySet
-
 router = Router()
 
 
@@ -58,7 +56,7 @@ def every(
     closed: bool = False,
     series: str | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> AlertQuerySet:
+) -> list[Alert]:
     visible = Alert.objects.visible_to(request.user).select_related("rule", "series")
     found = visible if closed else visible.open()
-    return (found.filter(series__name=series) if series else found)[:limit]
+    return list((found.filter(series__name=series) if series else found)[:limit])

@@ -61,6 +61,7 @@ def register(api: NinjaAPI) -> None:
         RequestDataTooBig: lambda error: problem(413, "too_large", str(error)),
         UnreadablePostError: lambda error: problem(400, "malformed", f"it ended too early: {error}"),
         DataError: lambda error: problem(422, "invalid", f"the depot cannot hold such a value: {error}"),
+        UnicodeEncodeError: lambda _: problem(422, "invalid", "expected text without lone surrogates"),
         NoRoom: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
         OperationalError: lambda _: _depot_is_away(),
         InterfaceError: lambda _: _depot_is_away(),  # its connection was lost in the middle

@@ -70,6 +70,8 @@ class Importer:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options_given = options
+        if not options["time_column"]:
+            raise InvalidOption("expected a column", "time_column")
         columns = _listed(options["value_columns"])
         units = [unit.strip() for unit in options["units"].split(",")]
         if len(units) == 1:

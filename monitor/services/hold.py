@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
@@ -15,12 +16,12 @@ from monitor.services.claim import LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.db.models import QuerySet
 
 TIME_WAS_OVER = "its time was over"
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # what PostgreSQL holds Python may not be able to read
 _NOUNS: dict[str, QuerySet[Any]] = {
     Kind.SERIES: Series.objects.all(),
     Kind.SUITE: Suite.objects.all(),
@@ -34,7 +35,7 @@ class HoldError(Exception):
 
     UnknownScope    there is nothing of that name, for the one who asks
     NotAllowed      it concerns series of others
-    InvalidOrder    no reason, too long a one, or a time that is past
+    InvalidOrder    no reason, too long a one, or a time that is past, or too far away
     AlreadyHeld     somebody was first: ``hold``
     NotHeld         there is nothing to resume
     Held            nothing of it begins now: ``hold``
@@ -117,10 +118,9 @@ def hold(
         AlreadyHeld: it is held.
     """
     why = checked_reason(why)
-    if until is not None and until <= now:
-        raise InvalidOrder(
-            f"until: expected a time after {now:%Y-%m-%d %H:%M:%S} UTC, got {until.isoformat()}"
-        )
+    if until is not None and not (now < until <= LATEST):
+        within = f"after {now:%Y-%m-%d %H:%M:%S} UTC, and until {LATEST:%Y}"
+        raise InvalidOrder(f"until: expected a time {within}, got {until.isoformat()}")
     _nobody_claims()
     end_overdue(now)
     before = Hold.objects.at(now).of(scope).first()

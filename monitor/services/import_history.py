@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from django.db import transaction
+from django.db import DataError, transaction
 from django.utils import timezone
 
 from monitor.depot import planning
@@ -164,7 +164,11 @@ class _Import:
             if impossible is not None:
                 self._refuse(impossible)
                 continue
-            self._destination(one).note(one)
+            try:
+                self._destination(one).note(one)
+            except DataError as error:  # of a series with such parameters, say
+                self._refuse(_unheld(one, str(error).partition("\n")[0]))
+                continue
             if run in new:
                 self._meet_again(one, is_same=replace(one, where=new[run].where) == new[run])
             elif run in there:

@@ -59,9 +59,9 @@ def give_time(now: datetime) -> None:
 
 
 def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid.UUID, datetime]:
-    """Move *runs*; those that were to go, with their slots. One that gave a sign of life meanwhile is not
-    touched."""
-    slots = dict(runs.order_by().values_list("pk", "slot"))
-    # Under the same conditions once more.
+    """Move *runs*; those that went, with their slots. One that somebody else has locked, to store its report
+    say, is passed over: who waited for it might have what he waits for."""
+    locked = runs.order_by("pk").select_for_update(skip_locked=True, no_key=True)
+    slots = dict(locked.values_list("pk", "slot"))
     runs.move(slots, to, cause=cause, slots=set(slots.values()), reason=reason)
     return slots

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -43,6 +44,7 @@ from tests.monitor.importers.reading import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRESS = re.compile(r"^  .* runs/s\n", re.MULTILINE)
 LINES = [f"{1141214400 + 60 * minute} {8 + minute % 3}" for minute in range(40)]
 
 
@@ -58,13 +60,14 @@ def values(tmp_path: Path) -> Callable[..., str]:
 
 
 def said(*argv: str) -> tuple[str, str]:
-    """What it says, and what it complains of; what it exits with is the last of the latter."""
+    """What it says, and what it complains of; what it exits with is the last of the latter. Without how far
+    it has come meanwhile: that is told only where it takes long."""
     out, err = io.StringIO(), io.StringIO()
     try:
         call_command("import", *argv, stdout=out, stderr=err)
     except CommandError as error:
         err.write(f"exits: {error}\n")
-    return out.getvalue(), err.getvalue()
+    return out.getvalue(), PROGRESS.sub("", err.getvalue())
 
 
 def imported(file: str, *argv: str) -> str:
@@ -201,6 +204,15 @@ def test_a_name_that_is_too_long_is_that_of_its_row_alone(db: None, values: Call
     out, err = said("csv", file, f"--series={'x' * 60}", "--series-column=vm")
     assert "1 new, 0 known, 1 malformed" in out
     assert "line 3: series: expected a name of at most 100 characters, with --series in front" in err
+
+
+def test_a_series_that_the_depot_cannot_hold_is_that_of_its_row_alone(
+    db: None, values: Callable[..., str]
+) -> None:
+    file = values(["time,vm,value", "0,a,1", "1,a\0,1", "2,b,1"], name="vm.csv")
+    out, err = said("csv", file, "--series=vm", "--series-column=vm")
+    assert "2 new, 0 known, 1 malformed" in out
+    assert "line 3: run: expected a run that the depot can hold, got 'unsupported Unicode" in err
 
 
 def test_a_file_may_have_any_name(db: None, values: Callable[..., str], tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_closed_ones_are_listed_when_asked_for(alert: Alert, client: Client, noo
 def test_those_of_one_series_are_asked_for_by_its_name(alert: Alert, client: Client) -> None:
     assert len(client.get(URL, {"series": "circle"}).json()) == 1
     assert client.get(URL, {"series": "gather"}).json() == []
+    assert client.get(URL, {"series": "circle\0"}).status_code == 422
 
 
 def test_what_is_not_for_you_is_not_there(alert: Alert, client: Client) -> None:

@@ -76,7 +76,9 @@ def test_who_is_second_is_told_who_was_first(circle: Series, client: Client) -> 
         ({"kind": "planet"}, 422, "kind"),
         ({"name": "nowhere"}, 404, "there is no site nowhere"),
         ({"name": "a\x00"}, 422, "NUL"),
+        ({"name": "\ud800"}, 422, "surrogates"),
         ({"until": "2020-01-01T00:00:00Z"}, 422, "expected a time after"),
+        ({"until": "9999-12-31T23:59:59-14:00"}, 422, "and until 2200"),
         ({"until": "2099-01-01T00:00:00"}, 422, "with its offset"),
     ],
 )

@@ -149,6 +149,7 @@ def test_what_cannot_be_read_is_named_and_an_empty_field_is_no_value() -> None:
         ({"delimiter": "::"}, "--delimiter: expected one character, or 'tab'"),
         ({"timezone": "Mars/Olympus"}, "--timezone: expected a zone such as UTC"),
         ({"timezone": "../etc/passwd"}, "--timezone: expected a zone such as UTC"),
+        ({"time_column": ""}, "--time-column: expected a column"),
         ({"value_columns": ""}, "--value-columns: expected some, where there is no --seconds-column"),
         ({"seconds_column": "a", "end_column": "b"}, "--end-column: expected none, where there is a --sec"),
         ({"seconds_unit": "MB"}, "--seconds-unit: expected a unit of time, got 'MB'"),

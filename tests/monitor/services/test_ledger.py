@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from monitor.depot.engines.plain import LOCK as MAKING_ROOM
 from monitor.models import Binding, Blackout, Reporter, Run, Series, Site, Transition
-from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, State
+from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, SCHEDULE, State
 from monitor.services import health, tick
 from monitor.services.claim import Claim, claim_due, claim_one, release
 from monitor.services.expand import AHEAD, CATCH_UP, expand
@@ -27,6 +27,7 @@ from tests.waiting import eventually
 
 MINUTE = timedelta(minutes=1)
 LEASE = timedelta(seconds=31)
+LATE = 4 * MINUTE
 
 
 def states() -> Counter[str]:
@@ -245,6 +246,24 @@ def test_a_slot_that_nobody_took_in_time_is_missed(circle: Series, noon: datetim
     reap(noon + 3.5 * MINUTE)
     assert states() == {State.MISSED: 1, State.EXPECTED: EVERY_MINUTE_AHEAD - 1}
     assert "within 120 s" in Run.objects.get(state=State.MISSED).reason
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_ends_slots_waits_for_nobody_who_stores_a_report_of_one(circle: Series, noon: datetime) -> None:
+    """Both lock many, and would end up waiting for each other."""
+    taken, free = asked_for(circle, noon, times=2, trigger=SCHEDULE)
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT FROM monitor_run WHERE id = %s FOR NO KEY UPDATE", [taken.pk])
+            reap(noon + LATE)
+            assert Run.objects.get(state=State.MISSED) == free
+            cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+    reap(noon + LATE)
+    assert states() == {State.MISSED: 2}
 
 
 def test_after_an_outage_late_slots_are_missed_and_none_is_run_in_place_of_another(
