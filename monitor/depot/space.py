@@ -15,7 +15,7 @@ _PARTITIONS = """
 SELECT oid::regclass::text, pg_total_relation_size(oid), pg_relation_size(oid),
     CASE
         WHEN relkind <> 'r' OR pg_relation_size(oid) = 0 THEN 0
-        WHEN reltuples >= 0 AND relpages > 0
+        WHEN reltuples > 0 AND relpages > 0
             THEN reltuples / relpages * (pg_relation_size(oid) / current_setting('block_size')::int)
     END::bigint
 FROM pg_class
