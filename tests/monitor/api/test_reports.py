@@ -316,7 +316,7 @@ def test_those_who_come_while_others_are_stored_are_stored_together_if_they_are_
 
     def is_stopped() -> bool:
         cursor.execute("SELECT FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))")
-        return cursor.rowcount > 0
+        return bool(cursor.rowcount > 0)
 
     with ThreadPoolExecutor(4) as threads:
         with depot.cursor() as cursor:
