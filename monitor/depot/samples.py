@@ -149,14 +149,17 @@ def last_known_at(metric_id: int, *, known_by: datetime, newest: int) -> datetim
     return known
 
 
-def known_later(metric: str, *, than: str, after: str) -> models.QuerySet[Sample]:
+def known_later(metric: str, *, than: str, after: str, by: datetime | None = None) -> models.QuerySet[Sample]:
     """Values of passed runs, earliest first, for a subquery.
 
-    They became known later *than*, and are of slots *after*; the arguments name fields of the outer query.
+    They became known later *than*, and not later than *by*, and are of slots *after*; *metric*, *than* and
+    *after* name fields of the outer query.
     """
     later = Sample.objects.filter(
         metric=models.OuterRef(metric), passed=True, known_at__gt=models.OuterRef(than)
     )
+    if by is not None:
+        later = later.filter(known_at__lte=by)
     return later.filter(time__gt=models.OuterRef(after)).order_by("time")
 
 

@@ -70,20 +70,21 @@ def refresh(now: datetime) -> None:
     its series may go back to it.
     """
     score()
-    for metric in _with_news(Metric.objects.filter(name__in=FORECAST_BY_ITSELF))[:AT_ONCE]:
+    for metric in _with_news(Metric.objects.filter(name__in=FORECAST_BY_ITSELF), now)[:AT_ONCE]:
         with suppress(Abstained):
             issue(metric, now)
 
 
-def _with_news(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
+def _with_news(metrics: QuerySet[Metric], now: datetime) -> QuerySet[Metric]:
     """Those of *metrics* with values of passed runs that no forecast of ours was made from, and enough.
 
-    Those that have waited longest first.
+    Those that have waited longest first. What becomes known later than *now* (of a clock that is fast) is no
+    news yet: no forecast would be made from it, and it would keep others waiting.
     """
     ours = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL)
     made_until = Subquery(ours.order_by("-last_known_at").values("last_known_at")[:1])
     marked = metrics.annotate(made_until=Coalesce(made_until, LONG_AGO), long_ago=Value(LONG_AGO))
-    news = first_known_later("time", "pk", than="made_until", after="long_ago")
+    news = first_known_later("time", "pk", than="made_until", after="long_ago", by=now)
     least = nth_newest_time(LEAST_VALUES)  # with fewer each tick would try in vain again
     waiting = marked.annotate(news=news, least=least).filter(news__isnull=False, least__isnull=False)
     return waiting.order_by("news", "pk")
@@ -94,8 +95,9 @@ def score() -> int:
 
     The truth of a forecast is the first value of a later slot that became known after it was issued.
     """
-    found = {"metric": "metric", "than": "issued_at", "after": "last_time"}
-    value, time = (first_known_later(field, **found) for field in ("value", "time"))
+    value, time = (
+        first_known_later(field, "metric", than="issued_at", after="last_time") for field in ("value", "time")
+    )
     due = Forecast.objects.unscored().annotate(first_value=value).filter(first_value__isnull=False)
     return due.update(truth=value, truth_time=time)
 

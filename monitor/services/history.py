@@ -114,8 +114,11 @@ def last_known_at(metric: Metric, *, known_by: datetime, newest: int) -> datetim
     return samples.last_known_at(metric.pk, known_by=known_by, newest=newest)
 
 
-def first_known_later(field: str, metric: str, *, than: str, after: str) -> Subquery:
+def first_known_later(
+    field: str, metric: str, *, than: str, after: str, by: datetime | None = None
+) -> Subquery:
     """For a queryset: *field* ("value" or "time") of the first passed run after slot *after* that became
-    known later *than*; the other arguments name the queryset's fields. NULL while there is none.
+    known later *than*, and not later than *by*; *metric*, *than* and *after* name the queryset's fields. NULL
+    while there is none.
     """
-    return Subquery(samples.known_later(metric, than=than, after=after).values(field)[:1])
+    return Subquery(samples.known_later(metric, than=than, after=after, by=by).values(field)[:1])

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained
-from monitor.models import Forecast, Metric, Series
+from monitor.models import Forecast, Metric, Sample, Series
 from monitor.services.forecast import AT_ONCE, issue, refresh, score, track_record
 from monitor.services.ingest import ingest, ingest_all
 from reporters import report as wire
@@ -142,3 +142,18 @@ def test_not_more_than_so_many_are_made_at_a_time_those_with_the_oldest_news_fir
     assert Forecast.objects.count() == 3 * segments
     refresh(now)
     assert Forecast.objects.count() == 3 * segments
+
+
+def test_what_no_forecast_can_be_made_from_yet_keeps_no_other_waiting(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0, 4.0, 6.0)
+    now = noon + 5 * MINUTE
+    refresh(now)
+    made = Forecast.objects.count()
+    totals = Metric.objects.filter(name__startswith="total")
+    later = Sample.objects.filter(metric__in=totals, time=noon + 4 * MINUTE)
+    assert later.update(known_at=noon + 60 * MINUTE) == 3  # a clock that is fast, or a zone that is wrong
+    with CaptureQueriesContext(connection) as asked:
+        refresh(now)
+    assert len(asked) == 2
+    refresh(noon + 61 * MINUTE)
+    assert Forecast.objects.count() == 2 * made
