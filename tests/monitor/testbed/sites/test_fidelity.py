@@ -19,7 +19,7 @@ from reporters.report import Report
 from reporters.run import run
 from tests.monitor.testbed.sites.conftest import served
 
-RUNS = 20
+RUNS = 12
 AT_ONCE = (4, 2)  # a machine that is too slow for four runs at once gets a second chance with two
 STAGGER_SECONDS = 2.0
 SCALE = 20.0
