@@ -28,9 +28,8 @@ api = Api(
     auth=[TokenAuth(), PersonAuth()],
 )
 problems.register(api)
-api.add_router(
-    "/reports", reports.router, tags=["reports"]
-)  # most that comes is for it, and it is tried first
+# What most comes for is tried first.
+api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/forecasts", forecasts.router, tags=["forecasts"])
 api.add_router("/series", series.router, tags=["series"])
 for resource in (history, statistics, distribution, exports):

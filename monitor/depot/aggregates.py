@@ -147,9 +147,8 @@ def _refresh(name: str, start: datetime, end: datetime, *, force: bool) -> None:
 
 def _chunk(time: datetime) -> datetime:
     """When the chunk of *time* begins."""
-    return time - (time - EPOCH) % AT_ONCE
+    return _floor(time, AT_ONCE)
 
 
 def _floor(time: datetime, length: timedelta) -> datetime:
-    midnight = time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight if length == DAY else midnight + (time - midnight) // length * length
+    return time - (time - EPOCH) % length

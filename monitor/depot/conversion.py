@@ -17,6 +17,7 @@ from typing import Any
 from django.db import OperationalError, connection, transaction
 
 from monitor.depot.engines.plain import Plain
+from monitor.depot.locks import impatiently
 
 NEW, OLD = "_hyper", "_before"  # end the names of tables that are not, or no longer, in their place
 Values = Sequence[str | datetime] | Mapping[str, datetime]
@@ -242,8 +243,7 @@ def _swap_patiently() -> None:
 
 def _swap() -> None:
     names = ", ".join(table.name for table in TABLES)
-    with transaction.atomic():
-        _run(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+    with impatiently(LOCK_MILLISECONDS):
         _run(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         for stretch in _listed():
             _bring_over(stretch)

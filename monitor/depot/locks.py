@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 PATIENCE_MILLISECONDS = 1_000
 YIELDING_MILLISECONDS = 300  # well before PostgreSQL looks for deadlocks, and ends one of two: after a second
 YIELDS = 20
-IS_LOCKED = "55P03"  # SQLSTATE
+_IS_LOCKED = "55P03"  # SQLSTATE
 Done = TypeVar("Done")
 
 
@@ -58,6 +58,20 @@ def impatient() -> Iterator[None]:
             cursor.execute("RESET lock_timeout")
 
 
+@contextmanager
+def impatiently(milliseconds: int) -> Iterator[None]:
+    """A transaction, or a part of the caller's, which waits so long for a lock; raises as ``impatient``."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = {milliseconds}")
+        yield
+
+
+def says_locked(error: OperationalError) -> bool:
+    """Whether it is that of ``impatient``, and no other."""
+    return getattr(error.__cause__, "sqlstate", None) == _IS_LOCKED
+
+
 def yielding(work: Callable[[], Done]) -> Done:
     """What *work* comes to: it locks what reports that come lock as well, in whatever order.
 
@@ -66,12 +80,10 @@ def yielding(work: Callable[[], Done]) -> Done:
     """
     for _ in range(YIELDS):
         try:
-            with transaction.atomic():
-                with connection.cursor() as cursor:
-                    cursor.execute(f"SET LOCAL lock_timeout = {YIELDING_MILLISECONDS}")
+            with impatiently(YIELDING_MILLISECONDS):
                 return work()
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", None) != IS_LOCKED:
+            if not says_locked(error):
                 raise
     with transaction.atomic():
         return work()

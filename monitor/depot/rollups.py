@@ -120,6 +120,10 @@ class Found(Part):
     newest_known_at: datetime | None
     gone_before: datetime | None
 
+    def has_samples_from(self, start: datetime) -> bool:
+        """Whether none from *start* on have been taken away."""
+        return self.gone_before is None or self.gone_before <= start
+
 
 @dataclass(frozen=True)
 class _Question:

@@ -53,7 +53,7 @@ def condensed(
     """
     days = rollups.read(metric.pk, start, end, ranks=True)
     n = _count(days)
-    if n <= most_read and (days.gone_before is None or days.gone_before <= start):
+    if n <= most_read and days.has_samples_from(start):
         samples = arrays.read(metric.pk, start=start, end=before(end))
         if len(samples) >= n:
             return _of_samples(samples, points, days)

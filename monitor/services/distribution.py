@@ -66,7 +66,7 @@ def _read(metric: Metric, start: datetime, end: datetime, most_read: int) -> rol
     """Every value, if they are not too many, nor have been taken away."""
     if end - start <= EXACT:
         found = rollups.read(metric.pk, start, end, tier=None, most_samples=most_read)
-        if found.gone_before is None or found.gone_before <= start:
+        if found.has_samples_from(start):
             return found
     return rollups.read(metric.pk, start, end, most_samples=most_read)
 

@@ -18,6 +18,7 @@ from monitor.exports.base import Value
 from monitor.models import Metric, Run
 from monitor.models.run import ENDED, REPORTED, RunQuerySet, State
 from monitor.services.history import each_value
+from monitor.services.statistics import seconds_since
 
 if TYPE_CHECKING:
     from monitor.models import Series
@@ -52,8 +53,7 @@ class File:
         """What an answer says of it, its age at *now* among them."""
         said = {"Content-Disposition": f'attachment; filename="{self.name}"'}
         if self.newest_ended_at is not None:
-            age_seconds = (now - self.newest_ended_at).total_seconds()
-            said["Data-Age-Seconds"] = f"{max(age_seconds, 0.0):.1f}"  # its reporter's clock may be ahead
+            said["Data-Age-Seconds"] = f"{seconds_since(self.newest_ended_at, now):.1f}"
         return said
 
 

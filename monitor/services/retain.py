@@ -19,7 +19,7 @@ from django.db import OperationalError, transaction
 from monitor.depot import expiry
 from monitor.depot.engines import engine, rolling
 from monitor.depot.engines.base import Hours
-from monitor.depot.locks import held, impatient
+from monitor.depot.locks import held, impatient, says_locked
 from monitor.models.horizon import Kind
 from monitor.services import roll
 
@@ -81,7 +81,7 @@ def retain(
         except _Later as later:
             done.later = str(later)
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", None) != "55P03":  # lock_not_available
+            if not says_locked(error):
                 raise
             done.later = f"somebody holds what is to go: {error}".strip()
     return done

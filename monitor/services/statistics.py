@@ -28,6 +28,11 @@ _TIERS: dict[Every, rollups.Tier] = {"hour": "hour", "day": "day"}
 _LENGTHS: dict[Every, int] = {"hour": HOUR, "day": DAY}
 
 
+def seconds_since(then: datetime, now: datetime) -> float:
+    """The clock of who says when it was may be ahead of ours; then it is as if it were just now."""
+    return max((now - then).total_seconds(), 0.0)
+
+
 @dataclass(frozen=True)
 class Freshness:
     """*complete*: no hour of it has changed since it was rolled up; if one has, its day was read sample by
@@ -38,10 +43,8 @@ class Freshness:
     newest_known_at: datetime | None
 
     def age_seconds(self, now: datetime) -> float | None:
-        """How old the data are: since when their newest value is known. The clock of who measured it may be
-        ahead of ours; then it is as if known just now."""
-        newest = self.newest_known_at
-        return None if newest is None else max((now - newest).total_seconds(), 0.0)
+        """How old the data are: since when their newest value is known."""
+        return None if self.newest_known_at is None else seconds_since(self.newest_known_at, now)
 
 
 @dataclass(frozen=True)

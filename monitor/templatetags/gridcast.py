@@ -19,6 +19,7 @@ from monitor.pages import drawings
 from monitor.services import blame, tally
 from monitor.services.changes import shown
 from monitor.services.overview import Cell
+from monitor.services.statistics import seconds_since
 from monitor.services.tally import Share
 
 register = template.Library()
@@ -79,7 +80,7 @@ def age(then: datetime, now: datetime) -> SafeString:
 @lru_cache(maxsize=1024)
 def ago(then: datetime, now: datetime) -> SafeString:
     """``age`` of what is over: now, if the clock of who says when it was is ahead of ours."""
-    return _passed(then, max((now - then).total_seconds(), 0.0))
+    return _passed(then, seconds_since(then, now))
 
 
 def _passed(then: datetime, passed: float) -> SafeString:

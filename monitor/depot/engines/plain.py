@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from monitor.depot.engines import rolling
 from monitor.depot.engines.base import BY_TIME, Hours, Part
 from monitor.depot.engines.spans import Span, span_of, spans_ahead
-from monitor.depot.locks import YIELDING_MILLISECONDS, alone
+from monitor.depot.locks import YIELDING_MILLISECONDS, alone, impatiently
 
 LOCK = 0x70617274  # "part": one makes partitions at a time
 MONTHS_AHEAD = 2
@@ -61,8 +61,7 @@ def drop_with(
     statement: str, told: Sequence[str | datetime], part: Part, is_needed: Callable[[], bool]
 ) -> bool:
     """Drop *part* by *statement*, unless it *is_needed* when nobody can write into it any more."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = {YIELDING_MILLISECONDS}")
+    with impatiently(YIELDING_MILLISECONDS), connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {part.name} IN SHARE MODE")
         if is_needed():
             return False

@@ -131,8 +131,7 @@ def test_a_run_that_was_lost_counts_as_a_run_until_its_late_report_says_what_it_
 ) -> None:
     run = run_now(circle, who="ada", now=noon)
     for _ in range(3):
-        Run.objects.all().move([run.pk], State.CLAIMED, cause="a test")
-        Run.objects.all().move([run.pk], State.RUNNING, cause="a test", started_at=noon, lease_until=noon)
+        begin(run, noon)
         reap(noon + MINUTE)
     assert kept() == {"site-of-here": (None, None), "site-of-there": (None, None)}
     ran(noon, {"here": usage.Usage(bytes_sent=9)})
@@ -146,8 +145,7 @@ def test_what_a_late_report_says_counts_also_if_its_run_is_just_being_given_up(
     run = run_now(circle, who="ada", now=noon)
     for _ in range(3):
         Run.objects.all().move([run.pk], State.EXPECTED, cause="a test")
-        Run.objects.all().move([run.pk], State.CLAIMED, cause="a test")
-        Run.objects.all().move([run.pk], State.RUNNING, cause="a test", started_at=noon, lease_until=noon)
+        begin(run, noon)
     bound = {"ring": ("here", "there")}
     with ThreadPoolExecutor(2) as pool:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -159,6 +157,12 @@ def test_what_a_late_report_says_counts_also_if_its_run_is_just_being_given_up(
         reaping.result()
         reporting.result()
     assert kept() == {"site-of-here": (9, 0.0), "site-of-there": (0, 0.0)}
+
+
+def begin(run: Run, at: datetime) -> None:
+    """It is run, by somebody who is not heard of any more."""
+    Run.objects.all().move([run.pk], State.CLAIMED, cause="a test")
+    Run.objects.all().move([run.pk], State.RUNNING, cause="a test", started_at=at, lease_until=at)
 
 
 def alone(work: Callable[..., None], *told: Any, **more: Any) -> None:
