@@ -1,0 +1,34 @@
+"""What ``python -m forecasting`` can do: one file for each command. The folder is the registry.
+
+A command is a module with ``add(subparsers)``, which says its name and arguments, and ``run(arguments)``,
+which prints what it found and returns the exit status. What it cannot work with, it refuses with a
+``ForecastingError`` of one line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
+
+
+class Command(Protocol):
+    def add(self, subparsers: Subparsers) -> None: ...
+
+    def run(self, arguments: Namespace) -> int: ...
+
+
+def names() -> list[str]:
+    """The commands, sorted: every module of this package. On the command line ``_`` is written ``-``."""
+    return sorted(info.name for info in pkgutil.iter_modules(__path__))
+
+
+def load(name: str) -> Command:
+    """The module of the command called *name*, one of ``names()``."""
+    return cast("Command", importlib.import_module(f"{__name__}.{name}"))

@@ -1,0 +1,155 @@
+"""CSV files of measurements: rows below a header. What is wrong is refused with its place.
+
+Text is UTF-8; a file that begins like gzip is unpacked; ``-`` is what comes in at standard input.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import os
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from forecasting.base import LARGEST, ForecastingError
+
+_GZIP = b"\x1f\x8b"
+_LONGEST_LINE = 1 << 20  # of characters: something without lines shall not be read into memory
+_SHOWN_CHARACTERS = 60
+_SHOWN_COLUMNS = 10
+STANDARD_INPUT = "-"
+
+
+class Unreadable(ForecastingError, ValueError):
+    """A file that cannot be worked with; the message says where, what was expected, and what was found."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of *file*, its cells by the names of their columns."""
+
+    file: str
+    line: int
+    cells: Mapping[str, str]
+
+    def text(self, column: str) -> str:
+        """What stands in *column*, which must not be empty."""
+        found = self.cells[column].strip()
+        if not found:
+            raise self.refused(column, "a text", found)
+        return found
+
+    def number(self, column: str) -> float:
+        """The number in *column*: finite, and no larger than ``LARGEST``."""
+        found = self.cells[column]
+        try:
+            number = float(found)
+        except ValueError:
+            raise self.refused(column, "a number", found) from None
+        if not abs(number) <= LARGEST:
+            raise self.refused(column, f"a finite number of at most {LARGEST:g}", found)
+        return number
+
+    def time_seconds(self, column: str) -> float:
+        """The time in *column*, seconds since 1970 or RFC 3339 (without a zone UTC is meant), as seconds."""
+        found = self.cells[column].strip()
+        try:
+            seconds = float(found)
+        except ValueError:
+            seconds = self._moment(column, found).timestamp()
+        if not math.isfinite(seconds):
+            raise self.refused(column, "a finite time", found)
+        return seconds
+
+    def _moment(self, column: str, found: str) -> datetime:
+        try:
+            moment = datetime.fromisoformat(found)
+        except ValueError:
+            raise self.refused(column, "a time in seconds or as 2026-01-31T12:00:00Z", found) from None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    def refused(self, column: str, expected: str, found: str) -> Unreadable:
+        return Unreadable(
+            f"{self.file}, line {self.line}, {column}: expected {expected}, got {_shown(found)}"
+        )
+
+
+def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
+    """The rows of *file* in its order; lines that are empty are passed over.
+
+    Raises:
+        Unreadable: there is no such file, it is no text, a column of *needed* is missing or is there twice,
+            a row has not as many cells as the header, or there are no rows.
+    """
+    with _opened(file) as stream:
+        table = csv.reader(_lines(file, stream), strict=True)
+        try:
+            header, empty = _header(file, next(table, []), needed), True
+            for cells in filter(None, table):
+                if len(cells) != len(header):
+                    expected = f"expected {len(header)} cells as in the header, got {len(cells)}"
+                    raise Unreadable(f"{file}, line {table.line_num}: {expected}")
+                yield Row(file, table.line_num, dict(zip(header, cells, strict=True)))
+                empty = False
+        except csv.Error as error:
+            raise Unreadable(f"{file}, line {table.line_num}: this is no CSV: {error}") from None
+    if empty:
+        raise Unreadable(f"{file}: there is nothing below the header")
+
+
+def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[str]:
+    """The names of the columns."""
+    header = [name.strip() for name in cells]
+    if not any(header):
+        raise Unreadable(f"{file}: expected a line that names the columns {', '.join(needed)}, got nothing")
+    missing = [name for name in needed if name not in header]
+    if missing:
+        found = ", ".join(map(_shown, header[:_SHOWN_COLUMNS]))
+        raise Unreadable(f"{file}, line 1: expected a column {missing[0]}, got {found}")
+    twice = [name for name in needed if header.count(name) > 1]
+    if twice:
+        raise Unreadable(f"{file}, line 1: the column {twice[0]} is there {header.count(twice[0])} times")
+    return header
+
+
+def _lines(file: str, stream: BinaryIO) -> Iterator[str]:
+    """The lines of *stream*; none is longer than is sensible, so that nothing fills the memory."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    number = 1
+    try:
+        while line := text.readline(_LONGEST_LINE):
+            if len(line) == _LONGEST_LINE:
+                raise Unreadable(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")
+            if "\0" in line:
+                raise Unreadable(f"{file}, line {number}: expected text, got bytes of something else")
+            yield line
+            number += 1
+    except UnicodeDecodeError:
+        raise Unreadable(f"{file}, line {number}: expected text in UTF-8, got other bytes") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise Unreadable(f"{file}, line {number}: cannot unpack it: {error}") from None
+    except OSError as error:
+        raise Unreadable(f"{file}: cannot read it: {error.strerror or error}") from None
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    """*file* as it is, or unpacked."""
+    try:
+        raw = os.fdopen(0, "rb", closefd=False) if file == STANDARD_INPUT else Path(file).open("rb")  # noqa: SIM115
+        packed = raw.peek(len(_GZIP)).startswith(_GZIP)  # of a closed pipe and of some devices this fails
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"{file}: cannot open it: {getattr(error, 'strerror', None) or error}") from None
+    with raw:
+        yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}..."
