@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import scipy  # its parts are loaded when they are used: most processes never ask for an interval
 
@@ -28,20 +30,36 @@ LEAST_RESIDUALS = 2
 _ROUNDING = 1e-9  # (n + 1) a / 2 is a whole number for the n that matter most
 
 
+@dataclass(slots=True)
 class Residuals:
     """The last signed one-step residuals of one forecaster, in the unit of the series."""
 
-    def __init__(self, window: int = 100) -> None:
-        self._window = SortedWindow(window)
+    window: SortedWindow = field(default_factory=lambda: SortedWindow(100))
 
     def __len__(self) -> int:
-        return len(self._window)
+        return len(self.window)
 
     def add(self, residual: float) -> None:
         """Take in truth minus forecast, a finite number."""
         if not math.isfinite(residual):
             raise InvalidNumber(f"expected a finite residual, got {residual!r}")
-        self._window.add(residual)
+        self.window.add(residual)
+
+    def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
+        """Return the value that the next one undercuts with each of *probabilities*, given its forecast
+        *point*.
+
+        Raises:
+            Abstained: fewer than two residuals.
+            InvalidNumber: a probability is not inside (0, 1).
+        """
+        return {probability: _finite(point + self._quantile(probability)) for probability in probabilities}
+
+    def _quantile(self, probability: float) -> float:
+        if probability == 0.5:
+            return 0.0
+        ends = self.interval(abs(1.0 - 2.0 * probability))
+        return ends[probability > 0.5]
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends between which the next residual lies with probability *level*.
@@ -51,13 +69,13 @@ class Residuals:
             InvalidNumber: *level* is not inside (0, 1).
         """
         tail = lower_tail(level)
-        n = len(self._window)
+        n = len(self.window)
         if n < LEAST_RESIDUALS:
             raise Abstained("too_few", f"{n} residuals are known, an interval needs {LEAST_RESIDUALS}")
         rank = math.floor((n + 1) * tail + _ROUNDING)
         if rank:
-            return self._window.ordered[rank - 1], self._window.ordered[-rank]
-        reach = float(scipy.special.stdtrit(n, 1.0 - tail)) * _root_mean_square(self._window.ordered)
+            return self.window.ordered[rank - 1], self.window.ordered[-rank]
+        reach = float(scipy.special.stdtrit(n, 1.0 - tail)) * _root_mean_square(self.window.ordered)
         return -reach, reach
 
 
@@ -72,15 +90,8 @@ def lower_tail(level: float) -> float:
     return round((1.0 - level) / 2.0, 12)
 
 
-def around(mean: float, residuals: tuple[float, float], floor: float | None = None) -> tuple[float, float]:
-    """Return the interval of the value, given its forecast *mean* and the interval of the residual.
-
-    Both ends are finite, ordered, and at least *floor* where there is one, as for durations, which are never
-    below zero. The interval of a biased forecaster need not contain its mean.
-    """
-    least = -sys.float_info.max if floor is None else floor
-    lower, upper = (min(max(mean + residual, least), sys.float_info.max) for residual in residuals)
-    return lower, upper
+def _finite(value: float) -> float:
+    return min(max(value, -sys.float_info.max), sys.float_info.max)
 
 
 def _root_mean_square(numbers: list[float]) -> float:

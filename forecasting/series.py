@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from forecasting import methods
-from forecasting.base import Abstained, Forecast, InvalidNumber, Method, is_usable
-from forecasting.intervals import LEAST_RESIDUALS, Residuals, around, lower_tail
+from forecasting import methods, state
+from forecasting.base import (
+    Abstained,
+    Composite,
+    Forecast,
+    Hearing,
+    InvalidNumber,
+    Method,
+    Source,
+    is_usable,
+)
+from forecasting.intervals import LEAST_RESIDUALS, Residuals
+from forecasting.state import Experts
 
 LEAST_VALUES = LEAST_RESIDUALS + 1
+ITSELF = Source("", "")
+USUAL_PROBABILITIES = (0.1, 0.5, 0.9)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Observation:
     """A *value* that happened at *time_seconds* and could be known from *known_at_seconds* on.
 
@@ -31,78 +43,134 @@ class Observation:
         return is_usable(self.value) and all(map(math.isfinite, (self.time_seconds, self.known_at_seconds)))
 
 
+@dataclass(slots=True)
 class Forecaster:
-    """One method following one series, with an interval from its own one-step misses.
+    """One method, with all that it is made of, following one series; each with its own one-step misses.
 
     Observations may be handed over in any order and early: each is used from the first forecast on that asks
-    about a time at which it was known, in the order in which they became known (of equals, by time and value,
-    so that the order of arrival never matters). Those that are not usable numbers are left out and counted in
-    ``dropped``.
+    about a time at which it was known, in the order in which they became known (of equals, those of other
+    series first, then by time and value, so that the order of arrival never matters). Those that are not
+    usable numbers are left out and counted in ``dropped``.
     """
 
-    def __init__(self, method: Method, *, residual_window: int = 100) -> None:
-        self.dropped = 0
-        self._method = method
-        self._residuals = Residuals(residual_window)
-        self._waiting: list[tuple[float, float, float]] = []  # a heap of known at, time, value
-        self._used = 0
-        self._used_until_seconds = -math.inf
+    name: str
+    dropped: int = field(default=0, init=False)
+    used: int = field(default=0, init=False)
+    used_until_seconds: float = field(default=-math.inf, init=False)
+    _method: Experts = field(default_factory=Experts, init=False)
+    _misses: dict[str, Residuals] = field(default_factory=dict, init=False)
+    # a heap of known at, whether it is the series itself, time, value, source
+    _waiting: list[tuple[float, bool, float, float, str, str]] = field(default_factory=list, init=False)
 
-    def observe(self, observation: Observation) -> None:
-        """Take note of *observation*; it is used once it is known."""
-        if observation.usable:
-            when_known = observation.known_at_seconds
-            heapq.heappush(self._waiting, (when_known, observation.time_seconds, observation.value))
-        else:
+    def __post_init__(self) -> None:
+        if not self._method:  # it is there when a state was loaded
+            self._method[self.name] = methods.load(self.name)()
+
+    @classmethod
+    def load(cls, kept: bytes | memoryview) -> Forecaster:
+        """Go on with what ``dump`` returned.
+
+        Raises:
+            Outdated: it was kept by other methods than today's, or is damaged.
+        """
+        return state.load(cls, kept)
+
+    def dump(self) -> bytes:
+        """Return all that is known, for ``load``."""
+        return state.dump(self)
+
+    def names(self) -> list[str]:
+        """The methods that can be asked: the one that was named, and its parts."""
+        return list(self._asked())
+
+    def observe(self, observation: Observation, source: Source = ITSELF) -> None:
+        """Take note of *observation*, of the series itself or of another *source*; it is used once it is
+        known."""
+        if not observation.usable:
             self.dropped += 1
+            return
+        known_at, time, value = observation.known_at_seconds, observation.time_seconds, observation.value
+        heapq.heappush(self._waiting, (known_at, source == ITSELF, time, value, *source))
+
+    def learn_until(self, at_seconds: float) -> None:
+        """Use all that was known at *at_seconds*.
+
+        Raises:
+            InvalidNumber: the time is not finite.
+            Abstained: ``past``: what was not known at *at_seconds* has been used.
+        """
+        if not math.isfinite(at_seconds):
+            raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")
+        if at_seconds < self.used_until_seconds:
+            raise Abstained(
+                "past", f"values of {self.used_until_seconds - at_seconds:.0f} s later are in use"
+            )
+        while self._waiting and self._waiting[0][0] <= at_seconds:
+            known_at, is_itself, time, value, *source = heapq.heappop(self._waiting)
+            if is_itself:
+                self._learn(time, value)
+            else:
+                self._hear(Source(*source), time, known_at, value)
+            self.used_until_seconds = max(self.used_until_seconds, known_at)
 
     def forecast(
         self,
         at_seconds: float,
         *,
-        level: float = 0.8,
+        method: str | None = None,
+        probabilities: Sequence[float] = USUAL_PROBABILITIES,
         floor: float | None = None,
         stale_after_seconds: float | None = None,
     ) -> Forecast:
-        """Say what to expect at *at_seconds*, from what was known then.
-
-        The quantiles are the two ends of the interval that covers *level*: 0.1 and 0.9 for 0.8. No number is
-        below *floor*.
+        """Say what to expect of a run at *at_seconds*, from what was known then, by *method*, or by the one
+        that was named. No number is below *floor*.
 
         Raises:
             Abstained: ``too_few`` below 3 values; ``stale`` if the newest is older than
                 *stale_after_seconds*; ``past`` if values are in use that were not known at *at_seconds*.
-            InvalidNumber: the time is not finite, or *level* not inside (0, 1).
+            InvalidNumber: the time is not finite, or a probability not inside (0, 1).
+            UnknownMethod: *method* is no part of the one that was named.
         """
-        tail = lower_tail(level)
-        self._learn_until(at_seconds)
-        if self._used < LEAST_VALUES:
-            raise Abstained("too_few", f"{self._used} values are known, {LEAST_VALUES} are needed")
-        point = self._method.forecast(at_seconds)
+        self.learn_until(at_seconds)
+        if self.used < LEAST_VALUES:
+            raise Abstained("too_few", f"{self.used} values are known, {LEAST_VALUES} are needed")
+        name = method or self.name
+        point = self._part(name).forecast(at_seconds)
         if stale_after_seconds is not None and point.age_seconds > stale_after_seconds:
             limits = f"{point.age_seconds:.0f} s old, accepted are {stale_after_seconds:.0f} s"
             raise Abstained("stale", f"the newest value is {limits}")
-        lower, upper = around(point.mean, self._residuals.interval(level), floor)
-        mean = point.mean if floor is None else max(point.mean, floor)
-        return replace(point, mean=mean, quantiles={tail: lower, round(1.0 - tail, 12): upper})
+        return _floored(
+            replace(point, quantiles=self._misses[name].around(point.median, probabilities)), floor
+        )
 
-    def _learn_until(self, at_seconds: float) -> None:
-        if not math.isfinite(at_seconds):
-            raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")
-        if at_seconds < self._used_until_seconds:
-            raise Abstained(
-                "past", f"values of {self._used_until_seconds - at_seconds:.0f} s later are in use"
-            )
-        while self._waiting and self._waiting[0][0] <= at_seconds:
-            known_at_seconds, time_seconds, value = heapq.heappop(self._waiting)
-            self._learn(time_seconds, value)
-            self._used_until_seconds = max(self._used_until_seconds, known_at_seconds)
+    def _part(self, name: str) -> Method:
+        asked = self._asked()
+        if name not in asked:
+            raise methods.unknown(name, asked)
+        return asked[name]
+
+    def _asked(self) -> Mapping[str, Method]:
+        method = self._method[self.name]
+        return {self.name: method, **(method.parts() if isinstance(method, Composite) else {})}
 
     def _learn(self, time_seconds: float, value: float) -> None:
-        if self._used:
-            self._residuals.add(value - self._method.forecast(time_seconds).mean)
-        self._method.update(time_seconds, value)
-        self._used += 1
+        for name, said in self._said(time_seconds):
+            self._misses.setdefault(name, Residuals()).add(value - said.median)
+        self._method[self.name].update(time_seconds, value)
+        self.used += 1
+
+    def _said(self, time_seconds: float) -> Iterator[tuple[str, Forecast]]:
+        """What each method that had an answer would have said of a run at *time_seconds*."""
+        for name, method in self._asked().items():
+            try:
+                yield name, method.forecast(time_seconds)
+            except Abstained:
+                continue
+
+    def _hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
+        method = self._method[self.name]
+        if isinstance(method, Hearing):
+            method.hear(source, time_seconds, known_at_seconds, value)
 
 
 def forecast_history(
@@ -110,7 +178,7 @@ def forecast_history(
     at_seconds: float,
     *,
     method: str = "nws",
-    level: float = 0.8,
+    probabilities: Sequence[float] = USUAL_PROBABILITIES,
     floor: float | None = 0.0,
     stale_after_seconds: float | None = None,
 ) -> Forecast:
@@ -122,7 +190,18 @@ def forecast_history(
         UnknownMethod: *method* is not a file in ``forecasting/methods/``.
         Abstained, InvalidNumber: as ``Forecaster.forecast``.
     """
-    forecaster = Forecaster(methods.load(method)())
+    forecaster = Forecaster(method)
     for observation in observations:
         forecaster.observe(observation)
-    return forecaster.forecast(at_seconds, level=level, floor=floor, stale_after_seconds=stale_after_seconds)
+    return forecaster.forecast(
+        at_seconds, probabilities=probabilities, floor=floor, stale_after_seconds=stale_after_seconds
+    )
+
+
+def _floored(forecast: Forecast, floor: float | None) -> Forecast:
+    if floor is None:
+        return forecast
+    quantiles = {probability: max(value, floor) for probability, value in forecast.quantiles.items()}
+    return replace(
+        forecast, mean=max(forecast.mean, floor), median=max(forecast.median, floor), quantiles=quantiles
+    )

@@ -5,26 +5,28 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 
+@dataclass(slots=True)
 class SortedWindow:
     """The last *size* values: ``recent`` in order of arrival, ``ordered`` from the smallest to the largest.
 
     Adding finds its places in O(log size). Values must be comparable numbers, so never NaN.
     """
 
-    def __init__(self, size: int) -> None:
-        self.recent: deque[float] = deque(maxlen=size)
-        self.ordered: list[float] = []
+    size: int
+    recent: deque[float] = field(default_factory=deque, init=False)
+    ordered: list[float] = field(default_factory=list, init=False)
 
     def __len__(self) -> int:
         return len(self.ordered)
 
     def add(self, value: float) -> None:
         """Take *value* in; when full, let the oldest go."""
-        if len(self.recent) == self.recent.maxlen:
-            del self.ordered[bisect_left(self.ordered, self.recent[0])]
+        if len(self.recent) == self.size:
+            del self.ordered[bisect_left(self.ordered, self.recent.popleft())]
         self.recent.append(value)
         insort(self.ordered, value)
 

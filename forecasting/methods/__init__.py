@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 
 from forecasting.base import Method, UnknownMethod
 
@@ -21,6 +22,11 @@ def load(name: str) -> type[Method]:
     """
     known = names()
     if name not in known:  # checked first: a name from outside must never choose what is imported
-        raise UnknownMethod(f"there is no forecasting method {name!r}; known are {', '.join(known)}")
+        raise unknown(name, known)
     method: type[Method] = importlib.import_module(f"{__name__}.{name}").Method
     return method
+
+
+def unknown(name: str, known: Iterable[str]) -> UnknownMethod:
+    """The error for who asks for *name* where only *known* methods are."""
+    return UnknownMethod(f"there is no forecasting method {name!r}; known are {', '.join(known)}")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 from forecasting.base import Age, Forecast
 
 
+@dataclass(slots=True)
 class Method:
     """Forecasts the newest value."""
 
-    def __init__(self) -> None:
-        self._age = Age()
-        self._value = 0.0
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = False  # the first of nws's voices
+
+    _age: Age = field(default_factory=Age, init=False)
+    _value: float = field(default=0.0, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)

@@ -8,18 +8,24 @@ each gain of a grid, keeps that sum up to date, so no refit is ever needed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 from forecasting.base import Age, Forecast
 
 GAINS = tuple(step / 20 for step in range(1, 21))
 
 
+@dataclass(slots=True)
 class Method:
     """Forecasts the level of the smoother with the least squared error so far; the first wins a tie."""
 
-    def __init__(self) -> None:
-        self._age = Age()
-        self._levels = [0.0] * len(GAINS)
-        self._squared_errors = [0.0] * len(GAINS)
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = True
+
+    _age: Age = field(default_factory=Age, init=False)
+    _levels: list[float] = field(default_factory=lambda: [0.0] * len(GAINS), init=False)
+    _squared_errors: list[float] = field(default_factory=lambda: [0.0] * len(GAINS), init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)

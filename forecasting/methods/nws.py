@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Literal
+from typing import ClassVar, Literal
 
 from forecasting.base import Age, Forecast
 from forecasting.windows import SortedWindow, middle
@@ -64,6 +64,9 @@ class Pick:
 
 class Method:
     """Forecasts with the MAE pick; ``pick`` and ``primaries`` show what is behind it."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = True
 
     def __init__(self, *, exact: bool = False) -> None:
         self._exact = exact
@@ -236,7 +239,7 @@ class _AdaptiveMedian:
         self._values = values
         self._width = start
         self._least = least
-        self._most = values.recent.maxlen or 0
+        self._most = values.size
         self._step = step
         self._exact = exact
 

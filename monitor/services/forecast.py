@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 
 from forecasting import metrics as scores
 from forecasting.base import Abstained
+from forecasting.intervals import lower_tail
 from forecasting.series import LEAST_VALUES, Observation, forecast_history
 from monitor.models import Forecast, Metric
 from monitor.services.history import first_known_later, history, last_known_at, nth_newest_time
@@ -46,7 +47,10 @@ def _make(knowledge: dict[str, Any], now: datetime) -> Forecast:
     points = history(metric, known_by=now, newest=NEWEST)
     known = [Observation(p.time.timestamp(), p.known_at.timestamp(), p.value) for p in points]
     floor = 0.0 if metric.unit == "seconds" else None
-    answer = forecast_history(known, now.timestamp(), method=knowledge["method"], level=level, floor=floor)
+    tail = lower_tail(level)
+    answer = forecast_history(
+        known, now.timestamp(), method=knowledge["method"], probabilities=(tail, 1.0 - tail), floor=floor
+    )
     lower, upper = (answer.quantiles[key] for key in sorted(answer.quantiles))
     forecast, _ = Forecast.objects.get_or_create(
         **knowledge,

@@ -6,11 +6,12 @@ import random
 import pytest
 
 from forecasting.base import Abstained, InvalidNumber
-from forecasting.intervals import Residuals, around, lower_tail
+from forecasting.intervals import Residuals, lower_tail
+from forecasting.windows import SortedWindow
 
 
 def residuals(*numbers: float, window: int = 100) -> Residuals:
-    tracked = Residuals(window)
+    tracked = Residuals(SortedWindow(window))
     for number in numbers:
         tracked.add(number)
     return tracked
@@ -96,22 +97,8 @@ def test_a_residual_that_is_no_number_is_refused(number: float) -> None:
         residuals(number)
 
 
-@pytest.mark.parametrize(
-    ("mean", "floor", "expected"),
-    [
-        (10.0, None, (7.0, 15.0)),
-        (2.0, None, (-1.0, 7.0)),
-        (2.0, 0.0, (0.0, 7.0)),
-        (-9.0, 0.0, (0.0, 0.0)),
-    ],
-)
-def test_an_interval_lies_around_the_mean_and_above_the_floor(
-    mean: float, floor: float | None, expected: tuple[float, float]
-) -> None:
-    assert around(mean, (-3.0, 5.0), floor) == expected
-
-
-def test_an_interval_is_finite_even_at_the_edge_of_numbers() -> None:
-    reach = residuals(1e300, -1e300).interval(0.999)
-    assert all(map(math.isfinite, around(1.7e308, (-math.inf, math.inf))))
-    assert all(map(math.isfinite, around(0.0, reach)))
+def test_quantiles_lie_around_the_point_and_are_finite_even_at_the_edge_of_numbers() -> None:
+    known = residuals(*map(float, range(-9, 10)))
+    assert known.around(100.0, (0.05, 0.5, 0.95)) == {0.05: 91.0, 0.5: 100.0, 0.95: 109.0}
+    wild = residuals(1e300, -1e300).around(1.7e308, (0.0005, 0.9995))
+    assert all(map(math.isfinite, wild.values()))

@@ -5,12 +5,11 @@ import math
 import pytest
 
 from forecasting.base import Abstained, InvalidNumber, UnknownMethod
-from forecasting.methods.last_value import Method as LastValue
 from forecasting.series import Forecaster, Observation, forecast_history
 
 
 def following(*observations: Observation) -> Forecaster:
-    forecaster = Forecaster(LastValue())
+    forecaster = Forecaster("last_value")
     for observation in observations:
         forecaster.observe(observation)
     return forecaster
@@ -30,11 +29,11 @@ def test_a_value_is_not_used_before_it_was_known() -> None:
 def test_the_interval_comes_from_the_misses_of_the_method() -> None:
     forecast = following(*HISTORY[:3]).forecast(30.0)
     reach = 1.885618 * math.sqrt((2.0**2 + 1.0**2) / 2.0)  # two misses: t with 2 degrees of freedom
-    assert forecast.quantiles == pytest.approx({0.1: 11.0 - reach, 0.9: 11.0 + reach}, rel=1e-6)
+    assert forecast.quantiles == pytest.approx({0.1: 11.0 - reach, 0.5: 11.0, 0.9: 11.0 + reach}, rel=1e-6)
 
 
 def test_the_ends_of_another_level_carry_their_own_probabilities() -> None:
-    assert list(following(*HISTORY).forecast(99.0, level=0.9).quantiles) == [0.05, 0.95]
+    assert list(following(*HISTORY).forecast(99.0, probabilities=(0.05, 0.95)).quantiles) == [0.05, 0.95]
 
 
 def test_age_counts_from_when_the_newest_value_happened() -> None:
