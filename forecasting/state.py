@@ -80,6 +80,10 @@ def _found(kind: type, kept: Any) -> object:
 _encoder = msgspec.msgpack.Encoder(enc_hook=_kept)
 
 
-@cache
-def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind, dec_hook=_found)
+_decoders: dict[type, msgspec.msgpack.Decoder[Any]] = {}
+
+
+def _decoder(kind: type) -> msgspec.msgpack.Decoder[Any]:
+    if kind not in _decoders:
+        _decoders[kind] = msgspec.msgpack.Decoder(kind, dec_hook=_found)
+    return _decoders[kind]
