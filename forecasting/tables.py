@@ -39,6 +39,10 @@ class Row:
     line: int
     cells: Mapping[str, str]
 
+    @property
+    def place(self) -> str:
+        return f"{self.file}, line {self.line}"
+
     def text(self, column: str) -> str:
         """What stands in *column*, which must not be empty."""
         found = self.cells[column].strip()
@@ -76,9 +80,7 @@ class Row:
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     def refused(self, column: str, expected: str, found: str) -> Unreadable:
-        return Unreadable(
-            f"{self.file}, line {self.line}, {column}: expected {expected}, got {_shown(found)}"
-        )
+        return Unreadable(f"{self.place}, {column}: expected {expected}, got {_shown(found)}")
 
 
 def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
