@@ -4,11 +4,14 @@ from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.blackout import Blackout
 from monitor.models.component import Component
 from monitor.models.correction import Correction
+from monitor.models.current import Current
 from monitor.models.forecast import Forecast
+from monitor.models.forecast_state import ForecastNews, ForecastState
 from monitor.models.hold import Hold
 from monitor.models.horizon import Horizon
 from monitor.models.latest import Latest
 from monitor.models.metric import Metric, Sample
+from monitor.models.outcome import Outcome
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
 from monitor.models.rollup import DayRollup, HourRollup, StaleHour
@@ -27,14 +30,18 @@ __all__ = [
     "Blackout",
     "Component",
     "Correction",
+    "Current",
     "DayRollup",
     "Forecast",
+    "ForecastNews",
+    "ForecastState",
     "Hold",
     "Horizon",
     "HourRollup",
     "Latest",
     "Metric",
     "Notification",
+    "Outcome",
     "RawReport",
     "Recheck",
     "Reporter",
