@@ -1,0 +1,64 @@
+"""Which segment the next run belongs to is kept, and seen to be behind when what it was told from changes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from monitor.models import Binding, Current, Resource, Series
+from monitor.models.current import path_of, resources_of
+from monitor.services.current import keep_behind, keep_current
+from monitor.services.ingest import ingest
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+
+def deliver(slot: datetime) -> None:
+    ingest(wire.to_json(circle_report(slot)))
+
+
+def test_a_series_without_a_run_begins_a_segment(circle: Series) -> None:
+    assert keep_current([circle.pk]) == {circle.pk: None}
+    assert Current.objects.get().segment is None
+
+
+def test_who_has_run_goes_on_with_his_segment(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    keep_current([circle.pk])
+    kept = Current.objects.get()
+    assert (kept.segment, kept.application) == (circle.segments.get(), "circle")
+    assert (kept.path, kept.resources) == ("ring=here,there", "here,there")
+
+
+def test_nothing_is_behind_until_something_changes(circle: Series) -> None:
+    assert keep_behind("circle") == 1
+    assert keep_behind("circle") == 0
+
+
+def test_whoever_changes_parameters_bindings_or_names_is_noticed(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    assert keep_behind("circle") == 1
+    Series.objects.update(parameters={"file_bytes": 2000})
+    assert keep_behind("circle") == 1
+    assert Current.objects.get().segment is None
+    Resource.objects.filter(name="there").update(name="elsewhere")
+    assert keep_behind("circle") == 1
+    assert Current.objects.get().resources == "elsewhere,here"
+    Binding.objects.filter(position=1).delete()
+    assert keep_behind("circle") == 1
+    assert keep_behind("circle") == 0
+
+
+def test_a_change_of_when_it_runs_is_none_of_what_it_measures(circle: Series) -> None:
+    keep_behind("circle")
+    Series.objects.update(schedule="@hourly", created_at=circle.created_at - timedelta(days=1), enabled=False)
+    assert keep_behind("circle") == 0
+
+
+def test_a_series_that_is_gone_is_left_out(circle: Series) -> None:
+    assert keep_current([circle.pk, circle.pk + 1]) == {circle.pk: None}
+
+
+def test_a_path_is_written_in_one_way() -> None:
+    bindings = {"sources": ["beta", "alpha"], "compute": ["beta"]}
+    assert path_of(bindings) == "compute=beta;sources=beta,alpha"
+    assert resources_of(bindings) == "alpha,beta"

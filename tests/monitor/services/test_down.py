@@ -1,0 +1,101 @@
+"""Where nothing can run: maintenance, holds, and resources that fail whoever comes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from monitor.models import Blackout, Series, Site
+from monitor.models.hold import Kind, Mode, Scope
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.down import down
+from monitor.services.hold import hold
+from monitor.services.ingest import ingest
+from monitor.services.roll import gather
+from reporters import report as wire
+from tests.monitor.builders import circle_report, failed_circle_report
+
+BOTH = ("here", "there")
+MINUTE = timedelta(minutes=1)
+
+
+def deliver(*reports: wire.Report) -> None:
+    for report in reports:
+        ingest(wire.to_json(report))
+    gather()
+
+
+def failed(noon: datetime, times: int) -> list[wire.Report]:
+    return [failed_circle_report(noon + number * MINUTE) for number in range(times)]
+
+
+@pytest.fixture
+def later(noon: datetime) -> datetime:
+    return noon + timedelta(hours=1)
+
+
+def test_where_all_is_well_nothing_is_down(circle: Series, noon: datetime, later: datetime) -> None:
+    deliver(circle_report(noon))
+    assert down(BOTH, later, later) == {}
+    assert down((), later, later) == {}
+
+
+def test_a_site_in_maintenance_is_down_while_it_lasts(circle: Series, later: datetime) -> None:
+    ends_at = later + timedelta(hours=2)
+    work = Blackout.objects.create(name="disks", title="new disks", starts_at=later, ends_at=ends_at)
+    work.sites.add(Site.objects.get(name="site-of-there"))
+    assert list(down(BOTH, later, later)) == ["there"]
+    assert "new disks, until 2026-03-01 15:00 UTC" in down(BOTH, later, later)["there"]
+    assert down(BOTH, later - MINUTE, later) == {}
+    assert down(BOTH, ends_at, later) == {}
+
+
+def test_maintenance_everywhere_is_of_every_site(circle: Series, later: datetime) -> None:
+    Blackout.objects.create(name="network", starts_at=later, ends_at=later + MINUTE)
+    assert sorted(down(BOTH, later, later)) == ["here", "there"]
+
+
+def test_a_site_that_is_held_is_down_until_the_hold_ends(circle: Series, later: datetime) -> None:
+    until = later + timedelta(hours=1)
+    site = Scope(Kind.SITE, "site-of-here")
+    hold(site, Mode.PAUSE, who="ada", why="disk swap", now=later, until=until)
+    assert "disk swap" in down(BOTH, later, later)["here"]
+    assert down(BOTH, until + MINUTE, later) == {}
+
+
+def test_a_held_suite_says_nothing_of_its_sites(circle: Series, later: datetime) -> None:
+    hold(Scope(Kind.SUITE, circle.suite.name), Mode.PAUSE, who="ada", why="no need", now=later)
+    assert down(BOTH, later, later) == {}
+
+
+def test_a_resource_is_down_after_three_failures_in_a_row(
+    circle: Series, noon: datetime, later: datetime
+) -> None:
+    deliver(circle_report(noon), *failed(noon + MINUTE, 2))
+    assert down(BOTH, later, later) == {}
+    deliver(*failed(noon + 3 * MINUTE, 1))
+    assert down(BOTH, later, later) == {
+        "there": "the last 3 runs failed at there, since 2026-03-01 12:01 UTC"
+    }
+
+
+def test_what_has_not_been_tried_for_days_may_work_again(circle: Series, noon: datetime) -> None:
+    deliver(*failed(noon, 3))
+    assert down(BOTH, noon + timedelta(days=3), noon + timedelta(days=3)) == {}
+
+
+def test_nobody_says_of_an_outage_that_it_lasts_till_tomorrow(circle: Series, later: datetime) -> None:
+    deliver(*failed(later - 5 * MINUTE, 3))
+    assert list(down(BOTH, later, later)) == ["there"]
+    assert down(BOTH, later + timedelta(days=1), later) == {}
+
+
+def test_a_resource_at_which_another_series_passed_since_is_up(
+    circle: Series, noon: datetime, later: datetime
+) -> None:
+    define([], [SeriesDefinition("other", "circle", {"ring": list(BOTH)}, {"file_bytes": 1000})])
+    deliver(circle_report(noon - MINUTE, series="other"), *failed(noon, 4))
+    assert list(down(BOTH, later, later)) == ["there"]
+    deliver(circle_report(noon + 2 * MINUTE, series="other"))
+    assert down(BOTH, later, later) == {}
