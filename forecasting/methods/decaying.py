@@ -1,0 +1,50 @@
+"""A level whose evidence decays by elapsed time: for values that come irregularly.
+
+Time is measured in typical gaps between values, so nothing has to be said about how often they come. After a
+long silence old values weigh little beside the next one; asked about a time long after the newest value, the
+forecast leans towards the usual level. See ``forecasting.levels`` for how, and where it is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from forecasting.base import Age, Forecast
+from forecasting.cadence import Cadence
+from forecasting.levels import MeanLevels, MedianLevels
+
+
+@dataclass(slots=True)
+class Method:
+    """Forecasts the level that has missed least of late: by absolute misses and, as mean, by squared ones."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = True
+    TIMELESS: ClassVar[bool] = False
+    VOICES: ClassVar[int] = len(MedianLevels.MEMORIES) + 2
+
+    _age: Age = field(default_factory=Age, init=False)
+    _cadence: Cadence = field(default_factory=Cadence, init=False)
+    _for_median: MedianLevels = field(default_factory=MedianLevels, init=False)
+    _for_mean: MeanLevels = field(default_factory=MeanLevels, init=False)
+
+    def update(self, time_seconds: float, value: float) -> None:
+        self._age.note(time_seconds, value)
+        elapsed = self._cadence.note(time_seconds)
+        self._for_median.update(float(value), elapsed)
+        self._for_mean.update(float(value), elapsed)
+
+    def forecast(self, at_seconds: float) -> Forecast:
+        self._age.require(1)
+        ahead = self._cadence.ahead(at_seconds)
+        median, mean = self._for_median.expected(ahead), self._for_mean.expected(ahead)
+        return self._age.forecast(mean, "decaying", at_seconds, median=median)
+
+    def voices(self, at_seconds: float) -> Sequence[float]:
+        """Each of the levels for absolute losses, the best of them, and the mean."""
+        self._age.require(1)
+        ahead = self._cadence.ahead(at_seconds)
+        levels = self._for_median
+        return [*levels.all_expected(ahead), levels.expected(ahead), self._for_mean.expected(ahead)]
