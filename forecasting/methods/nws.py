@@ -1,11 +1,12 @@
 """The forecaster battery of the Network Weather Service, release 2.0.5.
 
-18 simple *primaries* forecast the next value. 16 *selectors* each answer with the primary whose errors were
-least: over all history or over the last few errors, squared or absolute. Two final *picks* choose among the
-selectors by the selectors' own errors over all history: least mean squared (MSE) or absolute (MAE) error. In
-every choice the first of equals wins. Sources: R. Wolski, "Dynamically forecasting network performance using
-the Network Weather Service", Cluster Computing 1 (1998); R. Wolski, N. Spring, J. Hayes, "The Network Weather
-Service", Future Generation Computer Systems 15 (1999); and what the released program answers.
+18 simple *primaries* (``forecasting.battery``) forecast the next value. 16 *selectors* each answer with the
+primary whose errors were least: over all history or over the last few errors, squared or absolute. Two final
+*picks* choose among the selectors by the selectors' own errors over all history: least mean squared (MSE) or
+absolute (MAE) error. In every choice the first of equals wins. Sources: R. Wolski, "Dynamically forecasting
+network performance using the Network Weather Service", Cluster Computing 1 (1998); R. Wolski, N. Spring,
+J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999); and what the released
+program answers.
 
 ``Method(exact=True)`` answers as the released program does, bit for bit, oddities included:
 
@@ -20,37 +21,28 @@ median tries its neighbours within its limits.
 
 from __future__ import annotations
 
-import math
-from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from forecasting.base import Age, Forecast
-from forecasting.windows import SortedWindow, middle
+import numpy as np
+from numpy.typing import NDArray
 
-GAINS = (0.05, 0.10, 0.15, 0.20, 0.30, 0.40, 0.50, 0.75)
-PRIMARIES = (
-    "last value",
-    "running mean",
-    *(f"{gain:.0%} smoothing" for gain in GAINS),
-    "median of 31",
-    "median of 5",
-    "mean of 31",
-    "mean of 5",
-    "30% trimmed mean of 31",
-    "30% trimmed mean of 51",
-    "adaptive median of 5 to 21",
-    "adaptive median of 21 to 51",
-)
-_SMOOTHERS = range(2, 2 + len(GAINS))
-_ERROR_WINDOWS = (1, 5, 10, 20, 30, 50, 100)
-_KEPT_ERRORS = 100
-_VISIBLE_SUMS = 98  # of the original's ring of 100
+from forecasting.base import Age, Forecast
+from forecasting.battery import PRIMARIES, SMOOTHERS, Primaries
+
+__all__ = ["PRIMARIES", "Loss", "Method", "Pick"]
 
 Loss = Literal["mae", "mse"]
+
+_WINDOWS = (1, 5, 10, 20, 30, 50, 100)
+_SELECTORS = 2 + 2 * len(_WINDOWS)
+_KEPT_ERRORS = 100
+_VISIBLE_SUMS = 98  # of the original's ring of 100
+_LARGEST_KEPT = 1e38  # errors are kept in single precision: they are only compared with each other
+_LARGEST_SQUARABLE = 1e150
+_MAE, _MSE = 0, 1  # first index of all that is kept for both losses
+_WIDTHS = np.array(_WINDOWS)
 
 
 @dataclass(frozen=True)
@@ -62,36 +54,115 @@ class Pick:
     primary: int
 
 
+@dataclass(slots=True)
+class Errors:
+    """What the primaries missed by: sums over all history and over the last few, absolute and squared."""
+
+    _added: int = field(default=0, init=False)
+    _totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, len(PRIMARIES))), init=False)
+    _ring: NDArray[np.float32] = field(
+        default_factory=lambda: np.zeros((_KEPT_ERRORS, len(PRIMARIES)), np.float32), init=False
+    )
+    _sums: NDArray[np.float64] = field(
+        default_factory=lambda: np.zeros((2, len(_WINDOWS), len(PRIMARIES))), init=False
+    )
+
+    def add(self, errors: NDArray[np.float64]) -> None:
+        """Add one absolute error for each primary."""
+        self._totals += _with_squares(errors)
+        at = self._added % _KEPT_ERRORS
+        left = self._ring[(at - _WIDTHS) % _KEPT_ERRORS].astype(np.float64)
+        self._ring[at] = np.minimum(errors, _LARGEST_KEPT)
+        came = self._ring[at].astype(np.float64)
+        self._sums[_MAE] += came - left
+        self._sums[_MSE] += came * came - left * left
+        self._added += 1
+        if at == _KEPT_ERRORS - 1:  # the ring is in order of time: forget what rounding has left in the sums
+            for row, window in enumerate(_WINDOWS):
+                self._sums[:, row] = _with_squares(self._ring[-window:].astype(np.float64)).sum(1)
+
+    def selected(self) -> list[int]:
+        """Return the primary that each selector chooses."""
+        mae, mse = self._totals.argmin(1).tolist()
+        recent_mae, recent_mse = self._sums.argmin(2).tolist()
+        return [mse, mae, *recent_mse, *recent_mae]
+
+
+@dataclass(slots=True)
+class OriginalErrors:
+    """The same as the original keeps it: a ring of sums over all history, and differences of those."""
+
+    _added: int = field(default=0, init=False)
+    _ring: NDArray[np.float64] = field(
+        default_factory=lambda: np.zeros((_VISIBLE_SUMS, 2, len(PRIMARIES))), init=False
+    )
+
+    def add(self, errors: NDArray[np.float64]) -> None:
+        """Add one absolute error for each primary."""
+        newest = self._sums_before(0)
+        self._added += 1
+        self._ring[self._added % _VISIBLE_SUMS] = newest + _with_squares(errors)
+
+    def selected(self) -> list[int]:
+        """Return the primary that each selector chooses."""
+        scored = self._added - 1  # besides the miss before there were data, which only smoothers are held to
+        counts = np.array([scored + (index in SMOOTHERS) for index in range(len(PRIMARIES))])
+        newest = self._sums_before(0)
+        means = np.divide(newest, counts, out=np.full_like(newest, np.inf), where=counts > 0)
+        reach = max(min(scored, _VISIBLE_SUMS) - 1, 0)
+        windows = [min(window, reach) for window in _WINDOWS]
+        recent = [(newest - self._sums_before(window)) / window if window else means for window in windows]
+        mae, mse = np.array([means, *recent]).argmin(2).T.tolist()
+        return [mse[0], mae[0], *mse[1:], *mae[1:]]
+
+    def _sums_before(self, errors: int) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = self._ring[(self._added - errors) % _VISIBLE_SUMS]
+        return sums
+
+
+@dataclass(slots=True)
 class Method:
-    """Forecasts with the MAE pick; ``pick`` and ``primaries`` show what is behind it."""
+    """Forecasts with the MAE pick, and as mean with the MSE pick."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
+    VOICES: ClassVar[int] = len(PRIMARIES) + 2
 
-    def __init__(self, *, exact: bool = False) -> None:
-        self._exact = exact
-        self._age = Age()
-        self._primaries = _Primaries(exact=exact)
-        self._forecasts: list[float] = []  # of the primaries
-        self._primary_errors = _Errors(len(PRIMARIES))
-        self._selected: list[int] = []  # by each selector: the index of a primary
-        self._selector_errors = _Errors(2 + 2 * len(_ERROR_WINDOWS))
-        self._picked = {"mse": 0, "mae": 0}  # the index of a primary
-        self._pick_errors = {"mse": 0.0, "mae": 0.0}  # sums
+    exact: bool = False
+    _age: Age = field(default_factory=Age, init=False)
+    _primaries: Primaries = field(default_factory=Primaries, init=False)
+    _forecasts: list[float] = field(default_factory=list, init=False)  # of the primaries
+    _errors: Errors = field(default_factory=Errors, init=False)
+    _original_errors: OriginalErrors | None = field(default=None, init=False)  # takes the place of those
+    _selected: list[int] = field(default_factory=list, init=False)  # by each selector: the index of a primary
+    _selector_totals: NDArray[np.float64] = field(
+        default_factory=lambda: np.zeros((2, _SELECTORS)), init=False
+    )
+    _picked: list[int] = field(default_factory=lambda: [0, 0], init=False)  # the indexes of primaries
+    _pick_totals: list[float] = field(default_factory=lambda: [0.0, 0.0], init=False)
+
+    def __post_init__(self) -> None:
+        if self.exact and self._original_errors is None:
+            self._primaries, self._original_errors = Primaries(exact=True), OriginalErrors()
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)
         value = float(value)
         if self._forecasts:
             self._score(value)
-        elif self._exact:
+        elif self.exact:
             self._score_nothing(value)
         self._forecasts = self._primaries.updated(value)
         self._select()
 
     def forecast(self, at_seconds: float) -> Forecast:
         self._age.require(1)
-        return self._age.forecast(self.pick("mae").forecast, "nws", at_seconds)
+        mae, mse = (self._forecasts[primary] for primary in self._picked)
+        return self._age.forecast(mse, "nws", at_seconds, median=mae)
+
+    def voices(self, _at_seconds: float) -> Sequence[float]:
+        """The forecasts of ``PRIMARIES``, the MAE pick and the MSE pick."""
+        return [*self._forecasts, *(self._forecasts[primary] for primary in self._picked)]
 
     def primaries(self) -> Sequence[float]:
         """Return the forecasts of ``PRIMARIES``, in that order; empty before there are data."""
@@ -104,174 +175,38 @@ class Method:
             Abstained: no value is known yet.
         """
         self._age.require(1)
-        scored = self._age.n if self._exact and loss == "mae" else self._age.n - 1
-        error = self._pick_errors[loss] / scored if scored else 0.0
-        return Pick(self._forecasts[self._picked[loss]], error, self._picked[loss])
+        index = _MAE if loss == "mae" else _MSE
+        scored = self._age.n if self.exact and loss == "mae" else self._age.n - 1
+        error = self._pick_totals[index] / scored if scored else 0.0
+        return Pick(self._forecasts[self._picked[index]], error, self._picked[index])
 
     def _score(self, value: float) -> None:
         """Hold everything that was forecast against *value*."""
-        errors = [abs(forecast - value) for forecast in self._forecasts]
-        self._pick_errors["mse"] += errors[self._picked["mse"]] * errors[self._picked["mse"]]
-        self._pick_errors["mae"] += errors[self._picked["mae"]]
-        self._selector_errors.add([errors[primary] for primary in self._selected])
-        self._primary_errors.add(errors)
+        errors = np.abs(np.array(self._forecasts) - value)
+        both = _with_squares(errors)
+        for index, primary in enumerate(self._picked):
+            self._pick_totals[index] += float(both[index, primary])
+        self._selector_totals += both[:, self._selected]
+        self._scores().add(errors)
 
     def _score_nothing(self, value: float) -> None:
         """As the original does at the first value: the MAE pick and the smoothers had said 0."""
-        self._pick_errors["mae"] += abs(value)
-        self._primary_errors.add(
-            [abs(value) if index in _SMOOTHERS else 0.0 for index in range(len(PRIMARIES))]
-        )
+        self._pick_totals[_MAE] += abs(value)
+        errors = np.zeros(len(PRIMARIES))
+        errors[SMOOTHERS.start : SMOOTHERS.stop] = abs(value)
+        self._scores().add(errors)
 
     def _select(self) -> None:
         """Let the selectors choose among the primaries, and the picks among the selectors."""
+        self._selected = self._scores().selected()
         scored = self._age.n - 1
-        counts = [scored] * len(PRIMARIES)
-        within_reach = min(scored, _KEPT_ERRORS)
-        if self._exact:
-            counts = [scored + (index in _SMOOTHERS) for index in range(len(PRIMARIES))]
-            within_reach = max(min(scored, _VISIBLE_SUMS) - 1, 0)
-        squared, absolute = self._primary_errors.squared, self._primary_errors.absolute
-        windows = [min(window, within_reach) for window in _ERROR_WINDOWS]
-        self._selected = [
-            _first_least(_total_means(squared[-1], counts)),
-            _first_least(_total_means(absolute[-1], counts)),
-            *_selections(squared, windows, counts),
-            *_selections(absolute, windows, counts),
-        ]
-        divisor = min(scored, _VISIBLE_SUMS) if self._exact else scored
-        for loss, sums in (("mse", self._selector_errors.squared), ("mae", self._selector_errors.absolute)):
-            best = _first_least([total / divisor for total in sums[-1]]) if divisor else 0
-            self._picked[loss] = self._selected[best]
+        divisor = min(scored, _VISIBLE_SUMS) if self.exact else scored
+        best = (self._selector_totals / divisor).argmin(1).tolist() if divisor else [0, 0]
+        self._picked = [self._selected[selector] for selector in best]
+
+    def _scores(self) -> Errors | OriginalErrors:
+        return self._original_errors or self._errors
 
 
-class _Errors:
-    """The errors of several forecasters, as running sums: row k holds the sums up to the k-th last error."""
-
-    def __init__(self, forecasters: int) -> None:
-        nothing = [0.0] * forecasters
-        self.absolute: deque[list[float]] = deque([nothing], maxlen=_KEPT_ERRORS + 1)
-        self.squared: deque[list[float]] = deque([nothing], maxlen=_KEPT_ERRORS + 1)
-
-    def add(self, errors: Iterable[float]) -> None:
-        """Add one absolute error for each forecaster."""
-        errors = list(errors)
-        self.absolute.append([total + error for total, error in zip(self.absolute[-1], errors, strict=True)])
-        self.squared.append(
-            [total + error * error for total, error in zip(self.squared[-1], errors, strict=True)]
-        )
-
-
-def _selections(sums: deque[list[float]], windows: Iterable[int], counts: Sequence[int]) -> list[int]:
-    """Return for each of *windows* the forecaster of the least mean error in it; window 0 is all history."""
-    chosen: dict[int, int] = {}  # early on many windows reach equally far
-    for window in windows:
-        if window not in chosen:
-            means = _window_means(sums, window) if window else _total_means(sums[-1], counts)
-            chosen[window] = _first_least(means)
-    return [chosen[window] for window in windows]
-
-
-def _total_means(sums: Iterable[float], counts: Iterable[int]) -> list[float]:
-    return [total / count if count else math.inf for total, count in zip(sums, counts, strict=True)]
-
-
-def _window_means(sums: deque[list[float]], window: int) -> list[float]:
-    return [(newest - older) / window for newest, older in zip(sums[-1], sums[-1 - window], strict=True)]
-
-
-def _first_least(numbers: list[float]) -> int:
-    return numbers.index(min(numbers))
-
-
-class _Primaries:
-    """The 18 simple forecasters, in the order of ``PRIMARIES``."""
-
-    def __init__(self, *, exact: bool) -> None:
-        self._count = 0
-        self._total = 0.0
-        self._smoothed: list[float] = []
-        self._windows = {size: SortedWindow(size) for size in (5, 21, 31, 51)}
-        self._adaptive = (
-            _AdaptiveMedian(self._windows[21], start=10, least=5, step=1, exact=exact),
-            _AdaptiveMedian(self._windows[51], start=30, least=21, step=5, exact=exact),
-        )
-
-    def updated(self, value: float) -> list[float]:
-        """Learn *value*, and return what each forecaster says next."""
-        self._count += 1
-        self._total += value
-        self._smoothed = [
-            level + gain * (value - level)
-            for level, gain in zip(self._smoothed or [value] * len(GAINS), GAINS, strict=True)
-        ]
-        for window in self._windows.values():
-            window.add(value)
-        short, long, longest = self._windows[5], self._windows[31], self._windows[51]
-        return [
-            value,
-            self._total / self._count,
-            *self._smoothed,
-            middle(long.ordered, len(long)),
-            middle(short.ordered, len(short)),
-            _trimmed_mean(long.ordered, 0.0),
-            _trimmed_mean(short.ordered, 0.0),
-            _trimmed_mean(long.ordered, 0.3),
-            _trimmed_mean(longest.ordered, 0.3),
-            *(median.updated(value) for median in self._adaptive),
-        ]
-
-
-def _trimmed_mean(ordered: list[float], share: float) -> float:
-    """The mean of *ordered* without int(*share* of it) at each end."""
-    cut = int(share * len(ordered))
-    kept = ordered[cut : len(ordered) - cut]
-    return reduce(add, kept) / len(kept)  # not sum(), whose rounding differs between versions of Python
-
-
-class _AdaptiveMedian:
-    """The median of a window that moves by one towards the width whose median is nearest to the newest value.
-
-    It adapts once the *values* hold as many as the widest window.
-    """
-
-    def __init__(self, values: SortedWindow, *, start: int, least: int, step: int, exact: bool) -> None:
-        self._values = values
-        self._width = start
-        self._least = least
-        self._most = values.size
-        self._step = step
-        self._exact = exact
-
-    def updated(self, value: float) -> float:
-        """Adapt to *value*, the newest of the values, and return the median."""
-        if len(self._values) < self._most:
-            return middle(self._values.ordered, len(self._values))
-        width = min(self._width, self._most)
-        candidates = self._original_widths(width) if self._exact else self._neighbours(width)
-        less, same, more = (self._squared_error(value, candidate) for candidate in candidates)
-        if less < same and less < more:
-            width -= 1
-        elif more < same:
-            width += 1
-        self._width = width
-        return self._median(width)
-
-    def _neighbours(self, width: int) -> tuple[int, int, int]:
-        return max(width - self._step, self._least), width, min(width + self._step, self._most)
-
-    def _original_widths(self, width: int) -> tuple[int, int, int]:
-        """The step for both neighbours; near the widest window, for the wider one what is left to it."""
-        return self._step, width, self._step if width + self._step <= self._most else self._most - width - 1
-
-    def _squared_error(self, value: float, width: int) -> float:
-        error = value - self._median(width)
-        return error * error
-
-    def _median(self, width: int) -> float:
-        """The median of the last *width* values; below 2, what the original finds in its memory."""
-        if width < 0:
-            return 0.0
-        if width < 2:
-            return self._values.ordered[0] / (2 - width)
-        return middle(self._values.ordered_last(width), width)
+def _with_squares(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array((errors, np.square(np.minimum(errors, _LARGEST_SQUARABLE))))

@@ -1,0 +1,119 @@
+"""Many forecasts of one number made one, by weights that are learned as truths come.
+
+Each expert is weighted by its regret: by how much the blend would have missed less, had it leaned further
+towards that expert. Who would have improved the blend gets weight, whoever would not gets none, so that the
+blend comes to miss no more than the best fixed mixture would have, which is better than the best expert.
+
+This is the polynomially weighted average forecaster (Cesa-Bianchi, Lugosi, "Prediction, Learning, and Games",
+2006, section 2.1) on gradients of the loss (2.5), with a learning rate for each expert, as in ML-Poly
+(Gaillard, Stoltz, van Erven, "A second-order bound with excess losses", COLT 2014), and with experts that may
+sleep (Freund et al., "Using and combining predictors that specialize", STOC 1997). It has no rate to tune.
+Three things were added for series of which nothing is known beforehand:
+
+- regrets are measured in typical misses of the blend, so that a noisy past does not outweigh a calm present;
+- no single regret counts more than a few of those, so that no outlier decides alone;
+- old regrets fade slowly, so that a change of character is followed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+_MOST = 5.0  # typical misses that one regret, and the slope of a squared loss, count at most
+_KEPT = 0.999  # of regrets at each value
+_LEAST_SCALE = 1e-12  # of squared regrets: who hardly ever disagrees is weighted as if by this much
+_MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
+_OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
+_RESOLUTION = 1e-6  # of a number: a smaller miss is none
+_SMALLEST = 1e-300
+
+
+@dataclass(slots=True)
+class TypicalMiss:
+    """How far a forecaster is off as a rule: a running mean that a few wild misses cannot carry away."""
+
+    n: int = 0
+    size: float = 0.0
+
+    def add(self, miss: float, forecast: float) -> None:
+        """Take in *miss*, at least 0, of *forecast*."""
+        self.n += 1
+        if self.size:
+            limit = _OUTLYING * self.unit(forecast)
+            self.size += max(_MISS_RATE, 1.0 / self.n) * (min(miss, limit) - self.size)
+        else:
+            self.size = miss
+
+    def unit(self, forecast: float) -> float:
+        """Return what misses of *forecast* are measured in: never 0."""
+        return max(self.size, _RESOLUTION * abs(forecast), _SMALLEST)
+
+
+@dataclass(slots=True)
+class Aggregation:
+    """Weights for one loss: the pinball loss of *probability* (0.5: absolute misses), or the *squared* one.
+
+    What experts say comes as an array of one length, at each time the same expert at the same place; one that
+    sleeps says NaN. Answers lie between those of the experts.
+    """
+
+    probability: float = 0.5
+    squared: bool = False
+    _typical: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _regrets: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
+    _squares: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
+    _widest: float = field(default=0.0, init=False)  # squared regret
+
+    def blend(self, said: Numbers) -> float:
+        """Return the one number for what the experts *said*, of whom at least one must be awake."""
+        awake = np.isfinite(said)
+        origin = float(said[awake.argmax()])  # where all say the same, rounding must not say something else
+        beyond = said - origin
+        return origin + float(
+            self._weights_of(awake) @ (beyond if awake.all() else np.where(awake, beyond, 0.0))
+        )
+
+    def weights(self, said: Numbers) -> Numbers:
+        """Return the weight of each expert: at least 0, for sleepers 0, together 1."""
+        return self._weights_of(np.isfinite(said))
+
+    def update(self, said: Numbers, value: float) -> None:
+        """Learn that the experts *said* this, and the truth was *value*."""
+        awake = np.isfinite(said)
+        if not awake.any():
+            return
+        if not len(self._regrets):
+            self._regrets, self._squares = np.zeros(len(said)), np.zeros(len(said))
+        blended = self.blend(said)
+        miss = blended - value
+        unit = self._typical.unit(blended)
+        with np.errstate(over="ignore"):  # what is too large for a number is cut next
+            regrets = ((blended - said) * (self._slope(miss, unit) / unit)).clip(-_MOST, _MOST)
+        self._note(regrets if awake.all() else np.where(awake, regrets, 0.0))
+        self._typical.add(abs(miss), blended)
+
+    def _slope(self, miss: float, unit: float) -> float:
+        """The derivative of the loss by the forecast, in typical misses."""
+        if self.squared:
+            return max(-_MOST, min(_MOST, miss / unit))
+        return 1.0 - self.probability if miss > 0.0 else -self.probability if miss < 0.0 else 0.0
+
+    def _note(self, regrets: Numbers) -> None:
+        squares = regrets * regrets
+        self._regrets = _KEPT * self._regrets + regrets
+        self._squares = _KEPT * _KEPT * self._squares + squares
+        self._widest = max(_KEPT * self._widest, float(squares.max()))
+
+    def _weights_of(self, awake: NDArray[np.bool_]) -> Numbers:
+        if len(self._regrets):
+            scales = np.maximum(self._squares + self._widest, _LEAST_SCALE)
+            weights = np.square(np.maximum(self._regrets, 0.0) / scales) * awake
+            total = float(weights.sum())
+            if total > 0.0:
+                return weights / total
+        return awake / max(int(awake.sum()), 1)
