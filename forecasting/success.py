@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -109,7 +108,7 @@ class SuccessForecaster:
     _gaps: list[Tally] = field(default_factory=lambda: _tallies(2 * _GAPS), init=False)
     _hours: list[Tally] = field(default_factory=lambda: _tallies(_HOURS), init=False)
     _weights: list[float] = field(default_factory=lambda: [1.0 / len(OPINIONS)] * len(OPINIONS), init=False)
-    _moments: deque[Moment] = field(default_factory=deque, init=False)  # the newest last
+    _moments: list[Moment] = field(default_factory=list, init=False)  # the newest last
     _longest_seconds: float = field(default=0.0, init=False)
     _waiting: list[tuple[float, float, bool]] = field(default_factory=list, init=False)  # a heap
 
@@ -231,7 +230,7 @@ class SuccessForecaster:
         while len(self._moments) > _MOST_MOMENTS or (
             len(self._moments) > 1 and self._moments[1].known_at_seconds <= needed_seconds
         ):
-            self._moments.popleft()
+            del self._moments[0]
 
 
 def _situation(moment: Moment, at_seconds: float) -> tuple[int, int, int]:
