@@ -87,7 +87,7 @@ def add(subparsers: Subparsers) -> None:
 def run(arguments: Namespace) -> int:
     tasks = _tasks(histories.read(arguments.files), arguments)
     judged: list[tuple[History, list[Score]]] = []
-    for task, scores in zip(tasks, _judged(tasks, arguments.processes), strict=True):
+    for task, scores in zip(tasks, all_judged(tasks, arguments.processes), strict=True):
         judged.append((task.history, scores))
         if not arguments.json:
             print("\n".join(_table(task.history, scores)), end="\n\n", flush=True)
@@ -108,8 +108,8 @@ def _tasks(found: Sequence[History], arguments: Namespace) -> list[Task]:
     return [Task(one, histories.heard_by(one, found), names, arguments.warm_up) for one in wanted]
 
 
-def _judged(tasks: Sequence[Task], processes: int) -> Iterator[list[Score]]:
-    """The scores of each, in their order, as soon as they are there."""
+def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[Score]]:
+    """The scores of each of *tasks*, in their order, as soon as they are there."""
     if min(processes, len(tasks)) <= 1:
         yield from map(Task.scores, tasks)
         return

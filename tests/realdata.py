@@ -1,0 +1,110 @@
+"""Measurements of others, where their files are: runs of TOKIO-abc and of the Azure VM noise study, and
+outages.
+
+The files are not part of this project. Who needs one asks ``missing`` first.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import io
+import tarfile
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forecasting.base import Source
+from forecasting.histories import History, Kind
+from forecasting.series import Observation
+from monitor.importers.base import Measured
+from monitor.importers.tokio import Importer as Tokio
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+TOKIO = (
+    DATA / "tokio-abc" / "cori-summaries_2017-02-14-2018-02-15.csv.gz",
+    DATA / "tokio-abc" / "mira-summaries_2017-02-14_2018-02-15.csv.gz",
+)
+AZURE = DATA / "azure-vm-noise" / "azure-vm-noise-eastus.tar.gz"
+OUTAGES = DATA / "lanl-failures" / "LA-UR-05-7318-failure-data-1996-2005.csv.gz"
+QUEUES = tuple(
+    DATA / "swf-pwa" / name for name in ("CTC-SP2-1996-3.1-cln.swf.gz", "HPC2N-2002-2.2-cln.swf.gz")
+)
+Row = tuple[str, str, Kind, Observation]
+_AZURE_APPLICATIONS = ("PostgreSQL", "Redis")
+
+
+def missing(*files: Path) -> str:
+    """Why *files* cannot be read; empty if they can."""
+    absent = [file.name for file in files if not file.exists()]
+    return f"not on this machine: {', '.join(absent)}" if absent else ""
+
+
+@functools.cache
+def tokio() -> list[History]:
+    """24 series of about 320 runs: the seconds that four applications and four modes of IOR took each day."""
+    rows = []
+    for file in TOKIO:
+        with gzip.open(file, "rb") as stream:
+            items = list(Tokio({}).read(io.BytesIO(stream.read())))
+        rows += [_of_tokio(item) for item in items if isinstance(item, Measured)]
+    return _histories(rows)
+
+
+def _of_tokio(run: Measured) -> Row:
+    name = str(run.parameters["application"])
+    began = run.slot.timestamp()
+    kind: Kind = "probe" if name.startswith("ior-") else "application"
+    return run.resource, name, kind, Observation(began, began + run.seconds, run.seconds)
+
+
+@functools.cache
+def azure() -> list[History]:
+    """About a hundred series of 1,200 to 5,300 runs: what benchmarks showed on six virtual machines."""
+    with tarfile.open(AZURE) as archive:
+        members = sorted((one for one in archive if one.name.endswith(".csv")), key=lambda one: one.name)
+        return _histories(row for member in members for row in _of_azure(archive, member))
+
+
+def _of_azure(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[Row]:
+    said = dict(part.split("=", 1) for part in member.name.split("/")[1:-1])
+    suite, machine = said["test_suite"], said["vm_sku"]
+    kind: Kind = "application" if suite in _AZURE_APPLICATIONS else "probe"
+    stream = archive.extractfile(member)
+    assert stream is not None
+    for row in csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")):
+        began = _seconds(row["starttime"])
+        observation = Observation(began, began + float(row["runtime"] or 0.0), float(row["value"]))
+        yield f"{machine}-{row['VM_id']}", f"{suite}/{said['test_name']}", kind, observation
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def _histories(rows: Iterable[Row]) -> list[History]:
+    found: dict[tuple[str, str], History] = {}
+    for group, name, kind, observation in rows:
+        history = found.setdefault((group, name), History(group, Source(name, ""), kind))
+        history.observations.append(observation)
+    for history in found.values():
+        history.observations.sort(key=lambda one: (one.time_seconds, one.known_at_seconds, one.value))
+    return [found[key] for key in sorted(found)]
+
+
+def outages(nodes: int) -> list[list[tuple[float, float]]]:
+    """When those *nodes* of LANL's clusters were down that failed most often: seconds from and to, in
+    order."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    with gzip.open(OUTAGES, "rt", newline="") as lines:
+        for row in csv.DictReader(lines):
+            if row["Prob Started"] and row["Prob Fixed"]:
+                outage = _american(row["Prob Started"]), _american(row["Prob Fixed"])
+                found.setdefault((row["System"], row["nodenum"]), []).append(outage)
+    worst = sorted(found, key=lambda node: (-len(found[node]), node))
+    return [sorted(found[node]) for node in worst[:nodes]]
+
+
+def _american(text: str) -> float:
+    return datetime.strptime(text, "%m/%d/%Y %H:%M").replace(tzinfo=UTC).timestamp()
