@@ -80,6 +80,11 @@ class Levels:
             for level, weight in zip(self._levels, self._weights, strict=True)
         ]
 
+    @property
+    def usual_miss(self) -> float:
+        """How far off the answers usually were; 0 before one was."""
+        return self._typical_miss.size
+
     def expected(self, elapsed: float) -> float:
         """Return the answer for *elapsed* gaps after the newest value, of which there must be one."""
         return self.all_expected(elapsed)[self._best()]

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from forecasting.methods import decaying
+from forecasting.methods.seasonal import Effects, Evidence, Method, Season
+
+HOUR_SECONDS = 3600.0
+DAY_SECONDS = 24 * HOUR_SECONDS
+MONDAY_SECONDS = 4 * DAY_SECONDS  # 1970-01-05
+
+
+def told(values_at: Callable[[float], float], *, every_seconds: float, count: int, seed: int = 1) -> Method:
+    """A method that saw *values_at* a time, and noise of standard deviation 1."""
+    draw, method = random.Random(seed), Method()
+    for index in range(count):
+        time_seconds = MONDAY_SECONDS + index * every_seconds
+        method.update(time_seconds, values_at(time_seconds) + draw.gauss(0.0, 1.0))
+    return method
+
+
+def by_day(time_seconds: float) -> float:
+    return 55.0 if 8 <= time_seconds // HOUR_SECONDS % 24 < 18 else 50.0
+
+
+def at_weekends(time_seconds: float) -> float:
+    return 40.0 if (time_seconds - MONDAY_SECONDS) // DAY_SECONDS % 7 >= 5 else 50.0
+
+
+def flat(_time_seconds: float) -> float:
+    return 50.0
+
+
+def test_busy_hours_are_found() -> None:
+    method = told(by_day, every_seconds=1.5 * HOUR_SECONDS, count=1000)
+    next_midnight = MONDAY_SECONDS + 63 * DAY_SECONDS
+    night, noon = (method.forecast(next_midnight + hour * HOUR_SECONDS) for hour in (2, 12))
+    assert night.median == pytest.approx(50.0, abs=1.0)
+    assert noon.median == pytest.approx(55.0, abs=1.0)
+    assert noon.mean - night.mean > 3.5
+
+
+def test_weekends_are_found_in_daily_values() -> None:
+    method = told(at_weekends, every_seconds=DAY_SECONDS, count=7 * 60)
+    monday = MONDAY_SECONDS + 7 * 60 * DAY_SECONDS
+    assert method.forecast(monday).median == pytest.approx(50.0, abs=1.5)
+    assert method.forecast(monday + 5 * DAY_SECONDS).median == pytest.approx(40.0, abs=2.5)
+
+
+@pytest.mark.parametrize("every_seconds", [HOUR_SECONDS, 5000.0, DAY_SECONDS])
+def test_where_there_is_no_season_the_answer_is_exactly_the_level(every_seconds: float) -> None:
+    method, level, draw = Method(), decaying.Method(), random.Random(2)
+    same = 0
+    for index in range(600):
+        time_seconds, value = index * every_seconds, draw.lognormvariate(3.0, 0.4)
+        if index:
+            seasonal, plain = method.forecast(time_seconds), level.forecast(time_seconds)
+            same += (seasonal.mean, seasonal.median) == (plain.mean, plain.median)
+        method.update(time_seconds, value)
+        level.update(time_seconds, value)
+    assert same == 599
+
+
+def test_a_season_that_is_over_is_forgotten() -> None:
+    method = told(by_day, every_seconds=HOUR_SECONDS, count=600)
+    draw = random.Random(4)
+    for index in range(600, 1800):
+        method.update(MONDAY_SECONDS + index * HOUR_SECONDS, 50.0 + draw.gauss(0.0, 1.0))
+    midnight = MONDAY_SECONDS + 1800 * HOUR_SECONDS
+    night, noon = (method.forecast(midnight + hour * HOUR_SECONDS).median for hour in (2, 12))
+    assert noon == pytest.approx(night, abs=0.5)
+
+
+def test_by_hand_an_effect_is_shrunken_by_what_chance_may_account_for() -> None:
+    effects = Effects.of(7, 0.0)
+    assert effects.at(3, 2.0) == 0.0
+    effects.learn(3, 4.0)
+    assert effects.at(3, 2.0) == pytest.approx(4.0 / (1.0 + 1.5 * 0.25))
+    effects.learn(3, 4.0)
+    assert effects.at(3, 2.0) == pytest.approx(4.0 / (1.0 + 1.5 * 0.25 / 1.95))
+    assert effects.at(2, 2.0) == 0.0
+
+
+def test_by_hand_neighbours_count_by_half_and_the_last_one_is_next_to_the_first() -> None:
+    effects = Effects.of(24, 0.5)
+    effects.learn(23, 4.0)
+    assert effects.at(0, 2.0) == effects.at(22, 2.0) == pytest.approx(4.0 / (1.0 + 1.5 * 0.25 / 0.5))
+    assert effects.at(1, 2.0) == 0.0
+
+
+def test_evidence_is_counted_in_standard_errors() -> None:
+    evidence = Evidence()
+    assert evidence.strength == 0.0
+    for _ in range(9):
+        evidence.note(2.0)
+    assert evidence.strength == pytest.approx(3.0, rel=0.03)  # nine equal gains: 18 / sqrt(36)
+    for _ in range(9):
+        evidence.note(-2.0)
+    assert abs(evidence.strength) < 0.2
+
+
+def test_hours_and_weekdays_are_those_of_utc_before_and_after_1970() -> None:
+    season = Season()
+    for hours, deviation in ((-1, 3.0), (0, 7.0)):  # Wednesday 23 h, Thursday 0 h
+        season.learn(hours * HOUR_SECONDS, deviation, 10.0)
+    assert [index for index, total in enumerate(season.hours.sums) if total] == [0, 23]
+    assert [index for index, total in enumerate(season.weekdays.sums) if total] == [2, 3]
+
+
+def test_one_value_proves_no_season() -> None:
+    season = Season()
+    for index in range(3 * 24):
+        season.learn(index * HOUR_SECONDS, 1e300 if index % 24 == 5 else 0.0, 1.0)
+    assert season.effect(5 * HOUR_SECONDS, 1.0) == 0.0
