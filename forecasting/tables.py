@@ -123,22 +123,20 @@ def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[st
 
 def _lines(file: str, stream: BinaryIO) -> Iterator[str]:
     """The lines of *stream*; none is longer than is sensible, so that nothing fills the memory."""
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     number = 1
     try:
-        while line := text.readline(_LONGEST_LINE):
-            if len(line) == _LONGEST_LINE:
-                raise Unreadable(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")
-            if "\0" in line:
-                raise Unreadable(f"{file}, line {number}: expected text, got bytes of something else")
-            yield line
-            number += 1
+        with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+            while line := text.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE:
+                    raise Unreadable(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")
+                if "\0" in line:
+                    raise Unreadable(f"{file}, line {number}: expected text, got bytes of something else")
+                yield line
+                number += 1
     except UnicodeDecodeError:
         raise Unreadable(f"{file}, line {number}: expected text in UTF-8, got other bytes") from None
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise Unreadable(f"{file}, line {number}: cannot unpack it: {error}") from None
-    except OSError as error:
-        raise Unreadable(f"{file}: cannot read it: {error.strerror or error}") from None
+    except (OSError, EOFError, zlib.error) as error:  # gzip has one of its own for each way to be damaged
+        raise Unreadable(f"{file}, line {number}: cannot read it: {_why(error)}") from None
 
 
 @contextmanager
@@ -146,11 +144,21 @@ def _opened(file: str) -> Iterator[BinaryIO]:
     """*file* as it is, or unpacked."""
     try:
         raw = os.fdopen(0, "rb", closefd=False) if file == STANDARD_INPUT else Path(file).open("rb")  # noqa: SIM115
-        packed = raw.peek(len(_GZIP)).startswith(_GZIP)  # of a closed pipe and of some devices this fails
     except (OSError, ValueError) as error:
-        raise Unreadable(f"{file}: cannot open it: {getattr(error, 'strerror', None) or error}") from None
+        raise Unreadable(f"{file}: cannot open it: {_why(error)}") from None
     with raw:
-        yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
+        yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if _is_packed(file, raw) else raw
+
+
+def _is_packed(file: str, raw: io.BufferedReader) -> bool:
+    try:
+        return raw.peek(len(_GZIP)).startswith(_GZIP)
+    except OSError as error:
+        raise Unreadable(f"{file}: cannot read it: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _shown(text: str) -> str:

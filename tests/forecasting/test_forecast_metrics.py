@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import pytest
 
@@ -18,7 +19,9 @@ def test_a_track_record_by_hand() -> None:
     record = track_record(TRUTH, MEAN, LOWER, UPPER, level=0.8)
     assert (record.n, record.level) == (4, 0.8)
     assert record.mean_absolute_error == pytest.approx((2 + 0 + 10 + 3) / 4)
+    assert record.root_mean_squared_error == pytest.approx(math.sqrt((4 + 0 + 100 + 9) / 4))
     assert record.relative_error == pytest.approx((0.2 + 0.0 + 0.25 + 0.1) / 4)
+    assert record.relative_error_variation == pytest.approx(statistics.pstdev([0.2, 0.0, 0.25, 0.1]) / 0.1375)
     assert record.mean_absolute_scaled_error == pytest.approx((0 + 10 + 3) / (10 + 20 + 10))
     assert record.coverage == 0.5
     assert record.winkler_score == pytest.approx((6 + 10 + (10 + 5 / 0.1) + (9 + 1 / 0.1)) / 4)
@@ -35,6 +38,23 @@ def test_zeros_are_not_divided_by() -> None:
     assert metrics.relative_error([0.0, 2.0], [1.0, 1.0]) == 0.5
     assert metrics.relative_error([0.0], [1.0]) is None
     assert metrics.mean_absolute_scaled_error([5.0, 5.0], [4.0, 4.0]) is None
+
+
+def test_the_variation_of_relative_errors_is_their_spread_by_their_mean() -> None:
+    assert metrics.relative_error_variation([1.0, 1.0], [1.1, 1.3]) == pytest.approx(0.5)  # 10 and 30 %
+    assert metrics.relative_error_variation([1.0, 1.0], [1.0, 1.0]) is None
+
+
+def test_squares_of_the_largest_numbers_are_no_trouble() -> None:
+    truth, mean = [1e300, -1e300, 1e300], [-1e300, 1e300, -1e300]
+    assert metrics.root_mean_squared_error(truth, mean) == pytest.approx(2e300)
+    assert metrics.relative_error([5e-324, 1e-300], [1e300, 1e300]) == 1e300
+
+
+def test_a_forecast_quantile_pays_for_truths_on_the_unlikely_side() -> None:
+    assert metrics.pinball_loss([10.0], [6.0], 0.9) == pytest.approx(3.6)
+    assert metrics.pinball_loss([6.0], [10.0], 0.9) == pytest.approx(0.4)
+    assert metrics.pinball_loss([6.0, 10.0], [10.0, 6.0], 0.5) == 2.0
 
 
 def test_forecasting_the_truth_before_scores_one() -> None:
