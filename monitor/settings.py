@@ -132,6 +132,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 5, "queue": "reporter.home"},
     },
     "gather-marks": {"task": "monitor.tasks.gather_marks", "schedule": 2.0, "options": {"expires": 2}},
+    "forecast": {"task": "monitor.tasks.forecast", "schedule": 2.0, "options": {"expires": 2}},
     "roll": {"task": "monitor.tasks.roll", "schedule": 5.0, "options": {"expires": 5}},
     "tend": {"task": "monitor.tasks.tend", "schedule": 600.0, "options": {"expires": 300}},
 }

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from monitor.celery import app
-from monitor.services import deliver, execute
+from monitor.services import deliver, execute, forecast_follow
 from monitor.services import notify as notifying
 from monitor.services import roll as rolling
 from monitor.services import tend as tending
@@ -35,6 +35,11 @@ def notify() -> None:
 @app.task(name="monitor.tasks.gather_marks")
 def gather_marks() -> None:
     rolling.gather()
+
+
+@app.task(name="monitor.tasks.forecast")
+def forecast() -> None:
+    forecast_follow.refresh(timezone.now())
 
 
 @app.task(name="monitor.tasks.roll")

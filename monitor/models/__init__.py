@@ -5,8 +5,9 @@ from monitor.models.blackout import Blackout
 from monitor.models.component import Component
 from monitor.models.correction import Correction
 from monitor.models.current import Current
+from monitor.models.day_score import DayScore
 from monitor.models.forecast import Forecast
-from monitor.models.forecast_state import ForecastNews, ForecastState
+from monitor.models.forecast_state import ForecastNews, ForecastPredictor, ForecastState, SuccessState
 from monitor.models.hold import Hold
 from monitor.models.horizon import Horizon
 from monitor.models.latest import Latest
@@ -32,8 +33,10 @@ __all__ = [
     "Correction",
     "Current",
     "DayRollup",
+    "DayScore",
     "Forecast",
     "ForecastNews",
+    "ForecastPredictor",
     "ForecastState",
     "Hold",
     "Horizon",
@@ -52,6 +55,7 @@ __all__ = [
     "Series",
     "Site",
     "StaleHour",
+    "SuccessState",
     "Suite",
     "Transition",
     "Usage",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from monitor.models.metric import Metric
@@ -27,30 +28,42 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
 class Forecast(models.Model):
     """What was said of the next value of a metric, from all that was known when it was said.
 
-    Two forecasts from the same knowledge are one: (metric, method, level, last_known_at).
+    *quantiles* are of ``forecasting.series.GRID``, in its order; *lower* and *upper* are those between which
+    *level* lies. With *at* it was about a run that starts then, or later; without, about the next one.
+    *last_value*, the newest that was known, is what the simplest method of all would have said.
+
+    *truth* is the first value of such a run that became known after it was said. Of the quantiles *below* are
+    less than it, and *upto* not more. Of each metric the newest are kept, and those that somebody has told an
+    outcome of (``monitor.services.forecast_score.KEPT``).
     """
 
-    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="forecasts")
+    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="forecasts", db_index=False)
     issued_at = models.DateTimeField()
     method = models.CharField(max_length=50)
+    predictor = models.CharField(max_length=300, blank=True, help_text="what else it listened to")
+    at = models.DateTimeField(null=True, help_text="when the run starts that it is about")
     level = models.FloatField(help_text="the coverage that the interval promises, 0 to 1")
     last_time = models.DateTimeField(help_text="slot of the newest value it was made from")
     last_known_at = models.DateTimeField(help_text="when the latest news it was made from became known")
+    last_value = models.FloatField(null=True)
     n = models.PositiveIntegerField(help_text="values it was made from")
     mean = models.FloatField()
+    median = models.FloatField()
     lower = models.FloatField()
     upper = models.FloatField()
+    quantiles = ArrayField(models.FloatField(), null=True)
     truth = models.FloatField(null=True)
     truth_time = models.DateTimeField(null=True)
+    below = models.SmallIntegerField(null=True)
+    upto = models.SmallIntegerField(null=True)
 
     objects = ForecastQuerySet.as_manager()
 
     class Meta:
-        ordering = ["-last_known_at"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["metric", "method", "level", "last_known_at"], name="forecast_knowledge_once"
-            ),
+        ordering = ["-last_known_at", "-id"]
+        indexes = [
+            models.Index(fields=["metric", "method", "last_known_at"], name="forecast_newest"),
+            models.Index(fields=["metric"], condition=models.Q(truth=None), name="forecast_unscored"),
         ]
 
     def __str__(self) -> str:

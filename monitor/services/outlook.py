@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from monitor.models import Forecast
-from monitor.services.forecast import LEVEL, METHOD, track_record
+from monitor.services.forecast import METHOD, track_record
 
 if TYPE_CHECKING:
     from forecasting.metrics import TrackRecord
@@ -31,11 +31,11 @@ def outlook(standing: Standing) -> Outlook:
     metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
     if metric is None:
         return Outlook(None, None, abstained=f"{_sentence(standing.said(0))}: {_NOTHING}")
-    newest = metric.forecasts.filter(method=METHOD, level=LEVEL).order_by("-last_time").first()
+    newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_time").first()
     if newest is None:
         passed = _sentence(standing.said(metric.samples.filter(passed=True).count()))
         return Outlook(None, None, abstained=f"{passed}: {_TOO_FEW}")
-    record = track_record(metric, method=METHOD, level=LEVEL)
+    record = track_record(metric)
     return Outlook(newest, record)
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from monitor.depot import latest, marks
+from monitor.depot import following, latest, marks
 from monitor.depot.engines import engine
 from monitor.depot.locks import held
 
@@ -93,6 +93,7 @@ def gather() -> bool:
         changed = marks.gather(GATHERED_AT_ONCE)
         if changed:
             latest.bring_up(changed)
+            following.note(changed)
     return len(changed) == GATHERED_AT_ONCE
 
 

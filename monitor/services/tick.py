@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.depot.locks import alone
-from monitor.services import alert, claim, forecast, health, hold, notify
+from monitor.services import alert, claim, health, hold, notify
 from monitor.services.expand import BEAT, expand
 from monitor.services.reap import give_time, reap
 from monitor.services.retry import retry
@@ -20,8 +20,8 @@ LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
 
 
 def tick(now: datetime) -> None:
-    """End holds, expand schedules, reap, retry, claim and send; then open and close alerts, have people
-    told, and bring forecasts up to date."""
+    """End holds, expand schedules, reap, retry, claim and send; then open and close alerts, and have
+    people told."""
     with transaction.atomic():
         if not alone(LOCK):
             return
@@ -35,4 +35,3 @@ def tick(now: datetime) -> None:
     send(claim.claim_due(now))
     alert.look(now)
     notify.ask(now)
-    forecast.refresh(now)

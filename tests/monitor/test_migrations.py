@@ -50,7 +50,7 @@ def two_segments(circle: Series, at_the_newest_in_the_end: None) -> Series:
     for metric in Metric.objects.filter(name="total.seconds"):
         Forecast.objects.create(
             metric=metric, issued_at=NOON, method="nws", level=0.8, last_time=NOON, last_known_at=NOON, n=3,
-            mean=1.0, lower=0.5, upper=2.0,
+            mean=1.0, median=1.0, lower=0.5, upper=2.0,
         )  # fmt: skip
     return circle
 

@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained
-from monitor.models import Forecast, Metric, Sample, Series
-from monitor.services.forecast import AT_ONCE, issue, refresh, score, track_record
-from monitor.services.ingest import ingest, ingest_all
+from monitor.models import Forecast, Metric, Series
+from monitor.services.forecast import issue, refresh, score, track_record
+from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 
@@ -45,6 +45,8 @@ def test_a_forecast_uses_nothing_that_was_not_yet_known(total: Metric, noon: dat
     early = issue(total, noon + 3 * MINUTE + timedelta(seconds=1))
     assert early.n == 3
     assert early.last_time == noon + 2 * MINUTE
+    refresh(noon + 5 * MINUTE)
+    assert issue(total, noon + 5 * MINUTE).n == 5
 
 
 def test_too_few_values_are_no_forecast(circle: Series, noon: datetime) -> None:
@@ -53,11 +55,12 @@ def test_too_few_values_are_no_forecast(circle: Series, noon: datetime) -> None:
         issue(Metric.objects.get(name="total.seconds"), noon + 5 * MINUTE)
 
 
-def test_series_with_too_few_values_cost_a_tick_no_statement_each(circle: Series, noon: datetime) -> None:
+def test_series_with_too_few_values_cost_a_pass_no_statement_each(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0)
+    refresh(noon + 5 * MINUTE)
     with CaptureQueriesContext(connection) as asked:
-        refresh(noon + 5 * MINUTE)
-    assert len(asked) == 2  # what can be scored, what there is news of
+        refresh(noon + 6 * MINUTE)
+    assert len(asked) < 10  # what marks, what news, and who is behind
 
 
 def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> None:
@@ -86,10 +89,10 @@ def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, 
 
 def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon: datetime) -> None:
     for number in range(5, 15):
-        issue(total, noon + number * MINUTE)
+        refresh(noon + number * MINUTE)
         feed(noon, 4.0 + number % 3, first=number)
-        score()
-    record = track_record(total, method="nws", level=0.8)
+    refresh(noon + 15 * MINUTE)
+    record = track_record(total)
     assert record.n == 10
     assert record.mean_absolute_error is not None
     assert 0 < record.mean_absolute_error < 2.5
@@ -97,63 +100,17 @@ def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon:
 
 
 def test_a_metric_without_scored_forecasts_has_an_empty_record(total: Metric) -> None:
-    assert track_record(total, method="nws", level=0.8).n == 0
+    assert track_record(total).n == 0
 
 
-def test_a_question_for_another_level_does_not_keep_our_own_forecasts_back(
-    total: Metric, noon: datetime
-) -> None:
-    issue(total, noon + 5 * MINUTE, level=0.9)
+def test_refreshing_scores_and_forecasts_every_duration_that_has_news(total: Metric, noon: datetime) -> None:
     refresh(noon + 5 * MINUTE)
-    assert Forecast.objects.filter(metric=total, level=0.8).exists()
-
-
-def test_refreshing_scores_and_forecasts_every_total_that_has_news(total: Metric, noon: datetime) -> None:
-    refresh(noon + 5 * MINUTE)
-    assert {forecast.metric.name for forecast in Forecast.objects.all()} == {
-        "total.seconds",
-        "total_essential.seconds",
-        "total_core.seconds",
-    }
+    names = set(Forecast.objects.values_list("metric__name", flat=True))
+    assert {"total.seconds", "total_essential.seconds", "total_core.seconds", "stage.init.seconds"} < names
+    assert "ring.bytes_per_second" not in names  # until somebody asks
     refresh(noon + 6 * MINUTE)
-    assert Forecast.objects.count() == 3
+    assert Forecast.objects.count() == 7
     feed(noon, 5.0, first=6)
     refresh(noon + 8 * MINUTE)
-    assert Forecast.objects.count() == 6
-    assert Forecast.objects.scored().count() == 3
-
-
-def test_not_more_than_so_many_are_made_at_a_time_those_with_the_oldest_news_first(
-    circle: Series, noon: datetime
-) -> None:
-    segments = AT_ONCE // 3 + 2  # of three totals each, a minute apart
-    reports = [
-        circle_report(noon + (number + 100 * times) * MINUTE, parameters={"n": segments - number})
-        for times in range(3)
-        for number in range(segments)
-    ]
-    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(one) for one in reports]))
-    now = noon + 400 * MINUTE
-    refresh(now)
-    assert Forecast.objects.count() == AT_ONCE
-    began = Forecast.objects.values_list("metric__segment__began_at", flat=True)
-    assert max(began) <= noon + (AT_ONCE // 3) * MINUTE
-    refresh(now)
-    assert Forecast.objects.count() == 3 * segments
-    refresh(now)
-    assert Forecast.objects.count() == 3 * segments
-
-
-def test_what_no_forecast_can_be_made_from_yet_keeps_no_other_waiting(circle: Series, noon: datetime) -> None:
-    feed(noon, 4.0, 5.0, 3.0, 4.0, 6.0)
-    now = noon + 5 * MINUTE
-    refresh(now)
-    made = Forecast.objects.count()
-    totals = Metric.objects.filter(name__startswith="total")
-    later = Sample.objects.filter(metric__in=totals, time=noon + 4 * MINUTE)
-    assert later.update(known_at=noon + 60 * MINUTE) == 3  # a clock that is fast, or a zone that is wrong
-    with CaptureQueriesContext(connection) as asked:
-        refresh(now)
-    assert len(asked) == 2
-    refresh(noon + 61 * MINUTE)
-    assert Forecast.objects.count() == 2 * made
+    assert Forecast.objects.count() == 14
+    assert Forecast.objects.scored().count() == 7

@@ -1,0 +1,180 @@
+"""Metrics that are followed: which hear of a change, their rows, and the news that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from monitor.depot import binary
+
+BY_THEMSELVES = r"^(total|total_essential|total_core|stage\..*)\.seconds$"  # others when they are asked for
+
+_NOTE = """
+INSERT INTO monitor_forecastnews (series_id, hour, due_at)
+SELECT * FROM unnest(%b::bigint[], %b::timestamptz[], %b::timestamptz[])
+"""
+_NEWS = """
+SELECT id, series_id, hour FROM monitor_forecastnews WHERE due_at IS NULL OR due_at <= %s ORDER BY id LIMIT %s
+"""
+_FORGET = "DELETE FROM monitor_forecastnews WHERE id = ANY (%s)"
+_OF_SERIES = f"""
+SELECT metric.id, metric.name, metric.unit, segment.id, segment.began_at, series.id, series.name
+FROM monitor_segment AS segment
+JOIN monitor_series AS series ON series.id = segment.series_id
+JOIN monitor_metric AS metric ON metric.segment_id = segment.id
+WHERE {{which}} AND (
+    metric.name ~ '{BY_THEMSELVES}' OR EXISTS (SELECT FROM monitor_forecaststate WHERE metric_id = metric.id)
+) ORDER BY metric.id
+"""  # noqa: S608  # our own words
+# Who follows a metric keeps it from being deleted for as long.
+_FOLLOW = """
+INSERT INTO monitor_forecaststate (metric_id, is_behind, n, method, predictor, record_n, less, most)
+SELECT metric.id, true, 0, '', '', 0, '{}', '{}' FROM monitor_metric AS metric
+WHERE id = ANY (%b::bigint[])
+    AND NOT EXISTS (SELECT FROM monitor_forecaststate AS had WHERE had.metric_id = metric.id)
+ORDER BY id FOR KEY SHARE
+ON CONFLICT DO NOTHING
+"""
+_LOCKED = """
+SELECT metric_id, used_until, used, is_behind, versions FROM monitor_forecaststate
+WHERE metric_id = ANY (%b::bigint[]) ORDER BY metric_id FOR UPDATE
+"""
+_STATES = """
+SELECT metric_id, state, last_time, last_value FROM monitor_forecaststate
+WHERE metric_id = ANY (%b::bigint[]) AND state IS NOT NULL
+"""
+_BEGIN_ANEW = """
+UPDATE monitor_forecaststate
+SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true, n = 0,
+    last_time = NULL, last_value = NULL
+WHERE {which}
+"""
+_KEEP = """
+UPDATE monitor_forecaststate
+SET state = %(state)b, versions = %(versions)b, used_until = %(used_until)b, used = %(used)b,
+    is_behind = %(is_behind)b, n = %(n)b, last_time = %(last_time)b, last_value = %(last_value)b
+WHERE metric_id = %(metric)b
+"""
+_BEHIND = """
+SELECT metric_id FROM monitor_forecaststate WHERE is_behind ORDER BY n, metric_id LIMIT %s
+"""
+
+
+class Followed(NamedTuple):
+    """A metric that is followed, or is to be: of which segment of which series (their keys)."""
+
+    metric: int
+    name: str
+    unit: str
+    segment: int
+    began_at: datetime
+    series: int
+    series_name: str
+
+
+class News(NamedTuple):
+    key: int
+    series: int
+    hour: datetime
+
+
+class Row(NamedTuple):
+    """What is known of what a state has used."""
+
+    metric: int
+    used_until: datetime | None
+    used: bytes | None
+    is_behind: bool
+    versions: bytes | None
+
+
+class Kept(NamedTuple):
+    metric: int
+    state: bytes
+    last_time: datetime | None
+    last_value: float | None
+
+
+def note(changed: Collection[tuple[int, datetime]], due_at: datetime | None = None) -> None:
+    """Something of these (key of the series, and the hour) is not as it was, or is known from *due_at* on;
+    part of the caller's transaction."""
+    if changed:
+        series, hours = zip(*sorted(set(changed)), strict=True)
+        with binary.cursor() as cursor:
+            cursor.execute(_NOTE, [list(series), list(hours), [due_at] * len(series)])
+
+
+def news(now: datetime, at_most: int) -> list[News]:
+    """The oldest that are due."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NEWS, [now, at_most])
+        return [News(*row) for row in cursor.fetchall()]
+
+
+def forget(those: Collection[int]) -> None:
+    """Take the news of these keys away."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FORGET, [list(those)])
+
+
+def of_series(series: Collection[int]) -> list[Followed]:
+    """All that are followed, or are to be, of these series."""
+    return _followed("series.id = ANY (%b::bigint[])", series)
+
+
+def of_segments_of(metrics: Collection[int]) -> list[Followed]:
+    """All that are followed, or are to be, of the segments that *metrics* are of."""
+    those = "SELECT segment_id FROM monitor_metric WHERE id = ANY (%b::bigint[])"
+    return _followed(f"segment.id IN ({those})", metrics)
+
+
+def follow(metrics: Collection[int]) -> None:
+    """Let there be rows of *metrics*, those that there are; part of the caller's transaction."""
+    with binary.cursor() as cursor:
+        cursor.execute(_FOLLOW, [list(metrics)])
+
+
+def locked(metrics: Collection[int]) -> list[Row]:
+    """Their rows, ours until the end of the transaction."""
+    with binary.cursor() as cursor:
+        return [Row(*row) for row in cursor.execute(_LOCKED, [list(metrics)], binary=True)]
+
+
+def states(metrics: Collection[int]) -> dict[int, Kept]:
+    """Of those of *metrics* that have any."""
+    with binary.cursor() as cursor:
+        return {row[0]: Kept(*row) for row in cursor.execute(_STATES, [list(metrics)], binary=True)}
+
+
+def begin_anew(metrics: Collection[int]) -> None:
+    """Forget what *metrics* have used; what was answered stays until there is a newer answer."""
+    with binary.cursor() as cursor:
+        cursor.execute(_BEGIN_ANEW.format(which="metric_id = ANY (%b::bigint[])").encode(), [list(metrics)])
+
+
+def begin_anew_but(versions: bytes) -> int:
+    """The same for all that were made by other methods than *versions*; how many these are."""
+    with binary.cursor() as cursor:
+        return cursor.execute(_BEGIN_ANEW.format(which="versions <> %b").encode(), [versions]).rowcount
+
+
+def keep(rows: Iterable[dict[str, Any]]) -> None:
+    """Write states, each with its ``used_until`` and so on."""
+    with binary.cursor() as cursor:
+        cursor.executemany(_KEEP, rows)
+
+
+def behind(at_most: int) -> list[int]:
+    """Metrics that have more to read, those first that have read the least."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BEHIND, [at_most])
+        return [metric for (metric,) in cursor.fetchall()]
+
+
+def _followed(which: str, keys: Collection[int]) -> list[Followed]:
+    with binary.cursor() as cursor:
+        found = cursor.execute(_OF_SERIES.format(which=which).encode(), [list(keys)])
+        return [Followed(*row) for row in found]

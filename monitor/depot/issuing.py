@@ -1,0 +1,174 @@
+"""Forecasts as they are issued, and scored: written in few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from monitor.depot import binary
+
+_INSERT = """
+INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, at, level, last_time, last_known_at,
+    last_value, n, mean, median, lower, upper, quantiles)
+SELECT %(metric)b, %(issued_at)b, %(method)b, %(predictor)b, %(at)b, %(level)b, %(last_time)b,
+    %(last_known_at)b, %(last_value)b, %(n)b, %(mean)b, %(median)b, %(lower)b, %(upper)b,
+    %(quantiles)b::float8[]
+"""
+# From the same knowledge comes the same answer: it is issued once.
+_ISSUED = f"""
+same AS (
+    SELECT id, issued_at FROM monitor_forecast
+    WHERE metric_id = %(metric)b AND method = %(method)b AND last_known_at = %(last_known_at)b
+        AND at IS NOT DISTINCT FROM %(at)b::timestamptz AND n = %(n)b AND quantiles = %(quantiles)b::float8[]
+    ORDER BY id LIMIT 1
+), issued AS ({_INSERT} WHERE NOT EXISTS (SELECT FROM same) RETURNING id, issued_at),
+one AS (SELECT id, issued_at FROM same UNION ALL SELECT id, issued_at FROM issued)
+"""  # noqa: S608  # our own words
+_ISSUE = f"WITH {_ISSUED} SELECT id FROM one"  # noqa: S608
+_ANSWER = f"""
+WITH {_ISSUED}
+UPDATE monitor_forecaststate AS state
+SET forecast_id = one.id, issued_at = one.issued_at, method = %(method)b, predictor = %(predictor)b,
+    mean = %(mean)b, median = %(median)b, lower = %(lower)b, upper = %(upper)b,
+    quantiles = %(quantiles)b::float8[], stale_at = %(stale_at)b
+FROM one WHERE metric_id = %(metric)b
+"""  # noqa: S608
+_SILENT = """
+UPDATE monitor_forecaststate
+SET forecast_id = NULL, issued_at = NULL, method = '', predictor = '', mean = NULL, median = NULL,
+    lower = NULL, upper = NULL, quantiles = NULL, stale_at = NULL, explanation = NULL
+WHERE metric_id = ANY (%b::bigint[]) AND mean IS NOT NULL
+"""
+_EXPLAIN = (
+    "UPDATE monitor_forecaststate SET explanation = %(explanation)b::jsonb WHERE metric_id = %(metric)b"
+)
+# The first that is later, of each: no other of its metric is looked at.
+_SCORE = """
+WITH due AS (
+    SELECT forecast.id, truth.value, truth.time FROM monitor_forecast AS forecast
+    CROSS JOIN LATERAL (
+        SELECT value, time FROM monitor_sample AS sample
+        WHERE sample.metric_id = forecast.metric_id AND passed AND time > forecast.last_time
+            AND time >= coalesce(forecast.at, forecast.last_time)
+            AND known_at > forecast.issued_at AND known_at <= %(now)b
+        ORDER BY time LIMIT 1
+    ) AS truth
+    WHERE {which} AND forecast.truth IS NULL
+)
+UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time,
+    upto = width_bucket(due.value, quantiles),
+    below = (SELECT count(*) FROM unnest(quantiles) AS quantile WHERE quantile < due.value)
+FROM due WHERE forecast.id = due.id
+RETURNING forecast.metric_id, method, at, truth_time, truth, mean, median, last_value, lower, upper, below,
+    upto
+"""
+_RECORDS = """
+SELECT metric, array_agg(truth), array_agg(median), array_agg(last_value), array_agg(lower), array_agg(upper),
+    array_agg(below), array_agg(upto)
+FROM unnest(%(metrics)b::bigint[]) AS wanted (metric)
+CROSS JOIN LATERAL (
+    SELECT truth, median, coalesce(last_value, 'NaN') AS last_value, lower, upper,
+        coalesce(below, 0) AS below, coalesce(upto, 0) AS upto
+    FROM monitor_forecast
+    WHERE metric_id = metric AND method = %(method)b AND at IS NULL AND truth IS NOT NULL
+        AND quantiles IS NOT NULL
+    ORDER BY last_known_at DESC, id DESC LIMIT %(last)b
+) AS scored GROUP BY metric
+"""
+_KEEP_RECORD = """
+UPDATE monitor_forecaststate
+SET record_n = %(n)b, mean_absolute_error = %(mean_absolute_error)b, relative_error = %(relative_error)b,
+    mean_absolute_scaled_error = %(mean_absolute_scaled_error)b, winkler_score = %(winkler_score)b,
+    less = %(less)b::smallint[], most = %(most)b::smallint[]
+WHERE metric_id = %(metric)b
+"""
+_PRUNE = """
+DELETE FROM monitor_forecast AS old USING unnest(%b::bigint[], %b::bigint[]) AS kept (metric, most)
+WHERE metric_id = metric AND last_known_at < (
+    SELECT last_known_at FROM monitor_forecast WHERE metric_id = metric AND method = %b
+    ORDER BY last_known_at DESC OFFSET most LIMIT 1
+) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
+"""
+
+
+class Scored(NamedTuple):
+    """A forecast of *metric* whose truth has just arrived; see ``monitor.models.Forecast``."""
+
+    metric: int
+    method: str
+    at: datetime | None
+    truth_time: datetime
+    truth: float
+    mean: float
+    median: float
+    last_value: float | None
+    lower: float
+    upper: float
+    below: int | None
+    upto: int | None
+
+
+class Record(NamedTuple):
+    """The newest scored forecasts of *metric*, column by column."""
+
+    metric: int
+    truth: Sequence[float]
+    median: Sequence[float]
+    last_value: Sequence[float]
+    lower: Sequence[float]
+    upper: Sequence[float]
+    below: Sequence[int]
+    upto: Sequence[int]
+
+
+def issue(row: dict[str, Any]) -> int:
+    """Keep one forecast, if it is not kept yet; its key."""
+    with binary.cursor() as cursor:
+        found = cursor.execute(_ISSUE, row).fetchone()
+    return int(found[0]) if found else 0
+
+
+def answer(rows: Sequence[dict[str, Any]]) -> None:
+    """Keep forecasts, each as the answer of its metric's state."""
+    with binary.cursor() as cursor:
+        cursor.executemany(_ANSWER, rows)
+
+
+def fall_silent(metrics: Collection[int]) -> None:
+    """There is no answer of *metrics* any more."""
+    with binary.cursor() as cursor:
+        cursor.execute(_SILENT, [list(metrics)])
+
+
+def explain(rows: Sequence[dict[str, Any]]) -> None:
+    """Keep what the stages of totals are expected to take."""
+    with binary.cursor() as cursor:
+        cursor.executemany(_EXPLAIN, rows)
+
+
+def score(now: datetime, metrics: Collection[int] | None = None) -> list[Scored]:
+    """Give forecasts their truths; those of *metrics*, None: all."""
+    which = "true" if metrics is None else "forecast.metric_id = ANY (%(metrics)b::bigint[])"
+    told = {"now": now, "metrics": list(metrics or ())}
+    with binary.cursor() as cursor:
+        return [Scored(*row) for row in cursor.execute(_SCORE.format(which=which).encode(), told)]
+
+
+def records(metrics: Collection[int], method: str, last: int) -> list[Record]:
+    """Of those of *metrics* that have any."""
+    told = {"metrics": list(metrics), "method": method, "last": last}
+    with binary.cursor() as cursor:
+        return [Record(*row) for row in cursor.execute(_RECORDS, told, binary=True)]
+
+
+def keep_records(rows: Iterable[dict[str, Any]]) -> None:
+    with binary.cursor() as cursor:
+        cursor.executemany(_KEEP_RECORD, rows)
+
+
+def prune(kept: Collection[tuple[int, int]], method: str) -> None:
+    """Of each of these metrics keep so many forecasts by *method*, and what else is not older."""
+    metrics, most = zip(*kept, strict=True)
+    with binary.cursor() as cursor:
+        cursor.execute(_PRUNE, [list(metrics), list(most), method])

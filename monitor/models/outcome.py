@@ -1,0 +1,48 @@
+"""What schedulers tell of jobs that they had asked forecasts for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+
+from monitor.models.forecast import Forecast
+from monitor.models.metric import Metric
+from monitor.models.series import Series
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+
+class OutcomeQuerySet(models.QuerySet["Outcome"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> OutcomeQuerySet:
+        return self.filter(metric__segment__series__in=Series.objects.visible_to(user))
+
+
+class Outcome(models.Model):
+    """How a real job went that a *forecast* had been about, as its *consumer* says, who knows it as *job*.
+
+    One that passed is history from *received_at* on: a value of *seconds* at *started_at* of the metric that
+    was forecast, beside those of its runs.
+    """
+
+    forecast = models.ForeignKey(Forecast, models.CASCADE, related_name="outcomes")
+    metric = models.ForeignKey(Metric, models.CASCADE, related_name="outcomes", db_index=False)
+    consumer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="outcomes")
+    job = models.CharField(max_length=200)
+    passed = models.BooleanField()
+    seconds = models.FloatField(null=True, help_text="how long it took, or until it failed")
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+    received_at = models.DateTimeField()
+
+    objects = OutcomeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-received_at"]
+        constraints = [models.UniqueConstraint(fields=["consumer", "job"], name="outcome_job_once")]
+        indexes = [models.Index(fields=["metric", "started_at"], name="outcome_history")]
+
+    def __str__(self) -> str:
+        return f"{self.job}: {'passed' if self.passed else 'failed'} after {self.seconds} s"

@@ -1,0 +1,132 @@
+"""Let one forecaster go on: hand it what became known, and keep what it knows and says then."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecasting import methods, state
+from forecasting.base import Source
+from forecasting.series import ITSELF, Forecaster, Observation
+from monitor.depot.arrays import micros, moment
+from monitor.depot.following import Followed, Kept
+from monitor.depot.inputs import INPUT
+from monitor.depot.used import Used, hashes, hours
+from monitor.services.forecast_made import METHOD, Knowledge, kept, made_if_any, stale_at
+from reporters import report as wire
+
+TOTALS = frozenset(wire.totals(()))
+STAGE = "stage."
+LISTENS = hasattr(methods.load(METHOD), "hear")
+_SECOND = 1_000_000
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Input(NamedTuple):
+    """A value of *metric*; times in microseconds, *hour* is the number of that of its *time*."""
+
+    metric: int
+    time: int
+    known_at: int
+    value: float
+    hour: int
+    hashed: int
+
+
+def by_metric(rows: NDArray[np.void]) -> Mapping[int, list[Input]]:
+    """Inputs as ``monitor.depot.inputs`` reads them."""
+    found: dict[int, list[Input]] = defaultdict(list)
+    numbers = [*(rows[name].tolist() for name in INPUT.names or ()), hours(rows["time"]).tolist()]
+    for row in zip(*numbers, hashes(rows).tolist(), strict=True):
+        found[row[0]].append(Input(*row))
+    return found
+
+
+@dataclass
+class Going:
+    """A forecaster on its way; *heard* says which metrics it hears of, and as what."""
+
+    followed: Followed
+    heard: Mapping[int, Source]
+    used: Used
+    used_until: int  # microseconds
+    forecaster: Forecaster = field(default_factory=lambda: Forecaster(METHOD))
+    last_time: datetime | None = None
+    last_value: float | None = None
+
+    @classmethod
+    def load(
+        cls,
+        followed: Followed,
+        heard: Mapping[int, Source],
+        used: Used,
+        used_until: datetime | None,
+        had: Kept | None,
+    ) -> Going:
+        """Go on with what is kept; None: begin.
+
+        Raises:
+            forecasting.base.Outdated: it was kept by other methods than today's.
+        """
+        until = micros(used_until or LONG_AGO)
+        if had is None:
+            return cls(followed, heard, used, until)
+        forecaster = Forecaster.load(had.state)
+        return cls(followed, heard, used, until, forecaster, had.last_time, had.last_value)
+
+    def learn(self, inputs: Iterable[Input]) -> None:
+        """Use *inputs*, all of which became known later than what was used."""
+        known = sorted(inputs, key=_order)
+        if not known:
+            return
+        for one in known:
+            self.used.add(one.hour, one.hashed)
+            source = self.heard[one.metric]
+            observation = Observation(one.time / _SECOND, one.known_at / _SECOND, one.value)
+            self.forecaster.observe(observation, source)
+            if source == ITSELF and observation.usable:
+                self.last_value = one.value
+                self.last_time = max(self.last_time or LONG_AGO, moment(one.time))
+        self.used_until = known[-1].known_at
+        self.forecaster.learn_until(self.used_until / _SECOND)
+
+    def row(self, *, is_behind: bool) -> dict[str, Any]:
+        """As ``monitor.depot.following`` keeps it."""
+        return {
+            "metric": self.followed.metric,
+            "state": self.forecaster.dump(),
+            "versions": state.fingerprint(),
+            "used_until": moment(self.used_until),
+            "used": self.used.dump(),
+            "is_behind": is_behind,
+            "n": self.forecaster.used,
+            "last_time": self.last_time,
+            "last_value": self.last_value,
+        }
+
+    def answer(self, now: datetime) -> dict[str, Any] | None:
+        """What it says of the next run, as ``monitor.depot.issuing`` keeps it; None if it abstains."""
+        made = made_if_any(self.forecaster, self.followed.unit, now)
+        if made is None or self.last_time is None:
+            return None
+        knowledge = Knowledge(self.followed.metric, self.last_time, self.last_value, moment(self.used_until))
+        too_old = stale_at(self.followed.began_at, self.last_time, made.n)
+        return {**kept(made, knowledge, now), "stale_at": too_old}
+
+
+def heard_by(followed: Followed, others: Iterable[Followed]) -> dict[int, Source]:
+    """What the forecaster of a metric hears of: itself and, of a total, its stages among *others*."""
+    if followed.name not in TOTALS or not LISTENS:
+        return {followed.metric: ITSELF}
+    stages = [one for one in others if one.segment == followed.segment and one.name.startswith(STAGE)]
+    return {followed.metric: ITSELF, **{one.metric: Source("", one.name) for one in stages}}
+
+
+def _order(one: Input) -> tuple[int, int, int]:
+    return one.known_at, one.time, one.metric

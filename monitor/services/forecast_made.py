@@ -1,0 +1,118 @@
+"""What a forecaster that follows a metric is asked, and its answer as the depot keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from forecasting.base import Abstained
+from forecasting.intervals import lower_tail
+from forecasting.series import GRID
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from forecasting.series import Forecaster
+
+METHOD = "nws"
+LEVEL = 0.8  # of the interval that people are shown
+_LOWER, _UPPER = GRID.index(0.1), GRID.index(0.9)
+LEAST_PATIENCE = timedelta(days=1)
+PATIENCE_GAPS = 10  # times as long as one run mostly comes after the other
+
+
+@dataclass(frozen=True)
+class Made:
+    """An answer about the next run, or about one *at* some time. *quantiles* are of ``GRID``."""
+
+    method: str
+    at: datetime | None
+    n: int
+    mean: float
+    median: float
+    quantiles: list[float]
+    predictor: str = ""
+
+    @property
+    def lower(self) -> float:
+        return self.quantiles[_LOWER]
+
+    @property
+    def upper(self) -> float:
+        return self.quantiles[_UPPER]
+
+
+def made(
+    forecaster: Forecaster, unit: str, now: datetime, *, method: str = METHOD, at: datetime | None = None
+) -> Made:
+    """What *forecaster*, which has used all that is known at *now*, says by *method*.
+
+    Raises:
+        forecasting.base.Abstained: too few values.
+        forecasting.base.UnknownMethod: *method* is no part of it.
+    """
+    asked = max(at or now, now)
+    floor = 0.0 if unit == "seconds" else None
+    said = forecaster.forecast(
+        asked.timestamp(),
+        method=None if method == METHOD else method,
+        probabilities=GRID,
+        floor=floor,
+    )
+    quantiles = [said.quantiles[probability] for probability in GRID]
+    return Made(method, at, said.n, said.mean, said.median, quantiles)
+
+
+def made_if_any(forecaster: Forecaster, unit: str, now: datetime) -> Made | None:
+    """What it says of the next run; None if it abstains."""
+    try:
+        return made(forecaster, unit, now)
+    except Abstained:
+        return None
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What an answer is made from: the newest value of the metric, and the latest news of anything."""
+
+    metric: int
+    last_time: datetime
+    last_value: float | None
+    last_known_at: datetime
+
+
+def kept(made: Made, knowledge: Knowledge, now: datetime) -> dict[str, Any]:
+    """An answer that is issued *now*, as ``monitor.depot.issuing`` keeps it."""
+    return {
+        "metric": knowledge.metric,
+        "issued_at": now,
+        "method": made.method,
+        "predictor": made.predictor,
+        "at": made.at,
+        "level": LEVEL,
+        "last_time": knowledge.last_time,
+        "last_known_at": knowledge.last_known_at,
+        "last_value": knowledge.last_value,
+        "n": made.n,
+        "mean": made.mean,
+        "median": made.median,
+        "lower": made.lower,
+        "upper": made.upper,
+        "quantiles": made.quantiles,
+    }
+
+
+def between(quantiles: Sequence[float], level: float) -> tuple[float, float]:
+    """The ends of the interval in which *level* lies, from *quantiles* of ``GRID``."""
+    tail = lower_tail(level)
+    lower, upper = np.interp([tail, 1.0 - tail], GRID, quantiles).tolist()
+    return lower, upper
+
+
+def stale_at(began_at: datetime, last_time: datetime, n: int) -> datetime:
+    """From when on an answer from *n* values since *began_at*, the newest at *last_time*, is too old."""
+    gap = (last_time - began_at) / max(n - 1, 1)
+    return last_time + max(LEAST_PATIENCE, PATIENCE_GAPS * gap)

@@ -1,0 +1,73 @@
+"""Score forecasts when their truth arrives, and keep the record that goes with every answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from forecasting import metrics as scores
+from forecasting.series import GRID
+from monitor.depot import issuing
+from monitor.depot.issuing import Record, Scored
+from monitor.services.forecast_made import LEVEL, METHOD
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from numpy.typing import NDArray
+
+LAST = 100  # forecasts: what a record is of
+HEADLINE = "total.seconds"
+KEPT = {HEADLINE: 2_000}  # forecasts of a metric: what charts show
+KEPT_OF_OTHERS = 200
+
+__all__ = ["HEADLINE", "LAST", "Scored", "score", "score_all"]
+
+
+def score_all(now: datetime) -> int:
+    """Give every forecast whose truth is known at *now* its truth; how many."""
+    return score(now, None)
+
+
+def score(now: datetime, metrics: Collection[int] | None) -> int:
+    """Score those of *metrics* (None: all), and bring their records up to date; how many were scored."""
+    scored = issuing.score(now, metrics)
+    ours = {one.metric for one in scored if one.method == METHOD and one.at is None}
+    if ours:
+        found = issuing.records(ours, METHOD, LAST)
+        issuing.keep_records([{"metric": record.metric, **_figures(record)} for record in found])
+    return len(scored)
+
+
+def keep_newest(names: dict[int, str]) -> None:
+    """Let old forecasts of these metrics (names by key) go."""
+    if names:
+        issuing.prune([(key, KEPT.get(name, KEPT_OF_OTHERS)) for key, name in names.items()], METHOD)
+
+
+def _figures(record: Record) -> dict[str, object]:
+    truth, median, lower, upper = (
+        np.array(column) for column in (record.truth, record.median, record.lower, record.upper)
+    )
+    upto, below = np.array(record.upto), np.array(record.below)
+    return {
+        "n": len(truth),
+        "mean_absolute_error": scores.mean_absolute_error(truth, median),
+        "relative_error": scores.relative_error(truth, median),
+        "mean_absolute_scaled_error": _scaled(truth, median, np.array(record.last_value)),
+        "winkler_score": scores.winkler_score(truth, lower, upper, LEVEL),
+        "less": [int((upto <= place).sum()) for place in range(len(GRID))],
+        "most": [int((below <= place).sum()) for place in range(len(GRID))],
+    }
+
+
+def _scaled(
+    truth: NDArray[np.float64], said: NDArray[np.float64], last_value: NDArray[np.float64]
+) -> float | None:
+    """The mean absolute error by that of who always says the last value, where that is known."""
+    known = np.isfinite(last_value)
+    ours = scores.mean_absolute_error(truth[known], said[known])
+    naive = scores.mean_absolute_error(truth[known], last_value[known])
+    return ours / naive if ours is not None and naive else None

@@ -1,0 +1,213 @@
+"""What forecasters know goes on with what becomes known, and is what the depot says at any time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from monitor.depot import samples, stale
+from monitor.depot.samples import Row
+from monitor.models import (
+    Forecast,
+    ForecastNews,
+    ForecastState,
+    Metric,
+    Outcome,
+    Sample,
+    Series,
+    StaleHour,
+)
+from monitor.services import forecast_follow
+from monitor.services.forecast import issue
+from monitor.services.forecast_follow import begin_anew, drop_outdated, refresh, refresh_all
+from monitor.services.ingest import ingest
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def total(circle: Series, noon: datetime) -> Metric:
+    """A series with one metric, and nothing else."""
+    ingest(wire.to_json(circle_report(noon)))
+    Metric.objects.exclude(name="total.seconds").delete()
+    Sample.objects.all().delete()
+    StaleHour.objects.all().delete()
+    return Metric.objects.get()
+
+
+def put(total: Metric, *rows: Row) -> None:
+    """Values, as if reports had told them: those that are there stay."""
+    samples.write(rows)
+    stale.mark({(total.segment.series_id, row.time) for row in rows})
+
+
+def value(total: Metric, time: datetime, seconds: float, *, known_after: timedelta = MINUTE) -> Row:
+    return Row(total.pk, time, time + known_after, seconds, True)
+
+
+def hourly(total: Metric, noon: datetime, count: int, *, first: int = 0) -> list[Row]:
+    return [value(total, noon + n * HOUR, 4.0 + n % 5) for n in range(first, first + count)]
+
+
+def state(total: Metric) -> tuple[bytes, bytes, int]:
+    """All that is known."""
+    row = ForecastState.objects.get(metric=total)
+    assert not row.is_behind
+    return bytes(row.state or b""), bytes(row.used or b""), row.n
+
+
+def made_of_the_depot(total: Metric, now: datetime) -> tuple[bytes, bytes, int]:
+    begin_anew([total.segment.series_id])
+    refresh_all(now)
+    return state(total)
+
+
+def test_what_is_new_is_used_and_what_was_known_is_not_read_again(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    before = state(total)
+    put(total, *hourly(total, noon, 1, first=7))
+    refresh(noon + 8 * HOUR)
+    after = state(total)
+    assert (before[2], after[2]) == (5, 6)
+    assert made_of_the_depot(total, noon + 8 * HOUR) == after
+    assert not ForecastNews.objects.exists()
+
+
+def test_a_late_value_is_used_where_it_belongs(total: Metric, noon: datetime) -> None:
+    first, *rest = hourly(total, noon, 6)
+    put(total, *rest)
+    refresh(noon + 7 * HOUR)
+    put(total, first)
+    refresh_all(noon + 7 * HOUR)
+    late = state(total)
+    assert late[2] == 6
+    assert made_of_the_depot(total, noon + 7 * HOUR) == late
+
+
+def test_a_value_that_is_read_anew_changes_what_is_known(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 6))
+    refresh(noon + 7 * HOUR)
+    before, answer = state(total), issue(total, noon + 7 * HOUR)
+    Sample.objects.filter(time=noon + HOUR).update(value=400.0)
+    stale.mark([(total.segment.series_id, noon + HOUR)])
+    refresh_all(noon + 7 * HOUR)
+    after = state(total)
+    assert after != before
+    assert issue(total, noon + 7 * HOUR) != answer
+    assert made_of_the_depot(total, noon + 7 * HOUR) == after
+    Sample.objects.filter(time=noon + HOUR).delete()
+    stale.mark([(total.segment.series_id, noon + HOUR)])
+    refresh_all(noon + 7 * HOUR)
+    assert state(total)[2] == 5
+
+
+def test_a_change_of_an_hour_that_is_not_remembered_is_found_by_all_that_was_used(
+    total: Metric, noon: datetime
+) -> None:
+    put(total, *hourly(total, noon, 60))
+    refresh(noon + 61 * HOUR)
+    before = state(total)
+    stale.mark([(total.segment.series_id, noon)])  # a run that was missed, say
+    refresh(noon + 61 * HOUR)
+    assert state(total) == before
+    Sample.objects.filter(time=noon).update(value=400.0)
+    stale.mark([(total.segment.series_id, noon)])
+    refresh_all(noon + 61 * HOUR)
+    assert state(total) != before
+
+
+def test_values_that_go_for_their_age_change_nothing(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 30))
+    refresh(noon + 31 * HOUR)
+    before = state(total)
+    Sample.objects.filter(time__lt=noon + 12 * HOUR).delete()
+    put(total, *hourly(total, noon, 1, first=31))
+    refresh(noon + 33 * HOUR)
+    assert state(total)[2] == before[2] + 1
+
+
+def test_what_becomes_known_later_than_now_is_used_then_and_keeps_nobody_waiting(
+    total: Metric, noon: datetime
+) -> None:
+    put(total, *hourly(total, noon, 5))
+    put(total, value(total, noon + 5 * HOUR, 9.0, known_after=10 * HOUR))  # a clock that is fast
+    refresh(noon + 6 * HOUR)
+    assert state(total)[2] == 5
+    with CaptureQueriesContext(connection) as asked:
+        assert not refresh(noon + 7 * HOUR)
+    assert len(asked) < 10
+    refresh(noon + 16 * HOUR)
+    assert state(total)[2] == 6
+    put(total, value(total, noon + 16 * HOUR, 9.0, known_after=10 * HOUR))
+    refresh(noon + 17 * HOUR)
+    assert state(total)[2] == 6
+    refresh(noon + 27 * HOUR)
+    assert state(total)[2] == 7
+
+
+def test_a_long_history_is_read_part_by_part_and_its_answer_comes_with_the_last(
+    total: Metric, noon: datetime
+) -> None:
+    many = forecast_follow.INPUTS_AT_ONCE + 10
+    put(total, *(value(total, noon + n * MINUTE, 4.0 + n % 5) for n in range(many)))
+    now = noon + (many + 2) * MINUTE
+    assert refresh(now, within_seconds=0.0)
+    row = ForecastState.objects.get()
+    assert (row.is_behind, row.n, row.mean) == (True, forecast_follow.INPUTS_AT_ONCE, None)
+    refresh_all(now)
+    row = ForecastState.objects.get()
+    assert (row.is_behind, row.n) == (False, many)
+    assert row.forecast is not None
+    assert row.forecast.n == many
+
+
+def test_states_of_other_methods_are_made_anew(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    known = state(total)
+    assert drop_outdated() == 0
+    ForecastState.objects.update(versions=b"another!", state=b"another!" + known[0][8:])
+    assert drop_outdated() == 1
+    refresh_all(noon + 6 * HOUR)
+    assert state(total) == known
+    ForecastState.objects.update(state=b"another!" + known[0][8:])
+    put(total, *hourly(total, noon, 1, first=6))
+    refresh_all(noon + 8 * HOUR)
+    assert state(total)[2] == 6
+
+
+def test_what_was_answered_is_not_issued_again(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    made_of_the_depot(total, noon + 7 * HOUR)
+    assert Forecast.objects.count() == 1
+
+
+def test_a_job_that_somebody_ran_is_history(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    told = Outcome.objects.create(
+        forecast=issue(total, noon + 6 * HOUR),
+        metric=total,
+        consumer=User.objects.create(username="scheduler"),
+        job="1",
+        passed=True,
+        seconds=44.0,
+        started_at=noon + 6 * HOUR,
+        ended_at=noon + 6 * HOUR + MINUTE,
+        received_at=noon + 7 * HOUR,
+    )
+    forecast_follow.told(told)
+    refresh(noon + 8 * HOUR)
+    known = state(total)
+    row = ForecastState.objects.get()
+    assert (row.n, row.last_value, row.used_until) == (6, 44.0, noon + 7 * HOUR)
+    assert made_of_the_depot(total, noon + 8 * HOUR) == known
