@@ -11,7 +11,8 @@ a series whose noise changes. From them comes one interval for the next residual
   "Conformalized Quantile Regression", NeurIPS 2019, theorem 2), so skewed residuals give a skewed interval.
 - **Few residuals** (from 2): the predictive interval of a normal residual of mean zero and unknown variance,
   +- t(n degrees of freedom) times the root mean square (Student 1908; Geisser, "Predictive Inference", 1993).
-  The mean is taken as zero and not estimated, so that two equal misses do not look like certainty.
+  The mean is taken as zero and not estimated, so that two equal misses do not look like certainty. It
+  reaches at least as far as the residuals did.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import scipy  # its parts are loaded when they are used: most processes never ask for an interval
 
@@ -27,6 +29,11 @@ from forecasting.base import Abstained, InvalidNumber
 from forecasting.windows import SortedWindow
 
 LEAST_RESIDUALS = 2
+# Probabilities of which quantiles are kept; what lies between two of them lies between their quantiles.
+GRID = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4),
+    *(0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995),
+)
 _ROUNDING = 1e-9  # (n + 1) a / 2 is a whole number for the n that matter most
 
 
@@ -47,19 +54,8 @@ class Residuals:
 
     def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
         """Return the value that the next one undercuts with each of *probabilities*, given its forecast
-        *point*.
-
-        Raises:
-            Abstained: fewer than two residuals.
-            InvalidNumber: a probability is not inside (0, 1).
-        """
-        return {probability: _finite(point + self._quantile(probability)) for probability in probabilities}
-
-    def _quantile(self, probability: float) -> float:
-        if probability == 0.5:
-            return 0.0
-        ends = self.interval(abs(1.0 - 2.0 * probability))
-        return ends[probability > 0.5]
+        *point*, as ``quantiles_around``."""
+        return quantiles_around(point, self.window.ordered, probabilities)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends between which the next residual lies with probability *level*.
@@ -69,14 +65,50 @@ class Residuals:
             InvalidNumber: *level* is not inside (0, 1).
         """
         tail = lower_tail(level)
-        n = len(self.window)
-        if n < LEAST_RESIDUALS:
-            raise Abstained("too_few", f"{n} residuals are known, an interval needs {LEAST_RESIDUALS}")
-        rank = math.floor((n + 1) * tail + _ROUNDING)
-        if rank:
-            return self.window.ordered[rank - 1], self.window.ordered[-rank]
-        reach = float(scipy.special.stdtrit(n, 1.0 - tail)) * _root_mean_square(self.window.ordered)
-        return -reach, reach
+        _require(len(self.window))
+        return _interval(self.window.ordered, tail)
+
+
+def quantiles_around(
+    point: float, ordered: Sequence[float], probabilities: Sequence[float]
+) -> dict[float, float]:
+    """Return the value that the next one undercuts with each of *probabilities*, given its forecast *point*
+    and the residuals before, *ordered*. The point is the median; more probable is never less; all are finite.
+
+    Raises:
+        Abstained: fewer than two residuals.
+        InvalidNumber: a probability is not inside (0, 1).
+    """
+    _require(len(ordered))
+    return {probability: _quantile_around(point, ordered, probability) for probability in probabilities}
+
+
+def _require(n: int) -> None:
+    if n < LEAST_RESIDUALS:
+        raise Abstained("too_few", f"{n} residuals are known, an interval needs {LEAST_RESIDUALS}")
+
+
+def _quantile_around(point: float, ordered: Sequence[float], probability: float) -> float:
+    if not 0.0 < probability < 1.0:
+        raise InvalidNumber(f"expected a probability between 0 and 1, got {probability!r}")
+    if probability == 0.5:
+        return point
+    below, above = _interval(ordered, round(min(probability, 1.0 - probability), 12))
+    return finite(point + (min(below, 0.0) if probability < 0.5 else max(above, 0.0)))
+
+
+def _interval(ordered: Sequence[float], tail: float) -> tuple[float, float]:
+    n = len(ordered)
+    rank = math.floor((n + 1) * tail + _ROUNDING)
+    if rank:
+        return ordered[rank - 1], ordered[-rank]
+    reach = _student(n, tail) * _root_mean_square(ordered)
+    return min(-reach, ordered[0]), max(reach, ordered[-1])
+
+
+@lru_cache(maxsize=10_000)  # the call is slow, and there are as many as probabilities are asked for
+def _student(degrees_of_freedom: int, tail: float) -> float:
+    return float(scipy.special.stdtrit(degrees_of_freedom, 1.0 - tail))
 
 
 def lower_tail(level: float) -> float:
@@ -90,11 +122,12 @@ def lower_tail(level: float) -> float:
     return round((1.0 - level) / 2.0, 12)
 
 
-def _finite(value: float) -> float:
+def finite(value: float) -> float:
+    """*value*, or the largest number there is instead of infinity."""
     return min(max(value, -sys.float_info.max), sys.float_info.max)
 
 
-def _root_mean_square(numbers: list[float]) -> float:
+def _root_mean_square(numbers: Sequence[float]) -> float:
     largest = max(abs(number) for number in numbers)
     if not largest:
         return 0.0

@@ -18,17 +18,23 @@ from forecasting.base import (
     Source,
     is_usable,
 )
-from forecasting.intervals import LEAST_RESIDUALS, Residuals
+from forecasting.intervals import GRID, LEAST_RESIDUALS, Residuals
+from forecasting.spread import Spread
 from forecasting.state import Experts
+
+__all__ = [
+    "GRID",
+    "ITSELF",
+    "LEAST_VALUES",
+    "USUAL_PROBABILITIES",
+    "Forecaster",
+    "Observation",
+    "forecast_history",
+]
 
 LEAST_VALUES = LEAST_RESIDUALS + 1
 ITSELF = Source("", "")
 USUAL_PROBABILITIES = (0.1, 0.5, 0.9)
-# Those of which ready-made answers are kept; what lies between two of them lies between their quantiles.
-GRID = (
-    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4),
-    *(0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,8 @@ class Observation:
 
 @dataclass(slots=True)
 class Forecaster:
-    """One method, with all that it is made of, following one series; each with its own one-step misses.
+    """One method, with all that it is made of, following one series; each with its own one-step misses, and
+    the one that was named with the better informed ``Spread``.
 
     Observations may be handed over in any order and early: each is used from the first forecast on that asks
     about a time at which it was known, in the order in which they became known (of equals, those of other
@@ -63,7 +70,8 @@ class Forecaster:
     used: int = field(default=0, init=False)
     used_until_seconds: float = field(default=-math.inf, init=False)
     _method: Experts = field(default_factory=Experts, init=False)
-    _misses: dict[str, Residuals] = field(default_factory=dict, init=False)
+    _spread: Spread = field(default_factory=Spread, init=False)  # around the method that was named
+    _misses: dict[str, Residuals] = field(default_factory=dict, init=False)  # of its parts
     # a heap of known at, whether it is the series itself, time, value, source
     _waiting: list[tuple[float, bool, float, float, str, str]] = field(default_factory=list, init=False)
 
@@ -144,9 +152,8 @@ class Forecaster:
         if stale_after_seconds is not None and point.age_seconds > stale_after_seconds:
             limits = f"{point.age_seconds:.0f} s old, accepted are {stale_after_seconds:.0f} s"
             raise Abstained("stale", f"the newest value is {limits}")
-        return _floored(
-            replace(point, quantiles=self._misses[name].around(point.median, probabilities)), floor
-        )
+        spread = self._spread if name == self.name else self._misses[name]
+        return _floored(replace(point, quantiles=spread.around(point.median, probabilities)), floor)
 
     def _part(self, name: str) -> Method:
         asked = self._asked()
@@ -160,7 +167,10 @@ class Forecaster:
 
     def _learn(self, time_seconds: float, value: float) -> None:
         for name, said in self._said(time_seconds):
-            self._misses.setdefault(name, Residuals()).add(value - said.median)
+            if name == self.name:
+                self._spread.learn(said.median, value)
+            else:
+                self._misses.setdefault(name, Residuals()).add(value - said.median)
         self._method[self.name].update(time_seconds, value)
         self.used += 1
 

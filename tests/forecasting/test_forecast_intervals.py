@@ -6,7 +6,7 @@ import random
 import pytest
 
 from forecasting.base import Abstained, InvalidNumber
-from forecasting.intervals import Residuals, lower_tail
+from forecasting.intervals import GRID, Residuals, lower_tail
 from forecasting.windows import SortedWindow
 
 
@@ -57,8 +57,24 @@ def test_enough_residuals_speak_for_themselves(
 
 
 def test_one_residual_less_than_enough_falls_back_to_student() -> None:
-    lower, upper = residuals(*map(float, range(1, 9))).interval(0.8)
+    lower, upper = residuals(*[1.0, -1.0] * 4).interval(0.8)
     assert lower == -upper
+    assert upper == pytest.approx(1.396815, rel=1e-6)  # t(0.9, 8 degrees of freedom)
+
+
+def test_student_reaches_at_least_as_far_as_residuals_did() -> None:
+    lower, upper = residuals(*[0.1] * 50, 100.0).interval(0.99)
+    assert upper == 100.0
+    assert lower < 0.0
+
+
+@pytest.mark.parametrize("count", [2, 5, 9, 30, 100])
+def test_more_probable_is_never_less(count: int) -> None:
+    draw = random.Random(count)
+    tracked = residuals(*(draw.lognormvariate(0.0, 2.0) for _ in range(count)))
+    probabilities = sorted({*GRID, *(draw.random() for _ in range(50))})
+    quantiles = list(tracked.around(10.0, probabilities).values())
+    assert quantiles == sorted(quantiles)
 
 
 def test_skewed_residuals_give_a_skewed_interval() -> None:
