@@ -1,0 +1,200 @@
+"""The answer that is given where none is asked for: the own history's blend, and what probes say.
+
+A probe that ran just before says in what state things are now. What counts is the news in it: what its own
+history did not let expect (``forecasting.news``). Regressions on news correct the forecast from the own
+history, and which of them is listened to, the past decides anew at each value: the uncorrected forecast
+stands among them, so with probes that say nothing it is the answer. The voices are
+
+- the blend as it is;
+- the blend, corrected by the news of the day of all predictors together;
+- the median of the last 31 values, corrected by the news of the day and of the month of all predictors and by
+  how far the blend is from that median;
+- for each predictor the blend, corrected by its news of the day alone.
+
+A predictor of which nothing was known yet is silent. News in usual sizes, and ridge regressions that forget,
+keep all of it in bounds. Of the own stages (a source whose series is "") nothing is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecasting import hearing
+from forecasting.aggregation import Aggregation
+from forecasting.base import Forecast, Source
+from forecasting.base import Method as AnyMethod
+from forecasting.methods import blend
+from forecasting.news import Course
+from forecasting.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
+from forecasting.regression import Ridge, Size
+
+MOST_PREDICTORS = 12  # the first that are heard of; a regression on more costs more than it tells
+_OWN, _TOGETHER, _LEVEL, _ALONE = range(4)  # the places of the voices
+_VOICES = _ALONE + MOST_PREDICTORS
+_LARGEST_MOVE = 30.0  # usual sizes of a correction that is learned from
+
+Numbers = NDArray[np.float64]
+
+
+def _ridge() -> Ridge:
+    return Ridge(PENALTY, KEPT, REACH)
+
+
+class Prospect(NamedTuple):
+    """How well one predictor alone corrects the blend: over *n* values the share *gain* of its absolute
+    misses is saved, which chance alone would do with *p_value*; *helps* where that is hardly chance."""
+
+    predictor: Source
+    n: int
+    gain: float
+    p_value: float
+    helps: bool
+
+
+class Inputs(NamedTuple):
+    """What regressions are told, in usual sizes, and how far the blend is *apart* from the level."""
+
+    news: list[tuple[float, float] | None]
+    apart: float
+    of_the_day: Numbers
+    of_both: Numbers
+
+
+@dataclass(slots=True)
+class Scales:
+    """How large as a rule are: what is missing in the blend and in the median of the last 31 values, and how
+    far apart these two are."""
+
+    blend: Size = field(default_factory=Size, init=False)
+    level: Size = field(default_factory=Size, init=False)
+    apart: Size = field(default_factory=Size, init=False)
+
+
+@dataclass(slots=True)
+class Method:
+    """The blend, corrected by what predictors say."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = False
+    TIMELESS: ClassVar[bool] = False
+
+    _blend: blend.Method = field(default_factory=blend.Method, init=False)
+    _course: Course = field(default_factory=Course, init=False)
+    _scales: Scales = field(default_factory=Scales, init=False)
+    _predictors: dict[str, Predictor] = field(default_factory=dict, init=False)
+    _together: Ridge = field(default_factory=_ridge, init=False)
+    _level: Ridge = field(default_factory=_ridge, init=False)
+    _median: Aggregation = field(default_factory=Aggregation, init=False)
+    _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
+    _begun: bool = field(default=False, init=False)
+
+    def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
+        hearing.require_usable(time_seconds, known_at_seconds, value)
+        key = hearing.key(source)
+        if key not in self._predictors:
+            if not source.series or len(self._predictors) == MOST_PREDICTORS:
+                return
+            self._predictors[key] = Predictor()
+        self._predictors[key].hear(known_at_seconds, float(value))
+
+    def update(self, time_seconds: float, value: float) -> None:
+        before = self._blend.forecast(time_seconds) if self._begun and self._predictors else None
+        self._blend.update(time_seconds, value)  # which refuses what cannot be used
+        value = float(value)
+        if not self._course.fits(value):
+            self._scales = Scales()
+        elif before:
+            self._learn(before, time_seconds, value)
+        self._course.learn(value)
+        self._begun = True
+
+    def forecast(self, at_seconds: float) -> Forecast:
+        own = self._blend.forecast(at_seconds)
+        if not self._predictors:
+            return replace(own, method="auto")
+        moves = self._moves(self._inputs(own.median, at_seconds))
+        return replace(
+            own,
+            mean=self._mean.blend(self._said(own.mean, moves)),
+            median=self._median.blend(self._said(own.median, moves)),
+            method="auto",
+        )
+
+    def parts(self) -> Mapping[str, AnyMethod]:
+        """The blend, and its experts."""
+        return {"blend": self._blend, **self._blend.parts()}
+
+    def predictors(self) -> list[Prospect]:
+        """What is listened to, the most helpful first, with how well each corrects the blend by itself."""
+        prospects = [
+            Prospect(hearing.source(key), one.record.n, one.record.gain, one.record.p_value, one.record.helps)
+            for key, one in self._predictors.items()
+        ]
+        return sorted(prospects, key=lambda one: (-one.gain, one.predictor))
+
+    def _inputs(self, own: float, at_seconds: float) -> Inputs:
+        news = [predictor.news(at_seconds) for predictor in self._predictors.values()]
+        apart = self._course.distance(own, self._course.usual())
+        known = [one or (0.0, 0.0) for one in news]
+        of_the_day = np.array([day for day, _ in known])
+        of_both = np.array([self._scales.apart.standard(apart, LIMIT), *chain.from_iterable(known)])
+        return Inputs(news, apart, of_the_day, of_both)
+
+    def _moves(self, inputs: Inputs) -> list[float]:
+        """By how much each voice corrects the blend, in the measure of the series; NaN for those silent."""
+        size = self._scales.blend.usual
+        moves = [math.nan] * _VOICES
+        moves[_OWN] = 0.0
+        if any(inputs.news):
+            moves[_TOGETHER] = size * _limited(self._together.expected(inputs.of_the_day))
+            level = self._scales.level.usual * _limited(self._level.expected(inputs.of_both))
+            moves[_LEVEL] = level - inputs.apart
+        for place, (predictor, news) in enumerate(
+            zip(self._predictors.values(), inputs.news, strict=True), _ALONE
+        ):
+            if news:
+                moves[place] = size * _limited(predictor.alone.expected(news[0]))
+        return moves
+
+    def _said(self, origin: float, moves: list[float]) -> Numbers:
+        moved = self._course.moved
+        return np.array([moved(origin, move) for move in moves])
+
+    def _learn(self, own: Forecast, time_seconds: float, value: float) -> None:
+        """Learn what should have been said: by the voices, and by who weighs them."""
+        inputs = self._inputs(own.median, time_seconds)
+        if any(inputs.news):
+            moves = self._moves(inputs)
+            said = self._said(own.median, moves)
+            self._record(said.tolist(), value)
+            self._median.update(said, value)
+            self._mean.update(self._said(own.mean, moves), value)
+            self._learn_moves(inputs, self._course.distance(value, own.median), time_seconds)
+        scales, off = self._scales, self._course.distance(value, own.median)
+        scales.blend.add(off)
+        scales.level.add(off + inputs.apart)
+        scales.apart.add(inputs.apart)
+
+    def _record(self, said: list[float], value: float) -> None:
+        own_miss = abs(said[_OWN] - value)
+        for predictor, alone in zip(self._predictors.values(), said[_ALONE:], strict=False):
+            if math.isfinite(alone):
+                predictor.record.add(own_miss, abs(alone - value))
+
+    def _learn_moves(self, inputs: Inputs, off: float, time_seconds: float) -> None:
+        standard = self._scales.blend.standard(off, _LARGEST_MOVE)
+        self._together.learn(inputs.of_the_day, standard)
+        self._level.learn(inputs.of_both, self._scales.level.standard(off + inputs.apart, _LARGEST_MOVE))
+        for predictor in self._predictors.values():
+            predictor.learn(time_seconds, standard)
+
+
+def _limited(sizes: float) -> float:
+    return max(-LIMIT, min(sizes, LIMIT))

@@ -1,0 +1,21 @@
+"""Linear regression on a predictor: a straight line through all pairs of a probe's value and what came then.
+
+Source: linear regression between probe and application of the studies of two grids, trained on the full
+history; ``lrp_last_10`` and ``lrp_first`` are its other two training sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from forecasting.pairing import Paired
+
+
+@dataclass(slots=True)
+class Method(Paired):
+    """Least squares over the full history."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = False
+    NAME: ClassVar[str] = "lrp"

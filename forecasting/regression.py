@@ -1,0 +1,180 @@
+"""Regressions that learn pair by pair: what one number says of another, or many of one."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+_KEPT = 0.99  # of the weight of what is older, at each number
+_TRUSTED = 5.0
+_OUTLYING = 30.0
+
+
+@dataclass(slots=True)
+class Size:
+    """How large numbers of a kind are as a rule: the mean of their absolute values, the older the less.
+
+    A number far beyond the rule counts as 30 times as large as usual, so that it does not spoil the measure
+    for long.
+    """
+
+    usual: float = field(default=0.0, init=False)  # 0 before anything but zeros is known
+    _weight: float = field(default=0.0, init=False)
+
+    def add(self, number: float) -> None:
+        """Take in a finite *number*."""
+        size = abs(number)
+        if self.usual and self._weight > _TRUSTED:
+            size = min(size, _OUTLYING * self.usual)
+        self._weight = _KEPT * self._weight + 1.0
+        self.usual += (size - self.usual) / self._weight
+
+    def standard(self, number: float, limit: float) -> float:
+        """Return *number* in usual sizes, at most *limit* of them; 0 where no size is known."""
+        usual = self.usual
+        return max(-limit, min(number / usual, limit)) if usual else 0.0
+
+
+@dataclass(slots=True)
+class Slope:
+    """``Ridge`` of a single number."""
+
+    penalty: float
+    kept: float
+    reach: float
+    _square: float = field(default=0.0, init=False)
+    _product: float = field(default=0.0, init=False)
+
+    def expected(self, number: float) -> float:
+        """Return what is expected next to *number*."""
+        return number * self._product / (self._square + self.penalty)
+
+    def learn(self, number: float, truth: float) -> None:
+        """Learn that *truth* came with *number*."""
+        weight = self.reach / max(abs(truth - self.expected(number)), self.reach)
+        self._square = self.kept * self._square + weight * number * number
+        self._product = self.kept * self._product + weight * number * truth
+
+
+@dataclass(slots=True)
+class Ridge:
+    """Linear regression through the origin on several standardised numbers, with a *penalty*, that forgets.
+
+    The coefficients are those of least squares with weights that fall by *kept* at each pair; the *penalty*,
+    in pairs, does not fade, so what is not heard of any more is believed less and less (Hoerl, Kennard,
+    "Ridge regression", Technometrics 12, 1970; recursive least squares with exponential forgetting). A pair
+    whose miss was beyond *reach* gets the weight at which it pulls as if it had been at *reach* (Huber,
+    "Robust estimation of a location parameter", Annals of Mathematical Statistics 35, 1964; in one pass).
+    """
+
+    penalty: float
+    kept: float
+    reach: float
+    coefficients: Vector = field(default_factory=lambda: np.zeros(0), init=False)
+    _squares: Vector = field(default_factory=lambda: np.zeros((0, 0)), init=False)
+    _products: Vector = field(default_factory=lambda: np.zeros(0), init=False)
+
+    def expected(self, numbers: Vector) -> float:
+        """Return what is expected next to *numbers*; those that were never learned from do not count."""
+        known = len(self.coefficients)
+        return float(np.dot(numbers[:known], self.coefficients))
+
+    def learn(self, numbers: Vector, truth: float) -> None:
+        """Learn that *truth* came with *numbers*, of which there may be more than before, at the end."""
+        if len(numbers) > len(self.coefficients):
+            self._widen(len(numbers))
+        weighted = numbers * (self.reach / max(abs(truth - self.expected(numbers)), self.reach))
+        self._squares *= self.kept
+        self._squares += weighted[:, None] * numbers
+        self._products *= self.kept
+        self._products += weighted * truth
+        penalised = self._squares.copy()
+        penalised.flat[:: len(numbers) + 1] += self.penalty
+        self.coefficients = np.linalg.solve(penalised, self._products).astype(np.float64, copy=False)
+
+    def _widen(self, width: int) -> None:
+        known = len(self.coefficients)
+        squares: Vector = np.zeros((width, width))
+        squares[:known, :known] = self._squares
+        self._squares = squares
+        self._products = np.concatenate([self._products, np.zeros(width - known)])
+        self.coefficients = np.concatenate([self.coefficients, np.zeros(width - known)])
+
+
+@dataclass(slots=True)
+class Line:
+    """Ordinary least squares of one number on another, over all pairs: sums are all that is kept."""
+
+    n: int = field(default=0, init=False)
+    _x: float = field(default=0.0, init=False)
+    _y: float = field(default=0.0, init=False)
+    _square: float = field(default=0.0, init=False)
+    _product: float = field(default=0.0, init=False)
+
+    def learn(self, x: float, y: float) -> None:
+        """Take in a pair; one that would carry the sums beyond all numbers is left out."""
+        off = x - self._x
+        square, product = off * (off / (self.n + 1) * self.n), off * ((y - self._y) / (self.n + 1) * self.n)
+        if not (math.isfinite(self._square + square) and math.isfinite(self._product + product)):
+            return
+        self.n += 1
+        self._x += off / self.n
+        self._y += (y - self._y) / self.n
+        self._square += square
+        self._product += product
+
+    def at(self, x: float) -> float:
+        """The height of the line at *x*: the mean where there is no slope; 0 before there are pairs."""
+        return self._y + (x - self._x) * (self._product / self._square if self._square else 0.0)
+
+
+def least_squares(pairs: Sequence[tuple[float, float]], x: float) -> float:
+    """The height at *x* of the least-squares line through *pairs*, of which there is at least one."""
+    line = Line()
+    for pair in pairs:
+        line.learn(*pair)
+    return line.at(x)
+
+
+def theil_sen(pairs: Sequence[tuple[float, float]], x: float) -> float:
+    """The height at *x* of the line whose slope is the median of the slopes between all *pairs*.
+
+    Up to 29 % of the pairs may be arbitrarily wrong. Sources: Theil, "A rank-invariant method of linear and
+    polynomial regression analysis", 1950; Sen, "Estimates of the regression coefficient based on Kendall's
+    tau", JASA 63 (1968); the intercept is the median of what is left. NaN where numbers are too large.
+    """
+    xs, ys = np.array(pairs).T
+    first, second = np.triu_indices(len(xs), 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # who asked sees that there is no answer
+        across = xs[second] - xs[first]
+        apart = across != 0.0
+        slopes = (ys[second] - ys[first])[apart] / across[apart]
+        slope = float(np.median(slopes)) if len(slopes) else 0.0
+        return float(np.median(ys - slope * (xs - x)))
+
+
+def same_quantile(pairs: Sequence[tuple[float, float]], x: float) -> float:
+    """The number that has the place among the second numbers of *pairs* that *x* has among the first.
+
+    Between neighbours it is on the straight line between them; beyond all it is the outermost. Ties of *x*
+    give the middle of what they stand for. Known as quantile mapping (Panofsky, Brier, "Some applications of
+    statistics to meteorology", 1958).
+    """
+    xs, ys = (sorted(column) for column in zip(*pairs, strict=True))
+    below, upto = bisect_left(xs, x), bisect_right(xs, x)
+    if upto > below:
+        place = (below + upto - 1) / 2.0
+    elif not 0 < below < len(xs):
+        place = 0.0 if below == 0 else len(xs) - 1.0
+    else:
+        place = below - 1 + (x - xs[below - 1]) / (xs[below] - xs[below - 1])
+    lower = int(place)
+    upper = min(lower + 1, len(ys) - 1)
+    return float(ys[lower] + (place - lower) * (ys[upper] - ys[lower]))
