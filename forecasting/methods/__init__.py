@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from functools import cache
 
 from forecasting.base import Method, UnknownMethod
 
@@ -14,6 +15,7 @@ def names() -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules(__path__))
 
 
+@cache
 def load(name: str) -> type[Method]:
     """Return the class of the method called *name*; it is made without arguments, one for each series.
 

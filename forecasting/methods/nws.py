@@ -126,7 +126,7 @@ class Method:
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
-    VOICES: ClassVar[int] = len(PRIMARIES) + 2
+    VOICES: ClassVar[int] = len(PRIMARIES)
 
     exact: bool = False
     _age: Age = field(default_factory=Age, init=False)
@@ -161,8 +161,13 @@ class Method:
         return self._age.forecast(mse, "nws", at_seconds, median=mae)
 
     def voices(self, _at_seconds: float) -> Sequence[float]:
-        """The forecasts of ``PRIMARIES``, the MAE pick and the MSE pick."""
-        return [*self._forecasts, *(self._forecasts[primary] for primary in self._picked)]
+        """As ``primaries``: the picks are among them.
+
+        Raises:
+            Abstained: no value is known yet.
+        """
+        self._age.require(1)
+        return self._forecasts
 
     def primaries(self) -> Sequence[float]:
         """Return the forecasts of ``PRIMARIES``, in that order; empty before there are data."""

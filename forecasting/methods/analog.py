@@ -1,0 +1,65 @@
+"""What followed when the last two values were like now: the nearest moments of the past speak.
+
+Nothing is assumed about how a value depends on those before: a series that jumps between two states, or comes
+back from a peak at once, or does not, is forecast as it went before. The next values of the nearest moments
+are an estimate of the distribution of the next value, given the last two (Lorenz, "Atmospheric predictability
+as revealed by naturally occurring analogues", J. Atmos. Sci. 26, 1969; Yakowitz, "Nearest-neighbour methods
+for time series analysis", J. Time Series Analysis 8, 1987).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecasting.base import Age, Forecast
+from forecasting.windows import middle
+
+NEIGHBOURS = (11, 21, 41)
+_MOMENTS = 200  # of the past that are compared
+_LAGS = 2
+_EARLIER_WEIGHT = 0.5  # of the value before the last in the distance
+
+
+@dataclass(slots=True)
+class Method:
+    """Forecasts the median, and the mean, of what followed the 21 nearest moments."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = True
+    VOICES: ClassVar[int] = 2 * len(NEIGHBOURS)
+
+    _age: Age = field(default_factory=Age, init=False)
+    _values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), init=False)
+    _voices: list[float] = field(default_factory=list, init=False)
+
+    def update(self, time_seconds: float, value: float) -> None:
+        self._age.note(time_seconds, value)
+        self._values = np.append(self._values[-(_MOMENTS + _LAGS - 1) :], value)
+        followers = self._followers()
+        nearest = [followers[:count] for count in NEIGHBOURS]
+        self._voices = [middle(sorted(values), len(values)) for values in nearest]
+        self._voices += [sum(values) / len(values) for values in nearest]
+
+    def forecast(self, at_seconds: float) -> Forecast:
+        self._age.require(1)
+        return self._age.forecast(self._voices[-2], "analog", at_seconds, median=self._voices[1])
+
+    def voices(self, _at_seconds: float) -> Sequence[float]:
+        """For each of ``NEIGHBOURS`` the median of what followed; then the means."""
+        self._age.require(1)
+        return self._voices
+
+    def _followers(self) -> list[float]:
+        """What followed the nearest moments, nearest first, of equals the newest; or the only value."""
+        backwards = self._values[::-1]
+        if len(backwards) <= _LAGS:
+            return [float(backwards[0])]
+        last, before, followers = backwards[1:-1], backwards[2:], backwards[:-_LAGS]
+        distances = np.abs(last - backwards[0]) + _EARLIER_WEIGHT * np.abs(before - backwards[1])
+        nearest: list[float] = followers[distances.argsort(kind="stable")[: NEIGHBOURS[-1]]].tolist()
+        return nearest
