@@ -13,7 +13,7 @@ the state of today ages, what is known of the usual state does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import copysign, exp
 from typing import ClassVar
@@ -85,6 +85,12 @@ class Levels:
         """How far off the answers usually were; 0 before one was."""
         return self._typical_miss.size
 
+    def move(self, to: Callable[[float], float], stretch: float) -> None:
+        """Go over to another scale, on which *to* says where a level is; distances are *stretch* as large."""
+        self._levels = [to(level) for level in self._levels]
+        self._losses = [0.0] * len(self._losses)
+        self._typical_miss.size *= stretch
+
     def expected(self, elapsed: float) -> float:
         """Return the answer for *elapsed* gaps after the newest value, of which there must be one."""
         return self.all_expected(elapsed)[self._best()]
@@ -130,7 +136,7 @@ class MedianLevels(Levels):
 
     __slots__ = ()
     MEMORIES = (2.0, 8.0, 32.0)
-    REACH = 1.5
+    REACH = 1.2
     POWER = 1
     KEPT = 0.98
 

@@ -1,0 +1,84 @@
+"""The level of the logarithm: for values that are all above zero and whose scatter is relative to their size.
+
+On the scale of logarithms a run that took three times as long is as far away as one that took a third, so
+few very long runs move the level little. Taken back, the level is a median. The mean of skewed values is
+larger: with normal scatter of variance s^2 around the level by exp(s^2 / 2) (Finney, "On the distribution of
+a variate whose logarithm is normally distributed", Supplement to the JRSS 7, 1941).
+
+From the first value on that is not above zero, it goes on from the same levels on the scale of the values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from forecasting.base import LARGEST, Age, Forecast
+from forecasting.cadence import Cadence
+from forecasting.levels import MeanLevels, MedianLevels
+
+_LARGEST_LOG = math.log(LARGEST)
+_SQUARED_MISS = math.pi / 2.0  # the variance of normal scatter, in squares of its mean absolute size
+_MOST_ADDED = 1.0  # to the logarithm: heavier tails than that are not of a lognormal kind
+
+
+@dataclass(slots=True)
+class Method:
+    """As ``decaying``, of logarithms (of the ratio to the first value) as long as every value has one."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = True
+    TIMELESS: ClassVar[bool] = False
+
+    _age: Age = field(default_factory=Age, init=False)
+    _cadence: Cadence = field(default_factory=Cadence, init=False)
+    _on_logs: bool = field(default=True, init=False)
+    _first_log: float = field(default=0.0, init=False)
+    _first: float = field(default=0.0, init=False)
+    _for_median: MedianLevels = field(default_factory=MedianLevels, init=False)
+    _for_mean: MeanLevels = field(default_factory=MeanLevels, init=False)
+
+    def update(self, time_seconds: float, value: float) -> None:
+        self._age.note(time_seconds, value)
+        value = float(value)
+        elapsed = self._cadence.note(time_seconds)
+        if self._on_logs and value <= 0.0:
+            self._leave_logs()
+        if self._on_logs:
+            value = self._logarithm(value)
+        self._for_median.update(value, elapsed)
+        self._for_mean.update(value, elapsed)
+
+    def forecast(self, at_seconds: float) -> Forecast:
+        self._age.require(1)
+        mean, median = self._expected(self._cadence.ahead(at_seconds))
+        return self._age.forecast(mean, "log_level", at_seconds, median=median)
+
+    def _expected(self, elapsed: float) -> tuple[float, float]:
+        """The mean and the median *elapsed* gaps after the newest value."""
+        median, mean = self._for_median.expected(elapsed), self._for_mean.expected(elapsed)
+        if not self._on_logs:
+            return mean, median
+        variance = _SQUARED_MISS * self._for_mean.usual_miss**2
+        return self._value(mean + min(variance / 2.0, _MOST_ADDED)), self._value(median)
+
+    def _logarithm(self, value: float) -> float:
+        """Of its ratio to the first value, so that constant values are given back as they were."""
+        logarithm = math.log(value)
+        if self._age.n == 1:
+            self._first_log, self._first = logarithm, value
+        return logarithm - self._first_log
+
+    def _value(self, logarithm: float) -> float:
+        if not logarithm:
+            return self._first
+        return math.exp(min(logarithm + self._first_log, _LARGEST_LOG))
+
+    def _leave_logs(self) -> None:
+        """Go on with values from where the levels are. What a miss was is taken from the slope there."""
+        if self._age.n > 1:
+            slope = self._value(self._for_median.expected(0.0))
+            self._for_median.move(self._value, slope)
+            self._for_mean.move(self._value, slope)
+        self._on_logs = False
