@@ -10,8 +10,10 @@ from monitor.api import (
     history,
     holds,
     latest,
+    outcomes,
     pairs,
     problems,
+    rank,
     reports,
     runs,
     series,
@@ -31,6 +33,8 @@ problems.register(api)
 # What most comes for is tried first.
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/forecasts", forecasts.router, tags=["forecasts"])
+api.add_router("/forecasts", rank.router, tags=["forecasts"])
+api.add_router("/forecasts", outcomes.router, tags=["forecasts"])
 api.add_router("/series", series.router, tags=["series"])
 for resource in (history, statistics, distribution, exports):
     api.add_router("/series", resource.router, tags=["values"])

@@ -9,7 +9,7 @@ from ninja.security import HttpBearer, SessionAuth
 
 from monitor.api.problems import Refused
 from monitor.models import ApiToken, Series
-from monitor.models.token import READ, REPORT, REPORT_PERMISSION, RUN, Sender
+from monitor.models.token import OUTCOME, READ, REPORT, REPORT_PERMISSION, RUN, Sender
 from monitor.services.together import Together
 
 if TYPE_CHECKING:
@@ -63,9 +63,25 @@ def reportable(request: HttpRequest) -> SeriesQuerySet | None:
     return Series.objects.visible_to(User.objects.get(pk=by_token.user) if by_token else request.user)
 
 
+def require_read(request: HttpRequest) -> None:
+    """Raise Refused unless the one who asks may read, for a question that is not sent as one (a POST)."""
+    token = getattr(request, "auth", None)
+    if isinstance(token, ApiToken) and READ not in token.scopes:
+        raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
+
+
 def require_run_permission(request: HttpRequest) -> None:
     """Raise Refused unless the one who asks may start runs: his user may, and so may his token."""
+    _require(request, RUN, "monitor.run_series", "run series")
+
+
+def require_outcome_permission(request: HttpRequest) -> None:
+    """Raise Refused unless the one who asks may tell outcomes: his user may, and so may his token."""
+    _require(request, OUTCOME, "monitor.add_outcome", "add outcomes")
+
+
+def _require(request: HttpRequest, scope: str, permission: str, words: str) -> None:
     token = getattr(request, "auth", None)
-    in_scope = RUN in token.scopes if isinstance(token, ApiToken) else True
-    if not (in_scope and request.user.has_perm("monitor.run_series")):
-        raise Refused(403, "not_allowed", f"this needs the permission to run series (scope {RUN!r})")
+    in_scope = scope in token.scopes if isinstance(token, ApiToken) else True
+    if not (in_scope and request.user.has_perm(permission)):
+        raise Refused(403, "not_allowed", f"this needs the permission to {words} (scope {scope!r})")

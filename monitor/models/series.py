@@ -95,6 +95,14 @@ class Suite(models.Model):
         return self.name
 
 
+# As ``visible_to`` says, in a statement that has the series named ``series``, of a user who is active.
+VISIBLE = """(%(sees_all)b OR NOT EXISTS (
+    SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id = series.suite_id
+) OR EXISTS (
+    SELECT FROM monitor_suite_viewers AS viewers JOIN auth_user_groups AS his USING (group_id)
+    WHERE viewers.suite_id = series.suite_id AND his.user_id = %(user)b))"""
+
+
 class SeriesQuerySet(models.QuerySet["Series"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:
         """The series that *user* may see: those of open suites, and of suites whose viewers he is one of."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 PREFIX = "gcast"
-READ, RUN, REPORT = "read", "run", "report"
-SCOPES = (READ, RUN, REPORT)
+READ, RUN, REPORT, OUTCOME = "read", "run", "report", "outcome"
+SCOPES = (READ, RUN, REPORT, OUTCOME)
 REPORT_PERMISSION = "add_rawreport"
 
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 AT_ONCE = 2000  # series
 _SETUPS = f"SELECT series.id, {SETUP}, series.probe FROM monitor_series AS series WHERE series.id = ANY (%s)"  # noqa: S608
-_BEHIND = f"""
+_UNKEPT = """
 SELECT series.id FROM monitor_series AS series
-LEFT JOIN monitor_current AS kept ON kept.series_id = series.id
-WHERE series.probe = %(application)b AND (kept.setup IS NULL OR kept.setup <> {SETUP})
-"""  # noqa: S608
+WHERE series.probe = %(application)b AND NOT EXISTS (
+    SELECT FROM monitor_current AS kept WHERE kept.series_id = series.id)
+"""
 
 
 def keep_current(series: Collection[int]) -> dict[int, int | None]:
@@ -37,11 +37,11 @@ def keep_current(series: Collection[int]) -> dict[int, int | None]:
     return found
 
 
-def keep_behind(application: str) -> int:
-    """Bring those series of *application* up to date of which something is not kept as it is; how many."""
+def keep_new(application: str) -> int:
+    """Keep it of those series of *application* of which nothing is kept yet; how many."""
     with binary.cursor() as cursor:
-        behind = [key for (key,) in cursor.execute(_BEHIND.encode(), {"application": application})]
-    return len(keep_current(behind))
+        new = [key for (key,) in cursor.execute(_UNKEPT, {"application": application})]
+    return len(keep_current(new))
 
 
 def _kept(series: list[int]) -> dict[int, int | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +10,10 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.models import ApiToken, Forecast, Run, Series, Suite
+from monitor.models import ApiToken, Blackout, Forecast, Run, Series, Site, Suite
 from monitor.models.token import READ, RUN
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.forecast_made import METHOD
 from monitor.services.ingest import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
@@ -53,12 +55,138 @@ def test_a_forecast_says_how_long_how_sure_and_how_it_knows(history: Series, cli
     assert answer.status_code == 200
     body = answer.json()
     assert body["unit"] == "seconds"
-    assert body["method"] == "nws"
+    assert (body["method"], body["predictor"]) == (METHOD, "")
     assert body["n"] == 5
     assert 0 <= body["interval"]["lower"] <= body["mean"] <= body["interval"]["upper"]
     assert body["interval"]["level"] == 0.8
     assert 0 <= body["data_age_seconds"] < 120
     assert body["track_record"]["n"] == 0
+
+
+def test_quantiles_are_those_that_were_asked_for(history: Series, client: Client) -> None:
+    body = client.get(URL, {"series": "circle", "quantiles": "0.05,.5,0.925,0.95"}).json()
+    low, median, between, high = body["quantiles"].values()
+    assert list(body["quantiles"]) == ["0.05", "0.5", "0.925", "0.95"]
+    assert 0 <= low <= median <= between <= high
+    assert list(client.get(URL, {"series": "circle"}).json()["quantiles"]) == ["0.5", "0.9", "0.95"]
+
+
+def test_it_says_how_likely_the_next_run_passes_and_what_its_stages_take(
+    history: Series, client: Client
+) -> None:
+    body = client.get(URL, {"series": "circle"}).json()
+    assert body["success"]["n"] == 5
+    assert body["success"]["probability"] > 0.5
+    assert body["success"]["expected_seconds"] >= 7.0
+    assert list(body["success"]["quantiles"]) == ["0.5", "0.9", "0.95"]
+    stages = {one["metric"]: one["median"] for one in body["stages"]}
+    assert stages["stage.init.seconds"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "metric"),
+    [
+        ({"stage": "transfer_ring"}, "stage.transfer_ring.seconds"),
+        ({"total": "i"}, "total.seconds"),
+        ({"total": "ii"}, "total_essential.seconds"),
+        ({"total": "iii"}, "total_core.seconds"),
+        ({}, "total.seconds"),
+    ],
+)
+def test_a_stage_and_the_three_totals_have_names_of_their_own(
+    history: Series, client: Client, query: dict[str, str], metric: str
+) -> None:
+    assert client.get(URL, {"series": "circle", **query}).json()["metric"] == metric
+
+
+def test_a_named_method_answers_by_itself(history: Series, client: Client) -> None:
+    body = client.get(URL, {"series": "circle", "method": "last_value", "level": "0.9"}).json()
+    assert (body["method"], body["mean"]) == ("last_value", 8.0)
+    assert body["interval"]["lower"] <= 8.0 <= body["interval"]["upper"]
+    assert body["forecast"] != client.get(URL, {"series": "circle"}).json()["forecast"]
+
+
+def test_a_run_that_starts_later_can_be_asked_about(history: Series, client: Client) -> None:
+    soon = client.get(URL, {"series": "circle", "horizon": "3600"}).json()
+    assert timezone.now() < datetime.fromisoformat(soon["at"]) < timezone.now() + timedelta(hours=2)
+    at = (timezone.now() + timedelta(hours=1)).isoformat()
+    assert client.get(URL, {"series": "circle", "at": at}).json()["mean"] == pytest.approx(soon["mean"])
+
+
+def test_a_time_that_is_past_has_no_forecast(history: Series, client: Client) -> None:
+    an_hour_ago = (timezone.now() - timedelta(hours=1)).isoformat()
+    answer = client.get(URL, {"series": "circle", "at": an_hour_ago})
+    assert (answer.status_code, problem(answer)["code"]) == (409, "past")
+
+
+def test_a_clock_that_is_a_little_slow_asks_about_now(history: Series, client: Client) -> None:
+    just_now = (timezone.now() - timedelta(seconds=10)).isoformat()
+    assert client.get(URL, {"series": "circle", "at": just_now}).status_code == 200
+
+
+def test_data_older_than_is_accepted_are_stale(history: Series, client: Client) -> None:
+    answer = client.get(URL, {"series": "circle", "max_age": "1"})
+    assert (answer.status_code, problem(answer)["code"]) == (409, "stale")
+    assert client.get(URL, {"series": "circle", "max_age": "3600"}).status_code == 200
+
+
+def test_data_that_are_old_for_a_series_are_stale_by_themselves(circle: Series, client: Client) -> None:
+    for number in range(5):
+        slot = timezone.now() - timedelta(days=30, minutes=number)
+        ingest(wire.to_json(circle_report(slot)))
+    answer = client.get(URL, {"series": "circle"})
+    assert (answer.status_code, problem(answer)["code"]) == (409, "stale")
+    month = timedelta(days=31).total_seconds()
+    assert client.get(URL, {"series": "circle", "max_age": month}).status_code == 200
+
+
+def test_where_a_site_is_closed_there_is_no_answer_but_the_reason(history: Series, client: Client) -> None:
+    began = timezone.now() - timedelta(minutes=1)
+    work = Blackout.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
+    work.sites.add(Site.objects.get(name="site-of-there"))
+    answer = client.get(URL, {"series": "circle"})
+    assert (answer.status_code, problem(answer)["code"]) == (409, "site_down")
+    assert list(problem(answer)["down"]) == ["there"]
+    assert client.get(URL, {"series": "circle", "horizon": "7200"}).status_code == 200
+
+
+def test_an_application_is_asked_for_by_what_is_bound_to_its_roles(history: Series, client: Client) -> None:
+    wanted = client.get(URL, {"series": "circle"}).json()
+    for query in ({"ring": "here,there"}, {"resources": "there,here"}):
+        found = client.get(URL, {"application": "circle", **query}).json()
+        assert (found["series"], found["forecast"]) == ("circle", wanted["forecast"])
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ({"ring": "there,here"}, 404, "unknown_path"),  # a ring has an order
+        ({"resources": "here"}, 404, "unknown_path"),
+        ({"ring": "here,,there"}, 422, "invalid"),
+        ({"ring": "here,there\x00"}, 422, "invalid"),
+        ({}, 422, "invalid"),
+        ({"ring": "here,there", "resources": "here,there"}, 422, "invalid"),
+        ({"series": "circle", "ring": "here,there"}, 422, "invalid"),
+    ],
+)
+def test_a_path_that_is_not_there_or_not_clear_says_so(
+    history: Series, client: Client, query: dict[str, str], status: int, code: str
+) -> None:
+    answer = client.get(URL, {"application": "circle", **query})
+    assert (answer.status_code, problem(answer)["code"]) == (status, code)
+
+
+def test_a_path_of_two_series_names_them(history: Series, client: Client) -> None:
+    define([], [SeriesDefinition("larger", "circle", {"ring": ["here", "there"]}, {"file_bytes": 9000})])
+    answer = client.get(URL, {"application": "circle", "ring": "here,there"})
+    assert (answer.status_code, problem(answer)["code"]) == (409, "ambiguous")
+    assert problem(answer)["known"] == ["circle", "larger"]
+
+
+def test_a_path_in_a_suite_of_others_is_unknown(history: Series, client: Client) -> None:
+    Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
+    answer = client.get(URL, {"application": "circle", "ring": "here,there"})
+    assert (answer.status_code, problem(answer)["code"]) == (404, "unknown_path")
 
 
 def test_an_issued_forecast_is_kept(history: Series, client: Client) -> None:
@@ -94,6 +222,18 @@ def test_an_unknown_metric_is_answered_with_those_that_are_known(history: Series
         ({"series": "circle", "level": "nan"}, 422, "level"),
         ({"series": "circle", "method": "../nws"}, 422, "../nws"),
         ({"series": "circle\x00"}, 422, "NUL"),
+        ({"series": "circle", "quantiles": "0.5,1.5"}, 422, "quantiles"),
+        ({"series": "circle", "quantiles": "nan"}, 422, "quantiles"),
+        ({"series": "circle", "quantiles": "half"}, 422, "quantiles"),
+        ({"series": "circle", "quantiles": ",".join(["0.5"] * 51)}, 422, "quantiles"),
+        ({"series": "circle", "horizon": "-1"}, 422, "horizon"),
+        ({"series": "circle", "horizon": "1e300"}, 422, "horizon"),
+        ({"series": "circle", "horizon": "1", "at": "2100-01-01T00:00:00Z"}, 422, "at and horizon"),
+        ({"series": "circle", "at": "2100-01-01T00:00:00Z"}, 422, "within a year"),
+        ({"series": "circle", "at": "yesterday"}, 422, "at"),
+        ({"series": "circle", "total": "iv"}, 422, "total"),
+        ({"series": "circle", "total": "i", "stage": "init"}, 422, "stage and total"),
+        ({"series": "circle", "max_age": "-1"}, 422, "max_age"),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(
@@ -212,7 +352,7 @@ def test_after_a_change_there_is_no_answer_until_enough_runs_have_passed_since(
     changed(history)
     answer = client.get(URL, {"series": "circle"})
     assert answer.status_code == 409
-    assert problem(answer)["code"] == "too_few"
+    assert problem(answer)["code"] == "segment_changed"
     assert "no run has passed since its parameters changed" in problem(answer)["detail"]
     assert problem(answer)["changed"] == ["file_bytes 1 kB -> 100 MB"]
     deliver_larger(0.9)

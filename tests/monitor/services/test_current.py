@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from django.db import transaction
+from django.utils import timezone
+
+from monitor.depot import ready
 from monitor.models import Binding, Current, Resource, Series
 from monitor.models.current import path_of, resources_of
-from monitor.services.current import keep_behind, keep_current
+from monitor.services.current import keep_current, keep_new
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -29,29 +34,43 @@ def test_who_has_run_goes_on_with_his_segment(circle: Series, noon: datetime) ->
     assert (kept.path, kept.resources) == ("ring=here,there", "here,there")
 
 
-def test_nothing_is_behind_until_something_changes(circle: Series) -> None:
-    assert keep_behind("circle") == 1
-    assert keep_behind("circle") == 0
+def holds(series: Series) -> bool:
+    """Whether what is kept of *series* is as it is."""
+    found = ready.one(series.name, "total.seconds", timezone.now(), {"user": 0, "sees_all": True})
+    assert found is not None
+    return found.place.is_current
+
+
+def test_those_of_which_nothing_is_kept_yet_are_found(circle: Series) -> None:
+    assert keep_new("gather") == 0
+    assert keep_new("circle") == 1
+    assert keep_new("circle") == 0
 
 
 def test_whoever_changes_parameters_bindings_or_names_is_noticed(circle: Series, noon: datetime) -> None:
     deliver(noon)
-    assert keep_behind("circle") == 1
-    Series.objects.update(parameters={"file_bytes": 2000})
-    assert keep_behind("circle") == 1
-    assert Current.objects.get().segment is None
-    Resource.objects.filter(name="there").update(name="elsewhere")
-    assert keep_behind("circle") == 1
-    assert Current.objects.get().resources == "elsewhere,here"
-    Binding.objects.filter(position=1).delete()
-    assert keep_behind("circle") == 1
-    assert keep_behind("circle") == 0
+    assert not holds(circle)
+    keep_current([circle.pk])
+    assert holds(circle)
+    changes: list[Callable[[], object]] = [
+        lambda: Series.objects.update(parameters={"file_bytes": 2000}),
+        lambda: Series.objects.update(probe="gather"),
+        lambda: Resource.objects.filter(name="there").update(name="elsewhere"),
+        lambda: Binding.objects.filter(position=1).delete(),
+    ]
+    for change in changes:
+        with transaction.atomic():
+            change()
+            assert not holds(circle)
+            transaction.set_rollback(True)
+    assert holds(circle)
 
 
-def test_a_change_of_when_it_runs_is_none_of_what_it_measures(circle: Series) -> None:
-    keep_behind("circle")
+def test_a_change_of_when_it_runs_is_none_of_what_it_measures(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    keep_current([circle.pk])
     Series.objects.update(schedule="@hourly", created_at=circle.created_at - timedelta(days=1), enabled=False)
-    assert keep_behind("circle") == 0
+    assert holds(circle)
 
 
 def test_a_series_that_is_gone_is_left_out(circle: Series) -> None:

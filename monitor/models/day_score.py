@@ -1,0 +1,61 @@
+"""How forecasts fared, day by day: so that nobody goes through forecasts to see how good they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from monitor.models.series import Suite
+from monitor.models.site import Site
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+
+class DayScoreQuerySet(models.QuerySet["DayScore"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> DayScoreQuerySet:
+        """Those of suites that *user* may see."""
+        return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
+
+
+class DayScore(models.Model):
+    """Sums over the *n* forecasts of a *metric* by one *method* whose truths are of one *day* (UTC).
+
+    With a *site* they are of the series that have a resource there: who adds sites up counts a series at
+    each. Without, of every series of the suite, each once. Errors are absolute: of the median, and of what
+    would have been said by the last value. *relative_error* is by the truth, of the *relative_n* that were
+    not zero. *within_80* and *within_90* of *interval_n* truths lay in the intervals that promise so much.
+    """
+
+    day = models.DateField()
+    suite = models.ForeignKey(Suite, models.CASCADE, related_name="+", db_index=False)
+    site = models.ForeignKey(Site, models.CASCADE, null=True, related_name="+")
+    metric = models.CharField(max_length=200)
+    unit = models.CharField(max_length=50)
+    method = models.CharField(max_length=50)
+    n = models.PositiveIntegerField()
+    absolute_error = models.FloatField()
+    last_value_n = models.PositiveIntegerField()
+    last_value_error = models.FloatField()
+    compared_error = models.FloatField(help_text="absolute_error of those that have a last_value_error")
+    relative_n = models.PositiveIntegerField()
+    relative_error = models.FloatField()
+    interval_n = models.PositiveIntegerField()
+    within_80 = models.PositiveIntegerField()
+    within_90 = models.PositiveIntegerField()
+
+    objects = DayScoreQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-day", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["metric", "day", "suite", "site", "method"],
+                name="dayscore_once",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.metric} by {self.method} on {self.day}: {self.n}"

@@ -1,0 +1,132 @@
+"""Rank paths by how long it takes until a run of an application has passed there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from monitor.services.down import down
+from monitor.services.ready import candidates, is_settled
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.depot.ready import Candidate
+
+By = Literal["series", "path", "resources"]
+Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale"]
+METRIC = "total.seconds"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate, by its *number* in the question. Of equal *seconds*, which nobody exceeds but with the
+    probability that is left, all have the first *rank*, from 1 on."""
+
+    number: int
+    rank: int
+    tied: bool
+    series: str
+    seconds: float
+    expected_seconds: float | None
+    probability: float
+    median: float
+    mean: float
+    forecast: int
+    n: int
+    known_until: datetime
+
+
+@dataclass(frozen=True)
+class Unranked:
+    """A candidate of which nothing can be told, and why; *series* are those that were found."""
+
+    number: int
+    code: Code
+    said: str
+    series: Sequence[str]
+
+
+def rank(
+    user: AbstractBaseUser | AnonymousUser,
+    by: By,
+    asked: Sequence[str],
+    *,
+    application: str,
+    probability: float,
+    at: datetime,
+    now: datetime,
+) -> tuple[list[Ranked], list[Unranked]]:
+    """Those *asked* for (each once, see ``ready.candidates``), the quickest first; and the others. Together
+    they are all."""
+    found = candidates(user, by, asked, application=application, metric=METRIC, probability=probability)
+    closed = down(_resources(found), at, now)
+    of: dict[str, list[Candidate]] = {}
+    for one in found:
+        of.setdefault(one.place.name if by == "series" else getattr(one.place, by), []).append(one)
+    known, unranked = [], []
+    for number, name in enumerate(asked):
+        there = of.get(name, [])
+        fault = _fault(there, closed, now)
+        if fault:
+            unranked.append(Unranked(number, *fault, sorted(one.place.name for one in there)))
+        else:
+            known.append((number, there[0]))
+    return _ranked(known), unranked
+
+
+def _fault(found: Sequence[Candidate], closed: Mapping[str, str], now: datetime) -> tuple[Code, str] | None:
+    """Why a candidate that has *found* these series cannot be ranked."""
+    if not found:
+        return "unknown", "there is no such series that you may see"
+    if len(found) > 1:
+        return "ambiguous", f"{len(found)} series are there: rank them as series"
+    (one,) = found
+    if shut := [closed[name] for name in one.place.resources.split(",") if name in closed]:
+        return "site_down", "; ".join(sorted(set(shut)))
+    return _untold(one, now)
+
+
+def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:
+    """Why of a series that is there nothing can be told."""
+    if not is_settled(one.place):
+        return "segment_changed", "no run has passed of what it runs now"
+    if one.mean is None:
+        return "too_few", f"{one.n or 0} runs have passed, too few to forecast from"
+    if one.seconds is None:
+        return "too_few", "it is not known how likely a run passes"
+    if one.stale_at is not None and now > one.stale_at:
+        return "stale", f"the newest value became known at {one.used_until:%Y-%m-%d %H:%M} UTC"
+    return None
+
+
+def _ranked(known: Iterable[tuple[int, Candidate]]) -> list[Ranked]:
+    in_order = sorted(known, key=lambda one: (one[1].seconds, one[1].place.name))
+    many = Counter(one.seconds for _, one in in_order)
+    first: dict[float | None, int] = {}
+    for place, (_, one) in enumerate(in_order, start=1):
+        first.setdefault(one.seconds, place)
+    return [
+        Ranked(
+            number=number,
+            rank=first[one.seconds],
+            tied=many[one.seconds] > 1,
+            series=one.place.name,
+            seconds=one.seconds,
+            expected_seconds=one.success_seconds,
+            probability=one.success_probability,
+            median=one.median,
+            mean=one.mean,
+            forecast=one.forecast,
+            n=one.n,
+            known_until=one.used_until,
+        )
+        for number, one in in_order
+    ]
+
+
+def _resources(found: Iterable[Candidate]) -> list[str]:
+    return sorted({name for one in found for name in one.place.resources.split(",") if name})
