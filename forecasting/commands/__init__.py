@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
@@ -32,3 +32,10 @@ def names() -> list[str]:
 def load(name: str) -> Command:
     """The module of the command called *name*, one of ``names()``."""
     return cast("Command", importlib.import_module(f"{__name__}.{name}"))
+
+
+def whole_number(text: str) -> int:
+    """The type of an argument that counts something."""
+    if not (text.isascii() and text.isdigit()):
+        raise ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
+    return int(text)

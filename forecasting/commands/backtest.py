@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from argparse import ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from forecasting import histories, methods
 from forecasting.base import ForecastingError
-from forecasting.commands import Subparsers
+from forecasting.commands import Subparsers, whole_number
 from forecasting.evaluation import WARM_UP, Heard, Score, Summary, judge, summaries
 from forecasting.histories import History
 
@@ -57,7 +57,7 @@ def add(subparsers: Subparsers) -> None:
     parser.add_argument("--json", action="store_true", help="print one document instead of tables")
     parser.add_argument(
         "--warm-up",
-        type=_count,
+        type=whole_number,
         default=WARM_UP,
         metavar="N",
         help=f"do not judge the first N runs of a series ({WARM_UP})",
@@ -77,7 +77,7 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--processes",
-        type=_count,
+        type=whole_number,
         default=len(os.sched_getaffinity(0)),
         metavar="N",
         help="series at a time (as many as there are processors)",
@@ -188,13 +188,3 @@ def _document(
 
 def _figures(one: Score | Summary) -> dict[str, object]:
     return {name: figure for name, figure in asdict(one).items() if name != "method"}
-
-
-def _count(text: str) -> int:
-    try:
-        count = int(text)
-    except ValueError:
-        count = -1
-    if count < 0:
-        raise ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
-    return count
