@@ -14,7 +14,8 @@ different when a level drifts or jumps. Then, for each probability of ``GRID`` b
   outside as was said, however the series goes on: adaptive conformal inference (Gibbs, Candes, "Adaptive
   conformal inference under distribution shift", NeurIPS 2021), with steps that fall as evidence comes in
   (Angelopoulos, Barber, Bates, "Online conformal prediction with decaying step sizes", ICML 2024). It is
-  bounded: an unlucky streak cannot make an interval absurd.
+  bounded: an unlucky streak cannot make an interval absurd. An end makes up for half of what the other end
+  misses, since where values tie an end may have no number that is missed as often as it should.
 
 Order statistics are read off at the positions that are unbiased for the median whatever the distribution
 (Hyndman, Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996, type 8), and
@@ -56,7 +57,8 @@ _FIRST_TRUSTED = 20
 _REMEMBERED = 0.995  # part of the losses that is kept at each value
 _RATE = 2.0
 _NEGLIGIBLE = 1e-3  # a weight; so that who is always slightly off does not blur who is exactly right
-_LEAST_STEP, _STEP_DELAY = 0.001, 200
+_LEAST_STEP, _STEP_DELAY = 0.002, 200
+_SHARED = 0.5  # part of the misses of the other end that count as own
 _ROOM = 0.7  # part of the nearer tail by which a probability is moved at most
 
 _LEVELS: Numbers = np.array(GRID)
@@ -126,7 +128,9 @@ class Spread:
     def _correct(self, point: float, value: float) -> None:
         answer = self._answer(point)
         undercut = np.where(_IS_LOWER, value < answer, value <= answer)  # ends belong to an interval
-        self.moved += max(_LEAST_STEP, 1.0 / (self.n + _STEP_DELAY)) * (_LEVELS - undercut)
+        excess = _LEVELS - undercut
+        step = max(_LEAST_STEP, 1.0 / (self.n + _STEP_DELAY))
+        self.moved += step * (excess - _SHARED * excess[::-1])
         np.clip(self.moved, -_REACH, _REACH, out=self.moved)
 
     def _judge(self, point: float, value: float) -> None:
