@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forecasting import commands, methods
+from forecasting.__main__ import main
+from tests import realdata
+
+GOLDEN = realdata.DATA / "nws-golden" / "nws-2.0.5-oracle.csv.gz"
+ROOT = Path(__file__).parents[2]
+
+
+def table(directory: Path, *lines: str, name: str = "some.csv") -> str:
+    file = directory / name
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return str(file)
+
+
+def runs(directory: Path, count: int = 60) -> str:
+    """An application and a probe that runs before it, twice a day."""
+    draw = random.Random(3)
+    lines = ["group,series,kind,started_at,ended_at,value"]
+    for index in range(count):
+        at, load = 43_200.0 * index, draw.uniform(20.0, 60.0)
+        lines += [
+            f"here,ping,probe,{at},{at + load},{load}",
+            f"here,app,application,{at + 99},{at + 500},{load + 300}",
+        ]
+    return table(directory, *lines)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_every_command_is_a_file_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {"backtest", "replay", "study"} <= set(commands.names())
+    for name in commands.names():
+        with pytest.raises(SystemExit) as ended:
+            main([name.replace("_", "-"), "--help"])
+        assert ended.value.code == 0
+        assert "usage: python -m forecasting" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason="the answers of the original program are not on this machine")
+def test_an_exact_replay_prints_what_the_original_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with gzip.open(GOLDEN, "rt", newline="") as lines:
+        rows = [row for row in csv.reader(lines) if row[0] in {"case", "swf-ctc-q1-waits-first600"}]
+    file = tmp_path / "waits.csv"
+    with file.open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows(row[2:4] for row in rows)
+    found = list(csv.reader(io.StringIO(printed(capsys, "replay", "--method", "nws", "--exact", str(file)))))
+    assert found[0] == [rows[0][1], *rows[0][4:]]
+    assert len(found) == len(rows) == 601
+    for ours, original in zip(found[1:], rows[1:], strict=True):
+        assert [float(cell) for cell in ours] == pytest.approx(
+            [float(cell) for cell in [original[1], *original[4:]]], rel=1e-12, abs=0.0
+        )
+
+
+def test_another_method_replays_its_median_and_mean_or_why_it_abstained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = table(tmp_path, "time,value", "1,5", "2,7")
+    assert printed(capsys, "replay", "--method", "last_value", file).splitlines() == [
+        "step,median,mean,abstained",
+        "1,5.0,5.0,",
+        "2,7.0,7.0,",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            ["time,value", "2,5", "1,7"],
+            "some.csv, line 3, time: expected no earlier time than in the line before",
+        ),
+        (["time,value", "2,5", "3,nan"], "some.csv, line 3, value: expected a finite number"),
+        (["when,value", "2,5"], "some.csv, line 1: expected a column time, got 'when', 'value'"),
+        (["time,value"], "some.csv: there is nothing below the header"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[str], said: str
+) -> None:
+    error = refused(capsys, "replay", table(tmp_path, *lines))
+    assert error.startswith("python -m forecasting replay: ")
+    assert said in error
+
+
+def test_only_nws_is_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--exact is an option of nws alone" in refused(
+        capsys, "replay", "--exact", "--method", "last_value", table(tmp_path, "time,value", "1,2")
+    )
+
+
+def test_a_backtest_judges_every_method_on_every_application(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = json.loads(printed(capsys, "backtest", "--json", "--processes", "1", runs(tmp_path)))
+    assert found["warm_up"] == 40
+    (series,) = found["series"]
+    assert [series[name] for name in ("group", "series", "kind", "runs")] == [
+        "here",
+        "app",
+        "application",
+        60,
+    ]
+    assert list(series["methods"]) == list(found["overall"]) == methods.names()
+    last = series["methods"]["last_value"]
+    assert (last["n"], last["abstained"], last["mae_ratio"]) == (20, 0, 1.0)
+    assert set(last) >= {
+        "n", "mae", "rmse", "relative_error", "relative_error_variation", "mae_ratio", "coverage_80",
+        "coverage_90", "winkler_80", "winkler_90", "ms_per_update",
+    }  # fmt: skip
+    assert series["methods"]["lrp"]["mae_ratio"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_backtest_prints_a_table_for_each_series_and_one_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = ("--method", "nws", "--method", "last_value", "--of", "all", "--warm-up", "10")
+    out = printed(capsys, "backtest", *chosen, runs(tmp_path))
+    assert "here app: 60 runs" in out
+    assert "here ping: 60 runs" in out
+    assert "All 2 series" in out
+    assert [line.split()[0] for line in out.splitlines() if line.startswith(("nws", "last"))] == 3 * [
+        "nws",
+        "last_value",
+    ]
+
+
+def test_several_processes_find_what_one_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ("backtest", "--json", "--method", "nws", "--of", "all", runs(tmp_path))
+    alone, shared = (json.loads(printed(capsys, *chosen, "--processes", number)) for number in "12")
+    for one in (alone, shared):
+        for figures in [*one["overall"].values(), *(series["methods"]["nws"] for series in one["series"])]:
+            del figures["ms_per_update"]
+    assert alone == shared
+
+
+def test_a_file_without_an_application_says_where_to_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = table(tmp_path, "group,series,kind,started_at,ended_at,value", "g,ping,probe,1,2,3")
+    assert "there is no application in it (see --of)" in refused(capsys, "backtest", file)
+
+
+def test_the_study_prints_seven_methods_beside_what_was_published(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = printed(capsys, "study", runs(tmp_path)).splitlines()
+    assert len(out) == 9
+    assert out[1].split()[0] == "TSP"
+    assert out[1].endswith("8.57%")
+    found = json.loads(printed(capsys, "study", "--json", runs(tmp_path)))
+    assert found["published_relative_error_of_total"]["lrp"] == pytest.approx(0.0842)
+    assert found["metrics"][""]["nws"]["n"] == 20
+
+
+def test_a_study_of_too_few_runs_says_what_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = refused(capsys, "study", runs(tmp_path, 30))
+    assert "no group has an application and a probe with more than 40 values each" in error
+
+
+def test_the_program_ends_well_when_its_reader_has_seen_enough_and_with_2_when_it_cannot_write(
+    tmp_path: Path,
+) -> None:
+    file = table(tmp_path, "time,value", *(f"{step},{step % 7}" for step in range(3000)))
+    replay = [sys.executable, "-m", "forecasting", "replay", file]
+    with subprocess.Popen(replay, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as left:
+        assert left.stdout is not None
+        assert left.stderr is not None
+        assert left.stdout.readline().startswith(b"step,")
+        left.stdout.close()
+        assert left.stderr.read() == b""
+    assert left.returncode == 0
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(replay, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        b"python -m forecasting replay: cannot write: No space left on device\n",
+    )
