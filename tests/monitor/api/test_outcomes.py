@@ -1,0 +1,189 @@
+"""A scheduler tells what became of the jobs that it had asked forecasts for."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from monitor.models import ApiToken, ForecastNews, Metric, Outcome, Series, Suite
+from monitor.models import Forecast as Issued
+from monitor.models.token import OUTCOME, READ
+from monitor.services.forecast import issue
+from monitor.services.ingest import ingest
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+ACCURACY = "/api/v1/forecasts/accuracy"
+
+
+def new_user(name: str, *permissions: str) -> User:
+    user = User.objects.create_user(name)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    return user
+
+
+def client_of(user: User, *scopes: str) -> Client:
+    token = ApiToken.objects.issue(user, f"of {user}", list(scopes))
+    return Client(headers={"authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def scheduler(db: None) -> User:
+    return new_user("scheduler", "add_outcome")
+
+
+@pytest.fixture
+def client(scheduler: User) -> Client:
+    return client_of(scheduler, READ, OUTCOME)
+
+
+@pytest.fixture
+def forecast(circle: Series) -> Issued:
+    """Issued an hour ago, of 7 seconds or so."""
+    for number in range(4, 0, -1):
+        slot = timezone.now() - timedelta(hours=2, minutes=number)
+        ingest(wire.to_json(circle_report(slot)))
+    total = Metric.objects.get(name="total.seconds")
+    issued = issue(total, timezone.now())
+    Issued.objects.filter(pk=issued.pk).update(issued_at=timezone.now() - timedelta(hours=1))
+    return Issued.objects.get(pk=issued.pk)
+
+
+def tell(client: Client, forecast: int, **changes: Any) -> Any:
+    now = timezone.now()
+    said = {
+        "job": "job-1",
+        "outcome": "passed",
+        "started_at": (now - timedelta(minutes=10)).isoformat(),
+        "ended_at": (now - timedelta(minutes=5)).isoformat(),
+        "seconds": 8.0,
+    }
+    url = f"/api/v1/forecasts/{forecast}/outcome"
+    return client.post(url, {**said, **changes}, content_type="application/json")
+
+
+def test_what_really_happened_is_kept_and_is_news(forecast: Issued, client: Client, scheduler: User) -> None:
+    ForecastNews.objects.all().delete()
+    answer = tell(client, forecast.pk)
+    assert answer.status_code == 201
+    assert (answer.json()["seconds"], answer.json()["duplicate"]) == (8.0, False)
+    kept = Outcome.objects.get()
+    assert (kept.forecast, kept.metric, kept.consumer) == (forecast, forecast.metric, scheduler)
+    assert (kept.passed, kept.seconds) == (True, 8.0)
+    assert ForecastNews.objects.filter(series=forecast.metric.segment.series_id).exists()
+
+
+def test_without_seconds_all_of_the_job_counts(forecast: Issued, client: Client) -> None:
+    assert tell(client, forecast.pk, seconds=None).json()["seconds"] == pytest.approx(300.0)
+
+
+def test_the_same_told_again_is_kept_once(forecast: Issued, client: Client) -> None:
+    now = timezone.now()
+    times = {"started_at": (now - timedelta(minutes=1)).isoformat(), "ended_at": now.isoformat()}
+    assert tell(client, forecast.pk, **times).status_code == 201
+    again = tell(client, forecast.pk, **times)
+    assert (again.status_code, again.json()["duplicate"]) == (200, True)
+    other = tell(client, forecast.pk, **times, outcome="failed")
+    assert (other.status_code, other.json()["code"]) == (409, "already_told")
+    assert Outcome.objects.count() == 1
+
+
+def test_a_forecast_may_be_of_several_jobs_and_names_of_jobs_are_their_owners(
+    forecast: Issued, client: Client
+) -> None:
+    other = client_of(new_user("other", "add_outcome"), OUTCOME)
+    answers = [tell(client, forecast.pk), tell(client, forecast.pk, job="job-2"), tell(other, forecast.pk)]
+    assert [one.status_code for one in answers] == [201] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"job": ""}, "job"),
+        ({"job": "j" * 201}, "job"),
+        ({"job": "a\x00b"}, "job"),
+        ({"outcome": "lost"}, "outcome"),
+        ({"seconds": -1.0}, "seconds"),
+        ({"seconds": 1e300}, "seconds"),
+        ({"ended_at": "2199-01-01T00:00:00Z"}, "ended_at"),
+        ({"started_at": "2026-01-01T00:00:00Z"}, "when the forecast was issued"),
+        ({"started_at": "0001-01-01T00:00:00Z"}, "started_at"),
+        ({"started_at": "2026-03-01T12:00:00"}, "offset"),
+        ({"started_at": "now"}, "started_at"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    forecast: Issued, client: Client, changes: dict[str, Any], said: str
+) -> None:
+    answer = tell(client, forecast.pk, **changes)
+    assert answer["content-type"] == "application/problem+json"
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]
+    assert not Outcome.objects.exists()
+
+
+def test_a_job_does_not_end_before_it_starts(forecast: Issued, client: Client) -> None:
+    now = timezone.now()
+    before = (now - timedelta(minutes=30)).isoformat()
+    assert tell(client, forecast.pk, ended_at=before).status_code == 422
+
+
+@pytest.mark.parametrize("body", [b"{", b'{"job": NaN}', b"[]", b'{"seconds": NaN, "job": "j"}'])
+def test_what_is_no_outcome_is_refused(forecast: Issued, client: Client, body: bytes) -> None:
+    url = f"/api/v1/forecasts/{forecast.pk}/outcome"
+    assert client.post(url, body, content_type="application/json").status_code in {400, 422}
+
+
+@pytest.mark.parametrize("number", [0, 10**9, 10**30])
+def test_a_forecast_that_is_not_there_is_not_found(forecast: Issued, client: Client, number: int) -> None:
+    answer = tell(client, number)
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown_forecast")
+
+
+def test_a_forecast_of_others_is_not_there(forecast: Issued, client: Client) -> None:
+    Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
+    assert tell(client, forecast.pk).status_code == 404
+
+
+def test_a_forecast_of_what_is_no_duration_has_no_jobs(forecast: Issued, client: Client) -> None:
+    rate = issue(Metric.objects.get(name="ring.bytes_per_second"), timezone.now())
+    assert "bytes_per_second" in tell(client, rate.pk).json()["detail"]
+
+
+def test_who_may_not_tell_is_refused(forecast: Issued, scheduler: User) -> None:
+    assert tell(client_of(scheduler, READ), forecast.pk).status_code == 403
+    assert tell(client_of(new_user("nobody"), OUTCOME), forecast.pk).status_code == 403
+    assert tell(Client(), forecast.pk).status_code == 401
+
+
+def test_accuracy_follows(forecast: Issued, client: Client) -> None:
+    assert client.get(ACCURACY).json() == {
+        "consumer": "scheduler",
+        **dict.fromkeys(["n", "passed"], 0),
+        "level": 0.8,
+        **dict.fromkeys(["mean_absolute_error", "relative_error", "mean_absolute_scaled_error"]),
+        **dict.fromkeys(["coverage", "newest_at"]),
+    }
+    tell(client, forecast.pk, seconds=forecast.median)
+    tell(client, forecast.pk, job="job-2", seconds=forecast.median * 2)
+    tell(client, forecast.pk, job="job-3", outcome="failed", seconds=1.0)
+    body = client.get(ACCURACY).json()
+    assert (body["n"], body["passed"], body["coverage"]) == (3, 2, 0.5)
+    assert body["mean_absolute_error"] == pytest.approx(forecast.median / 2)
+    assert body["relative_error"] == pytest.approx(0.25)
+    assert body["mean_absolute_scaled_error"] == pytest.approx(1.0)
+    assert datetime.fromisoformat(body["newest_at"]) <= timezone.now()
+
+
+def test_the_accuracy_of_others_is_for_who_may_see_it(forecast: Issued, client: Client) -> None:
+    tell(client, forecast.pk)
+    asked = {"consumer": "scheduler"}
+    assert client.get(ACCURACY, asked).json()["n"] == 1
+    assert client_of(new_user("curious"), READ).get(ACCURACY, asked).status_code == 404
+    assert client_of(new_user("operator", "view_outcome"), READ).get(ACCURACY, asked).json()["n"] == 1
+    assert client.get(ACCURACY, {"consumer": "no\x00body"}).status_code in {404, 422}

@@ -1,0 +1,207 @@
+"""A scheduler asks where a run is through soonest, and gets every candidate back."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from forecasting.intervals import GRID
+from monitor.models import ApiToken, Blackout, ForecastState, Metric, Series, Site, SuccessState, Suite
+from monitor.models.token import READ, RUN
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.forecast import issue
+from monitor.services.ingest import ingest
+from reporters import report as wire
+from reporters.config import Resource
+from tests.monitor.builders import circle_report
+
+URL = "/api/v1/forecasts/rank"
+HOSTS = ("alpha", "beta", "gamma")
+MEDIANS = {"quick": 10.0, "slow": 30.0}
+
+
+def ring_of(*names: str) -> dict[str, list[str]]:
+    return {"ring": list(names)}
+
+
+RINGS = {"quick": ring_of("alpha", "beta"), "slow": ring_of("beta", "gamma")}
+
+
+def passes(series: str, *, seconds: float, runs: int = 4) -> None:
+    """Some runs of *series* pass, and a total is expected to be done in about so many *seconds*."""
+    for number in range(runs, 0, -1):
+        slot = timezone.now() - timedelta(minutes=number)
+        report = circle_report(slot, series=series, ring_seconds=seconds - 3)
+        ingest(wire.to_json(report))
+    found = Series.objects.get(name=series)
+    if runs > 2:
+        issue(Metric.objects.get(segment__series=found, name="total.seconds"), timezone.now())
+    told = {"n": runs, "probability": 0.75, "expected_seconds": seconds * 4 / 3, "is_behind": False}
+    quantiles = [seconds * (1 + probability) for probability in GRID]
+    SuccessState.objects.update_or_create(series=found, defaults={**told, "quantiles": quantiles})
+
+
+@pytest.fixture
+def grid(db: None) -> None:
+    """Two rings that are known, and one of which nothing is."""
+    resources = [Resource(name, f"site-of-{name}", f"/{name}") for name in HOSTS]
+    rings = {**RINGS, "new": ring_of("alpha", "gamma")}
+    define(
+        resources, [SeriesDefinition(n, "circle", ring, {"file_bytes": 1000}) for n, ring in rings.items()]
+    )
+    for name, seconds in MEDIANS.items():
+        passes(name, seconds=seconds)
+
+
+@pytest.fixture
+def client(db: None) -> Client:
+    token = ApiToken.objects.issue(User.objects.create_user("viewer"), "scheduler", [READ])
+    return Client(headers={"authorization": f"Bearer {token}"})
+
+
+def ask(client: Client, **asked: Any) -> Any:
+    return client.post(URL, json.dumps(asked), content_type="application/json")
+
+
+def ask_for(client: Client, *candidates: Any, **more: Any) -> dict[str, Any]:
+    answer = ask(client, application="circle", candidates=list(candidates), **more)
+    assert answer.status_code == 200, answer.content
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_the_soonest_comes_first(grid: None, client: Client) -> None:
+    body = ask_for(client, RINGS["slow"], RINGS["quick"])
+    assert [(one["rank"], one["series"], one["candidate"]) for one in body["ranked"]] == [
+        (1, "quick", 1),
+        (2, "slow", 0),
+    ]
+    assert body["unranked"] == []
+    assert body["quantile"] == 0.9
+    first = body["ranked"][0]
+    assert first["seconds"] == pytest.approx(10.0 * 1.9)
+    assert first["median"] == pytest.approx(10.0)
+    assert (first["n"], first["success_probability"], first["tied"]) == (4, 0.75, False)
+    assert first["expected_seconds"] == pytest.approx(10.0 * 4 / 3)
+    assert 0 <= first["data_age_seconds"] < 600
+
+
+def test_between_two_kept_quantiles_lie_those_that_are_asked_for(grid: None, client: Client) -> None:
+    (one,) = ask_for(client, RINGS["quick"], quantile=0.85)["ranked"]
+    assert one["seconds"] == pytest.approx(10.0 * 1.85)
+
+
+def test_what_is_not_known_is_listed_with_the_reason(grid: None, client: Client) -> None:
+    unknown = ring_of("beta", "alpha")
+    body = ask_for(client, unknown, RINGS["quick"], ring_of("alpha", "gamma"))
+    assert [one["series"] for one in body["ranked"]] == ["quick"]
+    assert [(one["candidate"], one["code"], one["series"]) for one in body["unranked"]] == [
+        (0, "unknown", []),
+        (2, "segment_changed", ["new"]),
+    ]
+
+
+def test_too_few_runs_are_no_place_in_the_order(grid: None, client: Client) -> None:
+    passes("new", seconds=5.0, runs=1)
+    (one,) = ask_for(client, ring_of("alpha", "gamma"))["unranked"]
+    assert one["code"] == "too_few"
+
+
+def test_equal_candidates_are_tied(grid: None, client: Client) -> None:
+    passes("new", seconds=10.0)
+    body = ask_for(client, RINGS["slow"], ring_of("alpha", "gamma"), RINGS["quick"])
+    assert [(one["rank"], one["tied"], one["series"]) for one in body["ranked"]] == [
+        (1, True, "new"),
+        (1, True, "quick"),
+        (3, False, "slow"),
+    ]
+
+
+def test_a_closed_site_is_told_for_the_time_that_is_asked_about(grid: None, client: Client) -> None:
+    began = timezone.now()
+    work = Blackout.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
+    work.sites.add(Site.objects.get(name="site-of-gamma"))
+    body = ask_for(client, RINGS["slow"], RINGS["quick"])
+    assert [one["series"] for one in body["ranked"]] == ["quick"]
+    assert [one["code"] for one in body["unranked"]] == ["site_down"]
+    assert len(ask_for(client, RINGS["slow"], RINGS["quick"], horizon=7200)["ranked"]) == 2
+
+
+def test_old_data_are_stale(grid: None, client: Client) -> None:
+    ForecastState.objects.update(stale_at=timezone.now() - timedelta(seconds=1))
+    assert [one["code"] for one in ask_for(client, RINGS["quick"])["unranked"]] == ["stale"]
+
+
+def test_resources_may_be_in_whatever_roles(grid: None, client: Client) -> None:
+    body = ask_for(client, ["gamma", "beta"], ["beta", "alpha"])
+    assert [one["candidate"] for one in body["ranked"]] == [1, 0]
+
+
+def test_a_path_of_several_series_is_ambiguous_and_they_can_be_ranked(grid: None, client: Client) -> None:
+    define([], [SeriesDefinition("larger", "circle", RINGS["quick"], {"file_bytes": 5000})])
+    (one,) = ask_for(client, RINGS["quick"])["unranked"]
+    assert (one["code"], one["series"]) == ("ambiguous", ["larger", "quick"])
+    body = ask(client, series=["larger", "quick"]).json()
+    assert [one["series"] for one in body["ranked"]] == ["quick"]
+
+
+def test_what_the_depot_has_been_told_anew_holds_at_once(grid: None, client: Client) -> None:
+    ask_for(client, RINGS["quick"])
+    Series.objects.filter(name="quick").update(parameters={"file_bytes": 7000})
+    (one,) = ask_for(client, RINGS["quick"])["unranked"]
+    assert one["code"] == "segment_changed"
+
+
+def test_series_of_others_are_unknown(grid: None, client: Client) -> None:
+    Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
+    assert [one["code"] for one in ask_for(client, RINGS["quick"])["unranked"]] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({}, 422, "either series"),
+        ({"series": ["quick"], "application": "circle"}, 422, "either series"),
+        ({"application": "circle"}, 422, "either series"),
+        ({"candidates": [["alpha"]]}, 422, "either series"),
+        ({"series": []}, 422, "1 to 1000"),
+        ({"series": [f"s{number}" for number in range(1001)]}, 422, "1001"),
+        ({"series": ["quick", "slow", "quick"]}, 422, "[0, 2]"),
+        ({"application": "circle", "candidates": [["a", "b"], ["b", "a"]]}, 422, "[0, 1]"),
+        ({"application": "circle", "candidates": [["a"], {"ring": ["a"]}]}, 422, "by role"),
+        ({"application": "circle", "candidates": [{"ring": "a"}]}, 422, "$.candidates[0]"),
+        ({"application": "circle", "candidates": [{"ring": []}]}, 422, "ring"),
+        ({"application": "circle", "candidates": [[]]}, 422, "resources"),
+        ({"series": ["qu\x00ick"]}, 422, "NUL"),
+        ({"series": ["quick"], "quantile": 1.0}, 422, "quantile"),
+        ({"series": ["quick"], "horizon": 1e300}, 422, "horizon"),
+        ({"series": ["quick"], "horizon": -1}, 422, "horizon"),
+        ({"series": ["quick"], "at": "2026-03-01T12:00:00"}, 422, "offset"),
+        ({"series": ["quick"], "at": "2026-03-01T12:00:00Z"}, 409, "past"),
+        ({"series": ["quick"], "probability": 0.9}, 422, "probability"),
+        ({"series": {"quick": 1}}, 422, "$.series"),
+    ],
+)
+def test_a_question_that_is_not_clear_says_why(
+    grid: None, client: Client, asked: dict[str, Any], status: int, said: str
+) -> None:
+    answer = ask(client, **asked)
+    assert answer["content-type"] == "application/problem+json"
+    assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 10_000])
+def test_what_is_no_json_is_malformed(client: Client, body: bytes) -> None:
+    answer = client.post(URL, body, content_type="application/json")
+    assert answer.status_code in {400, 422}
+
+
+def test_a_token_that_may_not_read_does_not_rank(grid: None, client: Client) -> None:
+    ApiToken.objects.update(scopes=[RUN])
+    assert ask(client, series=["quick"]).status_code == 403
