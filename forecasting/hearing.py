@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from forecasting.base import LARGEST, InvalidNumber, Source, is_usable
 
-KEPT = 32  # of each source: enough for the newest at any time that a value of the listener may still come for
+KEPT = 16  # of each source: for runs that started before its newest value was known
 
 
 def key(source: Source) -> str:

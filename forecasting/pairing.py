@@ -19,10 +19,13 @@ LEAST_PAIRS = 3
 class Pairing:
     """One predictor: what it showed last, the pairs with it, and how far off forecasts from it were."""
 
-    heard: Heard = field(default_factory=Heard, init=False)
+    number: int  # in the order in which predictors were first heard of
     n: int = field(default=0, init=False)
+    heard: Heard = field(default_factory=Heard, init=False)
     line: Line = field(default_factory=Line, init=False)
     newest: list[tuple[float, float]] = field(default_factory=list, init=False)
+    height: float = field(default=0.0, init=False)  # of another line, at 0
+    slope: float = field(default=0.0, init=False)
     miss: Size = field(default_factory=Size, init=False)
 
     def keep(self, shown: float, value: float, most: int) -> None:
@@ -52,8 +55,7 @@ class Paired:
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
         hearing.require_usable(time_seconds, known_at_seconds, value)
         if source.series:
-            heard = self._pairings.setdefault(hearing.key(source), Pairing()).heard
-            heard.add(known_at_seconds, [float(value)])
+            self.pairing(hearing.key(source)).heard.add(known_at_seconds, [float(value)])
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)
@@ -66,9 +68,13 @@ class Paired:
 
     def forecast(self, at_seconds: float) -> Forecast:
         self._age.require(1)
+        answer = self.from_predictors(at_seconds)
+        return self._age.forecast(self._last if answer is None else answer, self.NAME, at_seconds)
+
+    def from_predictors(self, at_seconds: float) -> float | None:
+        """The forecast, if it comes from a predictor."""
         best = self._best(at_seconds)
-        answer = self._answer(*best) if best else self._last
-        return self._age.forecast(answer, self.NAME, at_seconds)
+        return self._answer(*best) if best else None
 
     def predictor(self, at_seconds: float) -> Source | None:
         """The source that the forecast for *at_seconds* is made from; None: the own last value."""
@@ -76,6 +82,12 @@ class Paired:
         if not best:
             return None
         return next(hearing.source(key) for key, pairing in self._pairings.items() if pairing is best[0])
+
+    def pairing(self, key: str) -> Pairing:
+        """What is known of the predictor *key*, from now on at least."""
+        if key not in self._pairings:
+            self._pairings[key] = Pairing(len(self._pairings))
+        return self._pairings[key]
 
     def take(self, pairing: Pairing, shown: float, value: float) -> None:
         """Take one more pair in."""
@@ -121,4 +133,4 @@ class Expecting(Paired):
             battery = self._expected.setdefault(key, nws.Method())
             battery.update(time_seconds, value)
             expected = battery.forecast(time_seconds).median  # whatever the time: the battery knows no clock
-            self._pairings.setdefault(key, Pairing()).heard.add(known_at_seconds, [expected])
+            self.pairing(key).heard.add(known_at_seconds, [expected])

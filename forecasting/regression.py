@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,21 +144,34 @@ def least_squares(pairs: Sequence[tuple[float, float]], x: float) -> float:
     return line.at(x)
 
 
-def theil_sen(pairs: Sequence[tuple[float, float]], x: float) -> float:
-    """The height at *x* of the line whose slope is the median of the slopes between all *pairs*.
+@cache
+def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    first, second = np.triu_indices(count, 1)
+    return first, second
+
+
+def theil_sen(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The height at 0 and the slope of the line whose slope is the median of the slopes between all *pairs*.
 
     Up to 29 % of the pairs may be arbitrarily wrong. Sources: Theil, "A rank-invariant method of linear and
     polynomial regression analysis", 1950; Sen, "Estimates of the regression coefficient based on Kendall's
-    tau", JASA 63 (1968); the intercept is the median of what is left. NaN where numbers are too large.
+    tau", JASA 63 (1968); the height is the median of what the slope leaves. NaN where numbers are too large.
     """
     xs, ys = np.array(pairs).T
-    first, second = np.triu_indices(len(xs), 1)
+    first, second = _neighbours(len(xs))
     with np.errstate(over="ignore", invalid="ignore"):  # who asked sees that there is no answer
-        across = xs[second] - xs[first]
+        across, up = xs[second] - xs[first], ys[second] - ys[first]
         apart = across != 0.0
-        slopes = (ys[second] - ys[first])[apart] / across[apart]
-        slope = float(np.median(slopes)) if len(slopes) else 0.0
-        return float(np.median(ys - slope * (xs - x)))
+        slope = _median(up[apart] / across[apart]) if apart.any() else 0.0
+        return _median(ys - slope * xs), slope
+
+
+def _median(numbers: Vector) -> float:
+    half = len(numbers) // 2
+    if len(numbers) % 2:
+        return float(np.partition(numbers, half)[half])
+    parted = np.partition(numbers, (half - 1, half))
+    return float((parted[half - 1] + parted[half]) / 2.0)
 
 
 def same_quantile(pairs: Sequence[tuple[float, float]], x: float) -> float:

@@ -9,6 +9,7 @@ stands among them, so with probes that say nothing it is the answer. The voices 
 - the blend, corrected by the news of the day of all predictors together;
 - the median of the last 31 values, corrected by the news of the day and of the month of all predictors and by
   how far the blend is from that median;
+- the robust line (``lrp_robust``) of the predictor that it is best with;
 - for each predictor the blend, corrected by its news of the day alone.
 
 A predictor of which nothing was known yet is silent. News in usual sizes, and ridge regressions that forget,
@@ -30,13 +31,13 @@ from forecasting import hearing
 from forecasting.aggregation import Aggregation
 from forecasting.base import Forecast, Source
 from forecasting.base import Method as AnyMethod
-from forecasting.methods import blend
+from forecasting.methods import blend, lrp_robust
 from forecasting.news import Course
 from forecasting.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
 from forecasting.regression import Ridge, Size
 
 MOST_PREDICTORS = 12  # the first that are heard of; a regression on more costs more than it tells
-_OWN, _TOGETHER, _LEVEL, _ALONE = range(4)  # the places of the voices
+_OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the places of the voices
 _VOICES = _ALONE + MOST_PREDICTORS
 _LARGEST_MOVE = 30.0  # usual sizes of a correction that is learned from
 
@@ -89,6 +90,7 @@ class Method:
     _course: Course = field(default_factory=Course, init=False)
     _scales: Scales = field(default_factory=Scales, init=False)
     _predictors: dict[str, Predictor] = field(default_factory=dict, init=False)
+    _robust: lrp_robust.Method = field(default_factory=lrp_robust.Method, init=False)
     _together: Ridge = field(default_factory=_ridge, init=False)
     _level: Ridge = field(default_factory=_ridge, init=False)
     _median: Aggregation = field(default_factory=Aggregation, init=False)
@@ -103,6 +105,7 @@ class Method:
                 return
             self._predictors[key] = Predictor()
         self._predictors[key].hear(known_at_seconds, float(value))
+        self._robust.hear(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
         before = self._blend.forecast(time_seconds) if self._begun and self._predictors else None
@@ -113,6 +116,7 @@ class Method:
         elif before:
             self._learn(before, time_seconds, value)
         self._course.learn(value)
+        self._robust.update(time_seconds, value)
         self._begun = True
 
     def forecast(self, at_seconds: float) -> Forecast:
@@ -120,16 +124,17 @@ class Method:
         if not self._predictors:
             return replace(own, method="auto")
         moves = self._moves(self._inputs(own.median, at_seconds))
+        robust = self._robust.from_predictors(at_seconds)
         return replace(
             own,
-            mean=self._mean.blend(self._said(own.mean, moves)),
-            median=self._median.blend(self._said(own.median, moves)),
+            mean=self._mean.blend(self._said(own.mean, moves, robust)),
+            median=self._median.blend(self._said(own.median, moves, robust)),
             method="auto",
         )
 
     def parts(self) -> Mapping[str, AnyMethod]:
-        """The blend, and its experts."""
-        return {"blend": self._blend, **self._blend.parts()}
+        """The blend and its experts, and the robust line."""
+        return {"lrp_robust": self._robust, "blend": self._blend, **self._blend.parts()}
 
     def predictors(self) -> list[Prospect]:
         """What is listened to, the most helpful first, with how well each corrects the blend by itself."""
@@ -163,19 +168,22 @@ class Method:
                 moves[place] = size * _limited(predictor.alone.expected(news[0]))
         return moves
 
-    def _said(self, origin: float, moves: list[float]) -> Numbers:
-        moved = self._course.moved
-        return np.array([moved(origin, move) for move in moves])
+    def _said(self, origin: float, moves: list[float], robust: float | None) -> Numbers:
+        """What each voice expects, given the blend *origin*; NaN for those silent."""
+        said = [self._course.moved(origin, move) for move in moves]
+        said[_ROBUST] = math.nan if robust is None else robust
+        return np.array([one if math.isfinite(one) else math.nan for one in said])
 
     def _learn(self, own: Forecast, time_seconds: float, value: float) -> None:
         """Learn what should have been said: by the voices, and by who weighs them."""
         inputs = self._inputs(own.median, time_seconds)
         if any(inputs.news):
             moves = self._moves(inputs)
-            said = self._said(own.median, moves)
+            robust = self._robust.from_predictors(time_seconds)
+            said = self._said(own.median, moves, robust)
             self._record(said.tolist(), value)
             self._median.update(said, value)
-            self._mean.update(self._said(own.mean, moves), value)
+            self._mean.update(self._said(own.mean, moves, robust), value)
             self._learn_moves(inputs, self._course.distance(value, own.median), time_seconds)
         scales, off = self._scales, self._course.distance(value, own.median)
         scales.blend.add(off)

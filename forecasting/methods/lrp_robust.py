@@ -8,6 +8,9 @@ from typing import ClassVar
 from forecasting.pairing import Paired, Pairing
 from forecasting.regression import theil_sen
 
+_TRAINED_ON = 31
+_AT_ONCE = 4  # lines that are drawn anew at a value; of more predictors in turn
+
 
 @dataclass(slots=True)
 class Method(Paired):
@@ -18,7 +21,10 @@ class Method(Paired):
     NAME: ClassVar[str] = "lrp_robust"
 
     def take(self, pairing: Pairing, shown: float, value: float) -> None:
-        pairing.keep(shown, value, 31)
+        pairing.keep(shown, value, _TRAINED_ON)
+        turns = -(-len(self._pairings) // _AT_ONCE)
+        if (pairing.n + pairing.number) % turns == 0 or pairing.n <= _TRAINED_ON // 2:
+            pairing.height, pairing.slope = theil_sen(pairing.newest)
 
     def fitted(self, pairing: Pairing, shown: float) -> float:
-        return theil_sen(pairing.newest, shown)
+        return pairing.height + pairing.slope * shown

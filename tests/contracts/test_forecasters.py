@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecasting import methods
-from forecasting.base import LARGEST, Abstained, Forecast, InvalidNumber, Method
+from forecasting.base import LARGEST, Abstained, Forecast, Hearing, InvalidNumber, Method, Source
 from forecasting.series import Forecaster, Observation, forecast_history
 
 HOUR_SECONDS = 3600.0
@@ -261,3 +261,198 @@ def test_any_history_gets_a_sound_answer_or_an_abstention(
     lower, upper = forecast.quantiles.values()
     assert math.isfinite(forecast.mean)
     assert (floor if floor is not None else -math.inf) <= lower <= upper < math.inf
+
+
+# Methods that listen to others: the total of an application, its one stage, and the same stage of probes.
+
+HEARING = [name for name in methods.names() if isinstance(methods.load(name)(), Hearing)]
+every_listener = pytest.mark.parametrize("name", HEARING)
+
+STAGE = "stage.compute.seconds"
+OWN_STAGE = Source("", STAGE)
+PROBE, OTHER_PROBE = Source("probe", STAGE), Source("other probe", STAGE)
+
+Heard = tuple[Source, Observation]
+
+
+def probed(values: Sequence[float], source: Source = PROBE) -> list[Heard]:
+    """A probe that ran, and was known, in the half hour before each of ``hourly``."""
+    starts = [index * HOUR_SECONDS - 1800.0 for index in range(len(values))]
+    return [(source, Observation(at, at + 60.0, value)) for at, value in zip(starts, values, strict=True)]
+
+
+def all_heard(values: Sequence[float], *probes: list[Heard]) -> list[Heard]:
+    stages = [(OWN_STAGE, seen) for seen in hourly(values)]
+    return [*stages, *(one for probe in probes for one in probe)]
+
+
+def listening(name: str, values: Sequence[float], heard: list[Heard]) -> Forecaster:
+    forecaster = Forecaster(name)
+    for source, observation in heard:
+        forecaster.observe(observation, source)
+    for observation in hourly(values):
+        forecaster.observe(observation)
+    return forecaster
+
+
+@every_listener
+def test_an_application_that_follows_a_probe_is_forecast_from_the_probe(name: str) -> None:
+    probe = [*a_noisy_series(60), 40.0]
+    values = [10.0 * value for value in probe[:-1]]
+    medians = [
+        listening(name, values, all_heard(values, probed([*probe[:-1], newest])))
+        .forecast(60 * HOUR_SECONDS)
+        .median
+        for newest in (15.0, 30.0)
+    ]
+    assert medians[1] > 1.3 * medians[0]
+
+
+@every_listener
+def test_shuffling_the_future_of_an_application_and_its_probes_never_moves_a_past_forecast(name: str) -> None:
+    probe = a_noisy_series(120)
+    values = [10.0 * value for value in a_noisy_series(120, seed=9)]
+    other_probe, other_values = (
+        numbers[:81] + random.Random(5).sample(numbers[81:], 39) for numbers in (probe, values)
+    )
+    moments = [at * HOUR_SECONDS for at in range(4, 120)]
+    before, after = (
+        [forecaster.forecast(at) for at in moments]
+        for forecaster in (
+            listening(name, values, all_heard(values, probed(probe))),
+            listening(name, other_values, all_heard(other_values, probed(other_probe))),
+        )
+    )
+    past = [index for index, at in enumerate(moments) if at <= 80 * HOUR_SECONDS]
+    assert [before[index] for index in past] == [after[index] for index in past]
+    assert before != after
+
+
+@every_listener
+def test_what_a_probe_shows_after_a_run_has_started_is_no_part_of_its_forecast(name: str) -> None:
+    values = a_noisy_series(60)
+    start = 59.5 * HOUR_SECONDS
+    said = []
+    for later in (1e-3, 1e3):
+        method = methods.load(name)()
+        assert isinstance(method, Hearing)
+        for index, value in enumerate(values):
+            at = index * HOUR_SECONDS
+            method.hear(PROBE, at - 600.0, at - 300.0, value)
+            method.hear(OWN_STAGE, at, at + 900.0, 3.0 * value)
+            method.update(at, 3.0 * value)
+        method.hear(PROBE, start - 600.0, start + 1.0, later)
+        said.append(method.forecast(start))
+    assert said[0] == said[1]
+
+
+HARD_PROBES: dict[str, Callable[[], list[Heard]]] = {
+    "a probe that stopped long ago": lambda: probed(a_noisy_series(20, seed=4)),
+    "a probe that has just begun": lambda: probed(a_noisy_series(120, seed=4))[100:],
+    "a constant probe": lambda: probed([3.0] * 120),
+    "a probe of zeros": lambda: probed([0.0] * 120),
+    "a probe that turns negative": lambda: probed(
+        [(-1.0) ** (index // 40) * v for index, v in enumerate(a_noisy_series(120, seed=4))]
+    ),
+    "a probe of the largest numbers": lambda: probed([1e300, -1e300] * 60),
+    "the largest number once": lambda: probed([*a_noisy_series(60), 1e300, *a_noisy_series(59)]),
+    "a probe of the smallest numbers": lambda: probed([5e-324, 1e-310] * 60),
+    "every value twice": lambda: probed(a_noisy_series(120, seed=4)) * 2,
+    "not a number in between": lambda: [
+        *probed(a_noisy_series(120, seed=4)),
+        *probed([math.nan, math.inf, -math.inf] * 40),
+    ],
+    "the same probe under two names": lambda: [
+        *probed(a_noisy_series(120, seed=4)),
+        *probed(a_noisy_series(120, seed=4), OTHER_PROBE),
+    ],
+    "twenty probes": lambda: [
+        one
+        for number in range(20)
+        for one in probed(a_noisy_series(120, seed=number), Source(f"probe {number}", STAGE))
+    ],
+    "a clock that jumps": lambda: [
+        (PROBE, Observation(1e9 * (index % 3), index * HOUR_SECONDS, value))
+        for index, value in enumerate(a_noisy_series(120, seed=4))
+    ],
+}
+
+
+@every_listener
+@pytest.mark.parametrize("probe", HARD_PROBES)
+def test_a_hard_probe_leaves_a_sound_answer_at_every_step(name: str, probe: str) -> None:
+    values = a_noisy_series(120)
+    forecaster = listening(name, values, all_heard(values, HARD_PROBES[probe]()))
+    for index in range(3, 120):
+        forecast = forecaster.forecast(index * HOUR_SECONDS)
+        assert_is_sound(forecast)
+        assert math.isfinite(forecast.median)
+        assert abs(forecast.median) < 1e4  # all values are below 100
+
+
+@every_listener
+@pytest.mark.parametrize("series", HARD_SERIES)
+def test_a_hard_series_with_a_probe_gets_a_sound_answer_at_every_step(name: str, series: str) -> None:
+    values = HARD_SERIES[series]()
+    probe = probed(a_noisy_series(len(values), seed=4))
+    forecaster = listening(name, values, all_heard(values, probe))
+    for index in range(3, len(values)):
+        assert_is_sound(forecaster.forecast(index * HOUR_SECONDS))
+
+
+@every_listener
+@pytest.mark.parametrize("numbers", [(0.0, 0.0, math.nan), (0.0, 0.0, 2.0 * LARGEST), (math.nan, 0.0, 1.0)])
+def test_what_is_no_usable_number_is_not_heard(name: str, numbers: tuple[float, float, float]) -> None:
+    method = methods.load(name)()
+    assert isinstance(method, Hearing)
+    with pytest.raises(InvalidNumber):
+        method.hear(PROBE, *numbers)
+
+
+@every_listener
+def test_who_goes_on_from_a_kept_state_still_knows_what_was_heard(name: str) -> None:
+    values, probe = a_noisy_series(60), probed(a_noisy_series(61, seed=4))
+    steady = kept = listening(name, values, all_heard(values, probe))
+    for at in range(4, 60, 7):
+        steady.learn_until(at * HOUR_SECONDS)
+        kept = Forecaster.load(steady.dump())
+    late = 60 * HOUR_SECONDS
+    assert kept.forecast(late) == steady.forecast(late)
+    assert kept.dump() == steady.dump()
+
+
+@every_listener
+def test_it_is_of_no_account_in_which_order_probes_and_runs_are_handed_over(name: str) -> None:
+    values = a_noisy_series(80)
+    heard = all_heard(
+        values, probed(a_noisy_series(81, seed=4)), probed(a_noisy_series(81, seed=5), OTHER_PROBE)
+    )
+    shuffled = random.Random(1).sample(heard, len(heard))
+    late = 80 * HOUR_SECONDS
+    assert listening(name, values, heard).forecast(late) == listening(name, values, shuffled).forecast(late)
+
+
+any_source = st.sampled_from([PROBE, OTHER_PROBE, OWN_STAGE, Source("probe", "total.seconds")])
+
+
+@every_listener
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(
+    history=st.lists(any_observation, max_size=40),
+    heard=st.lists(st.tuples(any_source, any_observation), max_size=60),
+    at_seconds=st.floats(allow_nan=False, allow_infinity=False),
+)
+def test_whatever_is_heard_the_answer_is_sound_or_there_is_none(
+    name: str, history: list[Observation], heard: list[Heard], at_seconds: float
+) -> None:
+    forecaster = Forecaster(name)
+    for observation in history:
+        forecaster.observe(observation)
+    for source, observation in heard:
+        forecaster.observe(observation, source)
+    try:
+        forecast = forecaster.forecast(at_seconds)
+    except Abstained:
+        return
+    assert math.isfinite(forecast.median)
+    assert_is_sound(forecast)
