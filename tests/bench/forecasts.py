@@ -1,61 +1,178 @@
-"""Answering a forecast by HTTP, against a bare view that reads one row."""
+"""Answering forecasts by HTTP, against a bare view that reads one row; and ranking a thousand candidates.
+
+The web is gridcast's own, as the demo starts it, on a socket; so is the client's, for both the same.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from pathlib import Path
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import HttpRequest, JsonResponse
-from django.test import Client, override_settings
-from django.urls import path
-from django.utils import timezone
+from django.db import connection
 
-from monitor.models import ApiToken, Forecast
+from forecasting.intervals import GRID
+from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
+from monitor.services.current import keep_current
 from monitor.services.define import SeriesDefinition, define
-from monitor.services.ingest import ingest
-from monitor.urls import urlpatterns as all_patterns
-from reporters import report as wire
+from monitor.services.segments import identity_here
 from reporters.config import Resource
-from tests.bench.base import Result, interleaved
-from tests.monitor.builders import circle_report
+from tests.bench import web
+from tests.bench.base import Result, interleaved, seconds
 
-VALUES = 500
-REQUESTS = 200
-
-
-def one_row(_: HttpRequest) -> JsonResponse:
-    return JsonResponse({"mean": Forecast.objects.values_list("mean", flat=True)[0]})
-
-
-urlpatterns = [*all_patterns, path("one-row", one_row)]
+SOURCES, TARGETS = 32, 32
+RANKED = 1000  # candidates
+SINGLES = 960  # requests a round
+ROUNDS = 5
+CLIENTS = 32
+A_SECOND = 200  # requests that come, whether or not those before are answered
+FOR_SECONDS = 10
+TIMES = 15
+_STAGES = json.dumps(
+    [
+        {"metric": f"stage.{name}.seconds", "mean": 1.5, "median": 1.4, "method": "auto", "predictor": ""}
+        for name in ("init", "transfer_ring", "compare", "cleanup")
+    ]
+)
+# What a refresh makes of values, here of none: answers as they are ready.
+_READY = """
+INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, level, last_time, last_known_at, n,
+    mean, median, lower, upper, quantiles)
+SELECT id, now(), 'auto', '', 0.8, now(), now(), 500, 10, 10, 8, 12, %(quantiles)s FROM monitor_metric;
+INSERT INTO monitor_forecaststate (metric_id, is_behind, used_until, n, last_time, last_value, forecast_id,
+    issued_at, method, predictor, mean, median, lower, upper, quantiles, stale_at, explanation, record_n,
+    mean_absolute_error, relative_error, mean_absolute_scaled_error, winkler_score, less, most)
+SELECT metric_id, false, now(), n, now(), 10, id, now(), method, predictor, mean + metric_id, median, lower,
+    upper, quantiles, now() + interval '1 day', %(stages)s, 100, 1, 0.1, 0.8, 4, %(counts)s, %(counts)s
+FROM monitor_forecast;
+INSERT INTO monitor_successstate (series_id, is_behind, n, probability, expected_seconds, quantiles)
+SELECT series_id, false, 500, 0.95, 11, (
+    SELECT array_agg(quantile * (1 + series_id %% 97)) FROM unnest(%(quantiles)s) AS quantile)
+FROM monitor_segment;
+ANALYZE
+"""
 
 
 def measure() -> list[Result]:
-    resources = [Resource(name, name, str(Path("/") / name)) for name in ("near", "far")]
-    ring = {"ring": ["near", "far"]}
-    define(resources, [SeriesDefinition("asked", "circle", ring, {"file_bytes": 1000})])  # as the reports say
-    for number in range(VALUES):
-        slot = timezone.now() - timedelta(minutes=VALUES - number)
-        ingest(wire.to_json(circle_report(slot, series="asked", ring_seconds=4.0 + number % 7)))
-    user = User.objects.create_user("bench")
-    token = ApiToken.objects.issue(user, "bench", ["read"])
-    with override_settings(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"]):
-        client = Client(headers={"authorization": f"Bearer {token}"})
-        first = client.get("/api/v1/forecasts", {"series": "asked"})
-        if first.status_code != 200:
-            raise AssertionError(f"no forecast: {first.content.decode()}")
-        ours, bare = interleaved(
-            lambda: client.get("/api/v1/forecasts", {"series": "asked"}),
-            lambda: client.get("/one-row"),
-            REQUESTS,
-        )
+    candidates = load()
+    metrics = list(Metric.objects.values_list("pk", flat=True))
+    names = list(Series.objects.order_by("?").values_list("name", flat=True))
+    with web.serving("tests.bench.one_row") as address:
+        ask = web.asking(address, _token())
+        ours = [f"/api/v1/forecasts?series={name}" for name in names[:SINGLES]]
+        bare = [f"/one-row?metric={metric}" for metric in metrics[:SINGLES]]
+        return [_throughput(ask, ours, bare), _latency(ask, ours), *_ranks(ask, candidates)]
+
+
+def load() -> list[dict[str, list[str]]]:
+    """So many series, each with an answer that is ready; what each is bound to."""
+    rings = [
+        {"ring": [f"from-{source}", f"to-{target}"]}
+        for source, target in product(range(SOURCES), range(TARGETS))
+    ]
+    hosts = [f"{role}-{n}" for role, many in (("from", SOURCES), ("to", TARGETS)) for n in range(many)]
+    resources = [Resource(name, f"site-of-{name}", f"/{name}") for name in hosts]
+    define(resources, [SeriesDefinition(f"c-{n}", "circle", ring) for n, ring in enumerate(rings)])
+    series = {one.name: one for one in Series.objects.all()}
+    for number, ring in enumerate(rings):
+        _begin(series[f"c-{number}"], ring)
+    quantiles = [10 + probability for probability in GRID]
+    counts = [round(100 * probability) for probability in GRID]
+    with connection.cursor() as cursor:
+        cursor.execute(_READY, {"quantiles": quantiles, "counts": counts, "stages": _STAGES})
+    keep_current([one.pk for one in series.values()])
+    if ForecastState.objects.count() != len(rings):
+        raise AssertionError(f"{ForecastState.objects.count()} answers of {len(rings)}")
+    return rings[:RANKED]
+
+
+def _begin(series: Series, ring: dict[str, list[str]]) -> None:
+    """The segment that a first run of it begins, with its total."""
+    identity = identity_here(series.probe, series.parameters, ring)
+    segment = Segment.objects.create(
+        series=series,
+        number=1,
+        probe=identity.probe,
+        probe_version=identity.probe_version,
+        parameters=identity.parameters,
+        bindings=ring,
+        fingerprint=identity.fingerprint,
+        began_at=series.created_at,
+    )
+    Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
+
+
+def _throughput(ask: web.Ask, ours: Sequence[str], bare: Sequence[str]) -> Result:
+    """Both in turn, by as many clients as there are threads in the web."""
+    _each(ask, bare)
+    _each(ask, ours)
+    bare_took, ours_took = interleaved(lambda: _each(ask, bare), lambda: _each(ask, ours), ROUNDS)
+    return Result(
+        name="forecasts by HTTP / a view that reads a row",
+        ratio=bare_took / ours_took,
+        target=0.6,
+        better="higher",
+        figures={"forecasts/s": len(ours) / ours_took, "rows by a bare view/s": len(bare) / bare_took},
+    )
+
+
+def _each(ask: web.Ask, paths: Sequence[str]) -> None:
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(ask, paths))
+
+
+def _latency(ask: web.Ask, paths: Sequence[str]) -> Result:
+    """From when each was to be sent, so that who waits for a client that is busy has waited."""
+    many = A_SECOND * FOR_SECONDS
+    began = time.perf_counter() + 0.1
+
+    def at_its_time(number: int) -> float:
+        due = began + number / A_SECOND
+        time.sleep(max(due - time.perf_counter(), 0.0))
+        ask(paths[number % len(paths)])
+        return time.perf_counter() - due
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        took = sorted(clients.map(at_its_time, range(many)))
+    p99 = took[int(0.99 * many)]
+    return Result(
+        name=f"a forecast by HTTP at {A_SECOND} a second, ms in 99 of 100",
+        ratio=p99 * 1000,
+        target=10.0,
+        better="lower",
+        figures={"median, ms": statistics.median(took) * 1000, "slowest, ms": took[-1] * 1000},
+    )
+
+
+def _ranks(ask: web.Ask, candidates: Sequence[dict[str, list[str]]]) -> list[Result]:
+    by_role = json.dumps({"application": "circle", "candidates": candidates}).encode()
+    rank = _ranking(ask, by_role, len(candidates))
+    rank()
+    took = statistics.median(seconds(rank) for _ in range(TIMES))
     return [
         Result(
-            name="forecast by API / bare view of one row",
-            ratio=bare / ours,
-            target=0.08,
-            better="higher",
-            figures={"forecast, ms": ours * 1000, "bare view, ms": bare * 1000},
+            name=f"rank of {len(candidates)} candidates, ms",
+            ratio=took * 1000,
+            target=100.0,
+            better="lower",
+            figures={"question, bytes": float(len(by_role))},
         )
     ]
+
+
+def _ranking(ask: web.Ask, body: bytes, many: int) -> Callable[[], None]:
+    def rank() -> None:
+        found: dict[str, Any] = json.loads(ask("/api/v1/forecasts/rank", body))
+        if len(found["ranked"]) != many:
+            raise AssertionError(f"{len(found['ranked'])} of {many}: {found['unranked'][:1]}")
+
+    return rank
+
+
+def _token() -> str:
+    return ApiToken.objects.issue(User.objects.create_user("scheduler"), "bench", ["read"])
