@@ -6,13 +6,12 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 from forecasting import methods, state
 from forecasting.base import (
     Abstained,
-    Composite,
     Forecast,
-    Hearing,
     InvalidNumber,
     Method,
     Source,
@@ -21,6 +20,9 @@ from forecasting.base import (
 from forecasting.intervals import GRID, LEAST_RESIDUALS, Residuals
 from forecasting.spread import Spread
 from forecasting.state import Experts
+
+if TYPE_CHECKING:
+    from forecasting.base import Composite, Hearing
 
 __all__ = [
     "GRID",
@@ -163,7 +165,8 @@ class Forecaster:
 
     def _asked(self) -> Mapping[str, Method]:
         method = self._method[self.name]
-        return {self.name: method, **(method.parts() if isinstance(method, Composite) else {})}
+        # asked of the method itself, since a protocol takes longer to tell than most methods to forecast
+        return {self.name: method, **(cast("Composite", method).parts() if hasattr(method, "parts") else {})}
 
     def _learn(self, time_seconds: float, value: float) -> None:
         for name, said in self._said(time_seconds):
@@ -184,8 +187,8 @@ class Forecaster:
 
     def _hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
         method = self._method[self.name]
-        if isinstance(method, Hearing):
-            method.hear(source, time_seconds, known_at_seconds, value)
+        if hasattr(method, "hear"):
+            cast("Hearing", method).hear(source, time_seconds, known_at_seconds, value)
 
 
 def forecast_history(

@@ -25,6 +25,7 @@ continued beyond the extremes of a window as a normal distribution would be.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -56,14 +57,17 @@ _FIRST_JUDGED = 10  # values; opinions formed from fewer say more about the wind
 _FIRST_TRUSTED = 20
 _REMEMBERED = 0.995  # part of the losses that is kept at each value
 _RATE = 2.0
-_NEGLIGIBLE = 1e-3  # a weight; so that who is always slightly off does not blur who is exactly right
+_NEGLIGIBLE = (
+    1e-3  # a weight beside the best; so that who is always slightly off does not blur who is exactly right
+)
 _LEAST_STEP, _STEP_DELAY = 0.002, 200
 _SHARED = 0.5  # part of the misses of the other end that count as own
 _ROOM = 0.7  # part of the nearer tail by which a probability is moved at most
 
 _LEVELS: Numbers = np.array(GRID)
-_IS_LOWER = _LEVELS < 0.5
+_LOWER = slice(0, len(GRID) // 2)
 _REACH: Numbers = _ROOM * np.minimum(_LEVELS, 1.0 - _LEVELS)
+_SMALLEST = sys.float_info.min
 _ALL_LEVELS: Numbers = np.array([0.0, *GRID, 1.0])
 
 
@@ -127,11 +131,12 @@ class Spread:
 
     def _correct(self, point: float, value: float) -> None:
         answer = self._answer(point)
-        undercut = np.where(_IS_LOWER, value < answer, value <= answer)  # ends belong to an interval
+        undercut = value <= answer
+        undercut[_LOWER] = value < answer[_LOWER]  # ends belong to an interval
         excess = _LEVELS - undercut
         step = max(_LEAST_STEP, 1.0 / (self.n + _STEP_DELAY))
         self.moved += step * (excess - _SHARED * excess[::-1])
-        np.clip(self.moved, -_REACH, _REACH, out=self.moved)
+        self.moved = np.maximum(np.minimum(self.moved, _REACH), -_REACH)
 
     def _judge(self, point: float, value: float) -> None:
         about = np.array([0.0, 0.0, 0.0, point, self.quick, self.slow])
@@ -145,31 +150,30 @@ class Spread:
         self.recent[:, -1] = value, value - point, value - self.quick, value - self.slow
         self.quick += _QUICK_GAIN * (value - self.quick)
         self.slow += _SLOW_GAIN * (value - self.slow)
-        self.n = min(self.n + 1, 1 << 40)
+        self.n += 1
 
     def _form(self) -> None:
         """Form the opinions on the next value, and blend what can be blended before its forecast is there."""
         places = _places(min(self.n, _KEPT))
         ordered = _ordered(self.recent, min(self.n, _KEPT))
-        lower, upper = ordered[places.lower], ordered[places.upper]
-        self.opinions = lower + (upper - lower) * places.between
-        weights = self._weights()
+        lower = ordered.take(places.lower)
+        self.opinions = lower + (ordered.take(places.upper) - lower) * places.between
         first = self.opinions[0]
         relative = self.opinions - first
         relative[_OF_FORECAST] = self.opinions[_OF_FORECAST]
         relative[_OF_FORECAST + 1] += self.quick
         relative[_OF_FORECAST + 2] += self.slow
-        self.fixed = first + (weights * relative).sum(axis=0)
+        weights = self._weights()
+        self.fixed = first + np.add.reduce(weights * relative)
         self.following = weights[_OF_FORECAST]
 
     def _weights(self) -> Numbers:
-        least = self.losses.min(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            excess = np.where(self.losses > least, self.losses / least - 1.0, 0.0)
-        weights = np.exp(-_RATE * math.sqrt(self.evidence) * excess)
-        weights /= weights.sum(axis=0)
-        weights[weights < _NEGLIGIBLE] = 0.0
-        weights /= weights.sum(axis=0)
+        least = np.minimum.reduce(self.losses)
+        with np.errstate(over="ignore"):
+            excess = (self.losses - least) / np.maximum(least, _SMALLEST)
+        weights = np.exp(excess * (-_RATE * math.sqrt(self.evidence)))
+        weights *= weights >= _NEGLIGIBLE
+        weights /= np.add.reduce(weights)
         return weights
 
 
