@@ -19,6 +19,15 @@ SELECT * FROM unnest(%b::bigint[], %b::timestamptz[], %b::timestamptz[])
 _NEWS = """
 SELECT id, series_id, hour FROM monitor_forecastnews WHERE due_at IS NULL OR due_at <= %s ORDER BY id LIMIT %s
 """
+_PREDICTED = "SELECT metric_id FROM monitor_forecastpredictor WHERE series_id = ANY (%b::bigint[])"
+_PREDICTORS = """
+SELECT predictor.metric_id, metric.id, series.name, metric.name, series.id
+FROM monitor_forecastpredictor AS predictor
+JOIN monitor_series AS series ON series.id = predictor.series_id
+JOIN monitor_segment AS segment ON segment.series_id = series.id
+JOIN monitor_metric AS metric ON metric.segment_id = segment.id AND metric.name = predictor.name
+WHERE predictor.metric_id = ANY (%b::bigint[]) ORDER BY predictor.id, metric.id
+"""
 _FORGET = "DELETE FROM monitor_forecastnews WHERE id = ANY (%s)"
 _OF_SERIES = f"""
 SELECT metric.id, metric.name, metric.unit, segment.id, segment.began_at, series.id, series.name
@@ -39,7 +48,7 @@ ORDER BY id FOR KEY SHARE
 ON CONFLICT DO NOTHING
 """
 _LOCKED = """
-SELECT metric_id, used_until, used, is_behind, versions FROM monitor_forecaststate
+SELECT metric_id, used_until, used, is_behind, marked_until FROM monitor_forecaststate
 WHERE metric_id = ANY (%b::bigint[]) ORDER BY metric_id FOR UPDATE
 """
 _STATES = """
@@ -47,10 +56,42 @@ SELECT metric_id, state, last_time, last_value FROM monitor_forecaststate
 WHERE metric_id = ANY (%b::bigint[]) AND state IS NOT NULL
 """
 _BEGIN_ANEW = """
-UPDATE monitor_forecaststate
-SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true, n = 0,
-    last_time = NULL, last_value = NULL
-WHERE {which}
+WITH anew AS (
+    UPDATE monitor_forecaststate
+    SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true, marked_until = NULL,
+        n = 0, last_time = NULL, last_value = NULL
+    WHERE {which} RETURNING metric_id
+), gone AS (DELETE FROM monitor_forecastmark WHERE metric_id IN (SELECT metric_id FROM anew))
+SELECT count(*) FROM anew
+"""
+# What is not marked yet is in the row until it goes on; the older of the two before makes room.
+_MARK = """
+WITH marked AS (
+    UPDATE monitor_forecaststate SET marked_until = used_until WHERE metric_id = ANY (%(metrics)b::bigint[])
+    RETURNING metric_id, used_until, state, used, n, last_time, last_value
+), old AS (
+    DELETE FROM monitor_forecastmark AS old
+    WHERE metric_id = ANY (%(metrics)b::bigint[]) AND used_until < (
+        SELECT max(used_until) FROM monitor_forecastmark WHERE metric_id = old.metric_id
+    )
+)
+INSERT INTO monitor_forecastmark (metric_id, used_until, state, used, n, last_time, last_value)
+SELECT * FROM marked
+"""
+_MARKS = """
+SELECT id, metric_id, used_until, used FROM monitor_forecastmark
+WHERE metric_id = ANY (%b::bigint[]) ORDER BY metric_id, used_until DESC
+"""
+_GO_BACK = """
+WITH back AS (
+    UPDATE monitor_forecaststate AS state
+    SET state = mark.state, used_until = mark.used_until, used = mark.used, is_behind = true,
+        marked_until = mark.used_until, n = mark.n, last_time = mark.last_time, last_value = mark.last_value
+    FROM monitor_forecastmark AS mark WHERE mark.id = ANY (%b::bigint[]) AND state.metric_id = mark.metric_id
+    RETURNING mark.metric_id, mark.used_until
+)
+DELETE FROM monitor_forecastmark AS mark USING back
+WHERE mark.metric_id = back.metric_id AND mark.used_until > back.used_until
 """
 _KEEP = """
 UPDATE monitor_forecaststate
@@ -75,6 +116,16 @@ class Followed(NamedTuple):
     series_name: str
 
 
+class Heard(NamedTuple):
+    """A metric, and another one (*heard*, of *series_name*, whose key is *series*) that it listens to."""
+
+    metric: int
+    heard: int
+    series_name: str
+    name: str
+    series: int
+
+
 class News(NamedTuple):
     key: int
     series: int
@@ -88,7 +139,16 @@ class Row(NamedTuple):
     used_until: datetime | None
     used: bytes | None
     is_behind: bool
-    versions: bytes | None
+    marked_until: datetime | None
+
+
+class Mark(NamedTuple):
+    """What a metric had used when it was marked."""
+
+    key: int
+    metric: int
+    used_until: datetime
+    used: bytes
 
 
 class Kept(NamedTuple):
@@ -125,10 +185,21 @@ def of_series(series: Collection[int]) -> list[Followed]:
     return _followed("series.id = ANY (%b::bigint[])", series)
 
 
-def of_segments_of(metrics: Collection[int]) -> list[Followed]:
-    """All that are followed, or are to be, of the segments that *metrics* are of."""
-    those = "SELECT segment_id FROM monitor_metric WHERE id = ANY (%b::bigint[])"
-    return _followed(f"segment.id IN ({those})", metrics)
+def of_metrics(metrics: Collection[int]) -> list[Followed]:
+    """Those of *metrics* that are followed, or are to be."""
+    return _followed("metric.id = ANY (%b::bigint[])", metrics)
+
+
+def predicted_by(series: Collection[int]) -> list[int]:
+    """The metrics, of whichever series, that listen to one of *series*."""
+    with binary.cursor() as cursor:
+        return [metric for (metric,) in cursor.execute(_PREDICTED, [list(series)])]
+
+
+def predictors(metrics: Collection[int]) -> list[Heard]:
+    """Which metrics of other series each of *metrics* listens to."""
+    with binary.cursor() as cursor:
+        return [Heard(*row) for row in cursor.execute(_PREDICTORS, [list(metrics)])]
 
 
 def follow(metrics: Collection[int]) -> None:
@@ -155,10 +226,29 @@ def begin_anew(metrics: Collection[int]) -> None:
         cursor.execute(_BEGIN_ANEW.format(which="metric_id = ANY (%b::bigint[])").encode(), [list(metrics)])
 
 
+def mark(metrics: Collection[int]) -> None:
+    """Let it be possible to go back to what *metrics* know."""
+    with binary.cursor() as cursor:
+        cursor.execute(_MARK, {"metrics": list(metrics)})
+
+
+def marks(metrics: Collection[int]) -> list[Mark]:
+    """Of each of *metrics*, the newest first."""
+    with binary.cursor() as cursor:
+        return [Mark(*row) for row in cursor.execute(_MARKS, [list(metrics)], binary=True)]
+
+
+def go_back(keys: Collection[int]) -> None:
+    """Let metrics know what they knew at these marks, and read on from there."""
+    with binary.cursor() as cursor:
+        cursor.execute(_GO_BACK, [list(keys)])
+
+
 def begin_anew_but(versions: bytes) -> int:
     """The same for all that were made by other methods than *versions*; how many these are."""
     with binary.cursor() as cursor:
-        return cursor.execute(_BEGIN_ANEW.format(which="versions <> %b").encode(), [versions]).rowcount
+        anew = cursor.execute(_BEGIN_ANEW.format(which="versions <> %b").encode(), [versions]).fetchone()
+    return int(anew[0]) if anew else 0
 
 
 def keep(rows: Iterable[dict[str, Any]]) -> None:

@@ -40,9 +40,17 @@ SET forecast_id = NULL, issued_at = NULL, method = '', predictor = '', mean = NU
     lower = NULL, upper = NULL, quantiles = NULL, stale_at = NULL, explanation = NULL
 WHERE metric_id = ANY (%b::bigint[]) AND mean IS NOT NULL
 """
-_EXPLAIN = (
-    "UPDATE monitor_forecaststate SET explanation = %(explanation)b::jsonb WHERE metric_id = %(metric)b"
-)
+_EXPLAIN = """
+UPDATE monitor_forecaststate AS total SET explanation = its.said
+FROM (
+    SELECT metric.segment_id, jsonb_agg(jsonb_build_object('metric', name, 'mean', mean, 'median', median,
+        'method', method, 'predictor', predictor) ORDER BY metric.id) AS said
+    FROM monitor_metric AS metric JOIN monitor_forecaststate AS stage ON stage.metric_id = metric.id
+    WHERE segment_id = ANY (%(segments)b::bigint[]) AND name LIKE 'stage.%%' AND mean IS NOT NULL
+    GROUP BY segment_id
+) AS its JOIN monitor_metric AS metric ON metric.segment_id = its.segment_id AND metric.name = %(headline)b
+WHERE total.metric_id = metric.id AND explanation IS DISTINCT FROM its.said
+"""
 # The first that is later, of each: no other of its metric is looked at.
 _SCORE = """
 WITH due AS (
@@ -141,10 +149,10 @@ def fall_silent(metrics: Collection[int]) -> None:
         cursor.execute(_SILENT, [list(metrics)])
 
 
-def explain(rows: Sequence[dict[str, Any]]) -> None:
-    """Keep what the stages of totals are expected to take."""
+def explain(segments: Collection[int], headline: str) -> None:
+    """Let the total of each of these segments say what their stages are expected to take."""
     with binary.cursor() as cursor:
-        cursor.executemany(_EXPLAIN, rows)
+        cursor.execute(_EXPLAIN, {"segments": list(segments), "headline": headline})
 
 
 def score(now: datetime, metrics: Collection[int] | None = None) -> list[Scored]:

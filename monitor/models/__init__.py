@@ -7,7 +7,13 @@ from monitor.models.correction import Correction
 from monitor.models.current import Current
 from monitor.models.day_score import DayScore
 from monitor.models.forecast import Forecast
-from monitor.models.forecast_state import ForecastNews, ForecastPredictor, ForecastState, SuccessState
+from monitor.models.forecast_state import (
+    ForecastMark,
+    ForecastNews,
+    ForecastPredictor,
+    ForecastState,
+    SuccessState,
+)
 from monitor.models.hold import Hold
 from monitor.models.horizon import Horizon
 from monitor.models.latest import Latest
@@ -35,6 +41,7 @@ __all__ = [
     "DayRollup",
     "DayScore",
     "Forecast",
+    "ForecastMark",
     "ForecastNews",
     "ForecastPredictor",
     "ForecastState",

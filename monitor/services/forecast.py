@@ -42,7 +42,8 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime |
         state = _state(metric) or ForecastState(metric=metric)
     if method == METHOD and at is None and state.forecast is not None:
         return state.forecast
-    answer = made(_forecaster(metric, state, method, now), metric.unit, now, method=method, at=at)
+    known = state.used_until or now
+    answer = made(_forecaster(metric, state, method, now), metric.unit, known, method=method, at=at)
     knowledge = Knowledge(metric.pk, state.last_time or now, state.last_value, state.used_until or now)
     return Forecast.objects.get(pk=issuing.issue(kept(answer, knowledge, now)))
 

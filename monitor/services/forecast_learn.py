@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting import methods, state
+from forecasting import state
 from forecasting.base import Source
 from forecasting.series import ITSELF, Forecaster, Observation
 from monitor.depot.arrays import micros, moment
@@ -19,11 +19,7 @@ from monitor.depot.following import Followed, Kept
 from monitor.depot.inputs import INPUT
 from monitor.depot.used import Used, hashes, hours
 from monitor.services.forecast_made import METHOD, Knowledge, kept, made_if_any, stale_at
-from reporters import report as wire
 
-TOTALS = frozenset(wire.totals(()))
-STAGE = "stage."
-LISTENS = hasattr(methods.load(METHOD), "hear")
 _SECOND = 1_000_000
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -80,6 +76,15 @@ class Going:
         forecaster = Forecaster.load(had.state)
         return cls(followed, heard, used, until, forecaster, had.last_time, had.last_value)
 
+    @property
+    def metric(self) -> int:
+        return self.followed.metric
+
+    @property
+    def n(self) -> int:
+        """How many values of its own were used."""
+        return self.forecaster.used
+
     def learn(self, inputs: Iterable[Input]) -> None:
         """Use *inputs*, all of which became known later than what was used."""
         known = sorted(inputs, key=_order)
@@ -111,21 +116,16 @@ class Going:
         }
 
     def answer(self, now: datetime) -> dict[str, Any] | None:
-        """What it says of the next run, as ``monitor.depot.issuing`` keeps it; None if it abstains."""
-        made = made_if_any(self.forecaster, self.followed.unit, now)
+        """What it says of the next run, as ``monitor.depot.issuing`` keeps it; None if it abstains.
+
+        It is asked as of its latest news, so that the same is said whenever that is used.
+        """
+        made = made_if_any(self.forecaster, self.followed.unit, moment(self.used_until))
         if made is None or self.last_time is None:
             return None
         knowledge = Knowledge(self.followed.metric, self.last_time, self.last_value, moment(self.used_until))
         too_old = stale_at(self.followed.began_at, self.last_time, made.n)
         return {**kept(made, knowledge, now), "stale_at": too_old}
-
-
-def heard_by(followed: Followed, others: Iterable[Followed]) -> dict[int, Source]:
-    """What the forecaster of a metric hears of: itself and, of a total, its stages among *others*."""
-    if followed.name not in TOTALS or not LISTENS:
-        return {followed.metric: ITSELF}
-    stages = [one for one in others if one.segment == followed.segment and one.name.startswith(STAGE)]
-    return {followed.metric: ITSELF, **{one.metric: Source("", one.name) for one in stages}}
 
 
 def _order(one: Input) -> tuple[int, int, int]:

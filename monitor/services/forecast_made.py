@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from forecasting.series import Forecaster
 
-METHOD = "nws"
+METHOD = "auto"
 LEVEL = 0.8  # of the interval that people are shown
 _LOWER, _UPPER = GRID.index(0.1), GRID.index(0.9)
 LEAST_PATIENCE = timedelta(days=1)
@@ -46,15 +46,16 @@ class Made:
 
 
 def made(
-    forecaster: Forecaster, unit: str, now: datetime, *, method: str = METHOD, at: datetime | None = None
+    forecaster: Forecaster, unit: str, known: datetime, *, method: str = METHOD, at: datetime | None = None
 ) -> Made:
-    """What *forecaster*, which has used all that is known at *now*, says by *method*.
+    """What *forecaster*, which has used what was *known* then, says by *method* of the next run, or of one
+    that starts *at* some time.
 
     Raises:
         forecasting.base.Abstained: too few values.
         forecasting.base.UnknownMethod: *method* is no part of it.
     """
-    asked = max(at or now, now)
+    asked = max(at or known, known)
     floor = 0.0 if unit == "seconds" else None
     said = forecaster.forecast(
         asked.timestamp(),
@@ -66,10 +67,10 @@ def made(
     return Made(method, at, said.n, said.mean, said.median, quantiles)
 
 
-def made_if_any(forecaster: Forecaster, unit: str, now: datetime) -> Made | None:
+def made_if_any(forecaster: Forecaster, unit: str, known: datetime) -> Made | None:
     """What it says of the next run; None if it abstains."""
     try:
-        return made(forecaster, unit, now)
+        return made(forecaster, unit, known)
     except Abstained:
         return None
 

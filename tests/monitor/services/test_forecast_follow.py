@@ -21,7 +21,7 @@ from monitor.models import (
     Series,
     StaleHour,
 )
-from monitor.services import forecast_follow
+from monitor.services import forecast_follow, forecast_use
 from monitor.services.forecast import issue
 from monitor.services.forecast_follow import begin_anew, drop_outdated, refresh, refresh_all
 from monitor.services.ingest import ingest
@@ -156,12 +156,12 @@ def test_what_becomes_known_later_than_now_is_used_then_and_keeps_nobody_waiting
 def test_a_long_history_is_read_part_by_part_and_its_answer_comes_with_the_last(
     total: Metric, noon: datetime
 ) -> None:
-    many = forecast_follow.INPUTS_AT_ONCE + 10
+    many = forecast_use.INPUTS_AT_ONCE + 10
     put(total, *(value(total, noon + n * MINUTE, 4.0 + n % 5) for n in range(many)))
     now = noon + (many + 2) * MINUTE
     assert refresh(now, within_seconds=0.0)
     row = ForecastState.objects.get()
-    assert (row.is_behind, row.n, row.mean) == (True, forecast_follow.INPUTS_AT_ONCE, None)
+    assert (row.is_behind, row.n, row.mean) == (True, forecast_use.INPUTS_AT_ONCE, None)
     refresh_all(now)
     row = ForecastState.objects.get()
     assert (row.is_behind, row.n) == (False, many)

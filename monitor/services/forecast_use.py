@@ -1,0 +1,231 @@
+"""Use what is new of some metrics, in one transaction: states, answers, and scores of the answers before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from forecasting.base import Outdated
+from monitor.depot import following, inputs, issuing
+from monitor.depot.arrays import micros, moment
+from monitor.depot.used import Used
+from monitor.services.forecast_learn import LONG_AGO, Going, Input, by_metric
+from monitor.services.forecast_score import HEADLINE, keep_newest, score
+
+if TYPE_CHECKING:
+    from forecasting.base import Source
+    from monitor.depot.following import Followed, Kept, Row
+
+INPUTS_AT_ONCE = 1_000  # of a metric that reads the depot
+MOST_HOURS = 200  # of one metric: who has more news than that reads everything
+PRUNED_EVERY = 64  # values
+MARKED_EVERY = timedelta(hours=1)
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
+_HOUR = 3_600_000_000  # microseconds
+_WHOLE = 1 << 64
+
+
+@dataclass
+class Work:
+    """A metric, what it hears of (by key), the hours in which something of that changed, and the keys of the
+    news that said so."""
+
+    followed: Followed
+    heard: Mapping[int, Source]
+    hours: set[datetime] = field(default_factory=set)
+    news: set[int] = field(default_factory=set)
+
+    @property
+    def metric(self) -> int:
+        return self.followed.metric
+
+
+@dataclass
+class _Seen:
+    """What the hours of a metric have: *sums* of what was known when it went on last, and what became known
+    since, or becomes known *later* than now."""
+
+    sums: dict[int, int]
+    new: list[Input] = field(default_factory=list)
+    later: list[Input] = field(default_factory=list)
+
+
+def use(works: Sequence[Work], now: datetime) -> None:
+    """Use what changed; who finds that it is not what it was goes back. Part of the caller's transaction."""
+    rows = _locked([work.metric for work in works])
+    reading = {metric for metric, row in rows.items() if row.is_behind and row.used_until is None}
+    works = [work for work in works if work.metric in rows and work.metric not in reading]
+    found = _of_hours(works)
+    seen = {work.metric: _seen(work, rows[work.metric], found, now) for work in works}
+    otherwise = [work for work in works if not _is_as_it_was(work, rows[work.metric], seen[work.metric])]
+    _go_back(otherwise, found)
+    gone_back = {work.metric for work in otherwise}
+    works = [work for work in works if work.metric not in gone_back and not rows[work.metric].is_behind]
+    for work in works:
+        note_later(work.followed.series, seen[work.metric].later)
+    works = [work for work in works if seen[work.metric].new]
+    new = {work.metric: seen[work.metric].new for work in works}
+    _go_on(works, rows, new, now, behind=())
+
+
+def read_part(work: Work, now: datetime) -> None:
+    """Let a metric read the next part of the depot. Part of the caller's transaction."""
+    rows = {row.metric: row for row in following.locked([work.metric])}
+    row = rows.get(work.metric)
+    if row is None:
+        return
+    found = by_metric(inputs.following(list(work.heard), row.used_until or LONG_AGO, now, INPUTS_AT_ONCE))
+    new = [one for its in found.values() for one in its]
+    is_behind = len(new) >= INPUTS_AT_ONCE
+    if new or row.is_behind:
+        _go_on([work], rows, {work.metric: new}, now, behind=[work.metric] if is_behind else ())
+    if row.is_behind and not is_behind:
+        later = by_metric(inputs.following(list(work.heard), now, FOR_EVER, INPUTS_AT_ONCE))
+        note_later(work.followed.series, [one for its in later.values() for one in its])
+
+
+def note_later(series: int, later: Sequence[Input]) -> None:
+    """What becomes known later than now, of a clock that is fast, is news then."""
+    if later:
+        due_at = moment(min(one.known_at for one in later))
+        following.note({(series, moment(one.hour * _HOUR)) for one in later}, due_at)
+
+
+def _locked(metrics: Sequence[int]) -> dict[int, Row]:
+    """The rows of *metrics*, which are made where there are none."""
+    rows = {row.metric: row for row in following.locked(metrics)}
+    if len(rows) < len(metrics):
+        following.follow([metric for metric in metrics if metric not in rows])
+        rows = {row.metric: row for row in following.locked(metrics)}
+    return rows
+
+
+def _of_hours(works: Iterable[Work]) -> Mapping[int, list[Input]]:
+    wanted = {
+        (metric, hour)
+        for work in works
+        if len(work.hours) <= MOST_HOURS
+        for metric in work.heard
+        for hour in work.hours
+    }
+    return by_metric(inputs.of_hours(wanted))
+
+
+def _seen(work: Work, row: Row, found: Mapping[int, list[Input]], now: datetime) -> _Seen:
+    seen = _Seen(_sums(work, found, micros(row.used_until or LONG_AGO)))
+    until, by = micros(row.used_until or LONG_AGO), micros(now)
+    for one in _inputs(work, found):
+        if one.known_at > by:
+            seen.later.append(one)
+        elif one.known_at > until:
+            seen.new.append(one)
+    return seen
+
+
+def _inputs(work: Work, found: Mapping[int, list[Input]]) -> Iterable[Input]:
+    """Those of the hours of *work*: others may have asked for more hours of the same metric."""
+    hours = _hours(work)
+    return (one for metric in work.heard for one in found.get(metric, ()) if one.hour in hours)
+
+
+def _hours(work: Work) -> set[int]:
+    return {micros(hour) // _HOUR for hour in work.hours}
+
+
+def _sums(work: Work, found: Mapping[int, list[Input]], until: int) -> dict[int, int]:
+    """By hour, of what was known at *until*."""
+    sums = dict.fromkeys(_hours(work), 0)
+    for one in _inputs(work, found):
+        if one.known_at <= until:
+            sums[one.hour] = (sums[one.hour] + one.hashed) % _WHOLE
+    return sums
+
+
+def _is_as_it_was(work: Work, row: Row, seen: _Seen) -> bool:
+    """Whether all that was used of these hours is there still, and nothing else that was known then. Of hours
+    that are not remembered one by one everything is looked at."""
+    if len(work.hours) > MOST_HOURS:
+        return False
+    are = Used.load(row.used).are(seen.sums)
+    return _is_all_as_it_was(work, row) if are is None else are
+
+
+def _is_all_as_it_was(work: Work, row: Row) -> bool:
+    rows = inputs.following(list(work.heard), LONG_AGO, row.used_until or LONG_AGO, 1 << 31)
+    total = sum(one.hashed for its in by_metric(rows).values() for one in its)
+    return total % _WHOLE == Used.load(row.used).total
+
+
+def _go_back(works: Collection[Work], found: Mapping[int, list[Input]]) -> None:
+    """Let each read on from the newest mark before which nothing has changed, or everything anew."""
+    if not works:
+        return
+    chosen: dict[int, int] = {}
+    by_key = {work.metric: work for work in works}
+    for mark in following.marks(by_key):
+        work = by_key[mark.metric]
+        if mark.metric not in chosen and len(work.hours) <= MOST_HOURS:
+            sums = _sums(work, found, micros(mark.used_until))
+            if Used.load(mark.used).are(sums):
+                chosen[mark.metric] = mark.key
+    following.go_back(chosen.values())
+    following.begin_anew([metric for metric in by_key if metric not in chosen])
+
+
+def _go_on(
+    works: Sequence[Work],
+    rows: Mapping[int, Row],
+    new: Mapping[int, Sequence[Input]],
+    now: datetime,
+    behind: Collection[int],
+) -> None:
+    """Use what is *new* of each; those that are left *behind* have no answer yet."""
+    if not works:
+        return
+    kept = following.states([work.metric for work in works])
+    outdated, going = [], []
+    for work in works:
+        try:
+            one = _going(work, rows[work.metric], kept.get(work.metric))
+        except Outdated:
+            outdated.append(work.metric)
+        else:
+            one.learn(new[work.metric])
+            going.append(one)
+    if outdated:
+        following.begin_anew(outdated)
+    _mark(going, rows, kept)
+    following.keep([one.row(is_behind=one.metric in behind) for one in going])
+    _answer([one for one in going if one.metric not in behind], now)
+
+
+def _going(work: Work, row: Row, had: Kept | None) -> Going:
+    return Going.load(work.followed, work.heard, Used.load(row.used), row.used_until, had)
+
+
+def _mark(going: Iterable[Going], rows: Mapping[int, Row], kept: Mapping[int, Kept]) -> None:
+    """Mark what was, where the last mark is old: who is late by less than that is not late by much."""
+    due = [one.metric for one in going if one.metric in kept and _is_due(rows[one.metric])]
+    if due:
+        following.mark(due)
+
+
+def _is_due(row: Row) -> bool:
+    until = row.used_until
+    return until is not None and (row.marked_until is None or until - row.marked_until >= MARKED_EVERY)
+
+
+def _answer(going: Sequence[Going], now: datetime) -> None:
+    """Score what was said before, and say what is expected now."""
+    if not going:
+        return
+    score(now, [one.metric for one in going])
+    answers = [(one.metric, one.answer(now)) for one in going]
+    issuing.answer([row for _, row in answers if row is not None])
+    silent = [metric for metric, row in answers if row is None]
+    if silent:
+        issuing.fall_silent(silent)
+    issuing.explain({one.followed.segment for one in going}, HEADLINE)
+    keep_newest({one.metric: one.followed.name for one in going if one.n % PRUNED_EVERY == 0})
