@@ -171,7 +171,7 @@ class Spread:
         least = np.minimum.reduce(self.losses)
         with np.errstate(over="ignore"):
             excess = (self.losses - least) / np.maximum(least, _SMALLEST)
-        weights = np.exp(excess * (-_RATE * math.sqrt(self.evidence)))
+            weights: Numbers = np.exp(-_RATE * math.sqrt(max(self.evidence, 1.0)) * excess)
         weights *= weights >= _NEGLIGIBLE
         weights /= np.add.reduce(weights)
         return weights
