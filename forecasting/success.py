@@ -7,7 +7,8 @@ a given time. They differ in which runs they count:
 - all; those of lately, by weights that halve in a day, a week, or a month;
 - those that met the same *situation*: as many runs in a row had ended alike, or as much time had passed since
   the last one (an outage goes on, and is over one day); those at the same hour of the day (UTC); and those
-  after as many alike, with the odds of the hour on top.
+  after as many alike, with the odds of the hour on top. The longer nobody has looked, the less a situation
+  means.
 
 Each is the mean of a Beta distribution whose prior is a broader opinion, so that few runs say little. They
 are averaged, each weighted by how probable it had found what happened. That costs hardly more than the best
@@ -34,6 +35,7 @@ _GAPS = 20  # below a minute, below three, below seven, ..., a year
 _SHARE = 1e-3  # of the weight is spread anew at each outcome
 _EAGERNESS = 0.5  # below 1, as runs that fail together are hardly more evidence than one
 _LEAST = 1e-4  # no opinion is more certain than this
+_USUAL_OVER = 20  # runs, or fewer while there are fewer
 _MOST_MOMENTS = 32
 
 
@@ -109,7 +111,8 @@ class SuccessForecaster:
     _hours: list[Tally] = field(default_factory=lambda: _tallies(_HOURS), init=False)
     _weights: list[float] = field(default_factory=lambda: [1.0 / len(OPINIONS)] * len(OPINIONS), init=False)
     _moments: list[Moment] = field(default_factory=list, init=False)  # the newest last
-    _longest_seconds: float = field(default=0.0, init=False)
+    _longest_seconds: float = field(default=0.0, init=False)  # that a run took
+    _usual_seconds: float = field(default=0.0, init=False)  # between the beginnings of a run and of the next
     _waiting: list[tuple[float, float, bool]] = field(default_factory=list, init=False)  # a heap
 
     def observe(self, outcome: Outcome) -> None:
@@ -189,11 +192,20 @@ class SuccessForecaster:
             for tally, half_life in zip(moment.lately, HALF_LIVES_SECONDS, strict=True)
         ]
         alike = self._after[after].mean(broad, 3.0)
-        in_a_row = self._streaks[streak].mean(alike, 3.0)
-        hourly = self._hours[_hour(at_seconds)].mean(broad, 8.0)
+        relaxed = self._relaxed(gone_seconds)
+        in_a_row = broad + relaxed * (self._streaks[streak].mean(alike, 3.0) - broad)
+        hourly = self._hours[_hour(at_seconds)].mean(broad, 4.0)
         both = _sigmoid(_logit(in_a_row) + _logit(hourly) - _logit(broad))
-        opinions = (broad, *lately, in_a_row, self._gaps[gap].mean(alike, 3.0), hourly, both)
+        opinions = (broad, *lately, in_a_row, self._gaps[gap].mean(in_a_row, 3.0), hourly, both)
         return list(map(_bounded, opinions))
+
+    def _relaxed(self, gone_seconds: float) -> float:
+        """What is left of a situation's meaning: of a Markov chain with two states, the difference between
+        what follows on each shrinks by the same factor with each step, here the usual time between runs."""
+        if not self._usual_seconds or gone_seconds <= self._usual_seconds:
+            return 1.0
+        failed, succeeded = (tally.mean(0.5, 1.0) for tally in self._after)
+        return math.pow(max(0.0, succeeded - failed), gone_seconds / self._usual_seconds - 1.0)
 
     def _average(self, opinions: list[float]) -> float:
         return math.fsum(weight * opinion for weight, opinion in zip(self._weights, opinions, strict=True))
@@ -207,6 +219,8 @@ class SuccessForecaster:
         self._weights = [kept * one + _SHARE / len(earned) for one in earned]
 
     def _count(self, moment: Moment, time_seconds: float, succeeded: bool) -> None:
+        gone_seconds = max(0.0, time_seconds - moment.newest_seconds)
+        self._usual_seconds += (gone_seconds - self._usual_seconds) / min(self.n, _USUAL_OVER)
         after, streak, gap = _situation(moment, time_seconds)
         self._after[after] = self._after[after].and_one(succeeded)
         self._streaks[streak] = self._streaks[streak].and_one(succeeded)
