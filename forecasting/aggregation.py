@@ -8,11 +8,13 @@ This is the polynomially weighted average forecaster (Cesa-Bianchi, Lugosi, "Pre
 2006, section 2.1) on gradients of the loss (2.5), with a learning rate for each expert, as in ML-Poly
 (Gaillard, Stoltz, van Erven, "A second-order bound with excess losses", COLT 2014), and with experts that may
 sleep (Freund et al., "Using and combining predictors that specialize", STOC 1997). It has no rate to tune.
-Three things were added for series of which nothing is known beforehand:
+For series of which nothing is known beforehand, and which change,
 
 - regrets are measured in typical misses of the blend, so that a noisy past does not outweigh a calm present;
 - no single regret counts more than a few of those, so that no outlier decides alone;
-- old regrets fade slowly, so that a change of character is followed.
+- old regrets fade slowly, and nobody's become very negative, so that who had long been wrong is listened to
+  soon after a change (as "regret matching+" does; Tammelin et al., "Solving heads-up limit Texas hold'em",
+  IJCAI 2015, whose bound holds against sequences of experts; here it takes the place of sharing weights).
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-_MOST = 5.0  # typical misses that one regret, and the slope of a squared loss, count at most
+_MOST = 5.0  # typical misses that a slope, and a distance between two forecasts, count at most
 _KEPT = 0.999  # of regrets at each value
+_DEEPEST = -10.0  # that a sum of regrets becomes
 _LEAST_SCALE = 1e-12  # of squared regrets: who hardly ever disagrees is weighted as if by this much
 _MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
 _OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
@@ -92,8 +95,9 @@ class Aggregation:
         blended = self.blend(said)
         miss = blended - value
         unit = self._typical.unit(blended)
+        limit = _MOST * _MOST if self.squared else _MOST
         with np.errstate(over="ignore"):  # what is too large for a number is cut next
-            regrets = ((blended - said) * (self._slope(miss, unit) / unit)).clip(-_MOST, _MOST)
+            regrets = ((blended - said) * (self._slope(miss, unit) / unit)).clip(-limit, limit)
         self._note(regrets if awake.all() else np.where(awake, regrets, 0.0))
         self._typical.add(abs(miss), blended)
 
@@ -105,7 +109,7 @@ class Aggregation:
 
     def _note(self, regrets: Numbers) -> None:
         squares = regrets * regrets
-        self._regrets = _KEPT * self._regrets + regrets
+        self._regrets = np.maximum(_KEPT * self._regrets + regrets, _DEEPEST)
         self._squares = _KEPT * _KEPT * self._squares + squares
         self._widest = max(_KEPT * self._widest, float(squares.max()))
 

@@ -81,10 +81,11 @@ class _Choir(Protocol):
 
 
 def _voices(expert: AnyMethod, at_seconds: float) -> Sequence[float]:
-    """What *expert* has to say: its voices if it has several, or else its median."""
+    """What *expert* has to say: its voices if it has many, or else its median and its mean."""
     try:
         if hasattr(expert, "voices"):
             return cast("_Choir", expert).voices(at_seconds)
-        return (expert.forecast(at_seconds).median,)
+        forecast = expert.forecast(at_seconds)
     except Abstained:
-        return (math.nan,) * getattr(expert, "VOICES", 1)
+        return (math.nan,) * getattr(expert, "VOICES", 2)
+    return forecast.median, forecast.mean
