@@ -43,7 +43,7 @@ def mean_seconds(
     """
     first, later = _probabilities(first), _probabilities(later)
     lost = _times(failure_seconds) + _times(delay_seconds)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         failures = np.where(first < 1.0, (1.0 - first) / later, 0.0)
         return np.asarray(_times(success_seconds) + np.where(failures > 0.0, failures * lost, 0.0))
 
