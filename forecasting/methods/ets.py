@@ -1,0 +1,175 @@
+"""Exponential smoothing as a state space model, its parameters fitted by maximum likelihood (statsmodels).
+
+Two models: a level, and a level with a damped trend (A,N,N and A,Ad,N of Hyndman, Koehler, Ord, Snyder,
+"Forecasting with Exponential Smoothing", 2008); the one with the least corrected Akaike criterion is used.
+Fits are rare: at 20 values, and whenever there are half as many more, of the last 500. In between the filter
+goes on with each value, which for these models is a recursion of a few multiplications that gives what
+``append`` of statsmodels does.
+
+Statsmodels takes two seconds and 150 MiB to import, so that is done at the first fit. Its linear algebra is
+of three rows, and more than one thread only gets in the way: whoever runs forecasters sets
+``OPENBLAS_NUM_THREADS=1``. The number of iterations is limited. Should a fit take longer than a clock allows,
+which it does not unless something else is wrong, or fail, the parameters stay what they were.
+
+Wild values are cut to the edge of what has been usual before anything is done with them: squared errors
+would follow them anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import deque
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecasting.base import Age, Forecast
+from forecasting.cadence import Cadence
+from forecasting.levels import TypicalMiss
+
+FIRST_FIT = 20
+GROWTH = 1.5  # from fit to fit
+KEPT = 500
+_MOST_ITERATIONS = 30
+LONGEST_SECONDS = 5.0  # a hundred times what is needed
+_REACH = 6.0  # typical misses
+_LEAST_SPREAD = 1e-9  # of the size of the values: what is flatter is constant but for rounding
+
+
+@dataclass(slots=True)
+class Smoother:
+    """The state and the parameters: a value moves the level by *gain* of its error, the trend by *trend_gain*
+    of it; at each step *damping* of the trend is left. Unfitted: a level alone, of moderate speed."""
+
+    gain: float = 0.2
+    trend_gain: float = 0.0
+    damping: float = 0.0
+    level: float = 0.0
+    trend: float = 0.0
+
+    def expected(self, steps: float = 1.0) -> float:
+        """Return what is expected *steps*, at least one, after the newest value."""
+        kept = self.damping
+        return self.level + self.trend * kept * (1.0 - math.pow(kept, steps)) / (1.0 - kept)
+
+    def learn(self, value: float) -> None:
+        """Go on by one value."""
+        expected = self.expected()
+        error = value - expected
+        self.level = expected + self.gain * error
+        self.trend = self.damping * self.trend + self.trend_gain * error
+
+
+@dataclass(slots=True)
+class Method:
+    """Forecasts with the smoother of the last fit; its mean is its median, as normal errors have it."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = False  # local_level and local_linear_trend say as much without fits
+    TIMELESS: ClassVar[bool] = False  # a trend goes on with time
+
+    _age: Age = field(default_factory=Age, init=False)
+    _cadence: Cadence = field(default_factory=Cadence, init=False)
+    _smoother: Smoother = field(default_factory=Smoother, init=False)
+    _typical_miss: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _next_fit: int = field(default=FIRST_FIT, init=False)
+    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT), init=False)
+
+    def update(self, time_seconds: float, value: float) -> None:
+        self._age.note(time_seconds, value)
+        self._cadence.note(time_seconds)
+        value = float(value)
+        if self._age.n == 1:
+            self._smoother.level = value
+        else:
+            value = self._cut(value)
+        self._smoother.learn(value)
+        self._keep(value)
+        if self._age.n >= self._next_fit:
+            self._next_fit = int(GROWTH * self._age.n)
+            self._smoother = fitted(np.array(self._recent)) or self._smoother
+
+    def forecast(self, at_seconds: float) -> Forecast:
+        self._age.require(1)
+        steps = max(self._cadence.ahead(at_seconds), 1.0)
+        return self._age.forecast(self._smoother.expected(steps), "ets", at_seconds)
+
+    def _cut(self, value: float) -> float:
+        expected = self._smoother.expected()
+        self._typical_miss.note(value - expected)
+        reach = _REACH * self._typical_miss.size
+        return min(max(value, expected - reach), expected + reach)
+
+    def _keep(self, value: float) -> None:
+        if len(self._recent) == KEPT:  # a state that was loaded has no limit of its own
+            self._recent.popleft()
+        self._recent.append(value)
+
+
+class _OutOfTime(Exception):
+    """A fit takes longer than anybody waits."""
+
+
+def fitted(values: NDArray[np.float64], longest_seconds: float = LONGEST_SECONDS) -> Smoother | None:
+    """Return the smoother that suits *values* best, at least ``FIRST_FIT`` of any size, after the last one;
+    None where no fit can be had: values are constant, or a model takes longer than *longest_seconds*."""
+    largest = np.abs(values).max() or 1.0
+    scaled = values / largest  # squares of the largest numbers would not be finite
+    center, spread = scaled.mean(), scaled.std()
+    if spread < _LEAST_SPREAD:
+        return None
+    numbers = (scaled - center) / spread
+    fits = [_fit(numbers, longest_seconds, trend=trend) for trend in (False, True)]
+    _, smoother = min(fits, key=_criterion)
+    if smoother is None:
+        return None
+    smoother.level = float((center + spread * smoother.level) * largest)
+    smoother.trend = float(spread * smoother.trend * largest)
+    return smoother
+
+
+def _criterion(fit: tuple[float, Smoother | None]) -> float:
+    return fit[0]
+
+
+def _fit(
+    numbers: NDArray[np.float64], longest_seconds: float, *, trend: bool
+) -> tuple[float, Smoother | None]:
+    """Fit one model; return its criterion, infinite for one that failed, and the smoother."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # that the limit of iterations was reached is no news
+            model = state_space(numbers, trend=trend)
+            started = monotonic()
+
+            def brake(_parameters: object) -> None:
+                if monotonic() - started > longest_seconds:
+                    raise _OutOfTime
+
+            parameters = model.fit(disp=0, maxiter=_MOST_ITERATIONS, callback=brake, return_params=True)
+            filtered = model.filter(parameters)
+    except (_OutOfTime, ValueError, ArithmeticError, np.linalg.LinAlgError):
+        return np.inf, None
+    state = filtered.filter_results.filtered_state[1:, -1]  # row 0 is the error
+    found = np.concatenate([parameters, state])
+    if not np.isfinite([filtered.aicc, *found]).all():
+        return np.inf, None
+    return float(filtered.aicc), _smoother(*map(float, found))
+
+
+def _smoother(gain: float, *others: float) -> Smoother:
+    if len(others) == 1:
+        return Smoother(gain, level=others[0])
+    trend_gain, damping, level, trend = others
+    return Smoother(gain, trend_gain, damping, level, trend)
+
+
+def state_space(numbers: NDArray[np.float64], *, trend: bool) -> Any:
+    """Return the model of statsmodels for *numbers*; it starts where a line through the first ten does."""
+    from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing  # noqa: PLC0415
+
+    return ExponentialSmoothing(numbers, trend=trend, damped_trend=trend, initialization_method="heuristic")
