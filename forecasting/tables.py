@@ -106,6 +106,16 @@ def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
         raise Unreadable(f"{file}: there is nothing below the header")
 
 
+def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
+    """The lines of *file*, with their ends, whatever they mean.
+
+    Raises:
+        Unreadable: there is no such file, it is no text, it is damaged.
+    """
+    with _opened(file) as stream:
+        yield from _lines(file, stream, encoding)
+
+
 def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[str]:
     """The names of the columns."""
     header = [name.strip() for name in cells]
@@ -121,11 +131,11 @@ def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[st
     return header
 
 
-def _lines(file: str, stream: BinaryIO) -> Iterator[str]:
+def _lines(file: str, stream: BinaryIO, encoding: str = "utf-8-sig") -> Iterator[str]:
     """The lines of *stream*; none is longer than is sensible, so that nothing fills the memory."""
     number = 1
     try:
-        with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+        with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
             while line := text.readline(_LONGEST_LINE):
                 if len(line) == _LONGEST_LINE:
                     raise Unreadable(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")

@@ -30,6 +30,11 @@ class SortedWindow:
         self.recent.append(value)
         insort(self.ordered, value)
 
+    def let_go(self, count: int) -> None:
+        """Forget the *count* oldest values; none, if that is not above 0."""
+        for _ in range(min(count, len(self.recent))):
+            del self.ordered[bisect_left(self.ordered, self.recent.popleft())]
+
     def ordered_last(self, count: int) -> list[float]:
         """The last *count* values (all, if there are fewer), sorted."""
         skipped = len(self.recent) - count

@@ -1,0 +1,108 @@
+"""``queue-bounds``: how well the waits of a batch system could be bounded when its jobs were submitted."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from forecasting import swf
+from forecasting.commands import Subparsers, whole_number
+from forecasting.queue_replay import PLAIN_WINDOW, Score, scores
+from forecasting.queues import CONFIDENCE, QUANTILE, least_history
+
+DESCRIPTION = """\
+Replays the log of a batch system. Says of each job when it is submitted for how long it will wait at most,
+from what was known then: the waits of the jobs that had started, and for how long the others had waited."""
+EPILOG = """\
+FILE.swf is in the Standard Workload Format and may be packed by gzip; - is standard input.
+
+What is printed of each queue: its jobs, and those that a bound was said of, which begins when its least
+history is known (59 waits for 95/95); the share of them that waited no longer than their bound; the pinball
+loss at the quantile, in seconds, which is the less the better; and the median of the bounds. Beside it stands
+the same of a plain quantile of the last waits of the queue."""
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "queue-bounds",
+        help="how well queue waits could be bounded",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE.swf[.gz]")
+    parser.add_argument(
+        "--quantile", type=_probability, default=QUANTILE, metavar="Q", help="share of jobs (0.95)"
+    )
+    parser.add_argument(
+        "--confidence", type=_probability, default=CONFIDENCE, metavar="C", help="of the bound (0.95)"
+    )
+    parser.add_argument(
+        "--window",
+        type=_window,
+        default=PLAIN_WINDOW,
+        metavar="N",
+        help=f"of the plain quantile, in jobs ({PLAIN_WINDOW})",
+    )
+    parser.add_argument("--json", action="store_true", help="print one document instead of a table")
+
+
+def run(arguments: Namespace) -> int:
+    log = swf.read(arguments.file)
+    found = scores(log.jobs, arguments.quantile, arguments.confidence, arguments.window)
+    if arguments.json:
+        print(json.dumps(_document(arguments, log, found), indent=2, allow_nan=False))
+    else:
+        print("\n".join(_table(arguments, log, found)))
+    return 0
+
+
+def _document(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> dict[str, object]:
+    return {
+        "quantile": arguments.quantile,
+        "confidence": arguments.confidence,
+        "least_history": least_history(arguments.quantile, arguments.confidence),
+        "plain_window": arguments.window,
+        "jobs": len(log.jobs),
+        "left_out": log.left_out,
+        "queues": [asdict(score) for score in found],
+    }
+
+
+def _table(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> Iterator[str]:
+    yield (
+        f"{arguments.file}: {len(log.jobs)} jobs, {log.left_out} lines left out; quantile"
+        f" {arguments.quantile:g}, confidence {arguments.confidence:g}; plain quantile of {arguments.window}"
+    )
+    yield f"{'':<12}{'':>8}{'':>9}  {'bound':^33}  {'plain quantile':^33}"
+    figures = f"{'coverage':>9}{'pinball s':>12}{'median s':>12}"
+    yield f"{'queue':<12}{'jobs':>8}{'bounded':>9}  {figures}  {figures}"
+    for score in found:
+        cells = "  ".join(
+            f"{_cell(one.coverage, 9, 4)}{_cell(one.pinball_seconds, 12, 1)}"
+            f"{_cell(one.median_seconds, 12, 1)}"
+            for one in (score.bound, score.plain)
+        )
+        yield f"{score.queue:<12}{score.jobs:>8}{score.bounded:>9}  {cells}"
+
+
+def _cell(figure: float | None, width: int, places: int) -> str:
+    return f"{'-':>{width}}" if figure is None else f"{figure:{width}.{places}f}"
+
+
+def _probability(text: str) -> float:
+    try:
+        probability = float(text)
+    except ValueError:
+        probability = 0.0
+    if not 0.0 < probability < 1.0:
+        raise ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
+    return probability
+
+
+def _window(text: str) -> int:
+    if not (size := whole_number(text)):
+        raise ArgumentTypeError("expected at least 1 job")
+    return size
