@@ -92,7 +92,7 @@ def show(results: list[Result]) -> None:
         bound = ">=" if result.better == "higher" else "<="
         print(f"{verdict:6} {result.name:<42} {result.ratio:8.3f} {bound} {result.target:g}")
         for name, value in result.figures.items():
-            print(f"{'':9}{name:<40} {value:14,.1f}")
+            print(f"{'':9}{name:<40} {value:14,.{1 if abs(value) >= 10 else 3}f}")
 
 
 if __name__ == "__main__":
