@@ -14,6 +14,7 @@ from forecasting.series import Forecaster, Observation
 from monitor.depot import issuing
 from monitor.models import Forecast, ForecastState, Metric
 from monitor.services.forecast_follow import bring_up_metrics, refresh
+from monitor.services.forecast_learn import loaded
 from monitor.services.forecast_made import LEVEL, METHOD, Knowledge, between, kept, made
 from monitor.services.forecast_score import score_all
 from monitor.services.history import history
@@ -73,7 +74,7 @@ def _forecaster(metric: Metric, state: ForecastState, method: str, now: datetime
     """The one that follows *metric*, if *method* is part of it; else one that is told its newest values."""
     if state.state is not None:
         try:
-            forecaster = Forecaster.load(bytes(state.state))
+            forecaster = loaded(bytes(state.state))
         except Outdated:
             forecaster = Forecaster(METHOD)
         if method in forecaster.names():

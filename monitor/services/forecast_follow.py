@@ -21,6 +21,7 @@ from forecasting.base import Source
 from forecasting.series import ITSELF
 from monitor.depot import following
 from monitor.depot.locks import held
+from monitor.models import Current
 from monitor.services import roll
 from monitor.services.current import keep_current
 from monitor.services.forecast_use import Work, read_part, use
@@ -109,7 +110,6 @@ def _use_news(now: datetime, until: float) -> bool:
     news = following.news(now, NEWS_AT_ONCE)
     if not news:
         return False
-    keep_current({one.series for one in news})
     works = _works(news)
     waiting = _waiting(news, works)
     _forget([key for key, many in waiting.items() if not many])
@@ -117,9 +117,19 @@ def _use_news(now: datetime, until: float) -> bool:
         if done and time.monotonic() >= until:
             return True
         with transaction.atomic():
-            use(some, now)
+            went_on = use(some, now)
             _forget(_served(some, waiting))
+        _keep_current(went_on)
     return len(news) == NEWS_AT_ONCE
+
+
+def _keep_current(followed: Sequence[Followed]) -> None:
+    """Let it be known which segments these series are at, where that may be another one now."""
+    of = {one.series: one.segment for one in followed}
+    kept = dict(Current.objects.filter(series__in=of).values_list("series_id", "segment_id"))
+    other = [series for series, segment in of.items() if kept.get(series) != segment]
+    if other:
+        keep_current(other)
 
 
 def _works(news: Sequence[News]) -> list[Work]:
@@ -200,6 +210,8 @@ def _read_on(now: datetime, until: float) -> bool:
 
 
 def _read_parts(metrics: Collection[int], now: datetime) -> None:
-    for work, _ in _with_heard(following.of_metrics(metrics)):
+    followed = following.of_metrics(metrics)
+    for work, _ in _with_heard(followed):
         with transaction.atomic():
             read_part(work, now)
+    _keep_current(followed)

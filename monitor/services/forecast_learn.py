@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting import state
-from forecasting.base import Source
+from forecasting.base import Outdated, Source
 from forecasting.series import ITSELF, Forecaster, Observation
 from monitor.depot.arrays import micros, moment
 from monitor.depot.following import Followed, Kept
 from monitor.depot.inputs import INPUT
+from monitor.depot.packing import pack_state, unpack_state
 from monitor.depot.used import Used, hashes, hours
 from monitor.services.forecast_made import METHOD, Knowledge, kept, made_if_any, stale_at
 
@@ -73,7 +74,7 @@ class Going:
         until = micros(used_until or LONG_AGO)
         if had is None:
             return cls(followed, heard, used, until)
-        forecaster = Forecaster.load(had.state)
+        forecaster = loaded(had.state)
         return cls(followed, heard, used, until, forecaster, had.last_time, had.last_value)
 
     @property
@@ -105,7 +106,7 @@ class Going:
         """As ``monitor.depot.following`` keeps it."""
         return {
             "metric": self.followed.metric,
-            "state": self.forecaster.dump(),
+            "state": pack_state(self.forecaster.dump()),
             "versions": state.fingerprint(),
             "used_until": moment(self.used_until),
             "used": self.used.dump(),
@@ -126,6 +127,18 @@ class Going:
         knowledge = Knowledge(self.followed.metric, self.last_time, self.last_value, moment(self.used_until))
         too_old = stale_at(self.followed.began_at, self.last_time, made.n)
         return {**kept(made, knowledge, now), "stale_at": too_old}
+
+
+def loaded(state: bytes) -> Forecaster:
+    """The forecaster that is kept as *state*.
+
+    Raises:
+        forecasting.base.Outdated: it was kept by other methods than today's.
+    """
+    try:
+        return Forecaster.load(unpack_state(state))
+    except ValueError as error:
+        raise Outdated(str(error)) from error
 
 
 def _order(one: Input) -> tuple[int, int, int]:

@@ -52,8 +52,11 @@ class _Seen:
     later: list[Input] = field(default_factory=list)
 
 
-def use(works: Sequence[Work], now: datetime) -> None:
-    """Use what changed; who finds that it is not what it was goes back. Part of the caller's transaction."""
+def use(works: Sequence[Work], now: datetime) -> list[Followed]:
+    """Use what changed; who finds that it is not what it was goes back. Part of the caller's transaction.
+
+    Returns those that have new values.
+    """
     rows = _locked([work.metric for work in works])
     reading = {metric for metric, row in rows.items() if row.is_behind and row.used_until is None}
     works = [work for work in works if work.metric in rows and work.metric not in reading]
@@ -68,6 +71,7 @@ def use(works: Sequence[Work], now: datetime) -> None:
     works = [work for work in works if seen[work.metric].new]
     new = {work.metric: seen[work.metric].new for work in works}
     _go_on(works, rows, new, now, behind=())
+    return [work.followed for work in works]
 
 
 def read_part(work: Work, now: datetime) -> None:

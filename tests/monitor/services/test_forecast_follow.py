@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from monitor.depot import samples, stale
+from monitor.depot.packing import pack_state, unpack_state
 from monitor.depot.samples import Row
 from monitor.models import (
     Forecast,
@@ -174,11 +175,12 @@ def test_states_of_other_methods_are_made_anew(total: Metric, noon: datetime) ->
     refresh(noon + 6 * HOUR)
     known = state(total)
     assert drop_outdated() == 0
-    ForecastState.objects.update(versions=b"another!", state=b"another!" + known[0][8:])
+    of_others = pack_state(b"another!" + unpack_state(known[0])[8:])
+    ForecastState.objects.update(versions=b"another!", state=of_others)
     assert drop_outdated() == 1
     refresh_all(noon + 6 * HOUR)
     assert state(total) == known
-    ForecastState.objects.update(state=b"another!" + known[0][8:])
+    ForecastState.objects.update(state=of_others)
     put(total, *hourly(total, noon, 1, first=6))
     refresh_all(noon + 8 * HOUR)
     assert state(total)[2] == 6

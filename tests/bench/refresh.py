@@ -1,0 +1,109 @@
+"""Bringing forecasts up to date: every series has a new value; against what its forecaster alone takes."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from forecasting.series import GRID, Forecaster, Observation
+from monitor.depot import samples, stale
+from monitor.depot.packing import pack_state, unpack_state
+from monitor.depot.samples import Row
+from monitor.models import ForecastState, Metric, Segment, Series
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.forecast_follow import refresh
+from reporters.config import Resource
+from tests.bench.base import Result, seconds
+
+SERIES = 200
+VALUES = 150  # of each, before
+ROUNDS = 5
+EVERY = timedelta(minutes=5)
+WANTED_PER_MINUTE = 10_000
+
+
+def measure() -> list[Result]:
+    metrics, draw = _defined(), random.Random(1)
+    now = timezone.now().replace(microsecond=0)
+    began = now - (VALUES + ROUNDS) * EVERY
+    for number in range(VALUES):
+        _tell(metrics, began + number * EVERY, draw, [])
+    while refresh(now):
+        pass
+    took, alone = [], []
+    for number in range(VALUES, VALUES + ROUNDS):
+        told: list[Row] = []
+        _tell(metrics, began + number * EVERY, draw, told)
+        alone.append(_alone(told))
+        took.append(seconds(lambda: refresh(now, within_seconds=60.0)))
+        _require_used(told)
+    return [_result(statistics.median(took) / SERIES, statistics.median(alone) / SERIES)]
+
+
+def _result(refresh_seconds: float, alone_seconds: float) -> Result:
+    return Result(
+        name="forecasts brought up to date / their forecasters alone",
+        ratio=refresh_seconds / alone_seconds,
+        target=3.0,
+        better="lower",
+        figures={
+            "series a minute": 60 / refresh_seconds,
+            "of 10,000 wanted": 60 / refresh_seconds / WANTED_PER_MINUTE,
+            "one series, ms": refresh_seconds * 1000,
+            "its forecaster alone, ms": alone_seconds * 1000,
+            "its state, bytes": statistics.median(
+                len(state) for state in ForecastState.objects.values_list("state", flat=True) if state
+            ),
+        },
+    )
+
+
+def _defined() -> list[Metric]:
+    """A total of each of ``SERIES`` series."""
+    define(
+        [Resource("here", "site", "/here")],
+        [SeriesDefinition(f"noop-{number}", "noop", {"target": ["here"]}) for number in range(SERIES)],
+    )
+    now = timezone.now()
+    segments = Segment.objects.bulk_create(
+        Segment(series=series, number=1, began_at=now, fingerprint=series.name)
+        for series in Series.objects.all()
+    )
+    return Metric.objects.bulk_create(
+        Metric(segment=segment, name="total.seconds", unit="seconds") for segment in segments
+    )
+
+
+def _tell(metrics: Sequence[Metric], time: datetime, draw: random.Random, told: list[Row]) -> None:
+    """A value of each, of a run of a minute."""
+    rows = [
+        Row(metric.pk, time, time + timedelta(minutes=1), draw.lognormvariate(2.0, 0.4), True)
+        for metric in metrics
+    ]
+    samples.write(rows)
+    stale.mark({(metric.segment.series_id, time) for metric in metrics})
+    told += rows
+
+
+def _alone(told: Sequence[Row]) -> float:
+    """The least there is to do: unpack, learn, say, pack; seconds."""
+    states = dict(ForecastState.objects.values_list("metric", "state"))
+    return seconds(lambda: [_learn(states[row.metric_id], row) for row in told])
+
+
+def _learn(state: bytes, row: Row) -> bytes:
+    forecaster = Forecaster.load(unpack_state(state))
+    known_at = row.known_at.timestamp()
+    forecaster.observe(Observation(row.time.timestamp(), known_at, row.value))
+    forecaster.forecast(known_at, probabilities=GRID, floor=0.0)
+    return pack_state(forecaster.dump())
+
+
+def _require_used(told: Sequence[Row]) -> None:
+    used = ForecastState.objects.filter(used_until=told[0].known_at, is_behind=False).count()
+    if used != len(told):
+        raise AssertionError(f"{used} of {len(told)} values were used")
