@@ -13,6 +13,7 @@ LIMIT = 8.0  # usual sizes of a number that count at most: beyond, a straight li
 PENALTY = 10.0  # pairs that have to be there before a regression is half believed
 KEPT = 0.99  # of the weight of older pairs
 REACH = 0.7  # usual sizes
+_TRIED = 50  # corrections before a predictor may be dropped
 
 
 @dataclass(slots=True)
@@ -24,6 +25,11 @@ class Predictor:
     _course: Course = field(default_factory=Course, init=False)
     _heard: Heard = field(default_factory=Heard, init=False)
     _sizes: list[Size] = field(default_factory=lambda: [Size(), Size()], init=False)
+
+    @property
+    def dropped(self) -> bool:
+        """Whether it was tried long enough, and by itself did not make the forecasts better."""
+        return self.record.n >= _TRIED and self.record.gain <= 0.0
 
     def hear(self, known_at_seconds: float, value: float) -> None:
         """Take in the next value."""

@@ -12,8 +12,9 @@ stands among them, so with probes that say nothing it is the answer. The voices 
 - the robust line (``lrp_robust``) of the predictor that it is best with;
 - for each predictor the blend, corrected by its news of the day alone.
 
-A predictor of which nothing was known yet is silent. News in usual sizes, and ridge regressions that forget,
-keep all of it in bounds. Of the own stages (a source whose series is "") nothing is used.
+A predictor of which nothing was known yet is silent. One that has not helped by itself is dropped from what
+is said together, but goes on being tried. News in usual sizes, and ridge regressions that forget, keep all of
+it in bounds. Of the own stages (a source whose series is "") nothing is used.
 """
 
 from __future__ import annotations
@@ -50,13 +51,15 @@ def _ridge() -> Ridge:
 
 class Prospect(NamedTuple):
     """How well one predictor alone corrects the blend: over *n* values the share *gain* of its absolute
-    misses is saved, which chance alone would do with *p_value*; *helps* where that is hardly chance."""
+    misses is saved, which chance alone would do with *p_value*; *helps* where that is hardly chance,
+    *dropped* where it was tried for long and there is no gain."""
 
     predictor: Source
     n: int
     gain: float
     p_value: float
     helps: bool
+    dropped: bool
 
 
 class Inputs(NamedTuple):
@@ -139,15 +142,26 @@ class Method:
     def predictors(self) -> list[Prospect]:
         """What is listened to, the most helpful first, with how well each corrects the blend by itself."""
         prospects = [
-            Prospect(hearing.source(key), one.record.n, one.record.gain, one.record.p_value, one.record.helps)
+            Prospect(
+                hearing.source(key),
+                one.record.n,
+                one.record.gain,
+                one.record.p_value,
+                one.record.helps,
+                one.dropped,
+            )
             for key, one in self._predictors.items()
         ]
         return sorted(prospects, key=lambda one: (-one.gain, one.predictor))
 
     def _inputs(self, own: float, at_seconds: float) -> Inputs:
-        news = [predictor.news(at_seconds) for predictor in self._predictors.values()]
+        predictors = self._predictors.values()
+        news = [predictor.news(at_seconds) for predictor in predictors]
         apart = self._course.distance(own, self._course.usual())
-        known = [one or (0.0, 0.0) for one in news]
+        known = [
+            (0.0, 0.0) if one is None or predictor.dropped else one
+            for predictor, one in zip(predictors, news, strict=True)
+        ]
         of_the_day = np.array([day for day, _ in known])
         of_both = np.array([self._scales.apart.standard(apart, LIMIT), *chain.from_iterable(known)])
         return Inputs(news, apart, of_the_day, of_both)
