@@ -8,6 +8,7 @@ last value, of Winkler scores of 90 % to that of the NWS forecast +- 1.645 root 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -28,7 +29,13 @@ def measure() -> list[Result]:
         print(f"accuracy is not measured: {absent}")
         return []
     tokio, azure = realdata.tokio(), realdata.azure()
+    wanted = [*tokio, *azure[::EACH]]
     everywhere = [*_judged(tokio, tokio), *_judged(azure[::EACH], azure)]
+    long = [
+        scores["auto"]
+        for history, scores in zip(wanted, everywhere, strict=True)
+        if scores["auto"].n >= MANY and not _is_of_one_value(history)
+    ]
     applications = [
         scores for history, scores in zip(tokio, everywhere, strict=False) if history.kind == "application"
     ]
@@ -36,8 +43,8 @@ def measure() -> list[Result]:
         _ratio("MAE / last value's, one step ahead", "mae_ratio", 0.74, everywhere, len(tokio)),
         _ratio("RMSE / last value's, one step ahead", "rmse_ratio", 0.78, everywhere, len(tokio)),
         _ratio("MAE / last value's, applications from probes", "mae_ratio", 0.79, applications, 0),
-        *_coverage(everywhere, "coverage_80", 0.8),
-        *_coverage(everywhere, "coverage_90", 0.9),
+        *_coverage(everywhere, long, "coverage_80", 0.8),
+        *_coverage(everywhere, long, "coverage_90", 0.9),
         _ratio("Winkler 90 % / the simple interval's", "interval_ratio", 0.8, everywhere, len(tokio)),
     ]
 
@@ -63,9 +70,15 @@ def _ratio(name: str, figure: str, target: float, series: Scores, of_tokio: int)
     return Result(name, mean("auto", series), target, "lower", figures)
 
 
-def _coverage(series: Scores, figure: str, level: float) -> list[Result]:
+def _is_of_one_value(history: History) -> bool:
+    """Whether most values are the same: no interval around it covers less of them than that."""
+    values = [one.value for one in history.observations]
+    return max(Counter(values).values()) > len(values) / 2
+
+
+def _coverage(series: Scores, long: Sequence[Score], figure: str, level: float) -> list[Result]:
     found = {method: [getattr(scores[method], figure) for scores in series] for method in METHODS}
-    of_many = [getattr(one["auto"], figure) for one in series if one["auto"].n >= MANY]
+    of_many = [getattr(score, figure) for score in long]
     return [
         Result(
             name=f"coverage of {level:.0%}, off by, mean of series",

@@ -1,0 +1,85 @@
+"""What keeping forecasts costs: to take in a value, to answer from what is kept, to keep ten thousand series.
+
+The measure is a loop of ten thousand additions in the same Python, about 0.3 ms where the targets were set.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable
+from itertools import count
+
+from forecasting import methods
+from forecasting.series import Forecaster, Observation
+from tests.bench.base import Result, interleaved
+
+HOUR_SECONDS = 3600.0
+KNOWN = 300  # values of a series, before anything is measured
+TIMES = 400
+MEASURE_SECONDS = 3e-4
+
+
+def measure() -> list[Result]:
+    gc.collect()
+    return [_update(), _answer(), _refresh()]
+
+
+def _additions() -> float:
+    total = 0.0
+    for number in range(10_000):
+        total += number
+    return total
+
+
+def _result(name: str, work: Callable[[], object], target_seconds: float) -> Result:
+    ours, measure_seconds = interleaved(work, _additions, TIMES)
+    return Result(
+        name,
+        ours / measure_seconds,
+        target_seconds / MEASURE_SECONDS,
+        "lower",
+        {"microseconds": ours * 1e6, "ten thousand additions, microseconds": measure_seconds * 1e6},
+    )
+
+
+def _update() -> Result:
+    """One value into the blend, with all experts in it."""
+    blend, steps, draw = methods.load("blend")(), count(), random.Random(1)
+
+    def learn() -> None:
+        blend.update(next(steps) * HOUR_SECONDS, draw.lognormvariate(3.0, 0.4))
+
+    for _ in range(KNOWN):
+        learn()
+    return _result("update of all experts and the blend", learn, 3e-4)
+
+
+def _answer() -> Result:
+    """A forecast with its quantiles from a state that was decoded."""
+    forecaster = Forecaster.load(_told(KNOWN).dump())
+    at_seconds = KNOWN * HOUR_SECONDS
+    return _result("forecast from a state", lambda: forecaster.forecast(at_seconds), 5e-5)
+
+
+def _refresh() -> Result:
+    """A series' state decoded, a value taken in, the next forecast made, and the state encoded."""
+    kept, steps, draw = [_told(KNOWN).dump()], count(KNOWN), random.Random(2)
+
+    def refresh() -> None:
+        at_seconds = next(steps) * HOUR_SECONDS
+        forecaster = Forecaster.load(kept[0])
+        forecaster.observe(Observation(at_seconds, at_seconds + 60.0, draw.lognormvariate(3.0, 0.4)))
+        forecaster.forecast(at_seconds + HOUR_SECONDS)
+        kept[0] = forecaster.dump()
+
+    return _result("a series kept up to date (6 ms: 10,000 a minute)", refresh, 6e-3)
+
+
+def _told(values: int) -> Forecaster:
+    forecaster, draw = Forecaster("auto"), random.Random(3)
+    for index in range(values):
+        at_seconds = index * HOUR_SECONDS
+        forecaster.observe(Observation(at_seconds, at_seconds + 60.0, draw.lognormvariate(3.0, 0.4)))
+    forecaster.learn_until(values * HOUR_SECONDS)
+    return forecaster
