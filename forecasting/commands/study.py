@@ -53,9 +53,9 @@ def run(arguments: Namespace) -> int:
     if not any(cell.n for by_method in cells.values() for cell in by_method.values()):
         raise ForecastingError(f"{' '.join(arguments.files)}: {_why_nothing(arguments)}")
     if arguments.json:
-        print(json.dumps(_document(cells), indent=2, allow_nan=False))
+        print(json.dumps(document(cells), indent=2, allow_nan=False))
     else:
-        print("\n".join(_lines(cells)))
+        print("\n".join(lines(cells)))
     return 0
 
 
@@ -64,7 +64,7 @@ def _why_nothing(arguments: Namespace) -> str:
     return f"no group has an application and a probe with more than {arguments.warm_up} values{of} each"
 
 
-def _document(cells: Mapping[str, Mapping[str, Cell]]) -> dict[str, object]:
+def document(cells: Mapping[str, Mapping[str, Cell]]) -> dict[str, object]:
     return {
         "metrics": {
             metric: {method: asdict(cell) for method, cell in by_method.items()}
@@ -77,7 +77,8 @@ def _document(cells: Mapping[str, Mapping[str, Cell]]) -> dict[str, object]:
 _LABEL, _WIDTH = 24, 18
 
 
-def _lines(cells: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+def lines(cells: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """The table, a line each: a row a method, a column a metric."""
     headings = "".join(f"{_short(metric):>{_WIDTH}}" for metric in cells)
     yield f"{'':<{_LABEL}}{headings}   published total"
     for one in study.METHODS:
