@@ -12,9 +12,11 @@ For series of which nothing is known beforehand, and which change,
 
 - regrets are measured in typical misses of the blend, so that a noisy past does not outweigh a calm present;
 - no single regret counts more than a few of those, so that no outlier decides alone;
-- old regrets fade slowly, and nobody's become very negative, so that who had long been wrong is listened to
-  soon after a change (as "regret matching+" does; Tammelin et al., "Solving heads-up limit Texas hold'em",
-  IJCAI 2015, whose bound holds against sequences of experts; here it takes the place of sharing weights).
+- old regrets fade slowly, and nobody's sink below a depth; who has been there begins anew, with the learning
+  rate of a newcomer. So who was wrong for long is listened to within some ten values of being right. This
+  does what sharing a part of the weights does (Herbster, Warmuth, "Tracking the best expert", Machine
+  Learning 32, 1998) and costs nothing while nothing changes; the same cut makes "regret matching+" follow
+  changes (Tammelin et al., "Solving heads-up limit Texas hold'em", IJCAI 2015).
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ Numbers = NDArray[np.float64]
 
 _MOST = 5.0  # typical misses that a slope, and a distance between two forecasts, count at most
 _KEPT = 0.999  # of regrets at each value
-_DEEPEST = -10.0  # that a sum of regrets becomes
+_DEPTH = -20.0  # below which no sum of regrets sinks
 _LEAST_SCALE = 1e-12  # of squared regrets: who hardly ever disagrees is weighted as if by this much
 _MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
 _OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
@@ -109,8 +111,8 @@ class Aggregation:
 
     def _note(self, regrets: Numbers) -> None:
         squares = regrets * regrets
-        self._regrets = np.maximum(_KEPT * self._regrets + regrets, _DEEPEST)
-        self._squares = _KEPT * _KEPT * self._squares + squares
+        self._regrets = np.maximum(_KEPT * self._regrets + regrets, _DEPTH)
+        self._squares = _KEPT * _KEPT * self._squares * (self._regrets > _DEPTH) + squares
         self._widest = max(_KEPT * self._widest, float(squares.max()))
 
     def _weights_of(self, awake: NDArray[np.bool_]) -> Numbers:

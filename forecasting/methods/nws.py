@@ -126,7 +126,7 @@ class Method:
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
-    VOICES: ClassVar[int] = len(PRIMARIES)
+    VOICES: ClassVar[int] = len(PRIMARIES) + 2
 
     exact: bool = False
     _age: Age = field(default_factory=Age, init=False)
@@ -161,13 +161,13 @@ class Method:
         return self._age.forecast(mse, "nws", at_seconds, median=mae)
 
     def voices(self, _at_seconds: float) -> Sequence[float]:
-        """As ``primaries``: the picks are among them.
+        """The forecasts of ``PRIMARIES``, and of those the MAE pick and the MSE pick.
 
         Raises:
             Abstained: no value is known yet.
         """
         self._age.require(1)
-        return self._forecasts
+        return [*self._forecasts, *(self._forecasts[primary] for primary in self._picked)]
 
     def primaries(self) -> Sequence[float]:
         """Return the forecasts of ``PRIMARIES``, in that order; empty before there are data."""

@@ -17,9 +17,9 @@ from forecasting.base import Age, Forecast
 from forecasting.windows import SortedWindow, middle
 
 _WINDOW = 51
-_REACH = 3.0  # typical misses that one value counts at most: with what follows, four in a row are a change
+_REACH = 3.0  # typical misses that one value counts at most: with what follows, three in a row are a change
 _ALLOWANCE = 1.0  # typical misses to one side that add nothing
-_PROOF = 7.0
+_PROOF = 5.0
 
 
 @dataclass(slots=True)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import math
+from itertools import cycle, islice
+
+import pytest
+
+from forecasting.base import Abstained
+from forecasting.methods.analog import Method
+
+
+def told(values: list[float]) -> Method:
+    method = Method()
+    for time_seconds, value in enumerate(values):
+        method.update(time_seconds, value)
+    return method
+
+
+def test_what_followed_before_is_expected_to_follow_again() -> None:
+    pattern = [1.0, 1.0, 5.0, 1.0, 9.0]
+    method = told(list(islice(cycle(pattern), 150)))
+    answers = []
+    for index, value in enumerate(islice(cycle(pattern), 10), start=150):
+        answers.append(method.forecast(index).median)
+        method.update(index, value)
+    assert answers == pattern * 2
+
+
+def test_median_and_mean_are_those_of_what_followed_the_21_nearest() -> None:
+    # After 0, 9 it went on 16 times with 1 and 5 times with 8.
+    method = told([one for after in [1.0] * 16 + [8.0] * 5 for one in (0.0, 9.0, after)] + [0.0, 9.0])
+    forecast = method.forecast(65.0)
+    assert forecast.median == 1.0
+    assert forecast.mean == pytest.approx((16 + 5 * 8) / 21)
+
+
+def test_of_two_values_nothing_followed_yet_so_the_newest_is_expected() -> None:
+    assert told([3.0]).forecast(1.0).median == 3.0
+    assert told([3.0, 8.0]).forecast(2.0).median == 8.0
+    assert told([3.0, 8.0, 4.0]).forecast(3.0).median == 4.0  # all that ever followed two values
+
+
+def test_moments_that_are_long_past_are_forgotten() -> None:
+    method = told([*[7.0] * 50, *[1.0, 2.0] * 110])
+    assert max(method.voices(0.0)) < 3.0
+
+
+def test_without_values_there_are_no_voices() -> None:
+    with pytest.raises(Abstained):
+        Method().voices(0.0)
+
+
+def test_the_largest_numbers_have_finite_neighbours() -> None:
+    assert all(math.isfinite(voice) for voice in told([1e300, -1e300, 1.0] * 30).voices(0.0))

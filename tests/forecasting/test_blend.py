@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from forecasting import methods, state
+from forecasting.base import Composite
+from forecasting.methods.blend import Method, expert_names
+
+HOUR_SECONDS = 3600.0
+
+
+def told(values: Sequence[float]) -> Method:
+    method = Method()
+    for index, value in enumerate(values):
+        method.update(index * HOUR_SECONDS, value)
+    return method
+
+
+def mean_absolute_error(name: str, values: Sequence[float], first: int = 40) -> float:
+    method, misses = methods.load(name)(), []
+    for index, value in enumerate(values):
+        if index >= first:
+            misses.append(abs(method.forecast(index * HOUR_SECONDS).median - value))
+        method.update(index * HOUR_SECONDS, value)
+    return math.fsum(misses) / len(misses)
+
+
+def noise_around_a_level(draw: random.Random) -> list[float]:
+    return [draw.lognormvariate(3.0, 0.3) for _ in range(300)]
+
+
+def a_wandering_level(draw: random.Random) -> list[float]:
+    level, values = 1000.0, []
+    for _ in range(300):
+        level += draw.gauss(0.0, 5.0)
+        values.append(level + draw.gauss(0.0, 10.0))
+    return values
+
+
+def two_states(draw: random.Random) -> list[float]:
+    return [50.0 * (1 + index % 2) + draw.gauss(0.0, 2.0) for index in range(300)]
+
+
+def levels_that_shift(draw: random.Random) -> list[float]:
+    return [100.0 + 40.0 * (index // 75 % 2) + draw.gauss(0.0, 3.0) for index in range(300)]
+
+
+def a_day_with_a_peak(draw: random.Random) -> list[float]:
+    return [20.0 + 30.0 * (index % 24 in (9, 10)) + draw.gauss(0.0, 1.0) for index in range(500)]
+
+
+def test_every_quick_method_of_the_folder_is_listened_to() -> None:
+    assert {"analog", "local_level", "nws", "restarting"} <= set(expert_names())
+    assert "blend" not in expert_names()
+    blend = told([1.0, 2.0])
+    assert isinstance(blend, Composite)
+    assert tuple(blend.parts()) == expert_names()
+
+
+@pytest.mark.parametrize(
+    "series", [noise_around_a_level, a_wandering_level, two_states, levels_that_shift, a_day_with_a_peak]
+)
+def test_the_blend_is_about_as_good_as_the_best_of_the_methods(
+    series: Callable[[random.Random], list[float]],
+) -> None:
+    values = series(random.Random(12))
+    blended = mean_absolute_error("blend", values)
+    assert blended < 1.15 * min(mean_absolute_error(name, values) for name in expert_names())
+    assert blended < 1.1 * mean_absolute_error("nws", values)
+
+
+def test_the_mean_minds_outliers_and_the_median_does_not() -> None:
+    draw = random.Random(13)
+    values = [draw.gauss(10.0, 1.0) + 40.0 * (draw.random() < 0.1) for _ in range(600)]
+    forecast = told(values).forecast(600 * HOUR_SECONDS)
+    assert forecast.median == pytest.approx(10.0, abs=0.7)
+    assert forecast.mean == pytest.approx(14.0, abs=2.5)
+
+
+def test_a_kept_blend_goes_on_as_if_it_had_never_been_away() -> None:
+    values = noise_around_a_level(random.Random(14))
+    away, there = told(values[:150]), told(values)
+    back = state.load(Method, state.dump(away))
+    for index, value in enumerate(values[150:], start=150):
+        back.update(index * HOUR_SECONDS, value)
+    assert state.dump(back) == state.dump(there)
+
+
+def test_a_kept_blend_is_small() -> None:
+    assert len(state.dump(told(noise_around_a_level(random.Random(15))))) < 25_000
+
+
+def test_a_voice_for_each_is_heard_always_in_the_same_place() -> None:
+    blend = told([3.0])
+    lengths = {len(blend.said(0.0))}
+    for index, value in enumerate(noise_around_a_level(random.Random(16)), start=1):
+        blend.update(index * HOUR_SECONDS, value)
+        lengths.add(len(blend.said(index * HOUR_SECONDS)))
+    assert len(lengths) == 1
+    assert np.isfinite(blend.said(1e6)).all()
+
+
+def test_a_value_is_learned_in_well_under_a_millisecond() -> None:
+    """The promise is 0.3 ms, measured by the benchmarks; this is a guard with room for a busy machine."""
+    values = noise_around_a_level(random.Random(17))
+    blend = told(values[:50])
+    began = time.process_time()
+    for index, value in enumerate(values[50:], start=50):
+        blend.update(index * HOUR_SECONDS, value)
+    assert (time.process_time() - began) / 250 < 0.0015
