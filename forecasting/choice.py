@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 import scipy  # its parts are loaded when they are used
 
 from forecasting import hearing, methods
-from forecasting.base import Abstained, Age, Forecast, Hearing, Source
+from forecasting.base import Abstained, Age, Forecast, Hearing, InvalidNumber, Source
 from forecasting.base import Method as AnyMethod
 from forecasting.intervals import LEAST_RESIDUALS, Residuals
+from forecasting.pairing import Paired
 from forecasting.series import Observation
 from forecasting.state import Experts
 
@@ -120,8 +121,11 @@ class Trial:
         self.only().update(time_seconds, value)
 
     def _median(self, at_seconds: float) -> float | None:
+        method = self.only()
+        if isinstance(method, Paired):  # which has an answer without its predictor, but that is not on trial
+            return method.from_predictors(at_seconds)
         try:
-            return self.only().forecast(at_seconds).median
+            return method.forecast(at_seconds).median
         except Abstained:
             return None
 
@@ -158,12 +162,16 @@ class Choice:
     _trials: dict[str, Trials] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.probability < 1.0:
+            raise InvalidNumber(f"expected a probability between 0 and 1, got {self.probability!r}")
         if not self._own.method:  # it is there when a state was loaded
             self._own = _trial(self.own)
 
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        """Take note of a value of a candidate predictor, as ``Hearing.hear``."""
+        """Take note of a value of a candidate predictor, as ``Hearing.hear``; own stages are none."""
         hearing.require_usable(time_seconds, known_at_seconds, value)
+        if not source.series:
+            return
         key = hearing.key(source)
         if key not in self._trials:
             self._trials[key] = Trials({name: _trial(name) for name in self.among})
@@ -250,7 +258,12 @@ def choose(
     probability: float = 0.5,
 ) -> Choice:
     """Return the choice after all *observations* of a metric, and all that was *heard* of other sources; each
-    is used when it was known, what cannot be used is left out."""
+    is used when it was known, what cannot be used is left out.
+
+    Raises:
+        UnknownMethod: one of *among*, or *own*.
+        InvalidNumber: *probability* is not inside (0, 1).
+    """
     choice = Choice(among, own, probability)
     events = [
         (one.known_at_seconds, 1, one.time_seconds, one.value, ("", "")) for one in observations if one.usable
