@@ -17,7 +17,7 @@ from forecasting.base import (
     Source,
     is_usable,
 )
-from forecasting.intervals import GRID, LEAST_RESIDUALS, Residuals
+from forecasting.intervals import GRID, LEAST_RESIDUALS, Residuals, finite
 from forecasting.spread import Spread
 from forecasting.state import Experts
 
@@ -98,6 +98,11 @@ class Forecaster:
         """The methods that can be asked: the one that was named, and its parts."""
         return list(self._asked())
 
+    @property
+    def method(self) -> Method:
+        """The one that was named, as it is now."""
+        return self._method[self.name]
+
     def observe(self, observation: Observation, source: Source = ITSELF) -> None:
         """Take note of *observation*, of the series itself or of another *source*; it is used once it is
         known."""
@@ -154,7 +159,7 @@ class Forecaster:
         if stale_after_seconds is not None and point.age_seconds > stale_after_seconds:
             limits = f"{point.age_seconds:.0f} s old, accepted are {stale_after_seconds:.0f} s"
             raise Abstained("stale", f"the newest value is {limits}")
-        spread = self._spread if name == self.name else self._misses[name]
+        spread = self._spread if name == self.name else self._misses.get(name, Residuals())
         return _floored(replace(point, quantiles=spread.around(point.median, probabilities)), floor)
 
     def _part(self, name: str) -> Method:
@@ -173,7 +178,7 @@ class Forecaster:
             if name == self.name:
                 self._spread.learn(said.median, value)
             else:
-                self._misses.setdefault(name, Residuals()).add(value - said.median)
+                self._misses.setdefault(name, Residuals()).add(finite(value - said.median))
         self._method[self.name].update(time_seconds, value)
         self.used += 1
 

@@ -28,6 +28,13 @@ JOIN monitor_segment AS segment ON segment.series_id = series.id
 JOIN monitor_metric AS metric ON metric.segment_id = segment.id AND metric.name = predictor.name
 WHERE predictor.metric_id = ANY (%b::bigint[]) ORDER BY predictor.id, metric.id
 """
+_TELL = """
+UPDATE monitor_forecastpredictor AS predictor
+SET n = %(n)b, gain = %(gain)b, p_value = %(p_value)b, is_kept = %(is_kept)b
+FROM monitor_series AS series
+WHERE predictor.metric_id = %(metric)b AND series.id = predictor.series_id
+    AND series.name = %(series)b AND predictor.name = %(name)b
+"""
 _FORGET = "DELETE FROM monitor_forecastnews WHERE id = ANY (%s)"
 _OF_SERIES = f"""
 SELECT metric.id, metric.name, metric.unit, segment.id, segment.began_at, series.id, series.name
@@ -156,6 +163,12 @@ class Kept(NamedTuple):
     state: bytes
     last_time: datetime | None
     last_value: float | None
+
+
+def tell_predictors(rows: Iterable[dict[str, Any]]) -> None:
+    """Keep how well predictors help."""
+    with binary.cursor() as cursor:
+        cursor.executemany(_TELL, rows)
 
 
 def note(changed: Collection[tuple[int, datetime]], due_at: datetime | None = None) -> None:

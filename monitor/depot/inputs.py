@@ -52,16 +52,17 @@ _NEXT = f"""(
 def of_hours(wanted: Collection[tuple[int, datetime]]) -> NDArray[np.void]:
     """All of these metrics in these hours (each by its start), in no order."""
     metrics, hours = zip(*wanted, strict=True) if wanted else ((), ())
-    return _read(_OF_HOURS, {"metrics": list(metrics), "hours": list(hours)})
+    return read(_OF_HOURS, {"metrics": list(metrics), "hours": list(hours)})
 
 
 def following(metrics: Sequence[int], than: datetime, by: datetime, at_most: int) -> NDArray[np.void]:
     """The first of *metrics* that became known later *than*, and not later than *by*, in no order: about
     *at_most*, for those that became known at the same time are not parted."""
-    return _read(_NEXT, {"metrics": list(metrics), "than": than, "by": by, "at_most": at_most})
+    return read(_NEXT, {"metrics": list(metrics), "than": than, "by": by, "at_most": at_most})
 
 
-def _read(relation: str, told: dict[str, object]) -> NDArray[np.void]:
+def read(relation: str, told: dict[str, object]) -> NDArray[np.void]:
+    """The rows of *relation*, a table or a query, that has the columns of ``INPUT``."""
     (packed,) = binary.row(_PACKED.format(relation=relation), told)
     rows = np.frombuffer(packed or b"", INPUT.newbyteorder(">")).astype(INPUT)
     for name in ("time", "known_at"):

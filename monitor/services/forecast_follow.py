@@ -9,7 +9,7 @@ stays until there is a newer one. Samples that go for their age change nothing.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,11 +19,12 @@ from django.db import transaction
 from forecasting import state
 from forecasting.base import Source
 from forecasting.series import ITSELF
-from monitor.depot import following
+from monitor.depot import following, succeeding
 from monitor.depot.locks import held
 from monitor.models import Current
-from monitor.services import roll
+from monitor.services import roll, success_use
 from monitor.services.current import keep_current
+from monitor.services.forecast_score import HEADLINE
 from monitor.services.forecast_use import Work, read_part, use
 
 if TYPE_CHECKING:
@@ -40,14 +41,13 @@ METRICS_AT_ONCE = 50  # in one transaction, about
 
 @dataclass
 class _Group:
-    """Metrics of one series that have news."""
+    """What there is of one series to do: metrics that hear of *news* (by key), and *hours* in which its own
+    runs have."""
 
     series: int
     works: list[Work] = field(default_factory=list)
-
-    @property
-    def news(self) -> set[int]:
-        return {key for work in self.works for key in work.news}
+    hours: set[datetime] = field(default_factory=set)
+    news: set[int] = field(default_factory=set)
 
 
 def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
@@ -74,6 +74,7 @@ def bring_up(series: Collection[int], now: datetime) -> None:
     """Let these series (their keys) have answers from all that is known at *now*, or begin to read what is
     too much to be read at once. For who asks about them before ``refresh`` has come to them."""
     bring_up_metrics([one.metric for one in following.of_series(series)], now)
+    _read_success(series, now)
 
 
 def bring_up_metrics(metrics: Collection[int], now: datetime) -> None:
@@ -91,18 +92,23 @@ def told(outcome: Outcome) -> None:
 def begin_anew(series: Collection[int]) -> int:
     """Let all metrics of these series read the depot anew; how many these are."""
     followed = following.of_series(series)
-    for some in _batches([_Group(one.series, [Work(one, {})]) for one in followed]):
-        metrics = [work.metric for work in some]
+    with transaction.atomic():
+        succeeding.follow(series)
+        succeeding.begin_anew(series)
+    metrics = [one.metric for one in followed]
+    for begin in range(0, len(metrics), METRICS_AT_ONCE):
+        some = metrics[begin : begin + METRICS_AT_ONCE]
         with transaction.atomic():
-            following.follow(metrics)
-            following.locked(metrics)
-            following.begin_anew(metrics)
+            following.follow(some)
+            following.locked(some)
+            following.begin_anew(some)
     return len(followed)
 
 
 def drop_outdated() -> int:
-    """Let metrics whose states other methods than today's have made read the depot anew."""
-    return following.begin_anew_but(state.fingerprint())
+    """Let whatever other methods than today's have made read the depot anew; how many these are."""
+    versions = state.fingerprint()
+    return following.begin_anew_but(versions) + succeeding.begin_anew_but(versions)
 
 
 def _use_news(now: datetime, until: float) -> bool:
@@ -110,17 +116,23 @@ def _use_news(now: datetime, until: float) -> bool:
     news = following.news(now, NEWS_AT_ONCE)
     if not news:
         return False
-    works = _works(news)
-    waiting = _waiting(news, works)
-    _forget([key for key, many in waiting.items() if not many])
-    for done, some in enumerate(_batches(_grouped(works))):
+    groups = _grouped(news)
+    waiting = Counter(key for group in groups for key in group.news)
+    for done, some in enumerate(_batches(groups)):
         if done and time.monotonic() >= until:
             return True
         with transaction.atomic():
-            went_on = use(some, now)
-            _forget(_served(some, waiting))
-        _keep_current(went_on)
+            _use(some, now)
+            waiting.subtract(key for group in some for key in group.news)
+            served = [key for key in {key for group in some for key in group.news} if not waiting[key]]
+            following.forget(served)
     return len(news) == NEWS_AT_ONCE
+
+
+def _use(groups: Sequence[_Group], now: datetime) -> None:
+    """One batch; part of the caller's transaction."""
+    _keep_current(use([work for group in groups for work in group.works], now))
+    success_use.use({group.series: group.hours for group in groups if group.hours}, now)
 
 
 def _keep_current(followed: Sequence[Followed]) -> None:
@@ -132,19 +144,28 @@ def _keep_current(followed: Sequence[Followed]) -> None:
         keep_current(other)
 
 
-def _works(news: Sequence[News]) -> list[Work]:
-    """Who hears of *news*."""
+def _grouped(news: Sequence[News]) -> list[_Group]:
+    """Who hears of *news*, by series, those first who have waited longest."""
+    groups = {one.series: _Group(one.series) for one in news}
     of_series: dict[int, list[News]] = defaultdict(list)
     for one in news:
         of_series[one.series].append(one)
-    followed = following.of_series(of_series)
-    others = set(following.predicted_by(of_series)) - {one.metric for one in followed}
-    works = _with_heard([*followed, *(following.of_metrics(others) if others else ())])
-    for work, series in works:
-        for one in (one for its in series for one in of_series.get(its, ())):
-            work.hours.add(one.hour)
-            work.news.add(one.key)
-    return [work for work, _ in works]
+        groups[one.series].hours.add(one.hour)
+        groups[one.series].news.add(one.key)
+    for work, heard in _works(of_series):
+        group = groups.setdefault(work.followed.series, _Group(work.followed.series))
+        for told in (told for series in heard for told in of_series.get(series, ())):
+            work.hours.add(told.hour)
+            group.news.add(told.key)
+        group.works.append(work)
+    return sorted(groups.values(), key=lambda group: min(group.news))
+
+
+def _works(series: Collection[int]) -> list[tuple[Work, set[int]]]:
+    """All metrics that hear of *series*, with the series that each hears of."""
+    followed = following.of_series(series)
+    others = set(following.predicted_by(series)) - {one.metric for one in followed}
+    return _with_heard([*followed, *(following.of_metrics(others) if others else ())])
 
 
 def _with_heard(followed: Sequence[Followed]) -> list[tuple[Work, set[int]]]:
@@ -157,43 +178,12 @@ def _with_heard(followed: Sequence[Followed]) -> list[tuple[Work, set[int]]]:
     return [(Work(one, heard[one.metric]), series[one.metric]) for one in followed]
 
 
-def _waiting(news: Iterable[News], works: Iterable[Work]) -> dict[int, int]:
-    """How many are still to know of each of *news*."""
-    waiting = {one.key: 0 for one in news}
-    for work in works:
-        for key in work.news:
-            waiting[key] += 1
-    return waiting
-
-
-def _served(works: Iterable[Work], waiting: dict[int, int]) -> list[int]:
-    """The news that everybody knows of, now that *works* do."""
-    for work in works:
-        for key in work.news:
-            waiting[key] -= 1
-    return [key for key in {key for work in works for key in work.news} if not waiting[key]]
-
-
-def _forget(keys: Collection[int]) -> None:
-    if keys:
-        following.forget(keys)
-
-
-def _grouped(works: Iterable[Work]) -> list[_Group]:
-    """By series, those first who have waited longest."""
-    groups: dict[int, _Group] = {}
-    for work in works:
-        series = work.followed.series
-        groups.setdefault(series, _Group(series)).works.append(work)
-    return sorted(groups.values(), key=lambda group: min(group.news))
-
-
-def _batches(groups: Iterable[_Group]) -> Iterator[list[Work]]:
-    """Whole groups, together about ``METRICS_AT_ONCE``."""
-    some: list[Work] = []
+def _batches(groups: Iterable[_Group]) -> Iterator[list[_Group]]:
+    """Together about ``METRICS_AT_ONCE``."""
+    some: list[_Group] = []
     for group in groups:
-        some += group.works
-        if len(some) >= METRICS_AT_ONCE:
+        some.append(group)
+        if sum(1 + len(one.works) for one in some) >= METRICS_AT_ONCE:
             yield some
             some = []
     if some:
@@ -202,11 +192,14 @@ def _batches(groups: Iterable[_Group]) -> Iterator[list[Work]]:
 
 def _read_on(now: datetime, until: float) -> bool:
     """Let those that are behind read on, part by part, until time is over; whether there is more."""
-    while some := following.behind(1):
-        _read_parts(some, now)
+    while True:
+        metrics, series = following.behind(1), succeeding.behind(1)
+        if not metrics and not series:
+            return False
+        _read_parts(metrics, now)
+        _read_success(series, now)
         if time.monotonic() >= until:
-            return bool(following.behind(1))
-    return False
+            return bool(following.behind(1) or succeeding.behind(1))
 
 
 def _read_parts(metrics: Collection[int], now: datetime) -> None:
@@ -215,3 +208,11 @@ def _read_parts(metrics: Collection[int], now: datetime) -> None:
         with transaction.atomic():
             read_part(work, now)
     _keep_current(followed)
+    with transaction.atomic():
+        success_use.expect_again({one.series for one in followed if one.name == HEADLINE}, now)
+
+
+def _read_success(series: Iterable[int], now: datetime) -> None:
+    for one in sorted(series):
+        with transaction.atomic():
+            success_use.read_part(one, now)

@@ -10,6 +10,8 @@ import numpy as np
 
 from forecasting.base import Abstained
 from forecasting.intervals import lower_tail
+from forecasting.methods import auto
+from forecasting.methods.auto import Prospect
 from forecasting.series import GRID
 
 if TYPE_CHECKING:
@@ -64,7 +66,20 @@ def made(
         floor=floor,
     )
     quantiles = [said.quantiles[probability] for probability in GRID]
-    return Made(method, at, said.n, said.mean, said.median, quantiles)
+    helping = _helping(forecaster) if method == METHOD else ""
+    return Made(method, at, said.n, said.mean, said.median, quantiles, helping)
+
+
+def prospects(forecaster: Forecaster) -> list[Prospect]:
+    """What it listens to, the most helpful first, and how well that helps."""
+    method = forecaster.method
+    return method.predictors() if isinstance(method, auto.Method) else []
+
+
+def _helping(forecaster: Forecaster) -> str:
+    """The most helpful predictor, if that is hardly chance."""
+    best = next(iter(prospects(forecaster)), None)
+    return "/".join(best.predictor) if best and best.helps else ""
 
 
 def made_if_any(forecaster: Forecaster, unit: str, known: datetime) -> Made | None:

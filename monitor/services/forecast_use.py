@@ -12,6 +12,7 @@ from monitor.depot import following, inputs, issuing
 from monitor.depot.arrays import micros, moment
 from monitor.depot.used import Used
 from monitor.services.forecast_learn import LONG_AGO, Going, Input, by_metric
+from monitor.services.forecast_made import prospects
 from monitor.services.forecast_score import HEADLINE, keep_newest, score
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 INPUTS_AT_ONCE = 1_000  # of a metric that reads the depot
 MOST_HOURS = 200  # of one metric: who has more news than that reads everything
 PRUNED_EVERY = 64  # values
+TOLD_EVERY = 8  # values: how well predictors help
 MARKED_EVERY = timedelta(hours=1)
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 _HOUR = 3_600_000_000  # microseconds
@@ -29,13 +31,11 @@ _WHOLE = 1 << 64
 
 @dataclass
 class Work:
-    """A metric, what it hears of (by key), the hours in which something of that changed, and the keys of the
-    news that said so."""
+    """A metric, what it hears of (by key), and the hours in which something of that changed."""
 
     followed: Followed
     heard: Mapping[int, Source]
     hours: set[datetime] = field(default_factory=set)
-    news: set[int] = field(default_factory=set)
 
     @property
     def metric(self) -> int:
@@ -232,4 +232,23 @@ def _answer(going: Sequence[Going], now: datetime) -> None:
     if silent:
         issuing.fall_silent(silent)
     issuing.explain({one.followed.segment for one in going}, HEADLINE)
+    _tell_predictors([one for one in going if len(one.heard) > 1 and one.n % TOLD_EVERY == 0])
     keep_newest({one.metric: one.followed.name for one in going if one.n % PRUNED_EVERY == 0})
+
+
+def _tell_predictors(going: Iterable[Going]) -> None:
+    rows = [
+        {
+            "metric": one.metric,
+            "series": prospect.predictor.series,
+            "name": prospect.predictor.metric,
+            "n": prospect.n,
+            "gain": prospect.gain,
+            "p_value": prospect.p_value,
+            "is_kept": prospect.helps,
+        }
+        for one in going
+        for prospect in prospects(one.forecaster)
+    ]
+    if rows:
+        following.tell_predictors(rows)

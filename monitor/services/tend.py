@@ -1,4 +1,5 @@
-"""Tend to the depot, every few minutes: make places ahead, tell the planner, take away what is too old."""
+"""Tend to the depot, every few minutes: make places ahead, tell the planner, take away what is too old; see
+what forecasts are to be made of anew."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from datetime import datetime, timedelta
 from monitor.depot import planning
 from monitor.depot.engines import engine
 from monitor.depot.locks import held
+from monitor.services.choose_predictors import choose_predictors
+from monitor.services.forecast_follow import drop_outdated
 from monitor.services.retain import Retained, retain
 
 LOCK = 0x74656E64  # "tend"
@@ -20,6 +23,8 @@ def tend(now: datetime) -> Retained | None:
         if not is_ours:
             return None
         engine().prepare_ahead(now)
+        drop_outdated()
+        choose_predictors()
         for table in planning.outdated(now - ANALYSED_EVERY):
             planning.analyse(table)
         return retain(now, within_seconds=RETAINS_SECONDS)

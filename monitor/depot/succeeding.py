@@ -1,0 +1,160 @@
+"""How runs and real jobs ended, and what is known of every series' success."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db import connection
+
+from monitor.depot import binary, inputs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# As ``inputs.INPUT``, with the series in the place of the metric. The value of one that passed is how many
+# seconds it took; of one that did not, as many below -1. Whatever is no fault of the path does not count.
+_ENDED = """
+    SELECT series_id AS metric_id, slot AS time, ended_at AS known_at, CASE WHEN state = 'passed' THEN took
+        ELSE -1 - took END AS value
+    FROM monitor_run AS run CROSS JOIN LATERAL (
+        SELECT greatest(extract(epoch FROM ended_at - coalesce(started_at, slot)), 0)::float8 AS took
+    ) AS measured
+    WHERE {series} AND state IN ('passed', 'failed', 'timed_out') AND {slot}
+    UNION ALL
+    SELECT segment.series_id, outcome.started_at, received_at, CASE WHEN passed THEN took ELSE -1 - took END
+    FROM monitor_outcome AS outcome
+    JOIN monitor_metric AS metric ON metric.id = outcome.metric_id
+    JOIN monitor_segment AS segment ON segment.id = metric.segment_id
+    CROSS JOIN LATERAL (
+        SELECT greatest(extract(epoch FROM outcome.ended_at - outcome.started_at), 0)::float8 AS took
+    ) AS measured
+    WHERE segment.{series} AND {started_at}
+"""
+_IN_HOUR = "{0} >= hour AND {0} < hour + interval '1 hour'"
+_HOUR = {"slot": _IN_HOUR.format("slot"), "started_at": _IN_HOUR.format("outcome.started_at")}
+_OF_HOURS = f"""(
+    SELECT ended.* FROM unnest(%(series)b::bigint[], %(hours)b::timestamptz[]) AS wanted (series, hour)
+    CROSS JOIN LATERAL ({_ENDED.format(series="series_id = wanted.series", **_HOUR)}) AS ended
+)"""  # noqa: S608  # our own words
+_LATER = "{0} > %(than)b AND {0} <= %(by)b"
+_PART = {"slot": _LATER.format("ended_at"), "started_at": _LATER.format("received_at")}
+_NEXT = f"""(
+    SELECT * FROM ({_ENDED.format(series="series_id = %(series)b", **_PART)}) AS ended
+    ORDER BY known_at FETCH FIRST %(at_most)b ROWS WITH TIES
+)"""  # noqa: S608
+
+_FOLLOW = """
+INSERT INTO monitor_successstate (series_id, is_behind, n)
+SELECT id, true, 0 FROM monitor_series AS series
+WHERE id = ANY (%b::bigint[])
+    AND NOT EXISTS (SELECT FROM monitor_successstate AS had WHERE had.series_id = series.id)
+ORDER BY id FOR KEY SHARE
+ON CONFLICT DO NOTHING
+"""
+_LOCKED = """
+SELECT series_id, used_until, used, is_behind, state FROM monitor_successstate
+WHERE series_id = ANY (%b::bigint[]) ORDER BY series_id FOR UPDATE
+"""
+_BEGIN_ANEW = """
+UPDATE monitor_successstate
+SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true, n = 0 WHERE {which}
+"""
+_KEEP = """
+UPDATE monitor_successstate
+SET state = %(state)b, versions = %(versions)b, used_until = %(used_until)b, used = %(used)b,
+    is_behind = %(is_behind)b, n = %(n)b, probability = %(probability)b
+WHERE series_id = %(series)b
+"""
+_BEHIND = "SELECT series_id FROM monitor_successstate WHERE is_behind ORDER BY n, series_id LIMIT %s"
+_TOTALS = """
+SELECT segment.series_id, total.mean, total.quantiles
+FROM monitor_current AS current
+JOIN monitor_segment AS segment ON segment.id = current.segment_id
+JOIN monitor_metric AS metric ON metric.segment_id = segment.id AND metric.name = %(name)b
+JOIN monitor_forecaststate AS total ON total.metric_id = metric.id
+WHERE current.series_id = ANY (%(series)b::bigint[]) AND total.mean IS NOT NULL
+"""
+_EXPECT = """
+UPDATE monitor_successstate
+SET expected_seconds = %(expected_seconds)b, quantiles = %(quantiles)b::float8[] WHERE series_id = %(series)b
+"""
+
+
+class Row(NamedTuple):
+    series: int
+    used_until: datetime | None
+    used: bytes | None
+    is_behind: bool
+    state: bytes | None
+
+
+class Total(NamedTuple):
+    """How long the next run of *series* takes, if it passes."""
+
+    series: int
+    mean: float
+    quantiles: Sequence[float]
+
+
+def of_hours(wanted: Collection[tuple[int, datetime]]) -> NDArray[np.void]:
+    """What ended of these series in these hours (each by its start), in no order."""
+    series, hours = zip(*wanted, strict=True) if wanted else ((), ())
+    return inputs.read(_OF_HOURS, {"series": list(series), "hours": list(hours)})
+
+
+def following(series: int, than: datetime, by: datetime, at_most: int) -> NDArray[np.void]:
+    """As ``inputs.following``, of one series."""
+    return inputs.read(_NEXT, {"series": series, "than": than, "by": by, "at_most": at_most})
+
+
+def follow(series: Collection[int]) -> None:
+    """Let there be rows of *series*, those that there are; part of the caller's transaction."""
+    with binary.cursor() as cursor:
+        cursor.execute(_FOLLOW, [list(series)])
+
+
+def locked(series: Collection[int]) -> list[Row]:
+    """Their rows, ours until the end of the transaction."""
+    with binary.cursor() as cursor:
+        return [Row(*row) for row in cursor.execute(_LOCKED, [list(series)], binary=True)]
+
+
+def begin_anew(series: Collection[int]) -> None:
+    """Forget what was used of *series*; what was answered stays until there is a newer answer."""
+    with binary.cursor() as cursor:
+        which = "series_id = ANY (%b::bigint[])"
+        cursor.execute(_BEGIN_ANEW.format(which=which).encode(), [list(series)])
+
+
+def begin_anew_but(versions: bytes) -> int:
+    """The same of all that were made by other methods than *versions*; how many these are."""
+    with binary.cursor() as cursor:
+        return cursor.execute(_BEGIN_ANEW.format(which="versions <> %b").encode(), [versions]).rowcount
+
+
+def keep(rows: Iterable[dict[str, Any]]) -> None:
+    with binary.cursor() as cursor:
+        cursor.executemany(_KEEP, rows)
+
+
+def behind(at_most: int) -> list[int]:
+    """Series that have more to read, those first that have read the least."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BEHIND, [at_most])
+        return [series for (series,) in cursor.fetchall()]
+
+
+def totals(series: Collection[int], name: str) -> list[Total]:
+    """Of the current segments of those of *series* that have an answer of the metric *name*."""
+    told = {"series": list(series), "name": name}
+    with binary.cursor() as cursor:
+        return [Total(*row) for row in cursor.execute(_TOTALS, told, binary=True)]
+
+
+def expect(rows: Iterable[dict[str, Any]]) -> None:
+    """Keep how long it takes until a run has passed."""
+    with binary.cursor() as cursor:
+        cursor.executemany(_EXPECT, rows)

@@ -1,0 +1,123 @@
+"""Which probes an application's metrics listen to: those that use what it uses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django.db import transaction
+
+import probes
+from monitor.depot import following
+from monitor.models import Binding, Current, ForecastPredictor, Metric, Series
+
+MOST = 8  # of a metric
+
+
+class Place(NamedTuple):
+    role: str
+    resource: int
+
+
+@dataclass
+class _Path:
+    """What a series uses, and who leads it."""
+
+    series: int
+    name: str
+    leader: int | None
+    places: set[Place] = field(default_factory=set)
+
+    @property
+    def resources(self) -> set[int]:
+        return {place.resource for place in self.places}
+
+    def nearness(self, other: _Path) -> tuple[bool, int, int]:
+        """Whether both are scheduled together, how many resources have the same role, how many are shared."""
+        leaders = {self.leader or self.series, other.leader or other.series}
+        shared = len(self.resources & other.resources)
+        return len(leaders) == 1, len(self.places & other.places), shared
+
+
+def choose_predictors(series: Collection[int] | None = None) -> int:
+    """Let the metrics of what these series (None: all) are at, where they are applications, listen to the
+    metrics of the same name of the probes that are nearest; how many listen to others than before.
+
+    Who does reads the depot anew: what was heard before counts as well.
+    """
+    applications, grid = _paths("application"), _paths("grid")
+    wanted = {key: path for key, path in applications.items() if series is None or key in series}
+    near = {key: _nearest(path, grid) for key, path in wanted.items()}
+    metrics = _metrics_now(wanted)
+    measured = _measured({probe for those in near.values() for probe in those})
+    had = _had(metrics)
+    changed = 0
+    for metric, (of, name) in metrics.items():
+        chosen = [(probe, name) for probe in near[of] if name in measured[probe]][:MOST]
+        if set(chosen) != had[metric]:
+            _listen(metric, chosen)
+            changed += 1
+    return changed
+
+
+def _paths(kind: str) -> dict[int, _Path]:
+    """Of all series of probes of *kind*."""
+    found = Series.objects.filter(probe__in=_of_kind(kind)).order_by("name")
+    paths = {key: _Path(key, name, leader) for key, name, leader in found.values_list("pk", "name", "leader")}
+    bound = Binding.objects.filter(series__in=paths).order_by()
+    for key, role, resource in bound.values_list("series", "role", "resource"):
+        paths[key].places.add(Place(role, resource))
+    return paths
+
+
+def _of_kind(kind: str) -> list[str]:
+    return [name for name in probes.names() if _kind(name) == kind]
+
+
+def _kind(name: str) -> str:
+    try:
+        return probes.load(name).kind
+    except Exception:  # noqa: BLE001  # its file is broken: its runs say so, each
+        return ""
+
+
+def _nearest(path: _Path, grid: Mapping[int, _Path]) -> list[int]:
+    """Those of *grid* that share anything with *path*, the nearest first."""
+    sharing = [other for other in grid.values() if path.resources & other.resources]
+    return [other.series for other in sorted(sharing, key=path.nearness, reverse=True)]
+
+
+def _metrics_now(series: Iterable[int]) -> dict[int, tuple[int, str]]:
+    """The metrics, with series and name, that are followed of what *series* are at."""
+    now = Current.objects.filter(series__in=list(series)).values("segment")
+    followed = Metric.objects.filter(segment__in=now, forecast_state__isnull=False).order_by("pk")
+    return {key: (of, name) for key, of, name in followed.values_list("pk", "segment__series", "name")}
+
+
+def _measured(series: Iterable[int]) -> Mapping[int, set[str]]:
+    """What each of *series* ever measured, by name."""
+    found: dict[int, set[str]] = defaultdict(set)
+    metrics = Metric.objects.filter(segment__series__in=list(series)).order_by()
+    for key, name in metrics.values_list("segment__series", "name"):
+        found[key].add(name)
+    return found
+
+
+def _had(metrics: Iterable[int]) -> Mapping[int, set[tuple[int, str]]]:
+    found: dict[int, set[tuple[int, str]]] = defaultdict(set)
+    listening = ForecastPredictor.objects.filter(metric__in=list(metrics)).order_by()
+    for metric, series, name in listening.values_list("metric", "series", "name"):
+        found[metric].add((series, name))
+    return found
+
+
+@transaction.atomic
+def _listen(metric: int, chosen: Iterable[tuple[int, str]]) -> None:
+    following.locked([metric])
+    ForecastPredictor.objects.filter(metric=metric).delete()
+    ForecastPredictor.objects.bulk_create(
+        ForecastPredictor(metric_id=metric, series_id=series, name=name) for series, name in chosen
+    )
+    following.begin_anew([metric])

@@ -1,0 +1,237 @@
+"""Keep what is known of every series' success up to date, as ``forecast_use`` does of its metrics."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from forecasting import retries, state
+from forecasting.base import LARGEST, Abstained, Outdated
+from forecasting.intervals import GRID
+from forecasting.success import Chance, Outcome, SuccessForecaster
+from monitor.depot import following, succeeding
+from monitor.depot.arrays import micros, moment
+from monitor.depot.packing import pack_state, unpack_state
+from monitor.depot.used import Used
+from monitor.services.forecast_learn import LONG_AGO, Input, by_metric
+from monitor.services.forecast_score import HEADLINE
+
+if TYPE_CHECKING:
+    from monitor.depot.succeeding import Row, Total
+
+ENDS_AT_ONCE = 2_000  # of a series that reads the depot
+FAILURES = 50  # the newest, of which it is known how long they took
+MOST_HOURS = 200
+_HOUR = 3_600_000_000  # microseconds
+_SECOND = 1_000_000
+_WHOLE = 1 << 64
+_FOR_EVER = datetime.max.replace(tzinfo=LONG_AGO.tzinfo)
+
+
+@dataclass(slots=True)
+class Course:
+    """What is known of a series: how its runs ended, and how many seconds the newest failures took."""
+
+    forecaster: SuccessForecaster = field(default_factory=SuccessForecaster)
+    failures: deque[float] = field(default_factory=deque)
+
+    def learn(self, ends: Iterable[Input]) -> None:
+        known = sorted(ends, key=lambda one: (one.known_at, one.time, one.value))
+        for one in known:
+            passed = one.value >= 0.0
+            self.forecaster.observe(Outcome(one.time / _SECOND, one.known_at / _SECOND, passed))
+            if not passed:
+                self.failures.append(-1.0 - one.value)
+        while len(self.failures) > FAILURES:
+            self.failures.popleft()
+        if known:
+            self.forecaster.learn_until(known[-1].known_at / _SECOND)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A series whose ends have all been used, and what is said of its next run."""
+
+    series: int
+    course: Course
+    chance: Chance
+
+
+def use(hours: Mapping[int, set[datetime]], now: datetime) -> None:
+    """Use what ended in these *hours* of series (by key); part of the caller's transaction."""
+    rows = _locked(list(hours))
+    reading = {series for series, row in rows.items() if row.is_behind and row.used_until is None}
+    wanted = {
+        (series, hour)
+        for series in rows
+        if series not in reading and len(hours[series]) <= MOST_HOURS
+        for hour in hours[series]
+    }
+    found = by_metric(succeeding.of_hours(wanted))
+    anew, new = [], {}
+    for series, row in rows.items():
+        if series in reading:
+            continue
+        if not _is_as_it_was(row, hours[series], found.get(series, ())):
+            anew.append(series)
+        elif not row.is_behind:
+            new[series] = _new(row, found.get(series, ()), now)
+    if anew:
+        succeeding.begin_anew(anew)
+    _go_on({series: rows[series] for series, ends in new.items() if ends}, new, now)
+
+
+def read_part(series: int, now: datetime) -> None:
+    """Let a series read the next part of the depot. Part of the caller's transaction."""
+    row = _locked([series]).get(series)
+    if row is None:
+        return
+    new = by_metric(succeeding.following(series, row.used_until or LONG_AGO, now, ENDS_AT_ONCE))
+    ends = new.get(series, [])
+    is_behind = len(ends) >= ENDS_AT_ONCE
+    if ends or row.is_behind:
+        _go_on({series: row}, {series: ends}, now, behind=[series] if is_behind else ())
+    if row.is_behind and not is_behind:
+        later = by_metric(succeeding.following(series, now, _FOR_EVER, ENDS_AT_ONCE)).get(series, [])
+        _note_later(series, later)
+
+
+def expect_again(series: Collection[int], now: datetime) -> None:
+    """Work out anew how long it takes until a run of each has passed: its total is expected to be another.
+    Part of the caller's transaction."""
+    known = []
+    for row in succeeding.locked(series):
+        try:
+            course = _loaded(row)
+        except Outdated:
+            continue  # it is read anew soon, and worked out then
+        if chance := _chance(course, now):
+            known.append(_Known(row.series, course, chance))
+    _expect(known)
+
+
+def _locked(series: Sequence[int]) -> dict[int, Row]:
+    rows = {row.series: row for row in succeeding.locked(series)}
+    if len(rows) < len(series):
+        succeeding.follow([one for one in series if one not in rows])
+        rows = {row.series: row for row in succeeding.locked(series)}
+    return rows
+
+
+def _is_as_it_was(row: Row, hours: Collection[datetime], ends: Iterable[Input]) -> bool:
+    """What is not remembered hour by hour is read anew: that is soon done."""
+    sums = {micros(hour) // _HOUR: 0 for hour in hours}
+    until = micros(row.used_until or LONG_AGO)
+    for one in ends:
+        if one.known_at <= until:
+            sums[one.hour] = (sums[one.hour] + one.hashed) % _WHOLE
+    return len(hours) <= MOST_HOURS and Used.load(row.used).are(sums) is True
+
+
+def _new(row: Row, ends: Iterable[Input], now: datetime) -> list[Input]:
+    until, by = micros(row.used_until or LONG_AGO), micros(now)
+    _note_later(row.series, [one for one in ends if one.known_at > by])
+    return [one for one in ends if until < one.known_at <= by]
+
+
+def _note_later(series: int, later: Sequence[Input]) -> None:
+    """What becomes known later than now, of a clock that is fast, is news then."""
+    if later:
+        due_at = moment(min(one.known_at for one in later))
+        following.note({(series, moment(one.hour * _HOUR)) for one in later}, due_at)
+
+
+def _go_on(
+    rows: Mapping[int, Row],
+    new: Mapping[int, Sequence[Input]],
+    now: datetime,
+    behind: Collection[int] = (),
+) -> None:
+    kept, known = [], []
+    for series, row in rows.items():
+        try:
+            course = _loaded(row)
+        except Outdated:
+            succeeding.begin_anew([series])
+            continue
+        course.learn(new[series])
+        chance = _chance(course, now)
+        kept.append(_row(row, course, new[series], chance, is_behind=series in behind))
+        if chance is not None:
+            known.append(_Known(series, course, chance))
+    succeeding.keep(kept)
+    _expect(known)
+
+
+def _loaded(row: Row) -> Course:
+    if row.state is None:
+        return Course()
+    try:
+        return state.load(Course, unpack_state(row.state))
+    except ValueError as error:
+        raise Outdated(str(error)) from error
+
+
+def _chance(course: Course, now: datetime) -> Chance | None:
+    try:
+        return course.forecaster.forecast(max(now.timestamp(), course.forecaster.used_until_seconds))
+    except Abstained:
+        return None
+
+
+def _row(
+    row: Row, course: Course, ends: Sequence[Input], chance: Chance | None, *, is_behind: bool
+) -> dict[str, Any]:
+    used = Used.load(row.used)
+    for one in ends:
+        used.add(one.hour, one.hashed)
+    until = max((one.known_at for one in ends), default=micros(row.used_until or LONG_AGO))
+    return {
+        "series": row.series,
+        "state": pack_state(state.dump(course)),
+        "versions": state.fingerprint(),
+        "used_until": moment(until),
+        "used": used.dump(),
+        "is_behind": is_behind,
+        "n": course.forecaster.n,
+        "probability": None if chance is None else chance.first,
+    }
+
+
+def _expect(known: Sequence[_Known]) -> None:
+    """How long it takes until a run of each has passed, from what its total is expected to be."""
+    totals = {total.series: total for total in succeeding.totals([one.series for one in known], HEADLINE)}
+    those = [one for one in known if one.series in totals]
+    if not those:
+        return
+    succeeding.expect(_expectations(those, [totals[one.series] for one in those]))
+
+
+def _expectations(known: Sequence[_Known], totals: Sequence[Total]) -> list[dict[str, Any]]:
+    first, later = [one.chance.first for one in known], [one.chance.later for one in known]
+    success = np.array([total.quantiles for total in totals]).clip(0.0, LARGEST)
+    failure = np.array(
+        [_failure_quantiles(one.course, quantiles) for one, quantiles in zip(known, success, strict=True)]
+    )
+    means = np.array([total.mean for total in totals]).clip(0.0, LARGEST)
+    expected = retries.mean_seconds(first, later, means, failure.mean(axis=1))
+    quantiles = retries.quantiles_seconds(GRID, first, later, GRID, success, failure)
+    return [
+        {
+            "series": one.series,
+            "expected_seconds": min(float(expected[place]), LARGEST),
+            "quantiles": quantiles[:, place].clip(max=LARGEST).tolist(),
+        }
+        for place, one in enumerate(known)
+    ]
+
+
+def _failure_quantiles(course: Course, success: Sequence[float]) -> Sequence[float]:
+    """How long a run takes that fails; while none has, as long as one that passes."""
+    failures = sorted(course.failures)
+    return np.quantile(failures, GRID).tolist() if failures else success

@@ -1,0 +1,120 @@
+"""Applications listen to the probes that use what they use, and say which of them help."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+
+import pytest
+from django.core.management import call_command
+
+from monitor.depot import samples, stale
+from monitor.depot.samples import Row
+from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric, Segment, Series
+from monitor.services.choose_predictors import choose_predictors
+from monitor.services.current import keep_current
+from monitor.services.define import SeriesDefinition, define
+from monitor.services.forecast_follow import refresh, refresh_all
+from monitor.services.segments import identity_here
+from reporters.config import Resource
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+PATH = {"source": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
+
+
+def defined(*series: tuple[str, str, dict[str, list[str]]]) -> dict[str, Metric]:
+    """The totals of these series, by name."""
+    resources = [
+        Resource(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma", "delta")
+    ]
+    define(resources, [SeriesDefinition(name, probe, bindings) for name, probe, bindings in series])
+    return {one.name: _total(one) for one in Series.objects.all()}
+
+
+def _total(series: Series) -> Metric:
+    bound: dict[str, list[str]] = {}
+    for binding in series.bindings.select_related("resource"):
+        bound.setdefault(binding.role, []).append(binding.resource.name)
+    identity = identity_here(series.probe, series.parameters, bound)
+    segment = Segment.objects.create(
+        series=series,
+        number=1,
+        began_at=datetime.fromisoformat("2026-03-01T12:00Z"),
+        fingerprint=identity.fingerprint,
+    )
+    keep_current([series.pk])
+    return Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
+
+
+@pytest.fixture
+def totals(db: None) -> dict[str, Metric]:
+    gather = {"sources": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
+    return defined(
+        ("app", "preco", PATH),
+        ("same-path", "gather", gather),
+        ("one-end", "circle", {"ring": ["alpha", "delta"]}),
+        ("elsewhere", "circle", {"ring": ["delta", "gamma"]}),
+        ("other-app", "preco", PATH),
+    )
+
+
+def put(metric: Metric, time: datetime, seconds: float) -> None:
+    samples.write([Row(metric.pk, time, time + MINUTE, seconds, True)])
+    stale.mark([(metric.segment.series_id, time)])
+
+
+def test_the_nearest_probes_are_listened_to_and_no_applications(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    put(totals["app"], noon, 5.0)
+    refresh(noon + HOUR)
+    assert choose_predictors() == 1
+    chosen = ForecastPredictor.objects.filter(metric=totals["app"]).order_by("pk")
+    assert [one.series.name for one in chosen] == ["same-path", "elsewhere", "one-end"]
+    assert {one.name for one in chosen} == {"total.seconds"}
+    assert choose_predictors() == 0
+    Series.objects.filter(name="elsewhere").delete()
+    assert choose_predictors() == 0
+
+
+def test_a_probe_that_tells_what_comes_is_named_with_the_forecast(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    draw = random.Random(1)
+    app, probe = totals["app"], totals["same-path"]
+    put(app, noon, 5.0)
+    refresh(noon + HOUR)
+    choose_predictors()
+    for number in range(1, 80):
+        weather = draw.lognormvariate(0.0, 0.5)
+        put(probe, noon + number * HOUR, 10 * weather)
+        put(app, noon + number * HOUR + 2 * MINUTE, 30 * weather * draw.lognormvariate(0.0, 0.05))
+        if number % 20 == 0:
+            refresh(noon + number * HOUR + 10 * MINUTE)
+    put(probe, noon + 80 * HOUR, 100.0)
+    refresh_all(noon + 81 * HOUR)
+    state = ForecastState.objects.get(metric=app)
+    assert state.predictor == "same-path/total.seconds"
+    assert state.median is not None
+    assert state.median > 100.0
+    kept = ForecastPredictor.objects.get(metric=app, series__name="same-path")
+    assert kept.is_kept
+    assert kept.gain is not None
+    assert kept.gain > 0.3
+    assert Forecast.objects.filter(metric=app).latest("pk").predictor == state.predictor
+
+
+def test_rebuilding_chooses_predictors_and_comes_to_the_same(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    for number in range(10):
+        put(totals["app"], noon + number * HOUR, 5.0 + number % 3)
+        put(totals["same-path"], noon + number * HOUR, 5.0 + number % 3)
+    refresh_all(noon + 11 * HOUR)
+    call_command("forecasts", "rebuild", "app", verbosity=0)
+    first = ForecastState.objects.get(metric=totals["app"])
+    assert ForecastPredictor.objects.filter(metric=totals["app"]).exists()
+    call_command("forecasts", "rebuild", verbosity=0)
+    again = ForecastState.objects.get(metric=totals["app"])
+    assert (again.state, again.n) == (first.state, 10)
