@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from forecasting import metrics as scores
 from forecasting.series import GRID
 from monitor.depot import issuing
 from monitor.depot.issuing import Record, Scored
+from monitor.services import score_days
 from monitor.services.forecast_made import LEVEL, METHOD
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ HEADLINE = "total.seconds"
 KEPT = {HEADLINE: 2_000}  # forecasts of a metric: what charts show
 KEPT_OF_OTHERS = 200
 
-__all__ = ["HEADLINE", "LAST", "Scored", "score", "score_all"]
+__all__ = ["HEADLINE", "LAST", "Scored", "keep_newest", "record_of", "score", "score_all"]
 
 
 def score_all(now: datetime) -> int:
@@ -34,11 +35,19 @@ def score_all(now: datetime) -> int:
 def score(now: datetime, metrics: Collection[int] | None) -> int:
     """Score those of *metrics* (None: all), and bring their records up to date; how many were scored."""
     scored = issuing.score(now, metrics)
+    score_days.add([one for one in scored if one.at is None])
     ours = {one.metric for one in scored if one.method == METHOD and one.at is None}
     if ours:
         found = issuing.records(ours, METHOD, LAST)
         issuing.keep_records([{"metric": record.metric, **_figures(record)} for record in found])
     return len(scored)
+
+
+def record_of(metric: int, method: str) -> dict[str, Any] | None:
+    """How the newest ``LAST`` forecasts of a metric (its key) by *method* have fared, as ``ForecastState``
+    has it of our own; None: of none the truth is known."""
+    found = issuing.records([metric], method, LAST)
+    return _figures(found[0]) if found else None
 
 
 def keep_newest(names: dict[int, str]) -> None:
@@ -47,7 +56,7 @@ def keep_newest(names: dict[int, str]) -> None:
         issuing.prune([(key, KEPT.get(name, KEPT_OF_OTHERS)) for key, name in names.items()], METHOD)
 
 
-def _figures(record: Record) -> dict[str, object]:
+def _figures(record: Record) -> dict[str, Any]:
     truth, median, lower, upper = (
         np.array(column) for column in (record.truth, record.median, record.lower, record.upper)
     )
