@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from forecasting import methods
 from forecasting.base import LARGEST, Abstained, Forecast, Hearing, InvalidNumber, Method, Source
+from forecasting.intervals import GRID
 from forecasting.series import Forecaster, Observation, forecast_history
 
 HOUR_SECONDS = 3600.0
@@ -148,6 +149,16 @@ def test_a_hard_series_gets_a_sound_answer_at_every_step(name: str, series: str)
             answered += 1
         forecaster.observe(observation)
     assert answered >= 50
+
+
+@every_method
+@pytest.mark.parametrize("known", [3, 12, 60, 200])
+def test_more_probable_is_never_less(name: str, known: int) -> None:
+    history = hourly(a_noisy_series(known))
+    forecast = forecast_history(history, known * HOUR_SECONDS, method=name, probabilities=GRID)
+    quantiles = list(forecast.quantiles.values())
+    assert quantiles == sorted(quantiles)
+    assert forecast.quantiles[0.5] == forecast.median
 
 
 @every_method
@@ -310,12 +321,12 @@ def test_an_application_that_follows_a_probe_is_forecast_from_the_probe(name: st
 
 @every_listener
 def test_shuffling_the_future_of_an_application_and_its_probes_never_moves_a_past_forecast(name: str) -> None:
-    probe = a_noisy_series(120)
-    values = [10.0 * value for value in a_noisy_series(120, seed=9)]
+    probe = a_noisy_series(70)
+    values = [10.0 * value for value in a_noisy_series(70, seed=9)]
     other_probe, other_values = (
-        numbers[:81] + random.Random(5).sample(numbers[81:], 39) for numbers in (probe, values)
+        numbers[:51] + random.Random(5).sample(numbers[51:], 19) for numbers in (probe, values)
     )
-    moments = [at * HOUR_SECONDS for at in range(4, 120)]
+    moments = [at * HOUR_SECONDS for at in range(4, 70)]
     before, after = (
         [forecaster.forecast(at) for at in moments]
         for forecaster in (
@@ -323,7 +334,7 @@ def test_shuffling_the_future_of_an_application_and_its_probes_never_moves_a_pas
             listening(name, other_values, all_heard(other_values, probed(other_probe))),
         )
     )
-    past = [index for index, at in enumerate(moments) if at <= 80 * HOUR_SECONDS]
+    past = [index for index, at in enumerate(moments) if at <= 50 * HOUR_SECONDS]
     assert [before[index] for index in past] == [after[index] for index in past]
     assert before != after
 
@@ -348,42 +359,42 @@ def test_what_a_probe_shows_after_a_run_has_started_is_no_part_of_its_forecast(n
 
 HARD_PROBES: dict[str, Callable[[], list[Heard]]] = {
     "a probe that stopped long ago": lambda: probed(a_noisy_series(20, seed=4)),
-    "a probe that has just begun": lambda: probed(a_noisy_series(120, seed=4))[100:],
-    "a constant probe": lambda: probed([3.0] * 120),
-    "a probe of zeros": lambda: probed([0.0] * 120),
+    "a probe that has just begun": lambda: probed(a_noisy_series(60, seed=4))[45:],
+    "a constant probe": lambda: probed([3.0] * 60),
+    "a probe of zeros": lambda: probed([0.0] * 60),
     "a probe that turns negative": lambda: probed(
-        [(-1.0) ** (index // 40) * v for index, v in enumerate(a_noisy_series(120, seed=4))]
+        [(-1.0) ** (index // 20) * v for index, v in enumerate(a_noisy_series(60, seed=4))]
     ),
-    "a probe of the largest numbers": lambda: probed([1e300, -1e300] * 60),
-    "the largest number once": lambda: probed([*a_noisy_series(60), 1e300, *a_noisy_series(59)]),
-    "a probe of the smallest numbers": lambda: probed([5e-324, 1e-310] * 60),
-    "every value twice": lambda: probed(a_noisy_series(120, seed=4)) * 2,
+    "a probe of the largest numbers": lambda: probed([1e300, -1e300] * 30),
+    "the largest number once": lambda: probed([*a_noisy_series(30), 1e300, *a_noisy_series(29)]),
+    "a probe of the smallest numbers": lambda: probed([5e-324, 1e-310] * 30),
+    "every value twice": lambda: probed(a_noisy_series(60, seed=4)) * 2,
     "not a number in between": lambda: [
-        *probed(a_noisy_series(120, seed=4)),
-        *probed([math.nan, math.inf, -math.inf] * 40),
+        *probed(a_noisy_series(60, seed=4)),
+        *probed([math.nan, math.inf, -math.inf] * 20),
     ],
     "the same probe under two names": lambda: [
-        *probed(a_noisy_series(120, seed=4)),
-        *probed(a_noisy_series(120, seed=4), OTHER_PROBE),
+        *probed(a_noisy_series(60, seed=4)),
+        *probed(a_noisy_series(60, seed=4), OTHER_PROBE),
     ],
     "twenty probes": lambda: [
         one
         for number in range(20)
-        for one in probed(a_noisy_series(120, seed=number), Source(f"probe {number}", STAGE))
+        for one in probed(a_noisy_series(60, seed=number), Source(f"probe {number}", STAGE))
     ],
     "a clock that jumps": lambda: [
         (PROBE, Observation(1e9 * (index % 3), index * HOUR_SECONDS, value))
-        for index, value in enumerate(a_noisy_series(120, seed=4))
+        for index, value in enumerate(a_noisy_series(60, seed=4))
     ],
 }
 
 
 @every_listener
 @pytest.mark.parametrize("probe", HARD_PROBES)
-def test_a_hard_probe_leaves_a_sound_answer_at_every_step(name: str, probe: str) -> None:
-    values = a_noisy_series(120)
+def test_a_hard_probe_leaves_a_sound_answer(name: str, probe: str) -> None:
+    values = a_noisy_series(60)
     forecaster = listening(name, values, all_heard(values, HARD_PROBES[probe]()))
-    for index in range(3, 120):
+    for index in range(3, 60, 2):
         forecast = forecaster.forecast(index * HOUR_SECONDS)
         assert_is_sound(forecast)
         assert math.isfinite(forecast.median)
@@ -392,11 +403,11 @@ def test_a_hard_probe_leaves_a_sound_answer_at_every_step(name: str, probe: str)
 
 @every_listener
 @pytest.mark.parametrize("series", HARD_SERIES)
-def test_a_hard_series_with_a_probe_gets_a_sound_answer_at_every_step(name: str, series: str) -> None:
+def test_a_hard_series_with_a_probe_gets_a_sound_answer(name: str, series: str) -> None:
     values = HARD_SERIES[series]()
     probe = probed(a_noisy_series(len(values), seed=4))
     forecaster = listening(name, values, all_heard(values, probe))
-    for index in range(3, len(values)):
+    for index in range(3, len(values), 4):
         assert_is_sound(forecaster.forecast(index * HOUR_SECONDS))
 
 
@@ -436,7 +447,7 @@ any_source = st.sampled_from([PROBE, OTHER_PROBE, OWN_STAGE, Source("probe", "to
 
 
 @every_listener
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(
     history=st.lists(any_observation, max_size=40),
     heard=st.lists(st.tuples(any_source, any_observation), max_size=60),
