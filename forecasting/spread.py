@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.base import InvalidNumber
+from forecasting.base import LARGEST, InvalidNumber, is_usable
 from forecasting.intervals import GRID, quantiles_around
 
 Numbers = NDArray[np.float64]
@@ -94,8 +94,9 @@ class Spread:
         Raises:
             InvalidNumber: one is not finite; nothing was learned.
         """
-        if not math.isfinite(value - point):
+        if not (is_usable(value) and math.isfinite(point)):
             raise InvalidNumber(f"expected a finite value and forecast, got {value!r} and {point!r}")
+        point = _within(point)
         if not self.n:
             self.quick = self.slow = point
         if self.n >= _FIRST_JUDGED:
@@ -126,7 +127,7 @@ class Spread:
 
     def _answer(self, point: float) -> Numbers:
         """The corrected quantiles of ``GRID``."""
-        blend = np.sort(self.fixed + self.following * (point - self.opinions[0]))
+        blend = np.sort(self.fixed + self.following * (_within(point) - self.opinions[0]))
         return np.sort(np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend)))
 
     def _correct(self, point: float, value: float) -> None:
@@ -236,6 +237,11 @@ def _continued(quantiles: Numbers) -> Numbers:
     """*quantiles* with ends for the probabilities 0 and 1: as far out again as the last step."""
     ends = 2.0 * quantiles[0] - quantiles[1], 2.0 * quantiles[-1] - quantiles[-2]
     return np.concatenate(([ends[0]], quantiles, [ends[1]]))
+
+
+def _within(point: float) -> float:
+    """*point*, or the largest number that a value can be: what is beyond it would not add up."""
+    return min(max(point, -LARGEST), LARGEST)
 
 
 def _on_its_side(probability: float, quantile: float, median: float) -> float:
