@@ -7,7 +7,7 @@ from django.contrib.auth import views as auth
 from django.urls import path
 
 from monitor.api import api
-from monitor.pages import alerts, health, holds, overview, run, series
+from monitor.pages import alerts, health, holds, overview, run, scoreboard, series
 
 # In the order in which they are asked for: Django tries one after the other, and keeps what it has tried.
 urlpatterns = [
@@ -22,6 +22,8 @@ urlpatterns = [
     path("holds/<slug:kind>/<slug:name>/", holds.scope, name="hold"),
     path("holds/<slug:kind>/<slug:name>/act/", holds.act, name="hold-act"),
     path("alerts/", alerts.page, name="alerts"),
+    path("scoreboard/", scoreboard.page, name="scoreboard"),
+    path("scoreboard/<slug:part>.csv", scoreboard.table, name="scoreboard-table"),
     path("banner/", health.news, name="banner"),
     path("login/", auth.LoginView.as_view(template_name="pages/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),

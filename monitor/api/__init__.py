@@ -16,6 +16,7 @@ from monitor.api import (
     rank,
     reports,
     runs,
+    scoreboard,
     series,
     statistics,
 )
@@ -35,6 +36,7 @@ api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/forecasts", forecasts.router, tags=["forecasts"])
 api.add_router("/forecasts", rank.router, tags=["forecasts"])
 api.add_router("/forecasts", outcomes.router, tags=["forecasts"])
+api.add_router("/scoreboard", scoreboard.router, tags=["forecasts"])
 api.add_router("/series", series.router, tags=["series"])
 for resource in (history, statistics, distribution, exports):
     api.add_router("/series", resource.router, tags=["values"])

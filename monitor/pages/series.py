@@ -131,6 +131,7 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
         next_run and (next_run.pk, next_run.slot <= now),
         said.forecast and said.forecast.pk,
         said.record,
+        said.success and (said.success.n, said.success.probability),
         [(one.hold.pk, one.words) for one in held],
         [one.pk for one in alerts],
         [one.words for one in works],

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.models import Forecast
+from monitor.models import Forecast, ForecastState, SuccessState
 from monitor.services.forecast import METHOD, track_record
+from monitor.services.ready import quantile
 
 if TYPE_CHECKING:
     from forecasting.metrics import TrackRecord
@@ -19,11 +20,26 @@ _TOO_FEW = "too few to forecast from, or the first forecast is still being made.
 
 @dataclass(frozen=True)
 class Outlook:
-    """*forecast* is of the total, in seconds; without one, *abstained* says why."""
+    """*forecast* is of the total, in seconds; without one, *abstained* says why. *success* is how likely the
+    run passes, if that is known; *scaled_error* how far off forecasts were by how far off the last value
+    was."""
 
     forecast: Forecast | None
     record: TrackRecord | None
     abstained: str = ""
+    success: SuccessState | None = None
+    scaled_error: float | None = None
+
+    @property
+    def at_most(self) -> float | None:
+        """What nine of ten runs that pass do not exceed."""
+        quantiles = self.forecast.quantiles if self.forecast else None
+        return quantile(quantiles, 0.9) if quantiles else None
+
+    @property
+    def better_by(self) -> float | None:
+        """How much less off than the last value; negative where that was better."""
+        return None if self.scaled_error is None else 1.0 - self.scaled_error
 
 
 def outlook(standing: Standing) -> Outlook:
@@ -36,7 +52,10 @@ def outlook(standing: Standing) -> Outlook:
         passed = _sentence(standing.said(metric.samples.filter(passed=True).count()))
         return Outlook(None, None, abstained=f"{passed}: {_TOO_FEW}")
     record = track_record(metric)
-    return Outlook(newest, record)
+    state = ForecastState.objects.filter(metric=metric).only("mean_absolute_scaled_error").first()
+    success = SuccessState.objects.filter(series=standing.current.series_id, probability__isnull=False)
+    scaled = state.mean_absolute_scaled_error if state else None
+    return Outlook(newest, record, success=success.first(), scaled_error=scaled)
 
 
 def _sentence(said: str) -> str:

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from monitor import units
 from monitor.models.run import State
-from monitor.pages import drawings
+from monitor.pages import drawings, score_drawings
 from monitor.services import blame, tally
 from monitor.services.changes import shown
 from monitor.services.overview import Cell
@@ -32,6 +32,7 @@ register.filter("words", blame.words)
 register.filter("sparkline", drawings.sparkline)
 register.filter("trend", drawings.trend)
 register.filter("hourly", drawings.hourly)
+register.filter("coverage_bar", score_drawings.coverage_bar)
 
 # The icons of parts/icons.html: a shape for every state, so that no colour is needed to tell them apart.
 ICONS = {
@@ -145,6 +146,12 @@ def share(context: dict[str, Any], seen: Share | None, site: str, number: int, n
         seen.series,
         format_html(", {}", age(seen.newest, now)) if seen.newest else "",
     )
+
+
+@register.simple_tag(takes_context=True)
+def with_choice(context: dict[str, Any], name: str, value: str) -> str:
+    """The query string of what is *asked* for on this page, with another *value*."""
+    return urlencode({**context["asked"], name: value})
 
 
 @register.filter

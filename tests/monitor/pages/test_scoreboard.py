@@ -1,0 +1,187 @@
+"""The page of how good forecasts were: read without JavaScript, kept by its address, loaded as tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from datetime import timedelta
+from html import unescape
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from monitor.models import (
+    DayScore,
+    Forecast,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    Outcome,
+    Series,
+    Suite,
+)
+from monitor.pages.score_drawings import Guide, Missed, coverage_bar, lines, ratios
+from monitor.services.forecast_made import METHOD
+from monitor.services.ingest import ingest
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+from tests.monitor.pages import builders
+
+PATH = "/scoreboard/"
+STYLES = Path(settings.BASE_DIR, "monitor/static/monitor/scoreboard.css").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def browser(db: None) -> Client:
+    client = Client()
+    client.force_login(builders.user("reader"))
+    return client
+
+
+def text(client: Client, query: str = "") -> str:
+    """What a reader sees, without marks."""
+    answer = client.get(PATH + query)
+    assert answer.status_code == 200
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())).split())
+
+
+@pytest.fixture
+def scored(circle: Series) -> Metric:
+    """A day of scores, one of them outside its interval, a predictor and a job."""
+    now = timezone.now()
+    ingest(wire.to_json(circle_report(now - timedelta(minutes=5))))
+    total = Metric.objects.get(name="total.seconds")
+    sums = {"absolute_error": 15.0, "last_value_error": 20.0, "compared_error": 15.0, "relative_error": 1.25}
+    counts = {"n": 10, "last_value_n": 10, "relative_n": 10, "interval_n": 10, "within_80": 8, "within_90": 9}
+    of = {"metric": "total.seconds", "unit": "seconds", "method": METHOD, "suite": circle.suite}
+    for site in (None, circle.bindings.all()[0].resource.site):
+        for ago in (0, 1):
+            day = (now - timedelta(days=ago)).date()
+            DayScore.objects.create(day=day, site=site, **of, **counts, **sums)
+    ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 1, "last_time": now})
+    said = {"mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0, "truth": 9.0, "truth_time": now}
+    times = {"issued_at": now, "last_time": now, "last_known_at": now}
+    forecast = Forecast.objects.create(metric=total, method=METHOD, level=0.8, n=9, **said, **times)
+    told = {"metric": total, "series": circle, "name": "stage.compare.seconds", "n": 40, "gain": -0.1}
+    ForecastPredictor.objects.create(p_value=0.4, is_kept=False, **told)
+    Outcome.objects.create(
+        forecast=forecast,
+        metric=total,
+        consumer=User.objects.get(username="reader"),
+        job="job-1",
+        passed=True,
+        seconds=7.7,
+        started_at=now,
+        ended_at=now,
+        received_at=now,
+    )
+    return total
+
+
+def test_before_the_first_score_the_page_says_what_it_takes(browser: Client) -> None:
+    found = text(browser)
+    assert "No forecast has met its truth here yet" in found
+    assert "Nobody has told of a job yet" in found
+    assert "No probe has been weighed" in found
+
+
+def test_it_says_how_far_off_forecasts_were_and_how_many_lay_inside(browser: Client, scored: Metric) -> None:
+    found = text(browser)
+    assert "Forecasts that met their truth 20" in found
+    assert "1.5 s 12 % of the truth" in found
+    assert "0.75 of its error" in found
+    assert "Inside 80 % 80 % of 20" in found
+    assert "Inside 90 % 90 % of 20" in found
+    assert "circle 7.0 s 6.0 s to 8.0 s 9.0 s outside 2.0 s" in found
+    assert "circle circle stage.compare.seconds -10 % 0.400 40 dropped" in found
+    assert "reader 1 1 0.70 s (9 %) 100 %" in found
+
+
+def test_what_is_chosen_is_in_the_address(browser: Client, scored: Metric) -> None:
+    page = browser.get(PATH, {"site": "site-of-here", "range": "90d"}).content.decode()
+    assert 'value="site-of-here"' in page
+    assert '<option value="90d" selected>' in page
+    assert f"scoreboard/times.csv?site=site-of-here&amp;metric=total.seconds&amp;method={METHOD}" in page
+    assert "No forecast has met its truth here yet" in text(browser, "?site=site-of-there")
+    assert "choose one above" in text(browser, "?metric=total_core.seconds")
+
+
+@pytest.mark.parametrize("query", ["?range=1000y", "?site=%00", "?metric=<script>", "?method=%F0%28"])
+def test_nonsense_in_the_address_is_no_error(browser: Client, scored: Metric, query: str) -> None:
+    answer = browser.get(PATH + query)
+    assert answer.status_code == 200
+    assert b"<script>" not in answer.content.partition(b"<main")[2]
+
+
+def test_the_page_needs_no_javascript(browser: Client, scored: Metric) -> None:
+    main = browser.get(PATH).content.decode().partition("<main")[2]
+    assert main.count('<svg class="drawing"') == 3
+    assert "<script" not in main
+    assert 'href="/series/circle/"' in main
+
+
+def rows(browser: Client, part: str) -> list[dict[str, str]]:
+    answer = browser.get(f"{PATH}{part}.csv")
+    assert answer["content-type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(answer.content.decode())))
+
+
+def test_every_table_can_be_loaded(browser: Client, scored: Metric) -> None:
+    assert [one["n"] for one in rows(browser, "times")] == ["10", "10"]
+    assert [one["name"] for one in rows(browser, "sites")] == ["site-of-here"]
+    assert [one["mean_absolute_error"] for one in rows(browser, "methods")] == ["1.5"]
+    assert [one["name"] for one in rows(browser, "metrics")] == ["total.seconds"]
+    (last,) = rows(browser, "last")
+    assert (last["series"], last["truth"], last["median"]) == ("circle", "9.0", "7.0")
+    assert browser.get(f"{PATH}nothing.csv").status_code == 404
+
+
+def test_only_members_see_it_and_of_their_suites_alone(browser: Client, scored: Metric) -> None:
+    assert Client().get(PATH).status_code == 302
+    assert Client().get(f"{PATH}times.csv").status_code == 302
+    closed = Suite.objects.get()
+    closed.viewers.create(name="staff")
+    assert "No forecast has met its truth here yet" in text(browser)
+    assert rows(browser, "last") == []
+
+
+def test_the_api_has_the_same(browser: Client, scored: Metric) -> None:
+    board = browser.get("/api/v1/scoreboard", {"range": "7d"}).json()
+    assert (board["whole"]["n"], board["whole"]["mean_absolute_error"]) == (20, 1.5)
+    assert [one["name"] for one in board["sites"]] == ["site-of-here"]
+    assert len(board["times"]) == 2
+    assert [one["truth"] for one in board["last"]] == [9.0]
+    assert board["predictors"][0]["kept"] is False
+    assert [one["name"] for one in board["consumers"]] == ["reader"]
+    assert browser.get("/api/v1/scoreboard", {"range": "2d"}).status_code == 422
+    assert browser.get("/api/v1/scoreboard", {"site": "\x00"}).status_code == 422
+
+
+def test_a_line_is_broken_where_there_is_no_value() -> None:
+    drawn = lines([("l-1", [1.0, 2.0, None, 2.0])], [Guide(1.0, "one")], low=0.0, high=2.0, label="a line")
+    assert (drawn.count('<line class="l-1"'), drawn.count('<circle class="l-1"')) == (1, 3)
+    assert '<text x="0" y="50.00%"' in drawn
+
+
+def test_a_truth_outside_its_interval_looks_otherwise() -> None:
+    missed = [
+        Missed(1.0, 0.9, 1.1, "/a", "in"),
+        Missed(2.0, 0.9, 1.1, "/b", "out"),
+        Missed(0, 0, 1, "/c", ""),
+    ]
+    drawn = ratios(missed, label="truths")
+    assert re.findall(r'circle class="(\w+)"', drawn) == ["inside", "outside", "inside"]
+    assert all(0 <= float(y) <= 100 for y in re.findall(r'cy="([\d.]+)%"', drawn))
+    for kind in ("inside", "outside", "within", "guide"):
+        assert f".drawing .{kind} " in STYLES
+
+
+def test_a_bar_of_coverage_has_a_mark_at_what_was_promised() -> None:
+    assert coverage_bar(None, 0.8) == ""
+    assert 'x1="80%"' in coverage_bar(0.75, 0.8)
+    assert 'width="75.0%"' in coverage_bar(0.75, 0.8)
