@@ -61,7 +61,8 @@ class TypicalMiss:
 
 @dataclass(slots=True)
 class Aggregation:
-    """Weights for one loss: the pinball loss of *probability* (0.5: absolute misses), or the *squared* one.
+    """Weights for one loss: twice the pinball loss of *probability* (0.5: the absolute miss), or the *squared*
+    miss.
 
     What experts say comes as an array of one length, at each time the same expert at the same place; one that
     sleeps says NaN. Answers lie between those of the experts.
@@ -107,7 +108,8 @@ class Aggregation:
         """The derivative of the loss by the forecast, in typical misses."""
         if self.squared:
             return max(-_MOST, min(_MOST, miss / unit))
-        return 1.0 - self.probability if miss > 0.0 else -self.probability if miss < 0.0 else 0.0
+        side = 1.0 - self.probability if miss > 0.0 else -self.probability if miss < 0.0 else 0.0
+        return 2.0 * side
 
     def _note(self, regrets: Numbers) -> None:
         squares = regrets * regrets
