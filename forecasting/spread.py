@@ -60,7 +60,7 @@ _RATE = 2.0
 _NEGLIGIBLE = (
     1e-3  # a weight beside the best; so that who is always slightly off does not blur who is exactly right
 )
-_LEAST_STEP, _STEP_DELAY = 0.002, 200
+_LEAST_STEP, _STEP_DELAY = 0.003, 200
 _SHARED = 0.5  # part of the misses of the other end that count as own
 _ROOM = 0.7  # part of the nearer tail by which a probability is moved at most
 
