@@ -61,8 +61,8 @@ class TypicalMiss:
 
 @dataclass(slots=True)
 class Aggregation:
-    """Weights for one loss: twice the pinball loss of *probability* (0.5: the absolute miss), or the *squared*
-    miss.
+    """Weights for one loss: the pinball loss of *probability*, doubled (0.5: the absolute miss), or the
+    *squared* miss.
 
     What experts say comes as an array of one length, at each time the same expert at the same place; one that
     sleeps says NaN. Answers lie between those of the experts.
