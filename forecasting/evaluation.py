@@ -38,7 +38,7 @@ class Trail:
     median: Column
     mean: Column
     quantiles: Mapping[float, Column]
-    update_seconds: float  # for each value of the series, with all that was heard between two of them
+    update_seconds: float  # of the processor, for each value of the series and what was heard since the last
 
     def interval(self, level: float) -> tuple[Column, Column]:
         tail = lower_tail(level)
@@ -78,7 +78,7 @@ def rolling_origin(
     *,
     levels: Sequence[float] = LEVELS,
     floor: float | None = None,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = time.process_time,
 ) -> Trail:
     """Return what *method* says of each of *observations*, having heard of other sources what was known."""
     forecaster = Forecaster(method)

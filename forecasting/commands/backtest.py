@@ -29,8 +29,8 @@ What is printed of each method: the forecasts that were judged and those that we
 absolute error of the median and root mean squared error of the mean; mean relative error of the median, with
 its coefficient of variation; both errors as ratios to those of the last value; how many truths the intervals
 of 80 and 90 % covered; their Winkler scores, and that of 90 % as a ratio to the one of the NWS forecast +-
-1.645 root mean squared errors; milliseconds for each new value. At the end stand geometric means of ratios
-and means of all else over the series."""
+1.645 root mean squared errors; milliseconds of a processor for each new value. At the end stand geometric
+means of ratios and means of all else over the series."""
 
 
 class Task(NamedTuple):
