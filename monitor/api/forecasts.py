@@ -168,7 +168,7 @@ def _foretold(request: HttpRequest, asked: Asked, now: datetime) -> Said:
 
 def _series(request: HttpRequest, series: str, application: str, resources: str, metric: str) -> str:
     """The name of the series that is meant."""
-    roles = {} if series else {name: given for name, given in request.GET.items() if name not in _NAMED}
+    roles = {} if series else {name: str(given) for name, given in request.GET.items() if name not in _NAMED}
     if bool(series) == bool(application):
         raise Refused(422, "invalid", "expected either series, or application and its path")
     if series:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +18,7 @@ from monitor.api.forecasts import time_asked
 from monitor.api.paths import checked, path, together
 from monitor.api.problems import Refused
 from monitor.services.foretell import SLACK
-from monitor.services.rank import By, Ranked, rank
+from monitor.services.rank import By, Ranked, Unranked, rank
 from monitor.services.ready import LEAST, MOST
 
 MOST_CANDIDATES = 1000
@@ -178,16 +177,24 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _shown(one: Ranked, now: datetime) -> dict[str, Any]:
     """As ``RankedOut``."""
-    told = asdict(one)
-    age = now - told.pop("known_until")
+    known = one.known
+    age = now - (known.used_until or now)
     return {
-        "candidate": told.pop("number"),
-        "success_probability": told.pop("probability"),
+        "candidate": one.number,
+        "rank": one.rank,
+        "tied": one.tied,
+        "series": known.place.name,
+        "seconds": known.seconds,
+        "expected_seconds": known.success_seconds,
+        "success_probability": known.success_probability,
+        "median": known.median,
+        "mean": known.mean,
+        "forecast": known.forecast,
+        "n": known.n,
         "data_age_seconds": max(age.total_seconds(), 0.0),
-        **told,
     }
 
 
-def _why(one: Any) -> dict[str, Any]:
+def _why(one: Unranked) -> dict[str, Any]:
     """As ``UnrankedOut``."""
     return {"candidate": one.number, "code": one.code, "detail": one.said, "series": list(one.series)}

@@ -13,6 +13,7 @@ from ninja import Router, Schema
 from monitor.api.answers import answer
 from monitor.api.paths import checked
 from monitor.services import scoreboard as service
+from monitor.services.forecast import METHOD
 from monitor.services.scoreboard import SPANS, Choice
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def board(
     request: HttpRequest,
     site: str = "",
     metric: str = service.METRIC,
-    method: str = service.METHOD,
+    method: str = METHOD,
     range: Range = "30d",  # as pages call it
 ) -> HttpResponse:
     """Of series that the one who asks may see: by method, metric, site, and day by day, or week by week where

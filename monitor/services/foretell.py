@@ -12,6 +12,7 @@ from forecasting.intervals import lower_tail
 from monitor.models import Forecast, Metric, Series
 from monitor.services import forecast as service
 from monitor.services.down import down
+from monitor.services.forecast_follow import bring_up
 from monitor.services.ready import quantile, ready
 from monitor.services.segments import standing
 
@@ -131,6 +132,7 @@ def foretell(user: AbstractBaseUser | AnonymousUser, asked: Asked, now: datetime
     if at > now or asked.method != METHOD:
         return _checked(_made(found, asked, at, now), found, asked, now)
     if found.mean is None:
+        bring_up([found.place.series], now)
         _issued(found, asked, None, now)
         found = _found(user, asked, at)
     return _checked(_told(found), found, asked, now)
@@ -159,7 +161,7 @@ def _refuse_if_down(found: Ready, at: datetime, now: datetime) -> None:
 
 
 def _issued(found: Ready, asked: Asked, at: datetime | None, now: datetime) -> Forecast:
-    metric = Metric.objects.get(pk=found.metric)
+    metric = Metric.objects.get(pk=cast("int", found.metric))
     try:
         return service.issue(metric, now, method=asked.method, at=at)
     except Abstained as error:

@@ -53,7 +53,7 @@ def outlook(standing: Standing) -> Outlook:
         return Outlook(None, None, abstained=f"{passed}: {_TOO_FEW}")
     record = track_record(metric)
     state = ForecastState.objects.filter(metric=metric).only("mean_absolute_scaled_error").first()
-    success = SuccessState.objects.filter(series=standing.current.series_id, probability__isnull=False)
+    success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
     scaled = state.mean_absolute_scaled_error if state else None
     return Outlook(newest, record, success=success.first(), scaled_error=scaled)
 

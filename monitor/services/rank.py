@@ -23,21 +23,13 @@ METRIC = "total.seconds"
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate, by its *number* in the question. Of equal *seconds*, which nobody exceeds but with the
-    probability that is left, all have the first *rank*, from 1 on."""
+    """A candidate, by its *number* in the question. Of those with equal *seconds* all have the first *rank*,
+    from 1 on."""
 
     number: int
     rank: int
     tied: bool
-    series: str
-    seconds: float
-    expected_seconds: float | None
-    probability: float
-    median: float
-    mean: float
-    forecast: int
-    n: int
-    known_until: datetime
+    known: Candidate
 
 
 @dataclass(frozen=True)
@@ -104,28 +96,12 @@ def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:
 
 
 def _ranked(known: Iterable[tuple[int, Candidate]]) -> list[Ranked]:
-    in_order = sorted(known, key=lambda one: (one[1].seconds, one[1].place.name))
+    in_order = sorted(known, key=lambda one: (one[1].seconds or 0.0, one[1].place.name))
     many = Counter(one.seconds for _, one in in_order)
     first: dict[float | None, int] = {}
     for place, (_, one) in enumerate(in_order, start=1):
         first.setdefault(one.seconds, place)
-    return [
-        Ranked(
-            number=number,
-            rank=first[one.seconds],
-            tied=many[one.seconds] > 1,
-            series=one.place.name,
-            seconds=one.seconds,
-            expected_seconds=one.success_seconds,
-            probability=one.success_probability,
-            median=one.median,
-            mean=one.mean,
-            forecast=one.forecast,
-            n=one.n,
-            known_until=one.used_until,
-        )
-        for number, one in in_order
-    ]
+    return [Ranked(number, first[one.seconds], many[one.seconds] > 1, one) for number, one in in_order]
 
 
 def _resources(found: Iterable[Candidate]) -> list[str]:

@@ -46,13 +46,14 @@ def candidates(
     def read() -> list[Candidate]:
         return list(depot.many(by, list(asked), application, metric, between, who))
 
+    if by != "series":
+        keep_new(application)
     found = read()
-    told = {getattr(one.place, by if by != "series" else "name") for one in found}
     behind = [one.place.series for one in found if not is_settled(one.place)]
-    is_new = by != "series" and not told.issuperset(asked) and keep_new(application)
-    if behind:
-        keep_current(behind)
-    return read() if behind or is_new else found
+    if not behind:
+        return found
+    keep_current(behind)
+    return read()
 
 
 def is_settled(place: Place) -> bool:

@@ -76,7 +76,6 @@ def _said(one: Scored) -> list[float]:
     error = _limited(one.truth - one.median)
     last = None if one.last_value is None else _limited(one.truth - one.last_value)
     relative = _limited(error / abs(one.truth)) if abs(one.truth) > 1 / LARGEST else None
-    has_interval = one.below is not None and one.upto is not None
     return [
         1,
         error,
@@ -85,15 +84,19 @@ def _said(one: Scored) -> list[float]:
         error if last is not None else 0.0,
         relative is not None,
         relative or 0.0,
-        has_interval,
-        has_interval and _within(one, _TEN, _NINETY),
-        has_interval and _within(one, _FIVE, _NINETY_FIVE),
+        _has_interval(one),
+        _within(one, _TEN, _NINETY),
+        _within(one, _FIVE, _NINETY_FIVE),
     ]
+
+
+def _has_interval(one: Scored) -> bool:
+    return one.below is not None and one.upto is not None
 
 
 def _within(one: Scored, lower: int, upper: int) -> bool:
     """Whether the truth lay between two quantiles of the grid, ends included."""
-    return bool(one.upto > lower and one.below <= upper)
+    return one.below is not None and one.upto is not None and one.upto > lower and one.below <= upper
 
 
 def _limited(error: float) -> float:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.contrib.auth.models import PermissionsMixin
 from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncWeek
 
@@ -176,7 +177,7 @@ def predictors(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[F
 def consumers(user: AbstractBaseUser | AnonymousUser) -> list[Consumer]:
     """Of the newest outcomes that *user* may see: his own or, if he may, all. Who told last comes first."""
     told = Outcome.objects.visible_to(user)
-    if not user.has_perm("monitor.view_outcome"):
+    if not (isinstance(user, PermissionsMixin) and user.has_perm("monitor.view_outcome")):
         told = told.filter(consumer=user.pk)
     of_forecast = [f"forecast__{name}" for name in ("median", "lower", "upper")]
     rows = told.order_by("-received_at", "-pk").values_list(

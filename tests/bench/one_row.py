@@ -16,7 +16,7 @@ __all__ = ["application"]
 
 def one_row(request: HttpRequest) -> JsonResponse:
     """A row, by its key."""
-    metric, mean = ForecastState.objects.values_list("metric", "mean").get(metric=request.GET["metric"])
+    metric, mean = ForecastState.objects.values_list("metric", "mean").get(metric=int(request.GET["metric"]))
     return JsonResponse({"metric": metric, "mean": mean})
 
 
