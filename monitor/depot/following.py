@@ -71,6 +71,7 @@ WITH anew AS (
 ), gone AS (DELETE FROM monitor_forecastmark WHERE metric_id IN (SELECT metric_id FROM anew))
 SELECT count(*) FROM anew
 """
+_GIVE_UP = "UPDATE monitor_forecaststate SET is_behind = false WHERE metric_id = ANY (%b::bigint[])"
 # What is not marked yet is in the row until it goes on; the older of the two before makes room.
 _MARK = """
 WITH marked AS (
@@ -121,6 +122,11 @@ class Followed(NamedTuple):
     began_at: datetime
     series: int
     series_name: str
+
+    @property
+    def said(self) -> tuple[str, str]:
+        """Its name, and that of its series."""
+        return self.name, self.series_name
 
 
 class Heard(NamedTuple):
@@ -237,6 +243,12 @@ def begin_anew(metrics: Collection[int]) -> None:
     """Forget what *metrics* have used; what was answered stays until there is a newer answer."""
     with binary.cursor() as cursor:
         cursor.execute(_BEGIN_ANEW.format(which="metric_id = ANY (%b::bigint[])").encode(), [list(metrics)])
+
+
+def give_up(metrics: Collection[int]) -> None:
+    """Let *metrics* read no further until something happens again."""
+    with binary.cursor() as cursor:
+        cursor.execute(_GIVE_UP, [list(metrics)])
 
 
 def mark(metrics: Collection[int]) -> None:

@@ -279,7 +279,7 @@ class Migration(migrations.Migration):
                 db_constraint=False,
                 db_index=False,
                 null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
+                on_delete=django.db.models.deletion.DO_NOTHING,
                 related_name="+",
                 to="monitor.forecast",
             ),

@@ -41,7 +41,7 @@ class ForecastState(models.Model):
     last_value = models.FloatField(null=True)
 
     forecast = models.ForeignKey(
-        Forecast, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
+        Forecast, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
     )
     issued_at = models.DateTimeField(null=True)
     method = models.CharField(max_length=50, blank=True)

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 LOCK = 0x666F7265  # "fore"
 WITHIN_SECONDS = 1.0  # of one call, about
-NEWS_AT_ONCE = 10_000
+NEWS_AT_ONCE = 500
+PAUSE_SECONDS = 0.1
 METRICS_AT_ONCE = 50  # in one transaction, about
 
 
@@ -56,18 +57,18 @@ def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
     The last batch may take longer than *within_seconds*; what somebody else does is left to him.
     """
     with held(LOCK) as is_ours:
-        if not is_ours:
-            return False
-        until = time.monotonic() + within_seconds
-        roll.gather()
-        is_more = _use_news(now, until - within_seconds / 3)
-        return _read_on(now, until) or is_more
+        return is_ours and _refresh(now, within_seconds)
 
 
 def refresh_all(now: datetime) -> None:
     """Use all that became known by *now*, however long it takes."""
-    while refresh(now):
-        pass
+    while True:
+        with held(LOCK) as is_ours:
+            if is_ours:
+                while _refresh(now, WITHIN_SECONDS):
+                    pass
+                return
+        time.sleep(PAUSE_SECONDS)
 
 
 def bring_up(series: Collection[int], now: datetime) -> None:
@@ -111,22 +112,35 @@ def drop_outdated() -> int:
     return following.begin_anew_but(versions) + succeeding.begin_anew_but(versions)
 
 
+def _refresh(now: datetime, within_seconds: float) -> bool:
+    until = time.monotonic() + within_seconds
+    roll.gather()
+    is_more = _use_news(now, until - within_seconds / 3)
+    return _read_on(now, until) or is_more
+
+
 def _use_news(now: datetime, until: float) -> bool:
     """Whether some are left."""
-    news = following.news(now, NEWS_AT_ONCE)
-    if not news:
-        return False
+    while news := following.news(now, NEWS_AT_ONCE):
+        if not _use_these(news, now, until):
+            return True
+    return False
+
+
+def _use_these(news: Sequence[News], now: datetime, until: float) -> bool:
+    """Use *news*; whether that was done in time."""
     groups = _grouped(news)
     waiting = Counter(key for group in groups for key in group.news)
-    for done, some in enumerate(_batches(groups)):
-        if done and time.monotonic() >= until:
-            return True
+    for some in _batches(groups):
         with transaction.atomic():
             _use(some, now)
             waiting.subtract(key for group in some for key in group.news)
-            served = [key for key in {key for group in some for key in group.news} if not waiting[key]]
-            following.forget(served)
-    return len(news) == NEWS_AT_ONCE
+            following.forget(
+                [key for key in {key for group in some for key in group.news} if not waiting[key]]
+            )
+        if time.monotonic() >= until:
+            return False
+    return True
 
 
 def _use(groups: Sequence[_Group], now: datetime) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forecasting.base import Outdated
 from monitor.depot import following, inputs, issuing
@@ -25,6 +26,7 @@ PRUNED_EVERY = 64  # values
 TOLD_EVERY = 8  # values: how well predictors help
 MARKED_EVERY = timedelta(hours=1)
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
+logger = logging.getLogger(__name__)
 _HOUR = 3_600_000_000  # microseconds
 _WHOLE = 1 << 64
 
@@ -189,20 +191,21 @@ def _go_on(
     if not works:
         return
     kept = following.states([work.metric for work in works])
-    outdated, going = [], []
+    going, answers = [], {}
     for work in works:
         try:
             one = _going(work, rows[work.metric], kept.get(work.metric))
-        except Outdated:
-            outdated.append(work.metric)
-        else:
             one.learn(new[work.metric])
+            answers[work.metric] = one.answer(now)
             going.append(one)
-    if outdated:
-        following.begin_anew(outdated)
+        except Outdated:
+            following.begin_anew([work.metric])
+        except Exception:  # a method of ours is broken: nobody else has to wait for that
+            logger.exception("the forecaster of %s of %s failed", *work.followed.said)
+            following.give_up([work.metric])
     _mark(going, rows, kept)
     following.keep([one.row(is_behind=one.metric in behind) for one in going])
-    _answer([one for one in going if one.metric not in behind], now)
+    _answer([one for one in going if one.metric not in behind], answers, now)
 
 
 def _going(work: Work, row: Row, had: Kept | None) -> Going:
@@ -221,16 +224,13 @@ def _is_due(row: Row) -> bool:
     return until is not None and (row.marked_until is None or until - row.marked_until >= MARKED_EVERY)
 
 
-def _answer(going: Sequence[Going], now: datetime) -> None:
+def _answer(going: Sequence[Going], answers: Mapping[int, dict[str, Any] | None], now: datetime) -> None:
     """Score what was said before, and say what is expected now."""
     if not going:
         return
     score(now, [one.metric for one in going])
-    answers = [(one.metric, one.answer(now)) for one in going]
-    issuing.answer([row for _, row in answers if row is not None])
-    silent = [metric for metric, row in answers if row is None]
-    if silent:
-        issuing.fall_silent(silent)
+    issuing.answer([row for one in going if (row := answers[one.metric]) is not None])
+    issuing.fall_silent([one.metric for one in going if answers[one.metric] is None])
     issuing.explain({one.followed.segment for one in going}, HEADLINE)
     _tell_predictors([one for one in going if len(one.heard) > 1 and one.n % TOLD_EVERY == 0])
     keep_newest({one.metric: one.followed.name for one in going if one.n % PRUNED_EVERY == 0})

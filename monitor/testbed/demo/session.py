@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from monitor import env
 from monitor.models import Run, Series
-from monitor.services import forecast
+from monitor.services import forecast_follow
 from monitor.services.run_now import run_now
 from monitor.services.summarise import summarise
 from monitor.testbed.demo import definition
@@ -96,7 +96,7 @@ gridcast is up: {self.options.url}
         while not self._when_the_depot_is_there(lambda: rounds.advance(timezone.now())):
             self._say_news(follower)
             time.sleep(POLL_SECONDS)
-        self._when_the_depot_is_there(lambda: forecast.refresh(timezone.now()))
+        self._when_the_depot_is_there(lambda: forecast_follow.refresh_all(timezone.now()))
         self._say_news(follower)
         return self._summary(rounds, series, count, start)
 

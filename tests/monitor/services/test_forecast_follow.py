@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -23,8 +24,9 @@ from monitor.models import (
     StaleHour,
 )
 from monitor.services import forecast_follow, forecast_use
-from monitor.services.forecast import issue
+from monitor.services.forecast import METHOD, issue
 from monitor.services.forecast_follow import begin_anew, drop_outdated, refresh, refresh_all
+from monitor.services.forecast_score import KEPT_OF_OTHERS, keep_newest
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -196,20 +198,60 @@ def test_what_was_answered_is_not_issued_again(total: Metric, noon: datetime) ->
 def test_a_job_that_somebody_ran_is_history(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
-    told = Outcome.objects.create(
-        forecast=issue(total, noon + 6 * HOUR),
-        metric=total,
-        consumer=User.objects.create(username="scheduler"),
-        job="1",
-        passed=True,
-        seconds=44.0,
-        started_at=noon + 6 * HOUR,
-        ended_at=noon + 6 * HOUR + MINUTE,
-        received_at=noon + 7 * HOUR,
-    )
-    forecast_follow.told(told)
+    forecast_follow.told(told(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
     refresh(noon + 8 * HOUR)
     known = state(total)
     row = ForecastState.objects.get()
     assert (row.n, row.last_value, row.used_until) == (6, 44.0, noon + 7 * HOUR)
     assert made_of_the_depot(total, noon + 8 * HOUR) == known
+
+
+def test_a_forecaster_that_fails_keeps_nobody_waiting(
+    total: Metric, noon: datetime, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Metric.objects.create(segment=total.segment, name="stage.compare.seconds", unit="seconds")
+    put(total, *hourly(total, noon, 5))
+    put(other, *hourly(other, noon, 5))
+    refresh(noon + 6 * HOUR)
+    known = unpack_state(state(total)[0])
+    broken = {**msgspec.msgpack.decode(known[8:]), "name": "nobody"}
+    ForecastState.objects.filter(metric=total).update(
+        state=pack_state(known[:8] + msgspec.msgpack.encode(broken))
+    )
+    put(total, *hourly(total, noon, 1, first=7))
+    put(other, *hourly(other, noon, 1, first=7))
+    refresh(noon + 9 * HOUR)
+    assert (state(total)[2], state(other)[2]) == (5, 6)
+    assert "the forecaster of total.seconds of circle failed" in caplog.text
+    assert not refresh(noon + 9 * HOUR)
+
+
+def test_old_forecasts_go_but_not_those_that_somebody_has_told_an_outcome_of(
+    total: Metric, noon: datetime
+) -> None:
+    said = [
+        Forecast(
+            metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
+            lower=0.5, upper=2.0, last_known_at=noon + number * HOUR,
+        )
+        for number in range(KEPT_OF_OTHERS + 20)
+    ]  # fmt: skip
+    oldest = Forecast.objects.bulk_create(said)[0]
+    told(oldest, noon)
+    keep_newest({total.pk: "stage.compare.seconds"})
+    assert Forecast.objects.count() == KEPT_OF_OTHERS + 2  # of the last that is kept there is none older
+    assert Forecast.objects.filter(pk=oldest.pk).exists()
+
+
+def told(forecast: Forecast, time: datetime) -> Outcome:
+    return Outcome.objects.create(
+        forecast=forecast,
+        metric=forecast.metric,
+        consumer=User.objects.create(username="scheduler"),
+        job="1",
+        passed=True,
+        seconds=44.0,
+        started_at=time,
+        ended_at=time + MINUTE,
+        received_at=time + HOUR,
+    )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.db import transaction
 
 from monitor.depot import samples, stale
 from monitor.depot.samples import Row
@@ -91,6 +92,13 @@ def known(now: datetime) -> dict[int, tuple[bytes, bytes, int, list[float] | Non
     return {row.pk: (bytes(row.state or b""), bytes(row.used or b""), row.n, row.quantiles) for row in rows}
 
 
+def refresh_and_be_killed(now: datetime) -> None:
+    """Nothing of it was done."""
+    with transaction.atomic():
+        refresh(now, within_seconds=0.0)
+        transaction.set_rollback(True)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_known_step_by_step_is_what_is_known_from_the_depot(
     metrics: list[Metric], noon: datetime, seed: int
@@ -101,6 +109,8 @@ def test_what_is_known_step_by_step_is_what_is_known_from_the_depot(
         histories.happen()
         if draw.random() < 0.7:
             refresh(histories.now, within_seconds=draw.choice([0.0, 1.0]))
+        if draw.random() < 0.2:
+            refresh_and_be_killed(histories.now)
     step_by_step = known(histories.now)
     begin_anew([metric.segment.series_id for metric in metrics])
     assert known(histories.now) == step_by_step
