@@ -19,8 +19,8 @@ from math import copysign, exp
 from typing import ClassVar
 
 _WIDENING = 10.0  # a miss counts at most this many typical ones in the typical miss
-_MISS_RATE = 0.05
-_MOST_GROWTH = 1.0 + _MISS_RATE * (_WIDENING - 1.0)
+MISS_RATE = 0.05
+_MOST_GROWTH = 1.0 + MISS_RATE * (_WIDENING - 1.0)
 _HOLDING = 2.0  # memories for which a level is believed beyond the next value
 _TRUSTED = 1.2  # times the losses of the best
 _LARGEST_SQUARABLE = 1e150
@@ -39,7 +39,7 @@ class TypicalMiss:
         if not size:
             self.size = miss
         elif miss < _WIDENING * size:
-            self.size = size + _MISS_RATE * (miss - size)
+            self.size = size + MISS_RATE * (miss - size)
         else:
             self.size = size * _MOST_GROWTH
 

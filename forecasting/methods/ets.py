@@ -2,9 +2,11 @@
 
 Two models: a level, and a level with a damped trend (A,N,N and A,Ad,N of Hyndman, Koehler, Ord, Snyder,
 "Forecasting with Exponential Smoothing", 2008); the one with the least corrected Akaike criterion is used.
-Fits are rare: at 20 values, and whenever there are half as many more, of the last 500. In between the filter
-goes on with each value, which for these models is a recursion of a few multiplications that gives what
-``append`` of statsmodels does.
+Fits are rare: at 20 values, and whenever there are half as many more, of the last 500; and, not before 20
+more, when errors have come to lie on one side (the smoothed error is half as large as the smoothed size of
+errors; Trigg, "Monitoring a forecasting system", Operational Research Quarterly 15, 1964), as after a shift
+that slow parameters do not follow. In between the filter goes on with each value, which for these models is a
+recursion of a few multiplications that gives what ``append`` of statsmodels does.
 
 Statsmodels takes two seconds and 150 MiB to import, so that is done at the first fit. Its linear algebra is
 of three rows, and more than one thread only gets in the way: whoever runs forecasters sets
@@ -29,14 +31,15 @@ from numpy.typing import NDArray
 
 from forecasting.base import Age, Forecast
 from forecasting.cadence import Cadence
-from forecasting.levels import TypicalMiss
+from forecasting.levels import MISS_RATE, TypicalMiss
 
 FIRST_FIT = 20
 GROWTH = 1.5  # from fit to fit
 KEPT = 500
 _MOST_ITERATIONS = 30
 LONGEST_SECONDS = 5.0  # a hundred times what is needed
-_REACH = 6.0  # typical misses
+_REACH = 3.0  # typical misses
+_LARGEST_SIGNAL = 0.5  # of 1; chance alone does that about once in some hundred values
 _LEAST_SPREAD = 1e-9  # of the size of the values: what is flatter is constant but for rounding
 
 
@@ -76,6 +79,8 @@ class Method:
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _smoother: Smoother = field(default_factory=Smoother, init=False)
     _typical_miss: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _bias: float = field(default=0.0, init=False)
+    _fitted_at: int = field(default=0, init=False)
     _next_fit: int = field(default=FIRST_FIT, init=False)
     _recent: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT), init=False)
 
@@ -89,9 +94,8 @@ class Method:
             value = self._cut(value)
         self._smoother.learn(value)
         self._keep(value)
-        if self._age.n >= self._next_fit:
-            self._next_fit = int(GROWTH * self._age.n)
-            self._smoother = fitted(np.array(self._recent)) or self._smoother
+        if self._age.n >= self._next_fit or self._has_lost_track():
+            self._fit()
 
     def forecast(self, at_seconds: float) -> Forecast:
         self._age.require(1)
@@ -102,7 +106,20 @@ class Method:
         expected = self._smoother.expected()
         self._typical_miss.note(value - expected)
         reach = _REACH * self._typical_miss.size
-        return min(max(value, expected - reach), expected + reach)
+        error = min(max(value - expected, -reach), reach)
+        self._bias += MISS_RATE * (error - self._bias)
+        return expected + error
+
+    def _has_lost_track(self) -> bool:
+        if not 0 < self._fitted_at <= self._age.n - FIRST_FIT:
+            return False
+        return abs(self._bias) > _LARGEST_SIGNAL * self._typical_miss.size
+
+    def _fit(self) -> None:
+        self._next_fit = int(GROWTH * self._age.n)
+        self._fitted_at = self._age.n
+        self._bias = 0.0
+        self._smoother = fitted(np.array(self._recent)) or self._smoother
 
     def _keep(self, value: float) -> None:
         if len(self._recent) == KEPT:  # a state that was loaded has no limit of its own

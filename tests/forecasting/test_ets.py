@@ -77,6 +77,13 @@ def test_fits_become_rarer_and_see_the_last_values_only() -> None:
     assert len(method._recent) == KEPT
 
 
+def test_parameters_that_do_not_follow_a_shift_are_fitted_anew() -> None:
+    method = told([*noise(200), *(value + 10.0 for value in noise(50, seed=2))])
+    assert method._fitted_at > 200
+    assert method._next_fit > 300
+    assert method.forecast(60.0 * 250).mean == pytest.approx(60.0, abs=3.0)
+
+
 @pytest.mark.parametrize("value", [0.0, 7.25, -1e300, 5e-324])
 def test_constant_values_need_no_fit(value: float) -> None:
     assert fitted(np.full(40, value)) is None
