@@ -2,13 +2,16 @@
 
 The binomial-method bound of jobs of its class says what waits were like; how full the machine is, who waits
 for how long by now and what the user has there say what is different now. A quantile regression weighs them
-up, in logarithms of waits. For each queue it begins as the bound of that queue, and as that does it says
-nothing until the least history of the queue is known.
+up, in logarithms of waits. What is said of a queue begins as the bound of the queue, when that has its least
+history, and comes over to the regression as jobs of the queue are judged.
 
 Each queue also has a level of its own. Every hit lowers it and every miss raises it, a little less each time,
 so that the promised share of jobs stays within their bounds whatever the regression does. The share is the
 quantile of the binomial law: while few jobs were judged, it is higher than what was asked for, and that is
-what the confidence is for. A job teaches as soon as it starts or has waited for longer than its bound.
+what the confidence is for.
+
+A job is judged as soon as it starts or has waited for longer than its bound. The regression learns from it by
+what would be said of it by now: hundreds of jobs that were told the same before a stall are news only once.
 """
 
 from __future__ import annotations
@@ -25,8 +28,10 @@ from forecasting.quantile_regression import Numbers, QuantileRegression
 from forecasting.queues import CONFIDENCE, QUANTILE, Waits, binomial_rank, least_history
 
 _RATE = 0.1  # of a queue's level
-_MOST_JUDGED = 2000  # the promised share comes no nearer to the quantile than with so many
+_MOST_JUDGED = 500  # the promised share comes no nearer to the quantile than with so many
+_HALF_WAY = 100.0  # jobs judged until the bound of the queue and the regression have the same say
 _LONGER = 2.0  # times the longest wait so far: no bound is higher
+_MOST_LOG = 100.0  # of seconds: there are no longer waits, and its exponential is a number
 _NOTHING: Numbers = np.empty(0)
 
 
@@ -52,7 +57,8 @@ class Told:
     bound_seconds: float | None
     of_queue_seconds: float | None
     of_class_seconds: float | None
-    scaled: Numbers  # what the bound was made from; empty where it was not, or has taught already
+    scaled: Numbers  # what the bound was made from; empty once it has taught, or if there is no bound
+    judged: bool = False
 
 
 @dataclass(slots=True)
@@ -108,7 +114,9 @@ class QueueBounds:
         wait_seconds = max(0.0, at_seconds - told.job.submitted_seconds)
         self._longest_seconds = max(self._longest_seconds, wait_seconds)
         if told.bound_seconds is not None:
-            self._teach(told, wait_seconds > told.bound_seconds)
+            self._judge(told, wait_seconds > told.bound_seconds)
+            if len(told.scaled):
+                self._teach(told, wait_seconds > self._would_say(told))
         of_queue, of_class = self._waits(told.job)
         of_queue.add(at_seconds, wait_seconds, told.of_queue_seconds)
         of_class.add(at_seconds, wait_seconds, told.of_class_seconds)
@@ -154,29 +162,48 @@ class QueueBounds:
         usual = math.log1p(of_queue if of_class is None else of_class)
         signals = [usual, *self._backlog.signals(job, at_seconds)]
         scaled = self._regression.scaled(signals)
-        level = self._levels.get(job.queue)
-        bound = of_queue
+        level, bound = self._levels.get(job.queue), of_queue
         if level:
-            most = math.log1p(_LONGER * self._longest_seconds)
-            found = self._regression.answer(scaled) + level.raised
-            bound = math.expm1(min(max(found, 0.0), most))
+            trust = level.judged / (level.judged + _HALF_WAY)
+            found = trust * (self._regression.answer(scaled) + level.raised)
+            found += (1.0 - trust) * math.log1p(of_queue)
+            bound = min(math.expm1(min(max(found, 0.0), _MOST_LOG)), _LONGER * self._longest_seconds)
         return Told(job, bound, of_queue, of_class, scaled), signals
+
+    def _would_say(self, told: Told) -> float:
+        """The bound of the job if it were submitted now, in the state that the machine was in."""
+        found = self._regression.answer(told.scaled) + self._levels[told.job.queue].raised
+        return math.expm1(min(max(found, 0.0), _MOST_LOG))
 
     def _judge_overdue(self, at_seconds: float) -> None:
         """Learn from the jobs that have waited for longer than their bounds by now."""
         while self._due and self._due[0][0] < at_seconds:
-            told = self._told.get(heappop(self._due)[1])
-            if told:
+            number = heappop(self._due)[1]
+            told = self._told.get(number)
+            if told is None or not len(told.scaled):
+                continue
+            self._judge(told, missed=True)
+            due_seconds = told.job.submitted_seconds + self._would_say(told)
+            if due_seconds < at_seconds:
                 self._teach(told, missed=True)
+            else:
+                heappush(self._due, (due_seconds, number))
+
+    def _judge(self, told: Told, missed: bool) -> None:
+        """Move the level of its queue, once."""
+        if not told.judged:
+            told.judged = True
+            level = self._levels[told.job.queue]
+            level.learn(self._slope(level, missed))
 
     def _teach(self, told: Told, missed: bool) -> None:
-        if not len(told.scaled):
-            return
-        level = self._levels[told.job.queue]
-        slope = -self._share(level) if missed else 1.0 - self._share(level)
-        self._regression.learn(told.scaled, slope)
-        level.learn(slope)
+        """Move the weights, once."""
+        self._regression.learn(told.scaled, self._slope(self._levels[told.job.queue], missed))
         told.scaled = _NOTHING
+
+    def _slope(self, level: Level, missed: bool) -> float:
+        """Of the pinball loss for the share of jobs that are to be within their bounds."""
+        return -self._share(level) if missed else 1.0 - self._share(level)
 
     def _share(self, level: Level) -> float:
         """Of how many jobs the bound is to hold, the quantile and the confidence being what they are."""

@@ -83,21 +83,21 @@ def _replay(jobs: Sequence[Logged], quantile: float, confidence: float, plain_wi
     machine, plain = QueueBounds(quantile, confidence), _Plain(quantile, plain_window)
     said: dict[str, Said] = {}
     told: dict[int, tuple[float, float]] = {}
-    for at_seconds, what, number in _events(jobs):
-        job = jobs[number].job
+    for at_seconds, what, logged in _events(jobs):
+        job, number = logged.job, logged.job.number
         if what is _What.SUBMITTED:
             bound = machine.submit(job)
             if bound is not None:
                 told[number] = bound, plain.quantile_of(job.queue)
         elif what in (_What.ENDED, _What.ENDED_AT_ONCE):
             machine.end(number, at_seconds)
-        elif jobs[number].withdrawn:
+        elif logged.withdrawn:
             machine.withdraw(number)
             told.pop(number, None)
         else:
             machine.start(number, at_seconds)
-            plain.add(job.queue, jobs[number].wait_seconds)
-            _note(said.setdefault(job.queue, Said()), jobs[number].wait_seconds, told.pop(number, None))
+            plain.add(job.queue, logged.wait_seconds)
+            _note(said.setdefault(job.queue, Said()), logged.wait_seconds, told.pop(number, None))
     return said
 
 
@@ -109,18 +109,18 @@ def _note(said: Said, wait_seconds: float, told: tuple[float, float] | None) -> 
         said.plain_seconds.append(told[1])
 
 
-def _events(jobs: Sequence[Logged]) -> Iterator[tuple[float, _What, int]]:
+def _events(jobs: Sequence[Logged]) -> Iterator[tuple[float, _What, Logged]]:
     """When, what, and to which of *jobs*."""
     found: list[tuple[float, int, int]] = []
-    for number, logged in enumerate(jobs):
+    for place, logged in enumerate(jobs):
         submitted, left = logged.job.submitted_seconds, logged.left_queue_seconds
-        found.append((submitted, _What.SUBMITTED, number))
-        found.append((left, _What.LEFT_QUEUE if left > submitted else _What.LEFT_QUEUE_AT_ONCE, number))
+        found.append((submitted, _What.SUBMITTED, place))
+        found.append((left, _What.LEFT_QUEUE if left > submitted else _What.LEFT_QUEUE_AT_ONCE, place))
         if not logged.withdrawn:
             ended = left + logged.run_seconds
-            found.append((ended, _What.ENDED if ended > left else _What.ENDED_AT_ONCE, number))
-    for at_seconds, what, number in sorted(found):
-        yield at_seconds, _What(what), number
+            found.append((ended, _What.ENDED if ended > left else _What.ENDED_AT_ONCE, place))
+    for at_seconds, what, place in sorted(found):
+        yield at_seconds, _What(what), jobs[place]
 
 
 @dataclass(slots=True)
