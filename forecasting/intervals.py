@@ -128,7 +128,4 @@ def finite(value: float) -> float:
 
 
 def _root_mean_square(numbers: Sequence[float]) -> float:
-    largest = max(abs(number) for number in numbers)
-    if not largest:
-        return 0.0
-    return largest * math.sqrt(sum((number / largest) ** 2 for number in numbers) / len(numbers))
+    return math.hypot(*numbers) / math.sqrt(len(numbers))  # whose squares need not be finite
