@@ -42,7 +42,7 @@ _VISIBLE_SUMS = 98  # of the original's ring of 100
 _LARGEST_KEPT = 1e38  # errors are kept in single precision: they are only compared with each other
 _LARGEST_SQUARABLE = 1e150
 _MAE, _MSE = 0, 1  # first index of all that is kept for both losses
-_WIDTHS = np.array(_WINDOWS)
+_LEAVING = (np.arange(_KEPT_ERRORS)[:, np.newaxis] - np.array(_WINDOWS)) % _KEPT_ERRORS
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,17 @@ class Errors:
     )
 
     def add(self, errors: NDArray[np.float64]) -> None:
-        """Add one absolute error for each primary."""
-        self._totals += _with_squares(errors)
+        """Add for each primary its absolute error, in the first row, and the square of it, in the second."""
+        self._totals += errors
         at = self._added % _KEPT_ERRORS
-        left = self._ring[(at - _WIDTHS) % _KEPT_ERRORS].astype(np.float64)
-        self._ring[at] = np.minimum(errors, _LARGEST_KEPT)
-        came = self._ring[at].astype(np.float64)
-        self._sums[_MAE] += came - left
-        self._sums[_MSE] += came * came - left * left
+        came = _with_squares(np.minimum(errors[0], _LARGEST_KEPT).astype(np.float32))
+        left = _with_squares(self._ring[_LEAVING[at]])
+        self._sums += came[:, np.newaxis] - left
+        self._ring[at] = came[0]
         self._added += 1
         if at == _KEPT_ERRORS - 1:  # the ring is in order of time: forget what rounding has left in the sums
             for row, window in enumerate(_WINDOWS):
-                self._sums[:, row] = _with_squares(self._ring[-window:].astype(np.float64)).sum(1)
+                self._sums[:, row] = _with_squares(self._ring[-window:]).sum(1)
 
     def selected(self) -> list[int]:
         """Return the primary that each selector chooses."""
@@ -98,10 +97,10 @@ class OriginalErrors:
     )
 
     def add(self, errors: NDArray[np.float64]) -> None:
-        """Add one absolute error for each primary."""
+        """Add for each primary its absolute error, in the first row, and the square of it, in the second."""
         newest = self._sums_before(0)
         self._added += 1
-        self._ring[self._added % _VISIBLE_SUMS] = newest + _with_squares(errors)
+        self._ring[self._added % _VISIBLE_SUMS] = newest + errors
 
     def selected(self) -> list[int]:
         """Return the primary that each selector chooses."""
@@ -187,11 +186,10 @@ class Method:
 
     def _score(self, value: float) -> None:
         """Hold everything that was forecast against *value*."""
-        errors = np.abs(np.array(self._forecasts) - value)
-        both = _with_squares(errors)
+        errors = _with_squares(np.abs(np.array(self._forecasts) - value))
         for index, primary in enumerate(self._picked):
-            self._pick_totals[index] += float(both[index, primary])
-        self._selector_totals += both[:, self._selected]
+            self._pick_totals[index] += float(errors[index, primary])
+        self._selector_totals += errors.take(self._selected, axis=1)
         self._scores().add(errors)
 
     def _score_nothing(self, value: float) -> None:
@@ -199,7 +197,7 @@ class Method:
         self._pick_totals[_MAE] += abs(value)
         errors = np.zeros(len(PRIMARIES))
         errors[SMOOTHERS.start : SMOOTHERS.stop] = abs(value)
-        self._scores().add(errors)
+        self._scores().add(_with_squares(errors))
 
     def _select(self) -> None:
         """Let the selectors choose among the primaries, and the picks among the selectors."""
@@ -213,5 +211,9 @@ class Method:
         return self._original_errors or self._errors
 
 
-def _with_squares(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array((errors, np.square(np.minimum(errors, _LARGEST_SQUARABLE))))
+def _with_squares(errors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return *errors*, and below them their squares; sums of either stay finite."""
+    both = np.empty((2, *errors.shape))
+    both[0] = errors
+    np.square(np.minimum(both[0], _LARGEST_SQUARABLE), out=both[1])
+    return both
