@@ -12,9 +12,10 @@ stands among them, so with probes that say nothing it is the answer. The voices 
 - the robust line (``lrp_robust``) of the predictor that it is best with;
 - for each predictor the blend, corrected by its news of the day alone.
 
-A predictor of which nothing was known yet is silent. One that has not helped by itself is dropped from what
-is said together, but goes on being tried. News in usual sizes, and ridge regressions that forget, keep all of
-it in bounds. Of the own stages (a source whose series is "") nothing is used.
+A predictor of which nothing was known yet, or nothing since a value was due, is silent. One that has not
+helped by itself is dropped from what is said together, but goes on being tried. News in usual sizes, and
+ridge regressions that forget, keep all of it in bounds. Of the own stages (a source whose series is "")
+nothing is used.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class Method:
             if not source.series or len(self._predictors) == MOST_PREDICTORS:
                 return
             self._predictors[key] = Predictor()
-        self._predictors[key].hear(known_at_seconds, float(value))
+        self._predictors[key].hear(time_seconds, known_at_seconds, float(value))
         self._robust.hear(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
@@ -126,8 +127,9 @@ class Method:
         own = self._blend.forecast(at_seconds)
         if not self._predictors:
             return replace(own, method="auto")
-        moves = self._moves(self._inputs(own.median, at_seconds))
-        robust = self._robust.from_predictors(at_seconds)
+        inputs = self._inputs(own.median, at_seconds)
+        moves = self._moves(inputs)
+        robust = self._robust.from_predictors(at_seconds) if any(inputs.news) else None
         return replace(
             own,
             mean=self._mean.blend(self._said(own.mean, moves, robust)),

@@ -86,3 +86,14 @@ def test_of_very_many_predictors_the_first_are_listened_to() -> None:
     for number in range(auto.MOST_PREDICTORS + 5):
         method.hear(Source(f"probe {number}", "total.seconds"), 0.0, 10.0, 5.0)
     assert len(method.predictors()) == auto.MOST_PREDICTORS
+
+
+def test_a_probe_that_has_stopped_is_not_listened_to_any_more() -> None:
+    """Its last word was alarming, and would stay so for ever."""
+    grid = Grid(120)
+    grid.good[-1] *= 3.0
+    method, _ = grid.followed(GOOD)
+    own = method.parts()["blend"]
+    soon, late = (119.5 * HOUR_SECONDS, 200 * HOUR_SECONDS)
+    assert method.forecast(soon).median > 1.5 * own.forecast(soon).median
+    assert method.forecast(late).median == own.forecast(late).median
