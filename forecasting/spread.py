@@ -57,9 +57,8 @@ _FIRST_JUDGED = 10  # values; opinions formed from fewer say more about the wind
 _FIRST_TRUSTED = 20
 _REMEMBERED = 0.995  # part of the losses that is kept at each value
 _RATE = 2.0
-_NEGLIGIBLE = (
-    1e-3  # a weight beside the best; so that who is always slightly off does not blur who is exactly right
-)
+# A weight beside the best; so that who is always slightly off does not blur who is exactly right.
+_NEGLIGIBLE = 1e-3
 _LEAST_STEP, _STEP_DELAY = 0.003, 200
 _SHARED = 0.5  # part of the misses of the other end that count as own
 _ROOM = 0.7  # part of the nearer tail by which a probability is moved at most
