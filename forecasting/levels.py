@@ -93,7 +93,11 @@ class Levels:
 
     def expected(self, elapsed: float) -> float:
         """Return the answer for *elapsed* gaps after the newest value, of which there must be one."""
-        return self.all_expected(elapsed)[self._best()]
+        return self.all_expected(elapsed)[self.best()]
+
+    def best(self) -> int:
+        """The index of the smoother that has missed least of late."""
+        return self._losses.index(min(self._losses))
 
     def all_expected(self, elapsed: float) -> list[float]:
         """Return what each smoother expects, in the order of ``MEMORIES``."""
@@ -113,7 +117,7 @@ class Levels:
 
     def _score(self, value: float, elapsed: float) -> None:
         misses = [abs(value - level) for level in self.all_expected(elapsed)]
-        self._typical_miss.note(misses[self._best()])
+        self._typical_miss.note(misses[self.best()])
         if self.POWER == 2:
             misses = [miss * miss if miss < _LARGEST_SQUARABLE else _LARGEST_SQUARE for miss in misses]
         kept = self.KEPT
@@ -126,9 +130,6 @@ class Levels:
 
     def _slowest_first(self) -> Iterator[tuple[float, float]]:
         return zip(reversed(self._levels), reversed(self._losses), strict=True)
-
-    def _best(self) -> int:
-        return self._losses.index(min(self._losses))
 
 
 class MedianLevels(Levels):

@@ -7,7 +7,6 @@ forecast leans towards the usual level. See ``forecasting.levels`` for how, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -21,9 +20,8 @@ class Method:
     """Forecasts the level that has missed least of late: by absolute misses and, as mean, by squared ones."""
 
     VERSION: ClassVar[int] = 1
-    EXPERT: ClassVar[bool] = True
+    EXPERT: ClassVar[bool] = False  # the voices of seasonal, where there is no season
     TIMELESS: ClassVar[bool] = False
-    VOICES: ClassVar[int] = len(MedianLevels.MEMORIES) + 2
 
     _age: Age = field(default_factory=Age, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
@@ -41,10 +39,3 @@ class Method:
         ahead = self._cadence.ahead(at_seconds)
         median, mean = self._for_median.expected(ahead), self._for_mean.expected(ahead)
         return self._age.forecast(mean, "decaying", at_seconds, median=median)
-
-    def voices(self, at_seconds: float) -> Sequence[float]:
-        """Each of the levels for absolute losses, the best of them, and the mean."""
-        self._age.require(1)
-        ahead = self._cadence.ahead(at_seconds)
-        levels = self._for_median
-        return [*levels.all_expected(ahead), levels.expected(ahead), self._for_mean.expected(ahead)]

@@ -14,6 +14,7 @@ which is that of ``decaying``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -131,6 +132,7 @@ class Method:
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
+    VOICES: ClassVar[int] = len(MedianLevels.MEMORIES) + len(MeanLevels.MEMORIES) + 2
 
     _age: Age = field(default_factory=Age, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
@@ -149,11 +151,17 @@ class Method:
         self._for_mean.update(value, elapsed)
 
     def forecast(self, at_seconds: float) -> Forecast:
+        *_, median, mean = self.voices(at_seconds)
+        return self._age.forecast(mean, "seasonal", at_seconds, median=median)
+
+    def voices(self, at_seconds: float) -> Sequence[float]:
+        """Return what each level makes of it, those for absolute losses first, and the best of each kind."""
         self._age.require(1)
         ahead = self._cadence.ahead(at_seconds)
         effect = self._season.effect(at_seconds, self._for_median.usual_miss)
-        median, mean = self._for_median.expected(ahead) + effect, self._for_mean.expected(ahead) + effect
-        return self._age.forecast(mean, "seasonal", at_seconds, median=median)
+        medians, means = self._for_median.all_expected(ahead), self._for_mean.all_expected(ahead)
+        best = medians[self._for_median.best()], means[self._for_mean.best()]
+        return [level + effect for level in (*medians, *means, *best)]
 
 
 def _hour_and_weekday(time_seconds: float) -> tuple[int, int]:

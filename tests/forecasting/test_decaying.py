@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from forecasting.base import Abstained
 from forecasting.methods.decaying import Method
 
 
@@ -32,16 +31,3 @@ def test_seconds_or_hours_make_no_difference() -> None:
     quick = told(*((index * 1.0, value) for index, value in enumerate(values))).forecast(60.0)
     slow = told(*((index * 3600.0, value) for index, value in enumerate(values))).forecast(60 * 3600.0)
     assert (quick.mean, quick.median) == pytest.approx((slow.mean, slow.median), rel=1e-12)
-
-
-def test_it_has_a_voice_for_each_level_and_for_both_answers() -> None:
-    method = told(*((60.0 * index, float(index * 7 % 11)) for index in range(60)))
-    voices, forecast = method.voices(3600.0), method.forecast(3600.0)
-    assert len(voices) == Method.VOICES
-    assert (voices[-2], voices[-1]) == (forecast.median, forecast.mean)
-    assert forecast.median in voices[:3]
-
-
-def test_it_has_no_voice_before_there_are_values() -> None:
-    with pytest.raises(Abstained):
-        Method().voices(0.0)

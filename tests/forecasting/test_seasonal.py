@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from forecasting.base import Abstained
 from forecasting.methods import decaying
 from forecasting.methods.seasonal import Effects, Evidence, Method, Season
 
@@ -72,6 +73,21 @@ def test_a_season_that_is_over_is_forgotten() -> None:
     midnight = MONDAY_SECONDS + 1800 * HOUR_SECONDS
     night, noon = (method.forecast(midnight + hour * HOUR_SECONDS).median for hour in (2, 12))
     assert noon == pytest.approx(night, abs=0.5)
+
+
+def test_it_has_a_voice_for_each_level_and_for_both_answers() -> None:
+    method = told(by_day, every_seconds=HOUR_SECONDS, count=200)
+    noon = MONDAY_SECONDS + 12 * HOUR_SECONDS + 10 * DAY_SECONDS
+    voices, forecast = method.voices(noon), method.forecast(noon)
+    assert len(voices) == Method.VOICES
+    assert (voices[-2], voices[-1]) == (forecast.median, forecast.mean)
+    assert forecast.median in voices[:3]
+    assert forecast.mean in voices[3:6]
+
+
+def test_it_has_no_voice_before_there_are_values() -> None:
+    with pytest.raises(Abstained):
+        Method().voices(0.0)
 
 
 def test_by_hand_an_effect_is_shrunken_by_what_chance_may_account_for() -> None:
