@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.db import models
 
 from monitor.models.series import Suite
 from monitor.models.site import Site
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
-
-class DayScoreQuerySet(models.QuerySet["DayScore"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> DayScoreQuerySet:
-        """Those of suites that *user* may see."""
-        return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
 
 
 class DayScore(models.Model):
@@ -44,8 +33,6 @@ class DayScore(models.Model):
     interval_n = models.PositiveIntegerField()
     within_80 = models.PositiveIntegerField()
     within_90 = models.PositiveIntegerField()
-
-    objects = DayScoreQuerySet.as_manager()
 
     class Meta:
         ordering = ["-day", "id"]

@@ -13,7 +13,16 @@ from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncWeek
 
 from forecasting import metrics as scores
-from monitor.models import Binding, DayScore, Forecast, ForecastPredictor, ForecastState, Outcome, Series
+from monitor.models import (
+    Binding,
+    DayScore,
+    Forecast,
+    ForecastPredictor,
+    ForecastState,
+    Outcome,
+    Series,
+    Suite,
+)
 from monitor.services.forecast_made import METHOD
 
 if TYPE_CHECKING:
@@ -114,13 +123,15 @@ class Consumer:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """*whole* is of what was chosen; each of the others leaves out one part of the choice."""
+    """*whole* is of what was chosen; each of the others leaves out one part of the choice. Of *sites* there
+    are those with the most forecasts; *site_names* are of all."""
 
     choice: Choice
     whole: Score | None
     methods: Sequence[Score]
     metrics: Sequence[Score]
     sites: Sequence[Score]
+    site_names: Sequence[str]
     times: Sequence[Score]
     newest_day: date | None
 
@@ -128,19 +139,20 @@ class Scoreboard:
 def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: datetime) -> Scoreboard:
     """Of what *user* may see. The number of queries, and what they read, do not depend on how many forecasts
     there were, or series."""
-    visible = DayScore.objects.visible_to(user).filter(day__gte=choice.span.start(now))
+    visible = _visible(user, choice.span, now)
     here = visible.filter(site__name=choice.site) if choice.site else visible.filter(site=None)
     of_metric = here.filter(metric=choice.metric)
     ours = of_metric.filter(method=choice.method)
     everywhere = visible.filter(metric=choice.metric, method=choice.method).exclude(site=None)
     times = _by(ours, "week" if choice.span.by_week else "day")
-    whole = _by(ours, "metric")
+    whole, sites = _by(ours, "metric"), _by(everywhere, "site__name")
     return Scoreboard(
         choice=choice,
         whole=whole[0] if whole else None,
         methods=_by(of_metric, "method"),
         metrics=_by(here.filter(method=choice.method), "metric"),
-        sites=_by(everywhere, "site__name")[:MOST_ROWS],
+        sites=sites[:MOST_ROWS],
+        site_names=sorted(one.name for one in sites),
         times=sorted(times, key=lambda one: one.start or date.min),
         newest_day=ours.aggregate(newest=Max("day"))["newest"],
     )
@@ -190,14 +202,17 @@ def consumers(user: AbstractBaseUser | AnonymousUser) -> list[Consumer]:
 
 
 def names(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> Mapping[str, Sequence[str]]:
-    """What can be chosen: ``metric``, ``method`` and ``site`` of which there are scores."""
-    visible = DayScore.objects.visible_to(user).filter(day__gte=span.start(now)).order_by()
-    whole = visible.filter(site=None)
-    return {
-        "metric": sorted(set(whole.values_list("metric", flat=True).distinct())),
-        "method": sorted(set(whole.values_list("method", flat=True).distinct())),
-        "site": sorted(set(visible.exclude(site=None).values_list("site__name", flat=True).distinct())),
-    }
+    """What can be chosen: each ``metric`` and ``method`` of which there are scores."""
+    found = _visible(user, span, now).filter(site=None).order_by()
+    return {name: sorted(found.values_list(name, flat=True).distinct()) for name in ("metric", "method")}
+
+
+def _visible(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> QuerySet[DayScore]:
+    """As ``visible_to``, with suites that are known: that is planned better than a question within each."""
+    recent = DayScore.objects.filter(day__gte=span.start(now))
+    if _sees_all(user):
+        return recent
+    return recent.filter(suite__in=list(Suite.objects.visible_to(user).values_list("pk", flat=True)))
 
 
 def _by(found: QuerySet[DayScore], key: str) -> list[Score]:

@@ -189,7 +189,7 @@ def test_series_of_others_are_unknown(grid: None, client: Client) -> None:
     ],
 )
 def test_a_question_that_is_not_clear_says_why(
-    grid: None, client: Client, asked: dict[str, Any], status: int, said: str
+    client: Client, asked: dict[str, Any], status: int, said: str
 ) -> None:
     answer = ask(client, **asked)
     assert answer["content-type"] == "application/problem+json"

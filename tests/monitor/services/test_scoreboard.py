@@ -83,7 +83,8 @@ def test_each_table_leaves_out_one_part_of_the_choice(score: Score, reader: User
     assert sorted((one.name, one.n) for one in board.sites) == [(here.name, 10), (there.name, 10)]
     board = scoreboard(reader, Choice(site=here.name), NOW)
     assert [(one.name, one.n) for one in board.metrics] == [("total.seconds", 10), ("total_core.seconds", 5)]
-    assert names(reader, MONTH, NOW)["site"] == [here.name, there.name]
+    assert board.site_names == [here.name, there.name]
+    assert names(reader, MONTH, NOW)["method"] == [METHOD, "nws"]
 
 
 def test_a_short_range_goes_by_days_and_a_long_one_by_weeks(score: Score, reader: User) -> None:
@@ -105,7 +106,7 @@ def test_scores_of_a_suite_are_for_who_may_see_it(score: Score, reader: User) ->
     staff = Group.objects.create(name="staff")
     Suite.objects.get().viewers.add(staff)
     assert scoreboard(reader, Choice(), NOW).whole is None
-    assert names(reader, YEAR, NOW) == {"metric": [], "method": [], "site": []}
+    assert names(reader, YEAR, NOW) == {"metric": [], "method": []}
     reader.groups.add(staff)
     assert scoreboard(User.objects.get(pk=reader.pk), Choice(), NOW).whole is not None
     assert scoreboard(User.objects.create_superuser("root"), Choice(), NOW).whole is not None
