@@ -56,9 +56,9 @@ class Effects:
             before, after = index - 1, (index + 1) % len(self.sums)
             total += share * (self.sums[before] + self.sums[after])
             weight += share * (self.weights[before] + self.weights[after])
-        if not total:
+        mean = total / weight if weight else 0.0
+        if not mean:
             return 0.0
-        mean = total / weight
         doubt = usual / mean
         return mean / (1.0 + _VARIANCE * doubt * doubt / weight)
 

@@ -107,6 +107,16 @@ def test_by_hand_neighbours_count_by_half_and_the_last_one_is_next_to_the_first(
     assert effects.at(1, 2.0) == 0.0
 
 
+@pytest.mark.parametrize("deviation", [5e-324, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("usual", [0.0, 5e-324, 1.0, 1e300])
+def test_effects_of_any_size_are_finite(deviation: float, usual: float) -> None:
+    effects = Effects.of(24, 0.5)
+    for _ in range(3):
+        effects.learn(7, deviation)
+        assert 0.0 <= effects.at(7, usual) <= deviation
+        assert 0.0 <= effects.at(8, usual) <= deviation
+
+
 def test_evidence_is_counted_in_standard_errors() -> None:
     evidence = Evidence()
     assert evidence.strength == 0.0
