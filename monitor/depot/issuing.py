@@ -54,7 +54,10 @@ WHERE total.metric_id = metric.id AND explanation IS DISTINCT FROM its.said
 # The first that is later, of each: no other of its metric is looked at.
 _SCORE = """
 WITH due AS (
-    SELECT forecast.id, truth.value, truth.time FROM monitor_forecast AS forecast
+    SELECT forecast.id, truth.value, truth.time, forecast.id = first_value(forecast.id) OVER (
+        PARTITION BY forecast.metric_id, method, at, truth.time ORDER BY last_known_at DESC, forecast.id DESC
+    ) AS counts
+    FROM monitor_forecast AS forecast
     CROSS JOIN LATERAL (
         SELECT value, time FROM monitor_sample AS sample
         WHERE sample.metric_id = forecast.metric_id AND passed AND time > forecast.last_time
@@ -66,10 +69,11 @@ WITH due AS (
 )
 UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time,
     upto = width_bucket(due.value, quantiles),
-    below = (SELECT count(*) FROM unnest(quantiles) AS quantile WHERE quantile < due.value)
+    below = (SELECT count(*) FROM unnest(quantiles) AS quantile WHERE quantile < due.value),
+    counts = due.counts
 FROM due WHERE forecast.id = due.id
 RETURNING forecast.metric_id, method, at, truth_time, truth, mean, median, last_value, lower, upper, below,
-    upto
+    upto, forecast.counts
 """
 _RECORDS = """
 SELECT metric, array_agg(truth), array_agg(median), array_agg(last_value), array_agg(lower), array_agg(upper),
@@ -80,7 +84,7 @@ CROSS JOIN LATERAL (
         coalesce(below, 0) AS below, coalesce(upto, 0) AS upto
     FROM monitor_forecast
     WHERE metric_id = metric AND method = %(method)b AND at IS NULL AND truth IS NOT NULL
-        AND quantiles IS NOT NULL
+        AND quantiles IS NOT NULL AND counts
     ORDER BY last_known_at DESC, id DESC LIMIT %(last)b
 ) AS scored GROUP BY metric
 """
@@ -92,11 +96,12 @@ SET record_n = %(n)b, mean_absolute_error = %(mean_absolute_error)b, relative_er
 WHERE metric_id = %(metric)b
 """
 _PRUNE = """
-DELETE FROM monitor_forecast AS old USING unnest(%b::bigint[], %b::bigint[]) AS kept (metric, most)
-WHERE metric_id = metric AND last_known_at < (
-    SELECT last_known_at FROM monitor_forecast WHERE metric_id = metric AND method = %b
+DELETE FROM monitor_forecast AS old
+USING unnest(%(metrics)b::bigint[], %(most)b::bigint[]) AS kept (metric, most)
+WHERE metric_id = metric AND (NOT counts AND issued_at < %(day_ago)b OR last_known_at < (
+    SELECT last_known_at FROM monitor_forecast WHERE metric_id = metric AND method = %(method)b AND counts
     ORDER BY last_known_at DESC OFFSET most LIMIT 1
-) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
+)) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
 """
 
 
@@ -115,6 +120,7 @@ class Scored(NamedTuple):
     upper: float
     below: int | None
     upto: int | None
+    counts: bool = True
 
 
 class Record(NamedTuple):
@@ -175,8 +181,10 @@ def keep_records(rows: Iterable[dict[str, Any]]) -> None:
         cursor.executemany(_KEEP_RECORD, rows)
 
 
-def prune(kept: Collection[tuple[int, int]], method: str) -> None:
-    """Of each of these metrics keep so many forecasts by *method*, and what else is not older."""
+def prune(kept: Collection[tuple[int, int]], method: str, day_ago: datetime) -> None:
+    """Of each of these metrics keep so many forecasts by *method* that count, and what else is not older; of
+    those that do not count, what is of less than a day."""
     metrics, most = zip(*kept, strict=True)
+    told = {"metrics": list(metrics), "most": list(most), "method": method, "day_ago": day_ago}
     with binary.cursor() as cursor:
-        cursor.execute(_PRUNE, [list(metrics), list(most), method])
+        cursor.execute(_PRUNE, told)

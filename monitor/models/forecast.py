@@ -22,7 +22,8 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
         return self.filter(truth__isnull=True)
 
     def scored(self) -> ForecastQuerySet:
-        return self.filter(truth__isnull=False)
+        """Those whose truth is known, one to each truth: the last that was said before it."""
+        return self.filter(truth__isnull=False, counts=True)
 
 
 class Forecast(models.Model):
@@ -33,7 +34,8 @@ class Forecast(models.Model):
     *last_value*, the newest that was known, is what the simplest method of all would have said.
 
     *truth* is the first value of such a run that became known after it was said. Of the quantiles *below* are
-    less than it, and *upto* not more. Of each metric the newest are kept, and those that somebody has told an
+    less than it, and *upto* not more. What was said again before the truth came, as a probe told something
+    new, does not *count*. Of each metric the newest are kept, and those that somebody has told an
     outcome of (``monitor.services.forecast_score.KEPT``).
     """
 
@@ -56,6 +58,7 @@ class Forecast(models.Model):
     truth_time = models.DateTimeField(null=True)
     below = models.SmallIntegerField(null=True)
     upto = models.SmallIntegerField(null=True)
+    counts = models.BooleanField(db_default=True)
 
     objects = ForecastQuerySet.as_manager()
 

@@ -15,7 +15,6 @@ from django.db import connection
 
 from monitor.models.run import State
 from monitor.services.claim import lease_until
-from monitor.services.forecast import LEVEL, METHOD
 from monitor.services.segments import identity_here
 from reporters.config import Assignment, Resource
 
@@ -47,9 +46,7 @@ SELECT begun.id, begun.attempt, begun.slot,
             JOIN monitor_site AS site ON site.id = resource.site_id
         WHERE binding.series_id = series.id)::text,
     (SELECT json_agg(json_build_array(segment.fingerprint, metric.name, (
-            SELECT upper FROM monitor_forecast AS forecast
-            WHERE forecast.metric_id = metric.id AND method = %(method)s AND level = %(level)s
-            ORDER BY last_known_at DESC LIMIT 1)))
+            SELECT upper FROM monitor_forecaststate AS forecast WHERE forecast.metric_id = metric.id)))
         FROM monitor_segment AS segment JOIN monitor_metric AS metric ON metric.segment_id = segment.id
         WHERE segment.series_id = series.id AND metric.name = ANY (%(expected)s))::text
 FROM begun
@@ -93,8 +90,6 @@ def begin(
         "lease": lease_until(now),
         "claimed": State.CLAIMED,
         "running": State.RUNNING,
-        "method": METHOD,
-        "level": LEVEL,
         "expected": list(EXPECTED),
     }
     with connection.cursor() as cursor:

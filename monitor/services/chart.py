@@ -20,7 +20,7 @@ from monitor.models.run import State
 from monitor.services import stages
 from monitor.services.blame import words
 from monitor.services.changes import Change, changes
-from monitor.services.forecast import LEVEL, METHOD
+from monitor.services.forecast import METHOD
 from monitor.services.history import Point, histories
 from monitor.services.statistics import statistics_by
 from monitor.services.stretch import Stretch, begin, ended_runs
@@ -191,18 +191,24 @@ def _forecasts(series: Series, runs: Sequence[Run]) -> list[Forecast]:
         return []
     issued = _issued().filter(metric__segment__series=series).select_related("metric")
     scored = issued.scored().filter(truth_time__gte=runs[0].slot, truth_time__lte=runs[-1].slot)
-    return list({one.truth_time: one for one in scored.order_by("truth_time", "last_time")}.values())
+    return list({one.truth_time: one for one in scored.order_by("truth_time", "last_known_at")}.values())
 
 
 def _pending(current: Segment | None) -> Forecast | None:
     if current is None:
         return None
-    newest = _issued().filter(metric__segment=current).select_related("metric").order_by("-last_time").first()
+    newest = (
+        _issued()
+        .filter(metric__segment=current)
+        .select_related("metric")
+        .order_by("-last_known_at", "-pk")
+        .first()
+    )
     return newest if newest and newest.truth is None else None
 
 
 def _issued() -> ForecastQuerySet:
-    return Forecast.objects.filter(metric__name=TOTAL, method=METHOD, level=LEVEL)
+    return Forecast.objects.filter(metric__name=TOTAL, method=METHOD, at=None)
 
 
 def _run(run: Run) -> dict[str, Any]:

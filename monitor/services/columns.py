@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Min, OuterRef, Subquery
+from django.db.models import Count, Min, OuterRef, Subquery, Value
 from django.db.models.functions import JSONObject
 
-from monitor.models import Alert, Forecast, Hold, Run, Series
+from monitor.models import Alert, ForecastState, Hold, Run, Series
 from monitor.models.run import State
 from monitor.models.series import SeriesQuerySet
-from monitor.services.forecast import LEVEL, METHOD
+from monitor.services.forecast import LEVEL
 from monitor.services.history import newest_values
 from monitor.services.hold import covering
 from monitor.services.latest import NOTHING_YET, last_runs, recent
@@ -131,15 +131,16 @@ def _series(visible: SeriesQuerySet) -> Any:
 
 
 def _headlines(visible: SeriesQuerySet) -> Any:
-    numbers = JSONObject(**{name: name for name in ("mean", "lower", "upper", "level", "n")})
-    issued = Forecast.objects.filter(metric=OuterRef("pk"), method=METHOD, level=LEVEL).order_by("-last_time")
+    told = {name: name for name in ("mean", "lower", "upper", "n")}
+    numbers = JSONObject(**told, level=Value(LEVEL))
+    newest = ForecastState.objects.filter(metric=OuterRef("pk"), mean__isnull=False)
     return (
         current_metrics(visible)
         .filter(name=HEADLINE_METRIC)
         .values(
             "segment__series__name",
             newest=newest_values(SPARKLINE_VALUES),
-            outlook=Subquery(issued.values(numbers=numbers)[:1]),
+            outlook=Subquery(newest.values(numbers=numbers)),
         )
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ LAST = 100  # forecasts: what a record is of
 HEADLINE = "total.seconds"
 KEPT = {HEADLINE: 2_000}  # forecasts of a metric: what charts show
 KEPT_OF_OTHERS = 200
+A_DAY = timedelta(days=1)
 
 __all__ = ["HEADLINE", "LAST", "Scored", "keep_newest", "record_of", "score", "score_all"]
 
@@ -35,7 +37,7 @@ def score_all(now: datetime) -> int:
 def score(now: datetime, metrics: Collection[int] | None) -> int:
     """Score those of *metrics* (None: all), and bring their records up to date; how many were scored."""
     scored = issuing.score(now, metrics)
-    score_days.add([one for one in scored if one.at is None])
+    score_days.add([one for one in scored if one.at is None and one.counts])
     ours = {one.metric for one in scored if one.method == METHOD and one.at is None}
     if ours:
         found = issuing.records(ours, METHOD, LAST)
@@ -50,10 +52,11 @@ def record_of(metric: int, method: str) -> dict[str, Any] | None:
     return _figures(found[0]) if found else None
 
 
-def keep_newest(names: dict[int, str]) -> None:
+def keep_newest(names: dict[int, str], now: datetime) -> None:
     """Let old forecasts of these metrics (names by key) go."""
     if names:
-        issuing.prune([(key, KEPT.get(name, KEPT_OF_OTHERS)) for key, name in names.items()], METHOD)
+        kept = [(key, KEPT.get(name, KEPT_OF_OTHERS)) for key, name in names.items()]
+        issuing.prune(kept, METHOD, now - A_DAY)
 
 
 def _figures(record: Record) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 INPUTS_AT_ONCE = 1_000  # of a metric that reads the depot
 MOST_HOURS = 200  # of one metric: who has more news than that reads everything
-PRUNED_EVERY = 64  # values
+PRUNED_EVERY = 16  # values
 TOLD_EVERY = 8  # values: how well predictors help
 MARKED_EVERY = timedelta(hours=1)
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
@@ -233,7 +233,7 @@ def _answer(going: Sequence[Going], answers: Mapping[int, dict[str, Any] | None]
     issuing.fall_silent([one.metric for one in going if answers[one.metric] is None])
     issuing.explain({one.followed.segment for one in going}, HEADLINE)
     _tell_predictors([one for one in going if len(one.heard) > 1 and one.n % TOLD_EVERY == 0])
-    keep_newest({one.metric: one.followed.name for one in going if one.n % PRUNED_EVERY == 0})
+    keep_newest({one.metric: one.followed.name for one in going if one.n % PRUNED_EVERY == 0}, now)
 
 
 def _tell_predictors(going: Iterable[Going]) -> None:

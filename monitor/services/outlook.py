@@ -47,7 +47,7 @@ def outlook(standing: Standing) -> Outlook:
     metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
     if metric is None:
         return Outlook(None, None, abstained=f"{_sentence(standing.said(0))}: {_NOTHING}")
-    newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_time").first()
+    newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
     if newest is None:
         passed = _sentence(standing.said(metric.samples.filter(passed=True).count()))
         return Outlook(None, None, abstained=f"{passed}: {_TOO_FEW}")

@@ -16,6 +16,7 @@ from monitor.depot.samples import Row
 from monitor.models import ForecastState, Metric, Segment, Series
 from monitor.services.define import SeriesDefinition, define
 from monitor.services.forecast_follow import refresh
+from monitor.services.segments import identity_here
 from reporters.config import Resource
 from tests.bench.base import Result, seconds
 
@@ -69,8 +70,9 @@ def _defined() -> list[Metric]:
         [SeriesDefinition(f"noop-{number}", "noop", {"target": ["here"]}) for number in range(SERIES)],
     )
     now = timezone.now()
+    measured = identity_here("noop", {}, {"target": ["here"]})
     segments = Segment.objects.bulk_create(
-        Segment(series=series, number=1, began_at=now, fingerprint=series.name)
+        Segment(series=series, number=1, began_at=now, fingerprint=measured.fingerprint)
         for series in Series.objects.all()
     )
     return Metric.objects.bulk_create(

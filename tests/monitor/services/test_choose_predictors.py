@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from monitor.depot import samples, stale
 from monitor.depot.samples import Row
@@ -15,6 +16,7 @@ from monitor.services.choose_predictors import choose_predictors
 from monitor.services.current import keep_current
 from monitor.services.define import SeriesDefinition, define
 from monitor.services.forecast_follow import refresh, refresh_all
+from monitor.services.forecast_score import keep_newest
 from monitor.services.segments import identity_here
 from reporters.config import Resource
 
@@ -105,6 +107,29 @@ def test_a_probe_that_tells_what_comes_is_named_with_the_forecast(
     assert Forecast.objects.filter(metric=app).latest("pk").predictor == state.predictor
 
 
+def test_of_what_is_said_again_before_the_truth_comes_the_last_counts(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    app, probe = totals["app"], totals["same-path"]
+    for number in range(5):
+        put(app, noon + number * HOUR, 5.0 + number)
+    refresh(noon + 5 * HOUR)
+    choose_predictors()
+    refresh(noon + 5 * HOUR)
+    for minute in (10, 20, 30):
+        put(probe, noon + 5 * HOUR + minute * MINUTE, 7.0)
+        refresh(noon + 5 * HOUR + (minute + 2) * MINUTE)
+    assert Forecast.objects.filter(metric=app).unscored().count() == 4
+    put(app, noon + 6 * HOUR, 8.0)
+    refresh(noon + 7 * HOUR)
+    assert Forecast.objects.filter(metric=app, truth=8.0).count() == 4
+    (counted,) = Forecast.objects.filter(metric=app).scored()
+    assert counted.last_known_at == noon + 5 * HOUR + 31 * MINUTE
+    assert ForecastState.objects.get(metric=app).record_n == 1
+    keep_newest({app.pk: app.name}, noon + 40 * HOUR)
+    assert Forecast.objects.filter(metric=app).count() == 2  # that one, and the newest
+
+
 def test_rebuilding_chooses_predictors_and_comes_to_the_same(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
@@ -118,3 +143,8 @@ def test_rebuilding_chooses_predictors_and_comes_to_the_same(
     call_command("forecasts", "rebuild", verbosity=0)
     again = ForecastState.objects.get(metric=totals["app"])
     assert (again.state, again.n) == (first.state, 10)
+    told = StringIO()
+    call_command("forecasts", "status", stdout=told)
+    assert "5 metrics are followed, of 2 there is a forecast" in told.getvalue()
+    with pytest.raises(CommandError, match="nobody"):
+        call_command("forecasts", "rebuild", "nobody")

@@ -238,7 +238,7 @@ def test_old_forecasts_go_but_not_those_that_somebody_has_told_an_outcome_of(
     ]  # fmt: skip
     oldest = Forecast.objects.bulk_create(said)[0]
     told(oldest, noon)
-    keep_newest({total.pk: "stage.compare.seconds"})
+    keep_newest({total.pk: "stage.compare.seconds"}, noon)
     assert Forecast.objects.count() == KEPT_OF_OTHERS + 2  # of the last that is kept there is none older
     assert Forecast.objects.filter(pk=oldest.pk).exists()
 

@@ -86,7 +86,10 @@ def test_who_asks_first_has_an_answer_at_once(circle: Series, noon: datetime) ->
     assert SuccessState.objects.get().expected_seconds is not None
     assert {one.n for one in ForecastState.objects.all()} == {4}
     stages = ForecastState.objects.get(metric__name="total.seconds").explanation
-    assert {stage["metric"] for stage in stages or ()} >= {"stage.init.seconds", "stage.transfer_ring.seconds"}
+    assert {stage["metric"] for stage in stages or ()} >= {
+        "stage.init.seconds",
+        "stage.transfer_ring.seconds",
+    }
 
 
 def test_what_others_than_todays_methods_have_made_is_made_anew(circle: Series, noon: datetime) -> None:
