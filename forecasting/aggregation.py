@@ -36,6 +36,7 @@ _MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
 _OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
 _RESOLUTION = 1e-6  # of a number: a smaller miss is none
 _SMALLEST = 1e-300
+_ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
@@ -77,39 +78,37 @@ class Aggregation:
 
     def blend(self, said: Numbers) -> float:
         """Return the one number for what the experts *said*, of whom at least one must be awake."""
-        awake = np.isfinite(said)
-        origin = float(said[awake.argmax()])  # where all say the same, rounding must not say something else
-        beyond = said - origin
-        return origin + float(
-            self._weights_of(awake) @ (beyond if awake.all() else np.where(awake, beyond, 0.0))
-        )
+        origin, beyond, awake = _centred(said)
+        return origin + float(self._weights(awake, len(said)) @ beyond)
 
     def weights(self, said: Numbers) -> Numbers:
         """Return the weight of each expert: at least 0, for sleepers 0, together 1."""
-        return self._weights_of(np.isfinite(said))
+        return self._weights(_centred(said)[2], len(said))
 
     def update(self, said: Numbers, value: float) -> None:
         """Learn that the experts *said* this, and the truth was *value*."""
-        awake = np.isfinite(said)
-        if not awake.any():
+        origin, beyond, awake = _centred(said)
+        if awake is not None and not awake.any():
             return
         if not len(self._regrets):
             self._regrets, self._squares = np.zeros(len(said)), np.zeros(len(said))
-        blended = self.blend(said)
-        miss = blended - value
+        blended_beyond = float(self._weights(awake, len(said)) @ beyond)
+        blended = origin + blended_beyond
         unit = self._typical.unit(blended)
         limit = _MOST * _MOST if self.squared else _MOST
         with np.errstate(over="ignore"):  # what is too large for a number is cut next
-            regrets = ((blended - said) * (self._slope(miss, unit) / unit)).clip(-limit, limit)
-        self._note(regrets if awake.all() else np.where(awake, regrets, 0.0))
-        self._typical.add(abs(miss), blended)
+            regrets = (blended_beyond - beyond) * (self._slope(blended - value, unit) / unit)
+        regrets = np.maximum(np.minimum(regrets, limit), -limit)
+        self._note(regrets if awake is None else regrets * awake)
+        self._typical.add(abs(blended - value), blended)
 
     def _slope(self, miss: float, unit: float) -> float:
         """The derivative of the loss by the forecast, in typical misses."""
         if self.squared:
             return max(-_MOST, min(_MOST, miss / unit))
-        side = 1.0 - self.probability if miss > 0.0 else -self.probability if miss < 0.0 else 0.0
-        return 2.0 * side
+        if abs(miss) < _ROUNDING * unit:  # on which side rounding has left it means nothing
+            return 0.0
+        return 2.0 - 2.0 * self.probability if miss > 0.0 else -2.0 * self.probability
 
     def _note(self, regrets: Numbers) -> None:
         squares = regrets * regrets
@@ -117,11 +116,25 @@ class Aggregation:
         self._squares = _KEPT * _KEPT * self._squares * (self._regrets > _DEPTH) + squares
         self._widest = max(_KEPT * self._widest, float(squares.max()))
 
-    def _weights_of(self, awake: NDArray[np.bool_]) -> Numbers:
+    def _weights(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
+        """The weights of *count* experts; *awake* is None where all are."""
         if len(self._regrets):
-            scales = np.maximum(self._squares + self._widest, _LEAST_SCALE)
-            weights = np.square(np.maximum(self._regrets, 0.0) / scales) * awake
+            weights = np.maximum(self._regrets, 0.0) / np.maximum(self._squares + self._widest, _LEAST_SCALE)
+            weights *= weights
+            if awake is not None:
+                weights *= awake
             total = float(weights.sum())
             if total > 0.0:
                 return weights / total
-        return awake / max(int(awake.sum()), 1)
+        return np.full(count, 1.0 / count) if awake is None else awake / max(int(awake.sum()), 1)
+
+
+def _centred(said: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:
+    """Return an origin, by how much each expert *said* more than it (sleepers: 0), and who is awake, or None
+    if all are. Where all say the same, rounding must not make something else of it."""
+    awake = np.isfinite(said)
+    if awake.all():
+        origin = float(said[0])
+        return origin, said - origin, None
+    origin = float(said[awake.argmax()])
+    return origin, np.where(awake, said - origin, 0.0), awake
