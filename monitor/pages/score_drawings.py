@@ -17,7 +17,7 @@ from monitor.units import percent
 
 _HEIGHT = 150
 _TOP, _BOTTOM = 8.0, 92.0  # per cent of the height
-_SIDE = 2.0
+_LEFT, _RIGHT = 12.0, 98.0  # per cent of the width; before it the words of guides
 _OCTAVES = (0.5, 2.0)  # that are shown at least and at most: to four times the forecast, and a quarter
 
 
@@ -121,7 +121,7 @@ def _guided(parts: Iterable[SafeString], guides: Sequence[tuple[str, str]], labe
 
 def _across(place: int, many: int) -> str:
     share = place / (many - 1) if many > 1 else 0.5
-    return f"{_SIDE + share * (100.0 - 2 * _SIDE):.2f}"
+    return f"{_LEFT + share * (_RIGHT - _LEFT):.2f}"
 
 
 def _height(value: float, low: float, high: float) -> str:
