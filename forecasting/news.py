@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from math import exp, log
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forecasting.windows import SortedWindow, middle
 
 _LONG = 31
@@ -20,6 +23,8 @@ _GAINS = (0.5, 0.1)
 _KEPT_MISSES = 0.98
 _NO_MISS = 1e-9  # equal weights where nothing was missed yet; of no account otherwise
 _LARGEST_LOG = 690.0  # exp of it is below 1e300
+
+Numbers = NDArray[np.float64]
 
 
 class News(NamedTuple):
@@ -69,15 +74,16 @@ class Course:
         """*value* in the measure of the series."""
         return log(value) if self.logarithmic else value
 
-    def moved(self, value: float, by: float) -> float:
-        """*value*, which lies *by* higher in the measure of the series."""
-        return value * exp(min(by, _LARGEST_LOG)) if self.logarithmic else value + by
+    def moved(self, value: float, by: Numbers) -> Numbers:
+        """What lies each of *by* higher than *value* in the measure of the series; inf beyond all numbers."""
+        with np.errstate(over="ignore"):
+            return value * np.exp(np.minimum(by, _LARGEST_LOG)) if self.logarithmic else value + by
 
     def distance(self, value: float, origin: float) -> float:
         """How far *value* lies above *origin* in the measure of the series; 0 where that has no answer."""
         if not self.logarithmic:
             return value - origin
-        return log(value) - log(origin) if origin > 0.0 else 0.0
+        return log(value) - log(origin) if value > 0.0 < origin else 0.0
 
     def usual(self) -> float:
         """The median of the last 31 values, of which there must be one."""

@@ -158,7 +158,8 @@ class Method:
 
     def _inputs(self, own: float, at_seconds: float) -> Inputs:
         predictors = self._predictors.values()
-        news = [predictor.news(at_seconds) for predictor in predictors]
+        measurable = self._course.fits(own)  # a trend may lead below zero where no value was
+        news = [predictor.news(at_seconds) if measurable else None for predictor in predictors]
         apart = self._course.distance(own, self._course.usual())
         known = [
             (0.0, 0.0) if one is None or predictor.dropped else one
@@ -168,7 +169,7 @@ class Method:
         of_both = np.array([self._scales.apart.standard(apart, LIMIT), *chain.from_iterable(known)])
         return Inputs(news, apart, of_the_day, of_both)
 
-    def _moves(self, inputs: Inputs) -> list[float]:
+    def _moves(self, inputs: Inputs) -> Numbers:
         """By how much each voice corrects the blend, in the measure of the series; NaN for those silent."""
         size = self._scales.blend.usual
         moves = [math.nan] * _VOICES
@@ -182,13 +183,15 @@ class Method:
         ):
             if news:
                 moves[place] = size * _limited(predictor.alone.expected(news[0]))
-        return moves
+        return np.array(moves)
 
-    def _said(self, origin: float, moves: list[float], robust: float | None) -> Numbers:
+    def _said(self, origin: float, moves: Numbers, robust: float | None) -> Numbers:
         """What each voice expects, given the blend *origin*; NaN for those silent."""
-        said = [self._course.moved(origin, move) for move in moves]
-        said[_ROBUST] = math.nan if robust is None else robust
-        return np.array([one if math.isfinite(one) else math.nan for one in said])
+        said = self._course.moved(origin, moves)
+        if robust is not None:
+            said[_ROBUST] = robust
+        said[~np.isfinite(said)] = np.nan
+        return said
 
     def _learn(self, own: Forecast, time_seconds: float, value: float) -> None:
         """Learn what should have been said: by the voices, and by who weighs them."""

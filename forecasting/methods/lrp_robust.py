@@ -9,7 +9,7 @@ from forecasting.pairing import Paired, Pairing
 from forecasting.regression import theil_sen
 
 _TRAINED_ON = 31
-_AT_ONCE = 4  # lines that are drawn anew at a value; of more predictors in turn
+_AT_ONCE = 2  # lines that are drawn anew at a value; of more predictors in turn
 
 
 @dataclass(slots=True)

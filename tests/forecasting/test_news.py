@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
 import random
 from math import log
 
+import numpy as np
 import pytest
 
 from forecasting.news import Course
@@ -38,7 +40,7 @@ def test_a_series_that_is_not_always_positive_is_measured_in_differences(odd: fl
     for value in [25.0] * 40 + [odd] + [25.0] * 80:
         course.learn(value)
     assert course.learn(35.0) == pytest.approx((10.0, 10.0), rel=0.01)
-    assert course.moved(25.0, 10.0) == 35.0
+    assert course.moved(25.0, np.array([10.0, math.nan])) == pytest.approx([35.0, math.nan], nan_ok=True)
     assert course.distance(35.0, 25.0) == 10.0
 
 
@@ -47,7 +49,8 @@ def test_moving_by_the_distance_leads_there() -> None:
     course = Course()
     for _ in range(20):
         course.learn(draw.lognormvariate(3.0, 1.0))
-    assert course.moved(8.0, course.distance(30.0, 8.0)) == pytest.approx(30.0)
+    assert course.moved(8.0, np.array([course.distance(30.0, 8.0)])) == pytest.approx([30.0])
+    assert course.moved(1e300, np.array([1e9])) == [math.inf]
 
 
 def test_there_is_no_ratio_to_what_is_not_positive() -> None:
