@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from forecasting.base import Source
     from monitor.depot.following import Followed, Kept, Row
 
-INPUTS_AT_ONCE = 1_000  # of a metric that reads the depot
+INPUTS_AT_ONCE = 500  # of a metric that reads the depot
 MOST_HOURS = 200  # of one metric: who has more news than that reads everything
 PRUNED_EVERY = 16  # values
 TOLD_EVERY = 8  # values: how well predictors help

@@ -95,6 +95,20 @@ def test_a_late_value_is_used_where_it_belongs(total: Metric, noon: datetime) ->
     assert made_of_the_depot(total, noon + 7 * HOUR) == late
 
 
+def test_who_is_a_little_late_does_not_have_everything_read_anew(total: Metric, noon: datetime) -> None:
+    for number in range(12):
+        put(total, value(total, noon + number * 20 * MINUTE, 4.0 + number % 5))
+        refresh(noon + number * 20 * MINUTE + 2 * MINUTE)
+    Sample.objects.filter(time__lt=noon + HOUR).delete()  # for their age
+    put(total, value(total, noon + 11 * 20 * MINUTE - 5 * MINUTE, 4.5))
+    now = noon + 12 * 20 * MINUTE
+    refresh_all(now)
+    assert state(total)[2] == 13
+    put(total, value(total, noon + 90 * MINUTE, 4.5))
+    refresh_all(now)
+    assert state(total)[2] == 11  # so long ago that it was
+
+
 def test_a_value_that_is_read_anew_changes_what_is_known(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 6))
     refresh(noon + 7 * HOUR)
