@@ -129,6 +129,10 @@ class Backlog:
         """*job*, with what it did not ask for filled in."""
         return Task(job, job.processors or 1.0, job.requested_seconds or self._usual_runtime(job.user))
 
+    def oldest_seconds(self, at_seconds: float) -> float:
+        """For how long the job that waits longest has; 0 if none does."""
+        return self._whole.oldest_seconds(at_seconds)
+
     def signals(self, job: Job, at_seconds: float) -> list[float]:
         """What may say for how long *job* waits if it is submitted now: ``SIGNALS`` numbers."""
         task, log = self._task(job), math.log1p

@@ -116,7 +116,7 @@ class QueueBounds:
         if told.bound_seconds is not None:
             self._judge(told, wait_seconds > told.bound_seconds)
             if len(told.scaled):
-                self._teach(told, wait_seconds > self._would_say(told))
+                self._teach(told, math.log1p(wait_seconds) > self._log_of_regression(told))
         of_queue, of_class = self._waits(told.job)
         of_queue.add(at_seconds, wait_seconds, told.of_queue_seconds)
         of_class.add(at_seconds, wait_seconds, told.of_class_seconds)
@@ -162,18 +162,18 @@ class QueueBounds:
         usual = math.log1p(of_queue if of_class is None else of_class)
         signals = [usual, *self._backlog.signals(job, at_seconds)]
         scaled = self._regression.scaled(signals)
-        level, bound = self._levels.get(job.queue), of_queue
-        if level:
+        told = Told(job, of_queue, of_queue, of_class, scaled)
+        if level := self._levels.get(job.queue):
             trust = level.judged / (level.judged + _HALF_WAY)
-            found = trust * (self._regression.answer(scaled) + level.raised)
-            found += (1.0 - trust) * math.log1p(of_queue)
-            bound = min(math.expm1(min(max(found, 0.0), _MOST_LOG)), _LONGER * self._longest_seconds)
-        return Told(job, bound, of_queue, of_class, scaled), signals
+            found = trust * self._log_of_regression(told) + (1.0 - trust) * math.log1p(of_queue)
+            longest = max(self._longest_seconds, self._backlog.oldest_seconds(at_seconds))
+            told.bound_seconds = min(math.expm1(found), _LONGER * longest)
+        return told, signals
 
-    def _would_say(self, told: Told) -> float:
-        """The bound of the job if it were submitted now, in the state that the machine was in."""
+    def _log_of_regression(self, told: Told) -> float:
+        """What the regression says now of a job that was told earlier."""
         found = self._regression.answer(told.scaled) + self._levels[told.job.queue].raised
-        return math.expm1(min(max(found, 0.0), _MOST_LOG))
+        return min(max(found, 0.0), _MOST_LOG)
 
     def _judge_overdue(self, at_seconds: float) -> None:
         """Learn from the jobs that have waited for longer than their bounds by now."""
@@ -183,7 +183,7 @@ class QueueBounds:
             if told is None or not len(told.scaled):
                 continue
             self._judge(told, missed=True)
-            due_seconds = told.job.submitted_seconds + self._would_say(told)
+            due_seconds = told.job.submitted_seconds + math.expm1(self._log_of_regression(told))
             if due_seconds < at_seconds:
                 self._teach(told, missed=True)
             else:

@@ -110,17 +110,18 @@ def _note(said: Said, wait_seconds: float, told: tuple[float, float] | None) -> 
 
 
 def _events(jobs: Sequence[Logged]) -> Iterator[tuple[float, _What, Logged]]:
-    """When, what, and to which of *jobs*."""
+    """When, what, and to whom; within a second in the order of their numbers."""
     found: list[tuple[float, int, int]] = []
-    for place, logged in enumerate(jobs):
-        submitted, left = logged.job.submitted_seconds, logged.left_queue_seconds
-        found.append((submitted, _What.SUBMITTED, place))
-        found.append((left, _What.LEFT_QUEUE if left > submitted else _What.LEFT_QUEUE_AT_ONCE, place))
+    for logged in jobs:
+        number, submitted, left = logged.job.number, logged.job.submitted_seconds, logged.left_queue_seconds
+        found.append((submitted, _What.SUBMITTED, number))
+        found.append((left, _What.LEFT_QUEUE if left > submitted else _What.LEFT_QUEUE_AT_ONCE, number))
         if not logged.withdrawn:
             ended = left + logged.run_seconds
-            found.append((ended, _What.ENDED if ended > left else _What.ENDED_AT_ONCE, place))
-    for at_seconds, what, place in sorted(found):
-        yield at_seconds, _What(what), jobs[place]
+            found.append((ended, _What.ENDED if ended > left else _What.ENDED_AT_ONCE, number))
+    by_number = {logged.job.number: logged for logged in jobs}
+    for at_seconds, what, number in sorted(found):
+        yield at_seconds, _What(what), by_number[number]
 
 
 @dataclass(slots=True)

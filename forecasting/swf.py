@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 from forecasting.backlog import Job
-from forecasting.base import LARGEST
 from forecasting.tables import Unreadable, lines
 
 FIELDS = 18
@@ -26,6 +25,7 @@ _NAMES = {
     _REQUESTED_SECONDS: "requested time",
     _STATUS: "status",
 }
+_LARGEST = 1e15  # of any number; as seconds, thirty million years
 _PARTS = range(2, 5)
 _CANCELLED = 5
 UNKNOWN = "unknown"
@@ -99,8 +99,8 @@ def _number(place: str, index: int, word: str) -> float:
         number = float(word)
     except ValueError:
         number = math.nan
-    if not abs(number) <= LARGEST:
-        raise Unreadable(f"{place}, {_NAMES[index]}: expected a number, got {_shown([word])}")
+    if not abs(number) <= _LARGEST:
+        raise Unreadable(f"{place}, {_NAMES[index]}: expected a number of at most {_LARGEST:g}, got {_shown([word])}")
     return number
 
 
