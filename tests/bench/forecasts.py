@@ -9,7 +9,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -62,11 +62,12 @@ def measure() -> list[Result]:
     candidates = load()
     metrics = list(Metric.objects.values_list("pk", flat=True))
     names = list(Series.objects.order_by("?").values_list("name", flat=True))
-    with web.serving("tests.bench.one_row") as address:
+    # Whose connections last from one measurement to the next.
+    with web.serving("tests.bench.one_row") as address, ThreadPoolExecutor(CLIENTS) as clients:
         ask = web.asking(address, _token())
         ours = [f"/api/v1/forecasts?series={name}" for name in names[:SINGLES]]
         bare = [f"/one-row?metric={metric}" for metric in metrics[:SINGLES]]
-        return [_throughput(ask, ours, bare), _latency(ask, ours), *_ranks(ask, candidates)]
+        return [_throughput(clients, ask, ours, bare), _latency(clients, ask, ours), *_ranks(ask, candidates)]
 
 
 def load() -> list[dict[str, list[str]]]:
@@ -107,11 +108,15 @@ def _begin(series: Series, ring: dict[str, list[str]]) -> None:
     Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
 
 
-def _throughput(ask: web.Ask, ours: Sequence[str], bare: Sequence[str]) -> Result:
+def _throughput(clients: Executor, ask: web.Ask, ours: Sequence[str], bare: Sequence[str]) -> Result:
     """Both in turn, by as many clients as there are threads in the web."""
-    _each(ask, bare)
-    _each(ask, ours)
-    bare_took, ours_took = interleaved(lambda: _each(ask, bare), lambda: _each(ask, ours), ROUNDS)
+
+    def each(paths: Sequence[str]) -> None:
+        list(clients.map(ask, paths))
+
+    each(bare)
+    each(ours)
+    bare_took, ours_took = interleaved(lambda: each(bare), lambda: each(ours), ROUNDS)
     return Result(
         name="forecasts by HTTP / a view that reads a row",
         ratio=bare_took / ours_took,
@@ -121,12 +126,7 @@ def _throughput(ask: web.Ask, ours: Sequence[str], bare: Sequence[str]) -> Resul
     )
 
 
-def _each(ask: web.Ask, paths: Sequence[str]) -> None:
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        list(clients.map(ask, paths))
-
-
-def _latency(ask: web.Ask, paths: Sequence[str]) -> Result:
+def _latency(clients: Executor, ask: web.Ask, paths: Sequence[str]) -> Result:
     """From when each was to be sent, so that who waits for a client that is busy has waited."""
     many = A_SECOND * FOR_SECONDS
     began = time.perf_counter() + 0.1
@@ -137,8 +137,7 @@ def _latency(ask: web.Ask, paths: Sequence[str]) -> Result:
         ask(paths[number % len(paths)])
         return time.perf_counter() - due
 
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        took = sorted(clients.map(at_its_time, range(many)))
+    took = sorted(clients.map(at_its_time, range(many)))
     p99 = took[int(0.99 * many)]
     return Result(
         name=f"a forecast by HTTP at {A_SECOND} a second, ms in 99 of 100",

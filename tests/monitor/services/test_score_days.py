@@ -25,8 +25,20 @@ def total(circle: Series, noon: datetime) -> int:
 def one(total: int, noon: datetime) -> Scored:
     """Said 9, the last was 6, came 10: just within 90 %."""
     place = GRID.index(0.95)
-    said = {"mean": 9.0, "median": 9.0, "lower": 8.0, "upper": 10.0}
-    return Scored(total, "auto", None, noon, truth=10.0, last_value=6.0, below=place, upto=place + 1, **said)
+    return Scored(
+        metric=total,
+        method="auto",
+        at=None,
+        truth_time=noon,
+        truth=10.0,
+        mean=9.0,
+        median=9.0,
+        last_value=6.0,
+        lower=8.0,
+        upper=10.0,
+        below=place,
+        upto=place + 1,
+    )
 
 
 def everywhere() -> DayScore:
