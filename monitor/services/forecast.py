@@ -28,7 +28,8 @@ NEWEST = 1_000  # values that a method is told which does not follow the metric
 
 
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime | None = None) -> Forecast:
-    """Forecast the next value of *metric*, which is of one segment, or that of a run which starts *at* then.
+    """Forecast the next value of *metric*, which is of one segment, or that of a run which starts in the
+    minute of *at*.
 
     It is from what its forecaster has used until now, and from the same knowledge comes the same answer: it
     is issued, and kept, once. A metric that nobody follows is followed from then on.
@@ -43,6 +44,8 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime |
         state = _state(metric) or ForecastState(metric=metric)
     if method == METHOD and at is None and state.forecast is not None:
         return state.forecast
+    if at is not None:
+        at = at.replace(second=0, microsecond=0)
     known = state.used_until or now
     answer = made(_forecaster(metric, state, method, now), metric.unit, known, method=method, at=at)
     knowledge = Knowledge(metric.pk, state.last_time or now, state.last_value, state.used_until or now)

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from forecasting.base import Abstained
-from monitor.models import Forecast, Metric, Series
+from forecasting.base import Abstained, UnknownMethod
+from monitor.models import Forecast, ForecastState, Metric, Series
 from monitor.services.forecast import issue, refresh, score, track_record
 from monitor.services.ingest import ingest
 from reporters import report as wire
@@ -114,3 +114,39 @@ def test_refreshing_scores_and_forecasts_every_duration_that_has_news(total: Met
     refresh(noon + 8 * MINUTE)
     assert Forecast.objects.count() == 14
     assert Forecast.objects.scored().count() == 7
+
+
+def test_a_run_that_starts_later_has_a_forecast_of_its_own(total: Metric, noon: datetime) -> None:
+    refresh(noon + 5 * MINUTE)
+    later = issue(total, noon + 5 * MINUTE, at=noon + 600 * MINUTE + timedelta(seconds=31))
+    assert later.at == noon + 600 * MINUTE
+    assert later == issue(total, noon + 6 * MINUTE, at=noon + 600 * MINUTE)
+    feed(noon, 5.0, first=6)
+    refresh(noon + 8 * MINUTE)
+    later.refresh_from_db()
+    assert later.truth is None  # this was not the run
+    feed(noon, 6.0, first=601)
+    refresh(noon + 603 * MINUTE)
+    later.refresh_from_db()
+    assert (later.truth, later.truth_time) == (9.0, noon + 601 * MINUTE)
+
+
+def test_another_method_can_be_asked_for_by_name(total: Metric, noon: datetime) -> None:
+    refresh(noon + 5 * MINUTE)
+    assert issue(total, noon + 5 * MINUTE, method="nws").method == "nws"  # a part of what follows the metric
+    last = issue(total, noon + 5 * MINUTE, method="last_value")
+    assert (last.method, last.mean, last.n) == ("last_value", 9.0, 5)
+    with pytest.raises(UnknownMethod):
+        issue(total, noon + 5 * MINUTE, method="../nws")
+
+
+def test_a_metric_that_nobody_asked_for_is_followed_from_the_first_question_on(
+    total: Metric, noon: datetime
+) -> None:
+    refresh(noon + 5 * MINUTE)
+    speed = Metric.objects.get(name="ring.bytes_per_second")
+    assert not ForecastState.objects.filter(metric=speed).exists()
+    assert issue(speed, noon + 5 * MINUTE).n == 5
+    feed(noon, 5.0, first=6)
+    refresh(noon + 8 * MINUTE)
+    assert issue(speed, noon + 8 * MINUTE).n == 6
