@@ -34,7 +34,8 @@ _DEPTH = -20.0  # below which no sum of regrets sinks
 _LEAST_SCALE = 1e-12  # of squared regrets: who hardly ever disagrees is weighted as if by this much
 _MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
 _OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
-_RESOLUTION = 1e-6  # of a number: a smaller miss is none
+_RESOLUTION = 1e-6  # of a number: what a miss is at least measured in
+_FARTHEST = 100.0  # typical misses that an expert is heard from the others
 _SMALLEST = 1e-300
 _ROUNDING = 1e-9
 
@@ -46,18 +47,18 @@ class TypicalMiss:
     n: int = 0
     size: float = 0.0
 
-    def add(self, miss: float, forecast: float) -> None:
-        """Take in *miss*, at least 0, of *forecast*."""
+    def add(self, miss: float, number: float) -> None:
+        """Take in *miss*, at least 0, where numbers are of the size of *number*."""
         self.n += 1
         if self.size:
-            limit = _OUTLYING * self.unit(forecast)
+            limit = _OUTLYING * self.unit(number)
             self.size += max(_MISS_RATE, 1.0 / self.n) * (min(miss, limit) - self.size)
         else:
             self.size = miss
 
-    def unit(self, forecast: float) -> float:
-        """Return what misses of *forecast* are measured in: never 0."""
-        return max(self.size, _RESOLUTION * abs(forecast), _SMALLEST)
+    def unit(self, number: float) -> float:
+        """Return what misses are measured in where numbers are of the size of *number*: never 0."""
+        return max(self.size, _RESOLUTION * abs(number), _SMALLEST)
 
 
 @dataclass(slots=True)
@@ -75,32 +76,57 @@ class Aggregation:
     _regrets: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
     _squares: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
     _widest: float = field(default=0.0, init=False)  # squared regret
+    _newest: float = field(default=0.0, init=False)  # truth
 
     def blend(self, said: Numbers) -> float:
         """Return the one number for what the experts *said*, of whom at least one must be awake."""
-        origin, beyond, awake = _centred(said)
+        origin, beyond, awake = self._heard(said)
         return origin + float(self._weights(awake, len(said)) @ beyond)
 
     def weights(self, said: Numbers) -> Numbers:
         """Return the weight of each expert: at least 0, for sleepers 0, together 1."""
-        return self._weights(_centred(said)[2], len(said))
+        return self._weights(self._heard(said)[2], len(said))
 
     def update(self, said: Numbers, value: float) -> None:
         """Learn that the experts *said* this, and the truth was *value*."""
-        origin, beyond, awake = _centred(said)
+        origin, beyond, awake = self._heard(said)
         if awake is not None and not awake.any():
             return
         if not len(self._regrets):
             self._regrets, self._squares = np.zeros(len(said)), np.zeros(len(said))
         blended_beyond = float(self._weights(awake, len(said)) @ beyond)
         blended = origin + blended_beyond
-        unit = self._typical.unit(blended)
+        unit = self._typical.unit(min(blended, value, key=abs))
         limit = _MOST * _MOST if self.squared else _MOST
         with np.errstate(over="ignore"):  # what is too large for a number is cut next
             regrets = (blended_beyond - beyond) * (self._slope(blended - value, unit) / unit)
         regrets = np.maximum(np.minimum(regrets, limit), -limit)
         self._note(regrets if awake is None else regrets * awake)
-        self._typical.add(abs(blended - value), blended)
+        self._typical.add(abs(blended - value), min(blended, value, key=abs))
+        self._newest = float(value)
+
+    def _heard(self, said: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:
+        """Return an origin, by how much each expert says more (sleepers: 0), and who is awake; None if all.
+
+        After a wild value some experts are far out for long, where even a small weight would do harm: nobody
+        is heard from farther away from the middle expert than many typical misses, unless truth was there.
+        """
+        awake = np.isfinite(said)
+        everyone = bool(awake.all())
+        origin = float(said[0 if everyone else awake.argmax()])
+        beyond = said - origin  # where all say the same, rounding must not make something else of it
+        if not everyone:
+            beyond = np.where(awake, beyond, 0.0)
+        farthest = max(float(beyond.max()), -float(beyond.min()))
+        if self._typical.n and farthest > _FARTHEST / 2.0 * self._typical.size:
+            origin, beyond = self._pulled_in(said, awake)
+        return origin, beyond, None if everyone else awake
+
+    def _pulled_in(self, said: Numbers, awake: NDArray[np.bool_]) -> tuple[float, Numbers]:
+        heard = np.sort(said[awake])
+        middle = float(heard[len(heard) // 2])
+        reach = max(_FARTHEST * self._typical.unit(middle), 2.0 * abs(self._newest - middle))
+        return middle, np.where(awake, (said - middle).clip(-reach, reach), 0.0)
 
     def _slope(self, miss: float, unit: float) -> float:
         """The derivative of the loss by the forecast, in typical misses."""
@@ -127,14 +153,3 @@ class Aggregation:
             if total > 0.0:
                 return weights / total
         return np.full(count, 1.0 / count) if awake is None else awake / max(int(awake.sum()), 1)
-
-
-def _centred(said: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:
-    """Return an origin, by how much each expert *said* more than it (sleepers: 0), and who is awake, or None
-    if all are. Where all say the same, rounding must not make something else of it."""
-    awake = np.isfinite(said)
-    if awake.all():
-        origin = float(said[0])
-        return origin, said - origin, None
-    origin = float(said[awake.argmax()])
-    return origin, np.where(awake, said - origin, 0.0), awake

@@ -135,3 +135,19 @@ def test_the_typical_miss_grows_with_misses_but_not_with_one() -> None:
 def test_where_nothing_was_ever_missed_misses_are_measured_in_the_number_itself() -> None:
     assert TypicalMiss().unit(5e6) == pytest.approx(5.0)
     assert TypicalMiss().unit(0.0) > 0.0
+
+
+def test_an_expert_that_is_far_out_does_no_harm_even_with_a_small_weight() -> None:
+    draw = random.Random(10)
+    truths = [draw.gauss(10.0, 1.0) for _ in range(80)]
+    aggregation = Aggregation()
+    told(aggregation, [((9.0, 10.5, truth + draw.gauss(0.0, 0.5)), truth) for truth in truths])
+    assert aggregation.weights(np.zeros(3))[2] > 0.1
+    assert abs(aggregation.blend(np.array([9.0, 10.5, 1e12]))) < 10.0 + 100.0 * 2.0
+
+
+def test_where_the_newest_truth_was_experts_may_be() -> None:
+    aggregation = Aggregation()
+    told(aggregation, [((5.0, 5.0, 5.0), 5.0)] * 40)
+    aggregation.update(np.array([5.0, 5.0, 5.0]), 7.0)
+    assert aggregation.blend(np.array([5.0, 5.0, 7.0])) == pytest.approx(17.0 / 3.0)

@@ -83,6 +83,15 @@ def test_the_mean_minds_outliers_and_the_median_does_not() -> None:
     assert forecast.mean == pytest.approx(14.0, abs=2.5)
 
 
+@pytest.mark.parametrize("wild", [1e3, 1e6, 1e12, -1e300])
+def test_a_wild_value_is_soon_forgotten(wild: float) -> None:
+    draw = random.Random(18)
+    calm = [draw.gauss(10.0, 1.0) for _ in range(230)]
+    forecasts = {size: told([*calm[:200], size, *calm[200:]]).forecast(1e6) for size in (10.0, wild)}
+    assert forecasts[wild].median == pytest.approx(forecasts[10.0].median, abs=1.0)
+    assert forecasts[wild].mean == pytest.approx(forecasts[10.0].mean, abs=2.0)
+
+
 def test_a_kept_blend_goes_on_as_if_it_had_never_been_away() -> None:
     values = noise_around_a_level(random.Random(14))
     away, there = told(values[:150]), told(values)
