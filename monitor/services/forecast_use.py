@@ -68,8 +68,7 @@ def use(works: Sequence[Work], now: datetime) -> list[Followed]:
     _go_back(otherwise, found)
     gone_back = {work.metric for work in otherwise}
     works = [work for work in works if work.metric not in gone_back and not rows[work.metric].is_behind]
-    for work in works:
-        note_later(work.followed.series, seen[work.metric].later)
+    note_later((work.followed.series, one) for work in works for one in seen[work.metric].later)
     works = [work for work in works if seen[work.metric].new]
     new = {work.metric: seen[work.metric].new for work in works}
     _go_on(works, rows, new, now, behind=())
@@ -89,14 +88,17 @@ def read_part(work: Work, now: datetime) -> None:
         _go_on([work], rows, {work.metric: new}, now, behind=[work.metric] if is_behind else ())
     if row.is_behind and not is_behind:
         later = by_metric(inputs.following(list(work.heard), now, FOR_EVER, INPUTS_AT_ONCE))
-        note_later(work.followed.series, [one for its in later.values() for one in its])
+        note_later((work.followed.series, one) for its in later.values() for one in its)
 
 
-def note_later(series: int, later: Sequence[Input]) -> None:
-    """What becomes known later than now, of a clock that is fast, is news then."""
-    if later:
-        due_at = moment(min(one.known_at for one in later))
-        following.note({(series, moment(one.hour * _HOUR)) for one in later}, due_at)
+def note_later(later: Iterable[tuple[int, Input]]) -> None:
+    """What becomes known later than now, of a clock that is fast, is news of the series then."""
+    due_at: dict[tuple[int, int], int] = {}
+    for series, one in later:
+        hour = series, one.hour
+        due_at[hour] = min(one.known_at, due_at.get(hour, one.known_at))
+    for (series, hour), at in due_at.items():
+        following.note([(series, moment(hour * _HOUR))], moment(at))
 
 
 def _locked(metrics: Sequence[int]) -> dict[int, Row]:

@@ -14,12 +14,13 @@ from forecasting import retries, state
 from forecasting.base import LARGEST, Abstained, Outdated
 from forecasting.intervals import GRID
 from forecasting.success import Chance, Outcome, SuccessForecaster
-from monitor.depot import following, succeeding
+from monitor.depot import succeeding
 from monitor.depot.arrays import micros, moment
 from monitor.depot.packing import pack_state, unpack_state
 from monitor.depot.used import Used
 from monitor.services.forecast_learn import LONG_AGO, Input, by_metric
 from monitor.services.forecast_score import HEADLINE
+from monitor.services.forecast_use import note_later
 
 if TYPE_CHECKING:
     from monitor.depot.succeeding import Row, Total
@@ -98,7 +99,7 @@ def read_part(series: int, now: datetime) -> None:
         _go_on({series: row}, {series: ends}, now, behind=[series] if is_behind else ())
     if row.is_behind and not is_behind:
         later = by_metric(succeeding.following(series, now, _FOR_EVER, ENDS_AT_ONCE)).get(series, [])
-        _note_later(series, later)
+        note_later((series, one) for one in later)
 
 
 def expect_again(series: Collection[int], now: datetime) -> None:
@@ -135,15 +136,8 @@ def _is_as_it_was(row: Row, hours: Collection[datetime], ends: Iterable[Input]) 
 
 def _new(row: Row, ends: Iterable[Input], now: datetime) -> list[Input]:
     until, by = micros(row.used_until or LONG_AGO), micros(now)
-    _note_later(row.series, [one for one in ends if one.known_at > by])
+    note_later((row.series, one) for one in ends if one.known_at > by)
     return [one for one in ends if until < one.known_at <= by]
-
-
-def _note_later(series: int, later: Sequence[Input]) -> None:
-    """What becomes known later than now, of a clock that is fast, is news then."""
-    if later:
-        due_at = moment(min(one.known_at for one in later))
-        following.note({(series, moment(one.hour * _HOUR)) for one in later}, due_at)
 
 
 def _go_on(
