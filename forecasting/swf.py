@@ -100,7 +100,8 @@ def _number(place: str, index: int, word: str) -> float:
     except ValueError:
         number = math.nan
     if not abs(number) <= _LARGEST:
-        raise Unreadable(f"{place}, {_NAMES[index]}: expected a number of at most {_LARGEST:g}, got {_shown([word])}")
+        expected = f"expected a number of at most {_LARGEST:g}, got {_shown([word])}"
+        raise Unreadable(f"{place}, {_NAMES[index]}: {expected}")
     return number
 
 
