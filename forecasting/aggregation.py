@@ -35,7 +35,7 @@ _LEAST_SCALE = 1e-12  # of squared regrets: who hardly ever disagrees is weighte
 _MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
 _OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
 _RESOLUTION = 1e-6  # of a number: what a miss is at least measured in
-_FARTHEST = 100.0  # typical misses that an expert is heard from the others
+_FARTHEST = 30.0  # typical misses that an expert is heard from the others
 _SMALLEST = 1e-300
 _ROUNDING = 1e-9
 
