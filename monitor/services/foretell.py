@@ -130,12 +130,16 @@ def foretell(user: AbstractBaseUser | AnonymousUser, asked: Asked, now: datetime
     if found.is_troubled:
         _refuse_if_down(found, at, now)
     if at > now or asked.method != METHOD:
-        return _checked(_made(found, asked, at, now), found, asked, now)
-    if found.mean is None:
-        bring_up([found.place.series], now)
-        _issued(found, asked, None, now)
-        found = _found(user, asked, at)
-    return _checked(_told(found), found, asked, now)
+        made = _issued(found, asked, at if at > now else None, now)
+        return _checked(_made(made, found, asked), found, asked, now)
+    if found.mean is not None:
+        return _checked(_told(found), found, asked, now)
+    bring_up([found.place.series], now)
+    made = _issued(found, asked, None, now)
+    found = _found(user, asked, at)
+    # Nothing is ready while the depot is still being read for it.
+    said = _made(made, found, asked) if found.mean is None else _told(found)
+    return _checked(said, found, asked, now)
 
 
 def _found(user: AbstractBaseUser | AnonymousUser, asked: Asked, at: datetime) -> Ready:
@@ -199,9 +203,8 @@ def _told(found: Ready) -> Said:
     )
 
 
-def _made(found: Ready, asked: Asked, at: datetime, now: datetime) -> Said:
-    """What is made for who asks."""
-    made = _issued(found, asked, at if at > now else None, now)
+def _made(made: Forecast, found: Ready, asked: Asked) -> Said:
+    """What was made for who asks."""
     is_ours = asked.method == METHOD
     return Said(
         unit=found.unit or "",
