@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from monitor.depot import binary
+from monitor.depot.used import NEVER_SO
 
 BY_THEMSELVES = r"^(total|total_essential|total_core|stage\..*)\.seconds$"  # others when they are asked for
 
@@ -71,7 +72,10 @@ WITH anew AS (
 ), gone AS (DELETE FROM monitor_forecastmark WHERE metric_id IN (SELECT metric_id FROM anew))
 SELECT count(*) FROM anew
 """
-_GIVE_UP = "UPDATE monitor_forecaststate SET is_behind = false WHERE metric_id = ANY (%b::bigint[])"
+_GIVE_UP = """
+UPDATE monitor_forecaststate SET is_behind = false, used = %(used)b
+WHERE metric_id = ANY (%(metrics)b::bigint[])
+"""
 # What is not marked yet is in the row until it goes on; the older of the two before makes room.
 _MARK = """
 WITH marked AS (
@@ -246,9 +250,10 @@ def begin_anew(metrics: Collection[int]) -> None:
 
 
 def give_up(metrics: Collection[int]) -> None:
-    """Let *metrics* read no further until something happens again."""
+    """Let *metrics* read no further until something happens again: then it turns out that something is not
+    as it was, as what came meanwhile has not been used."""
     with binary.cursor() as cursor:
-        cursor.execute(_GIVE_UP, [list(metrics)])
+        cursor.execute(_GIVE_UP, {"metrics": list(metrics), "used": NEVER_SO})
 
 
 def mark(metrics: Collection[int]) -> None:

@@ -62,6 +62,9 @@ class Used:
         return None if any(hour < self.since for hour in found) else True
 
 
+NEVER_SO = Used(since=1 << 62, total=1).dump()  # what no inputs come to
+
+
 def hours(times: NDArray[np.int64]) -> NDArray[np.int64]:
     """The number of the hour that each of *times* (microseconds since 1970) is in."""
     return times // _HOUR

@@ -95,8 +95,8 @@ def note_later(later: Iterable[tuple[int, Input]]) -> None:
     """What becomes known later than now, of a clock that is fast, is news of the series then."""
     due_at: dict[tuple[int, int], int] = {}
     for series, one in later:
-        hour = series, one.hour
-        due_at[hour] = min(one.known_at, due_at.get(hour, one.known_at))
+        place = series, one.hour
+        due_at[place] = min(one.known_at, due_at.get(place, one.known_at))
     for (series, hour), at in due_at.items():
         following.note([(series, moment(hour * _HOUR))], moment(at))
 

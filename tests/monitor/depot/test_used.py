@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from monitor.depot.inputs import INPUT
-from monitor.depot.used import MOST_HOURS, Used, hashes, hours
+from monitor.depot.used import MOST_HOURS, NEVER_SO, Used, hashes, hours
 
 HOUR = 3_600_000_000
 
@@ -52,6 +52,12 @@ def test_of_hours_that_are_long_ago_only_the_total_is_remembered() -> None:
     assert used.are({MOST_HOURS: 2, 2: 1}) is False
     used.add(2, 1)
     assert (len(used.sums), used.total) == (MOST_HOURS, MOST_HOURS + 6)
+
+
+def test_there_are_sums_that_nothing_comes_to() -> None:
+    never = Used.load(NEVER_SO)
+    assert never.are({5: 0}) is None  # so that everything is looked at
+    assert never.total == 1
 
 
 def test_nothing_used_is_nothing_anywhere() -> None:

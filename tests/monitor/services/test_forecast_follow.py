@@ -238,6 +238,9 @@ def test_a_forecaster_that_fails_keeps_nobody_waiting(
     assert (state(total)[2], state(other)[2]) == (5, 6)
     assert "the forecaster of total.seconds of circle failed" in caplog.text
     assert not refresh(noon + 9 * HOUR)
+    put(total, *hourly(total, noon, 1, first=10))
+    refresh_all(noon + 12 * HOUR)  # from the mark that was left before
+    assert state(total)[2] == 7
 
 
 def test_old_forecasts_go_but_not_those_that_somebody_has_told_an_outcome_of(
