@@ -63,12 +63,13 @@ class Levels:
     _losses: list[float] = field(default_factory=list, init=False)
     _typical_miss: TypicalMiss = field(default_factory=TypicalMiss, init=False)
 
-    def update(self, value: float, elapsed: float) -> None:
-        """Learn *value*, which came *elapsed* gaps after the one before."""
+    def update(self, value: float, elapsed: float) -> float:
+        """Learn *value*, which came *elapsed* gaps after the one before, and return how far off the answer
+        would have been; 0 for the first."""
         if not self._levels:
             self._begin(value)
-            return
-        self._score(value, elapsed)
+            return 0.0
+        miss = self._score(value, elapsed)
         reach = self.REACH * self._typical_miss.size
         self._weights = [
             weight * exp(-elapsed / memory) + 1.0
@@ -79,6 +80,7 @@ class Levels:
             + (error if -reach <= (error := value - level) <= reach else copysign(reach, error)) / weight
             for level, weight in zip(self._levels, self._weights, strict=True)
         ]
+        return miss
 
     @property
     def usual_miss(self) -> float:
@@ -115,13 +117,15 @@ class Levels:
         self._weights = [1.0] * len(self.MEMORIES)
         self._losses = [0.0] * len(self.MEMORIES)
 
-    def _score(self, value: float, elapsed: float) -> None:
+    def _score(self, value: float, elapsed: float) -> float:
         misses = [abs(value - level) for level in self.all_expected(elapsed)]
-        self._typical_miss.note(misses[self.best()])
+        miss = misses[self.best()]
+        self._typical_miss.note(miss)
         if self.POWER == 2:
-            misses = [miss * miss if miss < _LARGEST_SQUARABLE else _LARGEST_SQUARE for miss in misses]
+            misses = [each * each if each < _LARGEST_SQUARABLE else _LARGEST_SQUARE for each in misses]
         kept = self.KEPT
-        self._losses = [kept * loss + miss for loss, miss in zip(self._losses, misses, strict=True)]
+        self._losses = [kept * loss + each for loss, each in zip(self._losses, misses, strict=True)]
+        return miss
 
     def _usual(self) -> float:
         """The slowest level that is not belied by what came of late, as it is after a shift."""

@@ -1,14 +1,14 @@
 """A level, and what the hour of the day and the weekday add to it (UTC), where the data show that they do.
 
-What a time of day adds is the mean of how far values then were from the level: of the last 20 or so, cut to
+What a time adds is the mean of how far values then were from the slowest level: of the last 20 or so, cut to
 what is not wild, and shrunken towards nothing by as much as chance alone could account for: a mean m of
 standard error s becomes m / (1 + (s/m)^2). An hour is judged by its neighbours too.
 
-Whether there is a season is decided by forecasts and not by fit: with the effects of hours, of weekdays, or
-of both, each value would have been missed by less or more than without. Only where the sum of these gains
-is far above what chance makes of it (the statistic of Diebold and Mariano, "Comparing predictive accuracy",
-JBES 13, 1995, with old values slowly forgotten) are effects added; elsewhere the answer is the level itself,
-which is that of ``decaying``.
+Whether there is a season is decided by forecasts and not by fit. Levels of values without the effects of
+hours, of weekdays, and of both are kept beside the level of the values as they are. Only where one of the
+three, its effects added again, has missed by so much less that chance hardly does it (the statistic of
+Diebold and Mariano, "Comparing predictive accuracy", JBES 13, 1995, with old values slowly forgotten) it
+gives the answer; elsewhere that is the level itself, as of ``decaying``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from forecasting.base import Age, Forecast
 from forecasting.cadence import Cadence
-from forecasting.levels import MeanLevels, MedianLevels
+from forecasting.levels import MeanLevels, MedianLevels, TypicalMiss
 
 _HOUR_SECONDS = 3600.0
 _HOURS = 24
@@ -87,81 +87,98 @@ class Evidence:
 
 @dataclass(slots=True)
 class Season:
-    """The effects of hours and weekdays, and the evidence for hours, for weekdays, and for both together."""
+    """What the hour and the weekday add."""
 
     hours: Effects = field(default_factory=lambda: Effects.of(_HOURS, _NEIGHBOURS_WEIGHT), init=False)
     weekdays: Effects = field(default_factory=lambda: Effects.of(_DAYS, 0.0), init=False)
-    evidence: list[Evidence] = field(default_factory=lambda: [Evidence(), Evidence(), Evidence()], init=False)
+    _typical: TypicalMiss = field(default_factory=TypicalMiss, init=False)
 
-    def effect(self, time_seconds: float, usual: float) -> float:
-        """Return what the time adds, where a miss of *usual* is usual: nothing where no season is shown."""
-        shown = self._shown()
-        return 0.0 if shown is None else self._effects(*_hour_and_weekday(time_seconds), usual)[shown]
-
-    def learn(self, time_seconds: float, deviation: float, usual: float) -> float:
-        """Take in how far a value of that time was from the level, and return how much of it is now put down
-        to the season."""
+    def effects(self, time_seconds: float) -> tuple[float, float, float, float]:
+        """Return what is added by nothing, the hour, the weekday, and both."""
         hour, weekday = _hour_and_weekday(time_seconds)
-        effects = self._effects(hour, weekday, usual)
-        if usual:
-            for evidence, effect in zip(self.evidence, effects, strict=True):
-                gain = (abs(deviation) - abs(deviation - effect)) / usual
-                evidence.note(min(max(gain, -_LARGEST_GAIN), _LARGEST_GAIN))
-        reach = _REACH * usual
-        self.hours.learn(hour, min(max(deviation, -reach), reach))
-        self.weekdays.learn(weekday, min(max(deviation - effects[0], -reach), reach))
-        shown = self._shown()
-        return 0.0 if shown is None else effects[shown]
-
-    def _effects(self, hour: int, weekday: int, usual: float) -> tuple[float, float, float]:
-        """What the hour adds, the weekday, and both."""
+        usual = self._typical.size
         of_hour, of_weekday = self.hours.at(hour, usual), self.weekdays.at(weekday, usual)
-        return of_hour, of_weekday, of_hour + of_weekday
+        return 0.0, of_hour, of_weekday, of_hour + of_weekday
 
-    def _shown(self) -> int | None:
-        """Which of the effects helps most, if one does."""
-        strengths = [evidence.strength for evidence in self.evidence]
-        most = max(strengths)
-        return strengths.index(most) if most > _SIGNIFICANT else None
+    def learn(self, time_seconds: float, deviation: float) -> None:
+        """Take in how far a value of that time was from the level."""
+        hour, weekday = _hour_and_weekday(time_seconds)
+        beyond_hour = deviation - self.hours.at(hour, self._typical.size)
+        self._typical.note(deviation)
+        reach = _REACH * self._typical.size
+        self.hours.learn(hour, min(max(deviation, -reach), reach))
+        self.weekdays.learn(weekday, min(max(beyond_hour, -reach), reach))
 
 
 @dataclass(slots=True)
 class Method:
     """Forecasts the level without seasons, plus what is shown of the season at the time asked about."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
-    VOICES: ClassVar[int] = len(MedianLevels.MEMORIES) + len(MeanLevels.MEMORIES) + 2
+    VOICES: ClassVar[int] = 2 * len(MedianLevels.MEMORIES) + 6
 
     _age: Age = field(default_factory=Age, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _season: Season = field(default_factory=Season, init=False)
-    _for_median: MedianLevels = field(default_factory=MedianLevels, init=False)
-    _for_mean: MeanLevels = field(default_factory=MeanLevels, init=False)
+    # of values as they are, and without what hours, weekdays and both add
+    _for_median: list[MedianLevels] = field(
+        default_factory=lambda: [MedianLevels(), MedianLevels(), MedianLevels(), MedianLevels()], init=False
+    )
+    _for_mean: list[MeanLevels] = field(default_factory=lambda: [MeanLevels(), MeanLevels()], init=False)
+    _evidence: list[Evidence] = field(
+        default_factory=lambda: [Evidence(), Evidence(), Evidence()], init=False
+    )
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)
         value = float(value)
         elapsed = self._cadence.note(time_seconds)
+        effects = self._season.effects(time_seconds)
         if self._age.n > 1:
-            deviation = value - self._for_median.expected(elapsed)
-            value -= self._season.learn(time_seconds, deviation, self._for_median.usual_miss)
-        self._for_median.update(value, elapsed)
-        self._for_mean.update(value, elapsed)
+            self._season.learn(time_seconds, value - self._for_median[-1].all_expected(elapsed)[-1])
+        misses = [
+            levels.update(value - effect, elapsed)
+            for levels, effect in zip(self._for_median, effects, strict=True)
+        ]
+        self._judge(misses)
+        plain, seasonal = self._for_mean
+        plain.update(value, elapsed)
+        seasonal.update(value - effects[-1], elapsed)
 
     def forecast(self, at_seconds: float) -> Forecast:
         *_, median, mean = self.voices(at_seconds)
         return self._age.forecast(mean, "seasonal", at_seconds, median=median)
 
     def voices(self, at_seconds: float) -> Sequence[float]:
-        """Return what each level makes of it, those for absolute losses first, and the best of each kind."""
+        """Return each level's answer, those for absolute losses first; the best with nothing, the hour, the
+        weekday and both added; and the two answers."""
         self._age.require(1)
         ahead = self._cadence.ahead(at_seconds)
-        effect = self._season.effect(at_seconds, self._for_median.usual_miss)
-        medians, means = self._for_median.all_expected(ahead), self._for_mean.all_expected(ahead)
-        best = medians[self._for_median.best()], means[self._for_mean.best()]
-        return [level + effect for level in (*medians, *means, *best)]
+        effects = self._season.effects(at_seconds)
+        shown = self._shown()
+        levels = self._for_mean[shown > 0]
+        effect = effects[-1] if shown else 0.0
+        means = [level + effect for level in levels.all_expected(ahead)]
+        medians = [level + effects[shown] for level in self._for_median[shown].all_expected(ahead)]
+        all_best = [
+            each.expected(ahead) + added for each, added in zip(self._for_median, effects, strict=True)
+        ]
+        return [*medians, *means, *all_best, all_best[shown], means[levels.best()]]
+
+    def _judge(self, misses: Sequence[float]) -> None:
+        """Note how much better the newest value would have been forecast with each of the effects."""
+        usual = self._for_median[0].usual_miss
+        if usual:
+            for evidence, miss in zip(self._evidence, misses[1:], strict=True):
+                gain = (misses[0] - miss) / usual
+                evidence.note(min(max(gain, -_LARGEST_GAIN), _LARGEST_GAIN))
+
+    def _shown(self) -> int:
+        """Which of the effects is shown best: 0 is none."""
+        strengths = [_SIGNIFICANT, *(evidence.strength for evidence in self._evidence)]
+        return strengths.index(max(strengths))
 
 
 def _hour_and_weekday(time_seconds: float) -> tuple[int, int]:
