@@ -9,7 +9,7 @@ import msgspec
 from django.utils import timezone
 
 from monitor.models import Forecast, Metric, Run, Series
-from monitor.services.forecast import LEVEL, METHOD
+from monitor.services.forecast import METHOD
 from monitor.services.segments import current_metrics
 from monitor.services.statistics import statistics
 from reporters import report as wire
@@ -47,7 +47,7 @@ def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | N
 
 def _forecast(metrics: Collection[Metric]) -> dict[str, Any] | None:
     totals = Forecast.objects.filter(metric__in=metrics, metric__name="total.seconds")
-    latest = totals.filter(method=METHOD, level=LEVEL).first()
+    latest = totals.filter(method=METHOD, at=None).first()
     if latest is None:
         return None
     return {

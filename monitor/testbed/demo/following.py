@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from monitor.models import Forecast, Metric, Run
 from monitor.models.run import State
-from monitor.services.forecast import LEVEL, METHOD
+from monitor.services.forecast import METHOD
 
 if TYPE_CHECKING:
     import uuid
@@ -60,7 +60,7 @@ def _expected(run: Run) -> str:
         segment__series=run.series_id, name="total.seconds", samples__time=run.slot
     )
     before = Forecast.objects.filter(metric__in=totals)
-    last = before.filter(method=METHOD, level=LEVEL, issued_at__lte=run.started_at).first()
+    last = before.filter(method=METHOD, at=None, issued_at__lte=run.started_at).first()
     if last is None:
         return ""
     return f"forecast {last.mean:.1f} s ({last.lower:.1f} to {last.upper:.1f}, {last.level:.0%})"
