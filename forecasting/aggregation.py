@@ -111,16 +111,17 @@ class Aggregation:
         After a wild value some experts are far out for long, where even a small weight would do harm: nobody
         is heard from farther away from the middle expert than many typical misses, unless truth was there.
         """
+        first = float(said[0])
+        beyond = said - first  # where all say the same, rounding must not make something else of it
+        limit = _FARTHEST / 2.0 * self._typical.size
+        if float(np.abs(beyond).max()) <= limit:  # not so if one says NaN: the quick way of every day
+            return first, beyond, None
         awake = np.isfinite(said)
-        everyone = bool(awake.all())
-        origin = float(said[0 if everyone else awake.argmax()])
-        beyond = said - origin  # where all say the same, rounding must not make something else of it
-        if not everyone:
-            beyond = np.where(awake, beyond, 0.0)
-        farthest = max(float(beyond.max()), -float(beyond.min()))
-        if self._typical.n and farthest > _FARTHEST / 2.0 * self._typical.size:
+        origin = float(said[awake.argmax()])
+        beyond = np.where(awake, said - origin, 0.0)
+        if self._typical.n and max(float(beyond.max()), -float(beyond.min())) > limit:
             origin, beyond = self._pulled_in(said, awake)
-        return origin, beyond, None if everyone else awake
+        return origin, beyond, None if awake.all() else awake
 
     def _pulled_in(self, said: Numbers, awake: NDArray[np.bool_]) -> tuple[float, Numbers]:
         heard = np.sort(said[awake])

@@ -68,7 +68,7 @@ class Method:
 
     def said(self, at_seconds: float) -> NDArray[np.float64]:
         """Return what each voice of each expert expects at *at_seconds*; NaN for who has no answer."""
-        voices = [voice for expert in self._experts.values() for voice in _voices(expert, at_seconds)]
+        voices = [voice for expert in self._experts.data.values() for voice in _voices(expert, at_seconds)]
         return np.array(voices)
 
 
