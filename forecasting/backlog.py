@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import deque
 from dataclasses import dataclass, field
 
 _DAY_SECONDS = 86400.0
@@ -51,6 +52,7 @@ class Load:
 
     waits: Usual
     waiting: dict[int, float] = field(default_factory=dict)  # when they were submitted, by number
+    order: deque[int] = field(default_factory=deque)  # the first of these waits, those behind it may not
     waiting_work: float = 0.0
     waiting_processors: float = 0.0
     running: int = 0
@@ -59,7 +61,7 @@ class Load:
 
     def oldest_seconds(self, at_seconds: float) -> float:
         """For how long the job that was submitted first has waited; 0 if none waits."""
-        return max(0.0, at_seconds - next(iter(self.waiting.values()))) if self.waiting else 0.0
+        return max(0.0, at_seconds - self.waiting[self.order[0]]) if self.order else 0.0
 
     def remaining_work(self, at_seconds: float) -> float:
         """What is left of the work that runs, if all of it takes as long as was asked for."""
@@ -96,6 +98,7 @@ class Backlog:
         task = self.tasks[job.number] = self._task(job)
         for load in self._loads(job):
             load.waiting[job.number] = job.submitted_seconds
+            load.order.append(job.number)
             load.waiting_work += task.work
             load.waiting_processors += task.processors
 
@@ -184,6 +187,8 @@ class Backlog:
         loads = self._loads(task.job)
         for load in loads:
             del load.waiting[task.job.number]
+            while load.order and load.order[0] not in load.waiting:
+                load.order.popleft()
             load.waiting_work = load.waiting_work - task.work if load.waiting else 0.0
             load.waiting_processors -= task.processors
         return loads

@@ -31,6 +31,7 @@ _RATE = 0.1  # of a queue's level
 _MOST_JUDGED = 500  # the promised share comes no nearer to the quantile than with so many
 _HALF_WAY = 100.0  # jobs judged until the bound of the queue and the regression have the same say
 _LONGER = 2.0  # times the longest wait so far: no bound is higher
+_LOOKED_AT_AGAIN = 1.05  # times its age, at the earliest, a job that waits on is
 _MOST_LOG = 100.0  # of seconds: there are no longer waits, and its exponential is a number
 _NOTHING: Numbers = np.empty(0)
 
@@ -183,11 +184,12 @@ class QueueBounds:
             if told is None or not len(told.scaled):
                 continue
             self._judge(told, missed=True)
-            due_seconds = told.job.submitted_seconds + math.expm1(self._log_of_regression(told))
-            if due_seconds < at_seconds:
+            age_seconds, longer = at_seconds - told.job.submitted_seconds, self._log_of_regression(told)
+            if math.log1p(age_seconds) > longer:
                 self._teach(told, missed=True)
             else:
-                heappush(self._due, (due_seconds, number))
+                due_seconds = max(math.expm1(longer), _LOOKED_AT_AGAIN * age_seconds)
+                heappush(self._due, (told.job.submitted_seconds + due_seconds, number))
 
     def _judge(self, told: Told, missed: bool) -> None:
         """Move the level of its queue, once."""

@@ -41,6 +41,7 @@ EXACT_UNTIL = 500
 LONGEST_HISTORY = 2000
 # How many misses in a row are a change, for autocorrelations of 0, 0.1, ... 1.
 RUNS = (3, 3, 4, 4, 5, 6, 8, 10, 14, 28, 28)
+_MOST_AGES = 50  # of jobs that wait; where more do, some stand for all
 _ROUNDING = 1e-9
 
 
@@ -83,26 +84,29 @@ def run_of_change(alike: float) -> int:
     return RUNS[round(10.0 * min(max(alike, 0.0), 1.0))]
 
 
-def product_limit(waits: Sequence[float], ages: Sequence[float], level: float) -> float | None:
-    """The quantile *level* of all waits, of which *waits* have ended and *ages* still go on; both sorted.
+def product_limit(
+    waits: Sequence[float], ages: Sequence[float], level: float, each: float = 1.0
+) -> float | None:
+    """The quantile *level* of all waits, of which *waits* have ended and *ages* still go on; both sorted. An
+    age is that of *each* so many jobs.
 
     None where *level* is not reached, since too many go on for longer than any that has ended.
     """
-    total, share = len(waits) + len(ages), 1.0  # what the share of those at risk stands for
-    for before, age in enumerate(ages):
-        enough = _ended_for(level, total, before, share)
+    total, share = len(waits) + each * len(ages), 1.0  # by what those have grown who stand for the lost ones
+    for place, age in enumerate(ages):
+        enough = _ended_for(level, total, place * each, share)
         ended = bisect_left(waits, age)
         if enough <= ended:
             return waits[enough - 1]
-        at_risk = total - before - ended
-        if at_risk == 1:
+        at_risk = total - place * each - ended
+        if at_risk - each < 0.5:  # none is left: of whole jobs, but for rounding
             return None
-        share *= at_risk / (at_risk - 1)
-    enough = _ended_for(level, total, len(ages), share)
+        share *= at_risk / (at_risk - each)
+    enough = _ended_for(level, total, len(ages) * each, share)
     return waits[enough - 1] if enough <= len(waits) else None
 
 
-def _ended_for(level: float, total: int, censored: int, share: float) -> int:
+def _ended_for(level: float, total: float, censored: float, share: float) -> int:
     """How many must have ended for the estimate to reach *level*, if *censored* went out of sight before."""
     return max(1, math.ceil(total - censored - (1.0 - level) * total / share - _ROUNDING))
 
@@ -142,10 +146,12 @@ class Waits:
             return None
         rank = binomial_rank(n, self.quantile, self.confidence)
         first = bisect_left(self._submitted, self._known_at[0])
-        ages = [at_seconds - submitted for submitted in reversed(self._submitted[first:])]
-        if not ages or ages[-1] <= ordered[0]:
+        wait = len(self._submitted) - first
+        if not wait:
             return ordered[rank - 1]
-        found = product_limit(ordered, ages, rank / n)
+        some = self._submitted[first :: 1 + wait // _MOST_AGES]
+        ages = [at_seconds - submitted for submitted in reversed(some)]
+        found = product_limit(ordered, ages, rank / n, wait / len(ages))
         return max(ordered[-1], ages[-1]) if found is None else found
 
     def submit(self, at_seconds: float) -> None:

@@ -206,6 +206,16 @@ def test_a_queue_that_stalls_raises_the_bound_while_it_stalls() -> None:
     assert waits.bound(now + 7200.0) == before
 
 
+def test_where_many_wait_some_of_them_stand_for_all() -> None:
+    waits = told(*[float(index % 50) for index in range(200)])
+    bounds = []
+    for index in range(1000):
+        waits.submit(12_000.0 + index)
+        bounds.append(waits.bound(12_000.0 + index) or 0.0)
+    assert bounds[:40] == sorted(bounds[:40])
+    assert bounds[100:] == [float(index) for index in range(100, 1000)]  # as long as the oldest has waited
+
+
 def test_a_few_that_wait_longer_move_the_bound_as_their_share_says() -> None:
     waits = told(*[float(index) for index in range(1000)])
     assert waits.bound(60_000.0) == 960.0
