@@ -71,6 +71,7 @@ class Method:
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
+    VOICES: ClassVar[int] = 1
 
     _age: Age = field(default_factory=Age, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
@@ -82,6 +83,10 @@ class Method:
         self._trends.update(float(value))
 
     def forecast(self, at_seconds: float) -> Forecast:
+        (expected,) = self.voices(at_seconds)
+        return self._age.forecast(expected, "local_linear_trend", at_seconds)
+
+    def voices(self, at_seconds: float) -> tuple[float]:
+        """Return the one number it has: its mean is its median."""
         self._age.require(1)
-        steps = max(self._cadence.ahead(at_seconds), 1.0)
-        return self._age.forecast(self._trends.expected(steps), "local_linear_trend", at_seconds)
+        return (self._trends.expected(max(self._cadence.ahead(at_seconds), 1.0)),)

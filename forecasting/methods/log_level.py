@@ -30,6 +30,7 @@ class Method:
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
+    VOICES: ClassVar[int] = 2
 
     _age: Age = field(default_factory=Age, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
@@ -51,9 +52,13 @@ class Method:
         self._for_mean.update(value, elapsed)
 
     def forecast(self, at_seconds: float) -> Forecast:
-        self._age.require(1)
-        mean, median = self._expected(self._cadence.ahead(at_seconds))
+        mean, median = self.voices(at_seconds)
         return self._age.forecast(mean, "log_level", at_seconds, median=median)
+
+    def voices(self, at_seconds: float) -> tuple[float, float]:
+        """Return the mean and the median."""
+        self._age.require(1)
+        return self._expected(self._cadence.ahead(at_seconds))
 
     def _expected(self, elapsed: float) -> tuple[float, float]:
         """The mean and the median *elapsed* gaps after the newest value."""

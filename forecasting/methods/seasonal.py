@@ -114,7 +114,7 @@ class Season:
 class Method:
     """Forecasts the level without seasons, plus what is shown of the season at the time asked about."""
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
     VOICES: ClassVar[int] = 2 * len(MedianLevels.MEMORIES) + 6
