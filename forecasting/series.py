@@ -160,7 +160,8 @@ class Forecaster:
             limits = f"{point.age_seconds:.0f} s old, accepted are {stale_after_seconds:.0f} s"
             raise Abstained("stale", f"the newest value is {limits}")
         spread = self._spread if name == self.name else self._misses.get(name, Residuals())
-        return _floored(replace(point, quantiles=spread.around(point.median, probabilities)), floor)
+        quantiles = _with_own(spread.around(point.median, probabilities), point.quantiles)
+        return _floored(replace(point, quantiles=quantiles), floor)
 
     def _part(self, name: str) -> Method:
         asked = self._asked()
@@ -219,6 +220,19 @@ def forecast_history(
     return forecaster.forecast(
         at_seconds, probabilities=probabilities, floor=floor, stale_after_seconds=stale_after_seconds
     )
+
+
+def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict[float, float]:
+    """Return the quantiles *around* a forecast, but where the method itself has said one, its *own*: less
+    probable ones are no more than that, and more probable ones no less."""
+    found = dict(around)
+    for promised, bound in own.items():
+        for probability, value in found.items():
+            if probability == promised:
+                found[probability] = bound
+            else:
+                found[probability] = min(value, bound) if probability < promised else max(value, bound)
+    return found
 
 
 def _floored(forecast: Forecast, floor: float | None) -> Forecast:

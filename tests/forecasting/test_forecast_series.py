@@ -95,3 +95,13 @@ def test_an_unknown_method_is_named() -> None:
 def test_a_time_that_is_no_number_is_refused(at_seconds: float) -> None:
     with pytest.raises(InvalidNumber, match="finite time"):
         following(*HISTORY).forecast(at_seconds)
+
+
+def test_a_quantile_that_the_method_itself_promises_is_the_one_that_is_told() -> None:
+    waits = Forecaster("queue_wait")
+    for at in range(200):
+        waits.observe(Observation(60.0 * at, 60.0 * at + 1.0, float(at % 40)))
+    told = waits.forecast(99_999.0, probabilities=(0.05, 0.5, 0.9, 0.95, 0.99)).quantiles
+    (bound,) = waits.method.forecast(99_999.0).quantiles.values()
+    assert told[0.95] == bound
+    assert sorted(told.values()) == list(told.values())
