@@ -23,7 +23,7 @@ from forecasting.pairing import Paired
 from forecasting.series import Observation
 from forecasting.state import Experts
 
-METHODS = ("lrp", "lrp_last_10", "lrp_robust", "matching", "tsp_lrp")
+METHODS = ("lrp", "lrp_last_10", "lrp_ridge", "lrp_robust", "matching", "tsp_lrp")
 OWN = "blend"
 CHANCE = 0.05  # a gain that chance makes more often than this is not believed
 _LARGEST_SQUARABLE = 1e145

@@ -131,9 +131,12 @@ class Line:
         self._square += square
         self._product += product
 
-    def at(self, x: float) -> float:
-        """The height of the line at *x*: the mean where there is no slope; 0 before there are pairs."""
-        return self._y + (x - self._x) * (self._product / self._square if self._square else 0.0)
+    def at(self, x: float, *, penalty: float = 0.0) -> float:
+        """The height of the line at *x*: the mean where there is no slope; 0 before there are pairs. After
+        as many pairs as *penalty* the slope is half as steep as the pairs say, later ever less so."""
+        if not self._square:
+            return self._y
+        return self._y + (x - self._x) * (self._product / self._square) * (self.n / (self.n + penalty))
 
 
 def least_squares(pairs: Sequence[tuple[float, float]], x: float) -> float:

@@ -39,3 +39,14 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
     return int(text)
+
+
+def probability(text: str) -> float:
+    """The type of an argument that is a probability or a share, but neither none nor all."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < 1.0:
+        raise ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
+    return number

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from forecasting import swf
-from forecasting.commands import Subparsers, whole_number
+from forecasting.commands import Subparsers, probability, whole_number
 from forecasting.queue_replay import PLAIN_WINDOW, Score, scores
 from forecasting.queues import CONFIDENCE, QUANTILE, least_history
 
@@ -34,10 +34,10 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("file", metavar="FILE.swf[.gz]")
     parser.add_argument(
-        "--quantile", type=_probability, default=QUANTILE, metavar="Q", help="share of jobs (0.95)"
+        "--quantile", type=probability, default=QUANTILE, metavar="Q", help="share of jobs (0.95)"
     )
     parser.add_argument(
-        "--confidence", type=_probability, default=CONFIDENCE, metavar="C", help="of the bound (0.95)"
+        "--confidence", type=probability, default=CONFIDENCE, metavar="C", help="of the bound (0.95)"
     )
     parser.add_argument(
         "--window",
@@ -90,16 +90,6 @@ def _table(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> Iterat
 
 def _cell(figure: float | None, width: int, places: int) -> str:
     return f"{'-':>{width}}" if figure is None else f"{figure:{width}.{places}f}"
-
-
-def _probability(text: str) -> float:
-    try:
-        probability = float(text)
-    except ValueError:
-        probability = 0.0
-    if not 0.0 < probability < 1.0:
-        raise ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
-    return probability
 
 
 def _window(text: str) -> int:

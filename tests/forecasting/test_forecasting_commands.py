@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from forecasting import commands, methods
+from forecasting import choice, commands, methods
 from forecasting.__main__ import main
 from tests import realdata
 
@@ -54,7 +54,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_every_command_is_a_file_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert {"backtest", "replay", "study"} <= set(commands.names())
+    assert {"backtest", "choose", "queue_bounds", "replay", "study"} <= set(commands.names())
     for name in commands.names():
         with pytest.raises(SystemExit) as ended:
             main([name.replace("_", "-"), "--help"])
@@ -206,3 +206,21 @@ def test_the_program_ends_well_when_its_reader_has_seen_enough_and_with_2_when_i
         2,
         b"python -m forecasting replay: cannot write: No space left on device\n",
     )
+
+
+def test_choose_tells_the_probe_and_the_method_that_an_application_is_forecast_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = runs(tmp_path)
+    heading, *rows = printed(capsys, "choose", file).splitlines()
+    assert heading.startswith("here app: lrp")
+    assert heading.endswith("on ping")
+    assert sum(row.endswith("used") for row in rows) == 1
+    (found,) = json.loads(printed(capsys, "choose", "--json", "--quantile", "0.9", file)).values()
+    assert {row["method"] for row in found} == set(choice.METHODS)
+    assert all(row["helps"] == (row["gain"] > 0 and row["p_value"] <= 0.05) for row in found)
+
+
+def test_choose_needs_a_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lonely = table(tmp_path, "group,series,kind,started_at,ended_at,value", "here,app,application,1,2,3")
+    assert "no group has an application and a probe" in refused(capsys, "choose", lonely)

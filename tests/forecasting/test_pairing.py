@@ -44,6 +44,15 @@ def test_a_straight_relation_is_found(name: str) -> None:
     assert said(taught(name, a_line(40)), 20.0, 40) == pytest.approx(65.0)
 
 
+def test_a_ridge_believes_the_slope_as_far_as_there_are_pairs() -> None:
+    for count in (10, 40):
+        pairs = a_line(count)
+        usual = sum(height for _, height in pairs) / count
+        slope_believed = count / (count + 10.0)
+        expected = usual + slope_believed * (5.0 + 3.0 * 12.0 - usual)
+        assert said(taught("lrp_ridge", pairs), 12.0, count) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("lrp_last_10", 100.0 + 20.0), ("lrp_first", 65.0), ("lrp_robust", 100.0 + 20.0)],

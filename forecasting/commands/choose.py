@@ -1,0 +1,85 @@
+"""``choose``: which probe, and which method on it, an application is forecast from best, if any."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from forecasting import choice, histories
+from forecasting.base import ForecastingError, Source
+from forecasting.choice import Candidate
+from forecasting.commands import Subparsers, probability
+from forecasting.histories import History
+
+DESCRIPTION = """\
+Holds each method on each probe of a group against the forecast from the application's own history, run by
+run, from what was known when the run started. Prints the share of the own forecast's loss that each saves,
+with the p-value of Diebold and Mariano; marks the one that would be used, and those that do not help: they
+are dropped."""
+EPILOG = """\
+FILE.csv is as for backtest. The loss is the absolute miss of the median, or the pinball loss of
+--quantile."""
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "choose",
+        help="which probe predicts which application, and by which method",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE.csv")
+    parser.add_argument(
+        "--quantile", type=probability, default=0.5, metavar="Q", help="what is forecast (0.5, the median)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one document instead of tables")
+
+
+def run(arguments: Namespace) -> int:
+    found = histories.read(arguments.files)
+    tables = {
+        str(target): _candidates(target, found, arguments.quantile)
+        for target in found
+        if target.kind == "application"
+    }
+    if not any(tables.values()):
+        raise ForecastingError(f"{' '.join(arguments.files)}: no group has an application and a probe")
+    if arguments.json:
+        print(json.dumps(_document(tables), indent=2, allow_nan=False))
+    else:
+        print("\n".join(line for name, rows in tables.items() for line in _lines(name, rows)))
+    return 0
+
+
+def _candidates(target: History, found: Sequence[History], quantile: float) -> list[Candidate]:
+    heard = histories.heard_by(target, found)
+    return choice.choose(target.observations, heard, probability=quantile).candidates()
+
+
+def _document(tables: Mapping[str, Sequence[Candidate]]) -> dict[str, object]:
+    return {
+        name: [{**asdict(row), "predictor": _named(row.predictor)} for row in rows]
+        for name, rows in tables.items()
+    }
+
+
+def _lines(name: str, rows: Sequence[Candidate]) -> Iterator[str]:
+    yield f"{name}: {_chosen(rows)}"
+    for row in rows:
+        mark = "used" if row.used else "" if row.helps else "no help"
+        yield (
+            f"  {_named(row.predictor):<28} {row.method:<12} {row.gain:>8.1%}  p = {row.p_value:<8.2g} "
+            f"{row.n:>6} runs  {mark}"
+        )
+
+
+def _chosen(rows: Sequence[Candidate]) -> str:
+    used = next((row for row in rows if row.used), None)
+    return f"{used.method} on {_named(used.predictor)}" if used else "its own history"
+
+
+def _named(source: Source) -> str:
+    return "/".join(filter(None, source))

@@ -1,0 +1,24 @@
+"""Linear regression on a predictor whose slope is believed as far as there are pairs: ridge regression on the
+standardised predictor (Hoerl, Kennard, "Ridge regression", Technometrics 12, 1970).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from forecasting.pairing import Paired, Pairing
+
+_PENALTY = 10.0  # pairs after which half the slope is believed
+
+
+@dataclass(slots=True)
+class Method(Paired):
+    """Ridge regression over the full history."""
+
+    VERSION: ClassVar[int] = 1
+    EXPERT: ClassVar[bool] = False
+    NAME: ClassVar[str] = "lrp_ridge"
+
+    def fitted(self, pairing: Pairing, shown: float) -> float:
+        return pairing.line.at(shown, penalty=_PENALTY)
