@@ -9,7 +9,8 @@ from monitor.models.site import Site
 
 
 class DayScore(models.Model):
-    """Sums over the *n* forecasts of a *metric* by one *method* whose truths are of one *day* (UTC).
+    """Sums over the *n* forecasts of a *metric*, in one *unit*, by one *method* whose truths are of one *day*
+    (UTC).
 
     With a *site* they are of the series that have a resource there: who adds sites up counts a series at
     each. Without, of every series of the suite, each once. Errors are absolute: of the median, and of what
@@ -38,7 +39,7 @@ class DayScore(models.Model):
         ordering = ["-day", "id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["metric", "day", "suite", "site", "method"],
+                fields=["metric", "day", "suite", "site", "method", "unit"],
                 name="dayscore_once",
                 nulls_distinct=False,
             )

@@ -22,16 +22,16 @@ _SUMS = (
     *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "relative_n"),
     *("relative_error", "interval_n", "within_80", "within_90"),
 )
-_KEY = "metric, day, suite_id, site_id, method"
+_KEY = "metric, day, suite_id, site_id, method, unit"
 # Each key once, in order, so that two who add at once never wait in a circle. A suite or a site that has gone
 # meanwhile is left out.
 _ADD = f"""
-INSERT INTO monitor_dayscore AS kept ({_KEY}, unit, {", ".join(_SUMS)})
+INSERT INTO monitor_dayscore AS kept ({_KEY}, {", ".join(_SUMS)})
 SELECT added.* FROM unnest(%b::text[], %b::date[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
     {", ".join("%b::float8[]" for _ in _SUMS)}) AS added (metric, day, suite, site)
 WHERE EXISTS (SELECT FROM monitor_suite WHERE id = suite)
     AND (site IS NULL OR EXISTS (SELECT FROM monitor_site WHERE id = site))
-ORDER BY 1, 2, 3, 4 NULLS FIRST, 5
+ORDER BY 1, 2, 3, 4 NULLS FIRST, 5, 6
 ON CONFLICT ({_KEY}) DO UPDATE SET {", ".join(f"{one} = kept.{one} + excluded.{one}" for one in _SUMS)}
 """  # noqa: S608
 

@@ -8,7 +8,7 @@ import pytest
 
 from forecasting.intervals import GRID
 from monitor.depot.issuing import Scored
-from monitor.models import DayScore, Metric, Series, Site
+from monitor.models import DayScore, Metric, Segment, Series, Site
 from monitor.services.ingest import ingest
 from monitor.services.score_days import add
 from reporters import report as wire
@@ -55,6 +55,17 @@ def test_a_forecast_counts_once_and_at_each_of_its_sites(one: Scored) -> None:
         "seconds",
         "auto",
     )
+
+
+def test_metrics_of_one_name_in_two_units_are_counted_apart(one: Scored, noon: datetime) -> None:
+    segment = Metric.objects.get(pk=one.metric).segment
+    later = Segment.objects.create(series=segment.series, number=2, began_at=noon, fingerprint="other")
+    other = Metric.objects.create(segment=later, name="total.seconds", unit="ticks")
+    add([one, one._replace(metric=other.pk)])
+    assert sorted(DayScore.objects.filter(site=None).values_list("unit", "n")) == [
+        ("seconds", 1),
+        ("ticks", 1),
+    ]
 
 
 def test_errors_are_of_the_median_and_of_the_last_value(one: Scored) -> None:
