@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from django.db import transaction
 
 import probes
 from monitor.depot import following
-from monitor.models import Binding, Current, ForecastPredictor, Metric, Series
+from monitor.models import Binding, Current, ForecastPredictor, Metric, Series, Suite
 
 MOST = 8  # of a metric
 
@@ -23,16 +24,21 @@ class Place(NamedTuple):
 
 @dataclass
 class _Path:
-    """What a series uses, and who leads it."""
+    """What a series uses, who leads it, and who sees it: groups, without any everybody."""
 
     series: int
     name: str
     leader: int | None
+    viewers: frozenset[int]
     places: set[Place] = field(default_factory=set)
 
-    @property
+    @cached_property
     def resources(self) -> set[int]:
         return {place.resource for place in self.places}
+
+    def may_name(self, other: _Path) -> bool:
+        """Whether all who see this one see *other* as well: what is listened to is told with every answer."""
+        return not other.viewers or (bool(self.viewers) and self.viewers <= other.viewers)
 
     def nearness(self, other: _Path) -> tuple[bool, int, int]:
         """Whether both are scheduled together, how many resources have the same role, how many are shared."""
@@ -43,7 +49,8 @@ class _Path:
 
 def choose_predictors(series: Collection[int] | None = None) -> int:
     """Let the metrics of what these series (None: all) are at, where they are applications, listen to the
-    metrics of the same name of the probes that are nearest; how many listen to others than before.
+    metrics of the same name of the probes that are nearest, and that all may see who see them; how many
+    listen to others than before.
 
     Who does reads the depot anew: what was heard before counts as well.
     """
@@ -65,11 +72,23 @@ def choose_predictors(series: Collection[int] | None = None) -> int:
 def _paths(kind: str) -> dict[int, _Path]:
     """Of all series of probes of *kind*."""
     found = Series.objects.filter(probe__in=_of_kind(kind)).order_by("name")
-    paths = {key: _Path(key, name, leader) for key, name, leader in found.values_list("pk", "name", "leader")}
+    viewers = _viewers()
+    paths = {
+        key: _Path(key, name, leader, viewers[suite])
+        for key, name, leader, suite in found.values_list("pk", "name", "leader", "suite")
+    }
     bound = Binding.objects.filter(series__in=paths).order_by()
     for key, role, resource in bound.values_list("series", "role", "resource"):
         paths[key].places.add(Place(role, resource))
     return paths
+
+
+def _viewers() -> Mapping[int, frozenset[int]]:
+    """By suite."""
+    found: dict[int, frozenset[int]] = defaultdict(frozenset)
+    for suite, group in Suite.viewers.through.objects.values_list("suite", "group"):
+        found[suite] |= {group}
+    return found
 
 
 def _of_kind(kind: str) -> list[str]:
@@ -84,8 +103,11 @@ def _kind(name: str) -> str:
 
 
 def _nearest(path: _Path, grid: Mapping[int, _Path]) -> list[int]:
-    """Those of *grid* that share anything with *path*, the nearest first."""
-    sharing = [other for other in grid.values() if path.resources & other.resources]
+    """Those of *grid* that share anything with *path* and may be named with it, the nearest first."""
+    mine = path.resources
+    sharing = [
+        other for other in grid.values() if path.may_name(other) and not mine.isdisjoint(other.resources)
+    ]
     return [other.series for other in sorted(sharing, key=path.nearness, reverse=True)]
 
 

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from io import StringIO
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 
 from monitor.depot import samples, stale
 from monitor.depot.samples import Row
-from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric, Segment, Series
+from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric, Segment, Series, Suite
 from monitor.services.choose_predictors import choose_predictors
 from monitor.services.current import keep_current
 from monitor.services.define import SeriesDefinition, define
@@ -78,6 +79,31 @@ def test_the_nearest_probes_are_listened_to_and_no_applications(
     assert choose_predictors() == 0
     Series.objects.filter(name="elsewhere").delete()
     assert choose_predictors() == 0
+
+
+def test_no_probe_is_listened_to_that_not_all_may_see_who_see_the_application(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    put(totals["app"], noon, 5.0)
+    refresh(noon + HOUR)
+    admins, others = Group.objects.create(name="admins"), Group.objects.create(name="others")
+    closed = Suite.objects.create(name="closed")
+    closed.viewers.set([admins])
+    Series.objects.filter(name="same-path").update(suite=closed)
+    choose_predictors()
+    assert listened_to(totals["app"]) == {"elsewhere", "one-end"}
+    apps = Suite.objects.create(name="apps")
+    apps.viewers.set([admins, others])
+    Series.objects.filter(name="app").update(suite=apps)
+    choose_predictors()
+    assert listened_to(totals["app"]) == {"elsewhere", "one-end"}
+    apps.viewers.set([admins])
+    choose_predictors()
+    assert listened_to(totals["app"]) == {"elsewhere", "one-end", "same-path"}
+
+
+def listened_to(metric: Metric) -> set[str]:
+    return {one.series.name for one in ForecastPredictor.objects.filter(metric=metric)}
 
 
 def test_a_probe_that_tells_what_comes_is_named_with_the_forecast(
