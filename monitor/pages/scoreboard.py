@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _LAST = ("issued_at", "truth_time", "truth", "median", "mean", "lower", "upper", "level", "n", "method")
 _PARTS = ("methods", "metrics", "sites", "times")
 LAST = "last"
+MOST_CHARACTERS = 100  # of the metric, in the name of a file
 
 
 @members_only
@@ -65,8 +67,8 @@ def table(request: HttpRequest, part: str) -> HttpResponse:
     else:
         raise Http404(f"there is no table {part!r}")
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    name = f"forecasts-{part}-{choice.metric}-{now:%Y-%m-%d}.csv".replace('"', "")
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    what = re.sub(r"[^\w.-]", "", choice.metric)[:MOST_CHARACTERS]
+    answer["Content-Disposition"] = f'attachment; filename="forecasts-{part}-{what}-{now:%Y-%m-%d}.csv"'
     answer.write(_csv(rows))
     return answer
 

@@ -150,6 +150,13 @@ def test_only_members_see_it_and_of_their_suites_alone(browser: Client, scored: 
     assert rows(browser, "last") == []
 
 
+def test_no_metric_that_anybody_asks_for_breaks_the_name_of_the_file(browser: Client) -> None:
+    answer = browser.get(f"{PATH}last.csv", {"metric": 'a\r\nb";c' + "d" * 9000})
+    assert answer.status_code == 200
+    assert answer["content-disposition"].startswith('attachment; filename="forecasts-last-abcdd')
+    assert len(answer["content-disposition"]) < 200
+
+
 def test_the_api_has_the_same(browser: Client, scored: Metric) -> None:
     board = browser.get("/api/v1/scoreboard", {"range": "7d"}).json()
     assert (board["whole"]["n"], board["whole"]["mean_absolute_error"]) == (20, 1.5)
