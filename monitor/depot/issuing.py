@@ -98,10 +98,13 @@ WHERE metric_id = %(metric)b
 _PRUNE = """
 DELETE FROM monitor_forecast AS old
 USING unnest(%(metrics)b::bigint[], %(most)b::bigint[]) AS kept (metric, most)
-WHERE metric_id = metric AND (NOT counts AND issued_at < %(day_ago)b OR last_known_at < (
-    SELECT last_known_at FROM monitor_forecast WHERE metric_id = metric AND method = %(method)b AND counts
-    ORDER BY last_known_at DESC OFFSET most LIMIT 1
-)) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
+WHERE metric_id = metric AND (
+    (NOT counts OR at < %(day_ago)b) AND issued_at < %(day_ago)b OR last_known_at < (
+        SELECT last_known_at FROM monitor_forecast
+        WHERE metric_id = metric AND method = %(method)b AND at IS NULL AND counts
+        ORDER BY last_known_at DESC OFFSET most LIMIT 1
+    )
+) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
 """
 
 
@@ -182,8 +185,8 @@ def keep_records(rows: Iterable[dict[str, Any]]) -> None:
 
 
 def prune(kept: Collection[tuple[int, int]], method: str, day_ago: datetime) -> None:
-    """Of each of these metrics keep so many forecasts by *method* that count, and what else is not older; of
-    those that do not count, what is of less than a day."""
+    """Of each of these metrics keep so many forecasts of the next run by *method* that count, and what else
+    is not older; of those that do not count, or are about a time that is over, what is of less than a day."""
     metrics, most = zip(*kept, strict=True)
     told = {"metrics": list(metrics), "most": list(most), "method": method, "day_ago": day_ago}
     with binary.cursor() as cursor:

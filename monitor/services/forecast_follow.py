@@ -12,6 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -87,7 +88,8 @@ def bring_up_metrics(metrics: Collection[int], now: datetime) -> None:
 
 def told(outcome: Outcome) -> None:
     """What somebody told of his job is news; to be called in the transaction that keeps it."""
-    following.note([(outcome.metric.segment.series_id, outcome.started_at)])
+    hour = outcome.started_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    following.note([(outcome.metric.segment.series_id, hour)])
 
 
 def begin_anew(series: Collection[int]) -> int:
@@ -167,8 +169,11 @@ def _grouped(news: Sequence[News]) -> list[_Group]:
         groups[one.series].hours.add(one.hour)
         groups[one.series].news.add(one.key)
     for work, heard in _works(of_series):
+        of_these = [told for series in heard for told in of_series.get(series, ())]
+        if not of_these:  # none of what its predictor measures has the name that it listens to any more
+            continue
         group = groups.setdefault(work.followed.series, _Group(work.followed.series))
-        for told in (told for series in heard for told in of_series.get(series, ())):
+        for told in of_these:
             work.hours.add(told.hour)
             group.news.add(told.key)
         group.works.append(work)

@@ -23,6 +23,7 @@ METHOD = "auto"
 LEVEL = 0.8  # of the interval that people are shown
 _LOWER, _UPPER = GRID.index(0.1), GRID.index(0.9)
 LEAST_PATIENCE = timedelta(days=1)
+MOST_CHARACTERS = 300  # as the depot keeps the name of a predictor
 PATIENCE_GAPS = 10  # times as long as one run mostly comes after the other
 
 
@@ -79,7 +80,7 @@ def prospects(forecaster: Forecaster) -> list[Prospect]:
 def _helping(forecaster: Forecaster) -> str:
     """The most helpful predictor, if that is hardly chance."""
     best = next(iter(prospects(forecaster)), None)
-    return "/".join(best.predictor) if best and best.helps else ""
+    return "/".join(best.predictor)[:MOST_CHARACTERS] if best and best.helps else ""
 
 
 def made_if_any(forecaster: Forecaster, unit: str, known: datetime) -> Made | None:

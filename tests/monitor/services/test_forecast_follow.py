@@ -10,12 +10,13 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from monitor.depot import samples, stale
+from monitor.depot import following, samples, stale
 from monitor.depot.packing import pack_state, unpack_state
 from monitor.depot.samples import Row
 from monitor.models import (
     Forecast,
     ForecastNews,
+    ForecastPredictor,
     ForecastState,
     Metric,
     Outcome,
@@ -33,6 +34,7 @@ from tests.monitor.builders import circle_report
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -258,6 +260,48 @@ def test_old_forecasts_go_but_not_those_that_somebody_has_told_an_outcome_of(
     keep_newest({total.pk: "stage.compare.seconds"}, noon)
     assert Forecast.objects.count() == KEPT_OF_OTHERS + 2  # of the last that is kept there is none older
     assert Forecast.objects.filter(pk=oldest.pk).exists()
+
+
+def test_who_asks_about_many_times_takes_nothing_away_from_the_record(total: Metric, noon: datetime) -> None:
+    row = Forecast(
+        metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
+        lower=0.5, upper=2.0, last_known_at=noon,
+    )  # fmt: skip
+    said = [copied(row, last_known_at=noon - HOUR), copied(row, issued_at=noon - 2 * DAY, at=noon - 2 * DAY)]
+    asked = [copied(row, at=noon + number * MINUTE) for number in range(KEPT_OF_OTHERS + 20)]
+    first, old = Forecast.objects.bulk_create([*said, *asked])[:2]
+    keep_newest({total.pk: "stage.compare.seconds"}, noon)
+    assert Forecast.objects.filter(pk=first.pk).exists()
+    assert not Forecast.objects.filter(pk=old.pk).exists()
+
+
+def test_what_is_told_of_a_job_is_news_of_its_hour(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5), value(total, noon + 4 * HOUR + MINUTE, 4.0))
+    refresh(noon + 6 * HOUR)
+    outcome = told(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
+    forecast_follow.told(outcome)
+    (news,) = ForecastNews.objects.all()
+    assert news.hour == noon + 4 * HOUR
+
+
+def test_news_of_a_predictor_that_measures_nothing_of_that_name_are_done_with(
+    total: Metric, noon: datetime
+) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    mine = total.segment.series
+    other = Series.objects.create(name="other", probe="circle", suite=mine.suite, reporter=mine.reporter)
+    ForecastPredictor.objects.create(metric=total, series=other, name="gone")
+    following.note([(other.pk, noon)])
+    refresh(noon + 7 * HOUR)
+    assert not ForecastNews.objects.exists()
+
+
+def copied(row: Forecast, **changes: datetime) -> Forecast:
+    its = {
+        one.attname: getattr(row, one.attname) for one in Forecast._meta.concrete_fields if one.name != "id"
+    }
+    return Forecast(**{**its, **changes})
 
 
 def told(forecast: Forecast, time: datetime) -> Outcome:
