@@ -14,9 +14,12 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
+from monitor.depot import following
 from monitor.gridfile.applying import apply
-from monitor.models import RawReport, Run, Segment, Series
+from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
 from monitor.models.run import State
+from monitor.services.forecast import issue
+from monitor.services.forecast_follow import refresh
 from monitor.services.ingest import Receipt, ingest_all
 from monitor.services.remove import remove
 from reporters import report as wire
@@ -134,3 +137,39 @@ def test_a_report_whose_expected_run_is_taken_from_the_ledger_meanwhile_is_store
     assert [one.accepted for one in storing.result()] == [True]
     assert Run.objects.get(slot=noon).state == State.PASSED
     assert RawReport.objects.filter(run=run.pk).count() == 1
+
+
+@pytest.fixture
+def measured(circle: Series, noon: datetime) -> Metric:
+    """Of a series with a few runs that nobody has used for forecasts."""
+    ingest_all([wire.to_json(circle_report(noon + number * SECOND)) for number in range(5)])
+    return Metric.objects.get(name="total.seconds")
+
+
+def test_who_removes_a_series_waits_for_who_begins_to_follow_it_or_forecasts_it(
+    pool: ThreadPoolExecutor, measured: Metric, noon: datetime
+) -> None:
+    with transaction.atomic():
+        following.follow([measured.pk])
+        issue(measured, noon + timedelta(hours=1))
+        removing = pool.submit(own, remove, Series.objects.filter(name="circle"))
+        assert eventually(lambda: waiting() == 1)
+    removing.result()
+    assert not Metric.objects.exists()
+    assert not ForecastState.objects.exists()
+    assert not Forecast.objects.exists()
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_who_makes_forecasts_of_a_series_that_is_removed_meanwhile_goes_on(
+    pool: ThreadPoolExecutor, measured: Metric, noon: datetime, is_followed: bool
+) -> None:
+    if is_followed:
+        refresh(noon + timedelta(hours=1))
+        ingest_all([wire.to_json(circle_report(noon + 6 * SECOND))])
+    with transaction.atomic():
+        remove(Series.objects.filter(name="circle"))
+        forecasting = pool.submit(own, refresh, noon + timedelta(hours=2))
+        assert eventually(lambda: waiting() == 1)
+    forecasting.result()
+    assert not ForecastState.objects.exists()
