@@ -147,8 +147,17 @@ def _use_these(news: Sequence[News], now: datetime, until: float) -> bool:
 
 def _use(groups: Sequence[_Group], now: datetime) -> None:
     """One batch; part of the caller's transaction."""
-    _keep_current(use([work for group in groups for work in group.works], now))
-    success_use.use({group.series: group.hours for group in groups if group.hours}, now)
+    used = use([work for group in groups for work in group.works], now)
+    _keep_current(used)
+    ended = success_use.use({group.series: group.hours for group in groups if group.hours}, now)
+    _expect_again(used, ended, now)
+
+
+def _expect_again(followed: Iterable[Followed], done: Collection[int], now: datetime) -> None:
+    """Where the total is expected to be another, as a probe said, so is the time until a run has passed."""
+    totals = {one.series for one in followed if one.name == HEADLINE}
+    if left := totals.difference(done):
+        success_use.expect_again(left, now)
 
 
 def _keep_current(followed: Sequence[Followed]) -> None:
@@ -228,7 +237,7 @@ def _read_parts(metrics: Collection[int], now: datetime) -> None:
             read_part(work, now)
     _keep_current(followed)
     with transaction.atomic():
-        success_use.expect_again({one.series for one in followed if one.name == HEADLINE}, now)
+        _expect_again(followed, (), now)
 
 
 def _read_success(series: Iterable[int], now: datetime) -> None:

@@ -63,8 +63,9 @@ class _Known:
     chance: Chance
 
 
-def use(hours: Mapping[int, set[datetime]], now: datetime) -> None:
-    """Use what ended in these *hours* of series (by key); part of the caller's transaction."""
+def use(hours: Mapping[int, set[datetime]], now: datetime) -> set[int]:
+    """Use what ended in these *hours* of series (by key); part of the caller's transaction. Returns those of
+    which something had."""
     rows = _locked(list(hours))
     reading = {series for series, row in rows.items() if row.is_behind and row.used_until is None}
     wanted = {
@@ -84,7 +85,9 @@ def use(hours: Mapping[int, set[datetime]], now: datetime) -> None:
             new[series] = _new(row, found.get(series, ()), now)
     if anew:
         succeeding.begin_anew(anew)
-    _go_on({series: rows[series] for series, ends in new.items() if ends}, new, now)
+    ended = {series: rows[series] for series, ends in new.items() if ends}
+    _go_on(ended, new, now)
+    return set(ended)
 
 
 def read_part(series: int, now: datetime) -> None:

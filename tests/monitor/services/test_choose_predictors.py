@@ -12,7 +12,17 @@ from django.core.management import CommandError, call_command
 
 from monitor.depot import samples, stale
 from monitor.depot.samples import Row
-from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric, Segment, Series, Suite
+from monitor.models import (
+    Forecast,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    Run,
+    Segment,
+    Series,
+    SuccessState,
+    Suite,
+)
 from monitor.services.choose_predictors import choose_predictors
 from monitor.services.current import keep_current
 from monitor.services.define import SeriesDefinition, define
@@ -20,6 +30,7 @@ from monitor.services.forecast_follow import refresh, refresh_all
 from monitor.services.forecast_score import keep_newest
 from monitor.services.segments import identity_here
 from reporters.config import Resource
+from reporters.report import run_id
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -131,6 +142,29 @@ def test_a_probe_that_tells_what_comes_is_named_with_the_forecast(
     assert kept.gain is not None
     assert kept.gain > 0.3
     assert Forecast.objects.filter(metric=app).latest("pk").predictor == state.predictor
+
+
+def test_what_a_probe_tells_is_in_the_time_until_a_run_has_passed_at_once(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    app, probe = totals["app"], totals["same-path"]
+    series = app.segment.series
+    ForecastPredictor.objects.create(metric=app, series=probe.segment.series, name=probe.name)
+    for number in range(40):
+        slot = noon + number * HOUR
+        Run.objects.create(
+            id=run_id(series.name, slot), series=series, slot=slot, due_at=slot, state="passed",
+            started_at=slot, ended_at=slot + MINUTE,
+        )  # fmt: skip
+        put(probe, slot, 10.0 + number % 7)
+        put(app, slot + 2 * MINUTE, 3 * (10.0 + number % 7))
+    refresh_all(noon + 40 * HOUR)
+    before = SuccessState.objects.get(series=series).expected_seconds
+    put(probe, noon + 40 * HOUR, 16.0)
+    refresh_all(noon + 41 * HOUR)
+    total, after = ForecastState.objects.get(metric=app), SuccessState.objects.get(series=series)
+    assert after.expected_seconds != before
+    assert (after.expected_seconds or 0.0) >= (total.mean or 0.0)
 
 
 def test_of_what_is_said_again_before_the_truth_comes_the_last_counts(
