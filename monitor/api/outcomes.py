@@ -104,7 +104,7 @@ def told(request: HttpRequest, forecast: int, said: OutcomeIn) -> Status[Outcome
 def of_consumer(request: HttpRequest, consumer: str = ME) -> AccuracyOut:
     """*consumer* is ``me``, or the name of another user for who may see the outcomes of others."""
     who = request.user if consumer == ME else _other(request, consumer)
-    return AccuracyOut(consumer=who.get_username(), **vars(accuracy(who)))
+    return AccuracyOut(consumer=who.get_username(), **vars(accuracy(who, request.user)))
 
 
 def _other(request: HttpRequest, name: str) -> User:

@@ -107,9 +107,12 @@ def tell(
     return outcome, is_new
 
 
-def accuracy(consumer: AbstractBaseUser | AnonymousUser) -> Accuracy:
-    """Of what *consumer* has told."""
-    newest = Outcome.objects.filter(consumer=consumer.pk).order_by("-received_at", "-pk")
+def accuracy(
+    consumer: AbstractBaseUser | AnonymousUser, reader: AbstractBaseUser | AnonymousUser
+) -> Accuracy:
+    """Of what *consumer* has told, as far as *reader* may see it."""
+    told_by = Outcome.objects.visible_to(reader).filter(consumer=consumer.pk)
+    newest = told_by.order_by("-received_at", "-pk")
     of_forecast = [f"forecast__{name}" for name in ("median", "last_value", "lower", "upper", "level")]
     rows = list(newest.values_list("received_at", "passed", "seconds", *of_forecast)[:NEWEST])
     # Intervals of other levels are of long ago.

@@ -185,5 +185,8 @@ def test_the_accuracy_of_others_is_for_who_may_see_it(forecast: Issued, client: 
     asked = {"consumer": "scheduler"}
     assert client.get(ACCURACY, asked).json()["n"] == 1
     assert client_of(new_user("curious"), READ).get(ACCURACY, asked).status_code == 404
-    assert client_of(new_user("operator", "view_outcome"), READ).get(ACCURACY, asked).json()["n"] == 1
+    operator = client_of(new_user("operator", "view_outcome"), READ)
+    assert operator.get(ACCURACY, asked).json()["n"] == 1
     assert client.get(ACCURACY, {"consumer": "no\x00body"}).status_code in {404, 422}
+    Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
+    assert operator.get(ACCURACY, asked).json()["n"] == 0
