@@ -14,7 +14,7 @@ import probes
 from monitor.depot import stale
 from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
-from monitor.services import forecast
+from monitor.services import forecast_follow
 from monitor.services.ingest import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
@@ -192,7 +192,7 @@ def history(
             )  # fmt: skip
         runs.append(delivered(one))
         if with_forecasts:
-            forecast.refresh(one.slot + timedelta(seconds=one.seconds + 1))
+            forecast_follow.refresh_all(one.slot + timedelta(seconds=one.seconds + 1))
     return runs
 
 

@@ -8,7 +8,8 @@ from monitor.models import Metric, Resource, Run, Series
 from monitor.models.run import State
 from monitor.services.begin import begin
 from monitor.services.claim import claim_due
-from monitor.services.forecast import issue, refresh
+from monitor.services.forecast import issue
+from monitor.services.forecast_follow import refresh_all
 from monitor.services.ingest import ingest
 from monitor.services.run_now import run_now
 from reporters import report as wire
@@ -57,10 +58,10 @@ def test_its_reporter_is_told_all_that_the_series_says(circle: Series, noon: dat
 
 def test_the_upper_bound_of_the_newest_forecast_is_expected(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
-    refresh(noon + 3 * MINUTE)
+    refresh_all(noon + 3 * MINUTE)
     feed(noon + 3 * MINUTE, 4.0, 6.0)
     now = noon + 5 * MINUTE
-    refresh(now)
+    refresh_all(now)
     expected = assigned(circle, now).expected_seconds
     assert expected["total.seconds"] == issue(Metric.objects.get(name="total.seconds"), now).upper
     assert expected["total.seconds"] > 6.0
@@ -69,7 +70,7 @@ def test_the_upper_bound_of_the_newest_forecast_is_expected(circle: Series, noon
 
 def test_nothing_is_expected_of_a_series_without_a_past(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0)
-    refresh(noon + MINUTE)
+    refresh_all(noon + MINUTE)
     assert assigned(circle, noon + MINUTE).expected_seconds == {}
 
 
@@ -77,7 +78,7 @@ def test_nothing_is_expected_of_a_series_whose_parameters_have_changed(
     circle: Series, noon: datetime
 ) -> None:
     feed(noon, 4.0, 5.0, 3.0)
-    refresh(noon + 3 * MINUTE)
+    refresh_all(noon + 3 * MINUTE)
     assert assigned(circle, noon + 3 * MINUTE).expected_seconds != {}
     Run.objects.all().delete()
     Series.objects.update(parameters={"file_bytes": 100_000})

@@ -10,7 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained, UnknownMethod
 from monitor.models import Forecast, ForecastState, Metric, Series
-from monitor.services.forecast import issue, refresh, score, track_record
+from monitor.services.forecast import issue, score, track_record
+from monitor.services.forecast_follow import refresh_all
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
@@ -45,7 +46,7 @@ def test_a_forecast_uses_nothing_that_was_not_yet_known(total: Metric, noon: dat
     early = issue(total, noon + 3 * MINUTE + timedelta(seconds=1))
     assert early.n == 3
     assert early.last_time == noon + 2 * MINUTE
-    refresh(noon + 5 * MINUTE)
+    refresh_all(noon + 5 * MINUTE)
     assert issue(total, noon + 5 * MINUTE).n == 5
 
 
@@ -57,9 +58,9 @@ def test_too_few_values_are_no_forecast(circle: Series, noon: datetime) -> None:
 
 def test_series_with_too_few_values_cost_a_pass_no_statement_each(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0)
-    refresh(noon + 5 * MINUTE)
+    refresh_all(noon + 5 * MINUTE)
     with CaptureQueriesContext(connection) as asked:
-        refresh(noon + 6 * MINUTE)
+        refresh_all(noon + 6 * MINUTE)
     assert len(asked) < 10  # what marks, what news, and who is behind
 
 
@@ -89,9 +90,9 @@ def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, 
 
 def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon: datetime) -> None:
     for number in range(5, 15):
-        refresh(noon + number * MINUTE)
+        refresh_all(noon + number * MINUTE)
         feed(noon, 4.0 + number % 3, first=number)
-    refresh(noon + 15 * MINUTE)
+    refresh_all(noon + 15 * MINUTE)
     record = track_record(total)
     assert record.n == 10
     assert record.mean_absolute_error is not None
@@ -104,35 +105,35 @@ def test_a_metric_without_scored_forecasts_has_an_empty_record(total: Metric) ->
 
 
 def test_refreshing_scores_and_forecasts_every_duration_that_has_news(total: Metric, noon: datetime) -> None:
-    refresh(noon + 5 * MINUTE)
+    refresh_all(noon + 5 * MINUTE)
     names = set(Forecast.objects.values_list("metric__name", flat=True))
     assert {"total.seconds", "total_essential.seconds", "total_core.seconds", "stage.init.seconds"} < names
     assert "ring.bytes_per_second" not in names  # until somebody asks
-    refresh(noon + 6 * MINUTE)
+    refresh_all(noon + 6 * MINUTE)
     assert Forecast.objects.count() == 7
     feed(noon, 5.0, first=6)
-    refresh(noon + 8 * MINUTE)
+    refresh_all(noon + 8 * MINUTE)
     assert Forecast.objects.count() == 14
     assert Forecast.objects.scored().count() == 7
 
 
 def test_a_run_that_starts_later_has_a_forecast_of_its_own(total: Metric, noon: datetime) -> None:
-    refresh(noon + 5 * MINUTE)
+    refresh_all(noon + 5 * MINUTE)
     later = issue(total, noon + 5 * MINUTE, at=noon + 600 * MINUTE + timedelta(seconds=31))
     assert later.at == noon + 600 * MINUTE
     assert later == issue(total, noon + 6 * MINUTE, at=noon + 600 * MINUTE)
     feed(noon, 5.0, first=6)
-    refresh(noon + 8 * MINUTE)
+    refresh_all(noon + 8 * MINUTE)
     assert Forecast.objects.unscored().filter(pk=later.pk).exists()  # this was not the run
     feed(noon, 6.0, first=601)
-    refresh(noon + 603 * MINUTE)
+    refresh_all(noon + 603 * MINUTE)
     later.refresh_from_db()
     assert later.truth == 9.0
     assert later.truth_time == noon + 601 * MINUTE
 
 
 def test_another_method_can_be_asked_for_by_name(total: Metric, noon: datetime) -> None:
-    refresh(noon + 5 * MINUTE)
+    refresh_all(noon + 5 * MINUTE)
     assert issue(total, noon + 5 * MINUTE, method="nws").method == "nws"  # a part of what follows the metric
     last = issue(total, noon + 5 * MINUTE, method="last_value")
     assert (last.method, last.mean, last.n) == ("last_value", 9.0, 5)
@@ -143,10 +144,10 @@ def test_another_method_can_be_asked_for_by_name(total: Metric, noon: datetime) 
 def test_a_metric_that_nobody_asked_for_is_followed_from_the_first_question_on(
     total: Metric, noon: datetime
 ) -> None:
-    refresh(noon + 5 * MINUTE)
+    refresh_all(noon + 5 * MINUTE)
     speed = Metric.objects.get(name="ring.bytes_per_second")
     assert not ForecastState.objects.filter(metric=speed).exists()
     assert issue(speed, noon + 5 * MINUTE).n == 5
     feed(noon, 5.0, first=6)
-    refresh(noon + 8 * MINUTE)
+    refresh_all(noon + 8 * MINUTE)
     assert issue(speed, noon + 8 * MINUTE).n == 6

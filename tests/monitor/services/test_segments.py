@@ -24,7 +24,7 @@ from monitor.models import (
 )
 from monitor.models.segment import Identity
 from monitor.services.export import values
-from monitor.services.forecast import refresh
+from monitor.services.forecast_follow import refresh_all
 from monitor.services.history import history, of_run
 from monitor.services.ingest import ingest, ingest_all
 from monitor.services.outlook import outlook
@@ -211,7 +211,7 @@ def change(circle: Series) -> Series:
 
 def test_after_a_change_nothing_is_forecast_from_what_was_before(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0, 4.0)
-    refresh(noon + 5 * MINUTE)
+    refresh_all(noon + 5 * MINUTE)
     assert outlook(standing(circle)).forecast is not None
     stands = standing(change(circle))
     assert (stands.current, stands.is_changed) == (None, True)
@@ -231,23 +231,23 @@ def test_too_few_runs_since_a_change_are_counted_from_its_time(circle: Series, n
 
 def test_a_forecast_is_made_from_and_scored_by_its_own_segment_alone(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
-    refresh(noon + 3 * MINUTE)
+    refresh_all(noon + 3 * MINUTE)
     feed(noon + 3 * MINUTE, 40.0, 41.0, 42.0, parameters=LARGER)
-    refresh(noon + 6 * MINUTE)
+    refresh_all(noon + 6 * MINUTE)
     old, new = (Forecast.objects.get(metric__name="total.seconds", metric__segment__number=n) for n in (1, 2))
     assert old.truth is None
     assert (old.n, new.n) == (3, 3)
     assert new.mean > 40 > old.upper
     feed(noon + 7 * MINUTE, 3.5)
     feed(noon + 8 * MINUTE, 40.5, parameters=LARGER)
-    refresh(noon + 9 * MINUTE)
+    refresh_all(noon + 9 * MINUTE)
     scored = Forecast.objects.filter(pk__in=[old.pk, new.pk]).order_by("pk")
     assert [one.truth for one in scored] == [6.5, 43.5]
 
 
 def test_who_goes_back_has_his_forecast_at_once(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
-    refresh(noon + 3 * MINUTE)
+    refresh_all(noon + 3 * MINUTE)
     feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
     stands = standing(circle)
     assert stands.is_changed

@@ -9,7 +9,7 @@ from typing import Any
 from monitor.depot import stale
 from monitor.depot.packing import pack_state
 from monitor.models import ForecastState, Run, Series, SuccessState
-from monitor.services.forecast_follow import begin_anew, bring_up, drop_outdated, refresh, refresh_all
+from monitor.services.forecast_follow import begin_anew, bring_up, drop_outdated, refresh_all
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
@@ -32,7 +32,7 @@ def known(series: Series) -> tuple[bytes, bytes, int]:
 def test_most_runs_pass_where_most_have_passed(circle: Series, noon: datetime) -> None:
     for number in range(20):
         deliver(noon + number * MINUTE, passed=number % 10 != 3, ring_seconds=4.0 + number % 3)
-    refresh(noon + 21 * MINUTE)
+    refresh_all(noon + 21 * MINUTE)
     row, total = SuccessState.objects.get(), ForecastState.objects.get(metric__name="total.seconds")
     assert row.n == 20
     assert 0.7 < (row.probability or 0.0) < 0.99
@@ -49,7 +49,7 @@ def test_what_is_no_fault_of_the_path_does_not_count(circle: Series, noon: datet
     Run.objects.create(
         id=wire.run_id("circle", noon + HOUR), series=circle, slot=noon + HOUR, due_at=noon, state="missed"
     )
-    refresh(noon + 2 * HOUR)
+    refresh_all(noon + 2 * HOUR)
     assert SuccessState.objects.get().n == 1
 
 
@@ -63,10 +63,10 @@ def test_ends_that_become_known_step_by_step_come_to_what_the_depot_says(
         if slot not in late:
             deliver(slot, passed=draw.random() < 0.7)
         if draw.random() < 0.5:
-            refresh(slot + MINUTE)
+            refresh_all(slot + MINUTE)
     for slot in late:
         deliver(slot)
-        refresh(slots[-1] + MINUTE)
+        refresh_all(slots[-1] + MINUTE)
     refresh_all(slots[-1] + MINUTE)
     step_by_step = known(circle)
     assert step_by_step[2] == 40
@@ -94,7 +94,7 @@ def test_who_asks_first_has_an_answer_at_once(circle: Series, noon: datetime) ->
 
 def test_what_others_than_todays_methods_have_made_is_made_anew(circle: Series, noon: datetime) -> None:
     deliver(noon)
-    refresh(noon + MINUTE)
+    refresh_all(noon + MINUTE)
     before = known(circle)
     SuccessState.objects.update(versions=b"another!", state=pack_state(b"another! state"))
     assert drop_outdated() == 1
