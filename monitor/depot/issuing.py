@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from forecasting.base import LARGEST
 from monitor.depot import binary
 
 _INSERT = """
@@ -51,8 +52,8 @@ FROM (
 ) AS its JOIN monitor_metric AS metric ON metric.segment_id = its.segment_id AND metric.name = %(headline)b
 WHERE total.metric_id = metric.id AND explanation IS DISTINCT FROM its.said
 """
-# The first that is later, of each: no other of its metric is looked at.
-_SCORE = """
+# The first that is later, of each: no other of its metric is looked at. What no method uses is no truth.
+_SCORE = f"""
 WITH due AS (
     SELECT forecast.id, truth.value, truth.time, forecast.id = first_value(forecast.id) OVER (
         PARTITION BY forecast.metric_id, method, at, truth.time ORDER BY last_known_at DESC, forecast.id DESC
@@ -63,9 +64,10 @@ WITH due AS (
         WHERE sample.metric_id = forecast.metric_id AND passed AND time > forecast.last_time
             AND time >= coalesce(forecast.at, forecast.last_time)
             AND known_at > forecast.issued_at AND known_at <= %(now)b
+            AND value BETWEEN -{LARGEST:g} AND {LARGEST:g}
         ORDER BY time LIMIT 1
     ) AS truth
-    WHERE {which} AND forecast.truth IS NULL
+    WHERE {{which}} AND forecast.truth IS NULL
 )
 UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time,
     upto = width_bucket(due.value, quantiles),
@@ -74,7 +76,7 @@ UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time
 FROM due WHERE forecast.id = due.id
 RETURNING forecast.metric_id, method, at, truth_time, truth, mean, median, last_value, lower, upper, below,
     upto, forecast.counts
-"""
+"""  # noqa: S608
 _RECORDS = """
 SELECT metric, array_agg(truth), array_agg(median), array_agg(last_value), array_agg(lower), array_agg(upper),
     array_agg(below), array_agg(upto)

@@ -275,6 +275,14 @@ def test_who_asks_about_many_times_takes_nothing_away_from_the_record(total: Met
     assert not Forecast.objects.filter(pk=old.pk).exists()
 
 
+def test_what_no_method_uses_is_no_truth_either(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 5 * HOUR)
+    put(total, value(total, noon + 6 * HOUR, 1.7e308), value(total, noon + 7 * HOUR, 5.0))
+    refresh(noon + 8 * HOUR)
+    assert list(Forecast.objects.scored().values_list("truth", flat=True)) == [5.0]
+
+
 def test_what_is_told_of_a_job_is_news_of_its_hour(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5), value(total, noon + 4 * HOUR + MINUTE, 4.0))
     refresh(noon + 6 * HOUR)
