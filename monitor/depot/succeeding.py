@@ -62,6 +62,9 @@ _BEGIN_ANEW = """
 UPDATE monitor_successstate
 SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true, n = 0 WHERE {which}
 """
+_MADE_BY_OTHERS = """series_id = ANY (ARRAY(
+    SELECT series_id FROM monitor_successstate WHERE versions <> %b ORDER BY series_id FOR UPDATE
+))"""
 _KEEP = """
 UPDATE monitor_successstate
 SET state = %(state)b, versions = %(versions)b, used_until = %(used_until)b, used = %(used)b,
@@ -132,7 +135,7 @@ def begin_anew(series: Collection[int]) -> None:
 def begin_anew_but(versions: bytes) -> int:
     """The same of all that were made by other methods than *versions*; how many these are."""
     with binary.cursor() as cursor:
-        return cursor.execute(_BEGIN_ANEW.format(which="versions <> %b").encode(), [versions]).rowcount
+        return cursor.execute(_BEGIN_ANEW.format(which=_MADE_BY_OTHERS).encode(), [versions]).rowcount
 
 
 def keep(rows: Iterable[dict[str, Any]]) -> None:
