@@ -163,6 +163,12 @@ class Forecaster:
         quantiles = _with_own(spread.around(point.median, probabilities), point.quantiles)
         return _floored(replace(point, quantiles=quantiles), floor)
 
+    def others(self, at_seconds: float, *, floor: float | None = None) -> dict[str, float]:
+        """What the parts of the method that was named say of a run at *at_seconds*, from what is known: the
+        median of each that has an answer."""
+        least = -math.inf if floor is None else floor
+        return {name: max(said.median, least) for name, said in self._said(at_seconds) if name != self.name}
+
     def _part(self, name: str) -> Method:
         asked = self._asked()
         if name not in asked:

@@ -11,10 +11,10 @@ from monitor.depot import binary
 
 _INSERT = """
 INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, at, level, last_time, last_known_at,
-    last_value, n, mean, median, lower, upper, quantiles)
+    last_value, n, mean, median, lower, upper, quantiles, others)
 SELECT %(metric)b, %(issued_at)b, %(method)b, %(predictor)b, %(at)b, %(level)b, %(last_time)b,
     %(last_known_at)b, %(last_value)b, %(n)b, %(mean)b, %(median)b, %(lower)b, %(upper)b,
-    %(quantiles)b::float8[]
+    %(quantiles)b::float8[], %(others)b::text::jsonb
 """
 # From the same knowledge comes the same answer: it is issued once.
 _ISSUED = f"""
@@ -55,7 +55,7 @@ WHERE total.metric_id = metric.id AND explanation IS DISTINCT FROM its.said
 # The first that is later, of each: no other of its metric is looked at. What no method uses is no truth.
 _SCORE = f"""
 WITH due AS (
-    SELECT forecast.id, truth.value, truth.time, forecast.id = first_value(forecast.id) OVER (
+    SELECT forecast.id, others, truth.value, truth.time, forecast.id = first_value(forecast.id) OVER (
         PARTITION BY forecast.metric_id, method, at, truth.time ORDER BY last_known_at DESC, forecast.id DESC
     ) AS counts
     FROM monitor_forecast AS forecast
@@ -72,10 +72,10 @@ WITH due AS (
 UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time,
     upto = width_bucket(due.value, quantiles),
     below = (SELECT count(*) FROM unnest(quantiles) AS quantile WHERE quantile < due.value),
-    counts = due.counts
+    counts = due.counts, others = NULL
 FROM due WHERE forecast.id = due.id
 RETURNING forecast.metric_id, method, at, truth_time, truth, mean, median, last_value, lower, upper, below,
-    upto, forecast.counts
+    upto, due.others, forecast.counts
 """  # noqa: S608
 _RECORDS = """
 SELECT metric, array_agg(truth), array_agg(median), array_agg(last_value), array_agg(lower), array_agg(upper),
@@ -125,6 +125,7 @@ class Scored(NamedTuple):
     upper: float
     below: int | None
     upto: int | None
+    others: str | None = None  # JSON
     counts: bool = True
 
 

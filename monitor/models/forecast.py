@@ -33,6 +33,8 @@ class Forecast(models.Model):
     *level* lies. With *at* it was about a run that starts then, or later; without, about the next one.
     *last_value*, the newest that was known, is what the simplest method of all would have said.
 
+    *others* is what the methods that it is made of would have said, medians by name, until the truth comes.
+
     *truth* is the first value of such a run that became known after it was said. Of the quantiles *below* are
     less than it, and *upto* not more. What was said again before the truth came, as a probe told something
     new, does not *count*. Of each metric the newest are kept, and those that somebody has told an
@@ -54,6 +56,7 @@ class Forecast(models.Model):
     lower = models.FloatField()
     upper = models.FloatField()
     quantiles = ArrayField(models.FloatField(), null=True)
+    others = models.JSONField(null=True)
     truth = models.FloatField(null=True)
     truth_time = models.DateTimeField(null=True)
     below = models.SmallIntegerField(null=True)

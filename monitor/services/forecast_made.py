@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from forecasting.methods.auto import Prospect
 from forecasting.series import GRID
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from forecasting.series import Forecaster
 
@@ -29,7 +30,8 @@ PATIENCE_GAPS = 10  # times as long as one run mostly comes after the other
 
 @dataclass(frozen=True)
 class Made:
-    """An answer about the next run, or about one *at* some time. *quantiles* are of ``GRID``."""
+    """An answer about the next run, or about one *at* some time. *quantiles* are of ``GRID``, *others* the
+    medians of the methods that it is made of."""
 
     method: str
     at: datetime | None
@@ -38,6 +40,7 @@ class Made:
     median: float
     quantiles: list[float]
     predictor: str = ""
+    others: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def lower(self) -> float:
@@ -67,8 +70,10 @@ def made(
         floor=floor,
     )
     quantiles = [said.quantiles[probability] for probability in GRID]
-    helping = _helping(forecaster) if method == METHOD else ""
-    return Made(method, at, said.n, said.mean, said.median, quantiles, helping)
+    if method != METHOD:
+        return Made(method, at, said.n, said.mean, said.median, quantiles)
+    others = forecaster.others(asked.timestamp(), floor=floor)
+    return Made(method, at, said.n, said.mean, said.median, quantiles, _helping(forecaster), others)
 
 
 def prospects(forecaster: Forecaster) -> list[Prospect]:
@@ -119,6 +124,7 @@ def kept(made: Made, knowledge: Knowledge, now: datetime) -> dict[str, Any]:
         "lower": made.lower,
         "upper": made.upper,
         "quantiles": made.quantiles,
+        "others": json.dumps(made.others) if made.others else None,
     }
 
 

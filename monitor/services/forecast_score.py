@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from monitor.services import score_days
 from monitor.services.forecast_made import LEVEL, METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from numpy.typing import NDArray
@@ -37,7 +38,8 @@ def score_all(now: datetime) -> int:
 def score(now: datetime, metrics: Collection[int] | None) -> int:
     """Score those of *metrics* (None: all), and bring their records up to date; how many were scored."""
     scored = issuing.score(now, metrics)
-    score_days.add([one for one in scored if one.at is None and one.counts])
+    counted = [one for one in scored if one.at is None and one.counts]
+    score_days.add([*counted, *(other for one in counted for other in _others(one))])
     ours = {one.metric for one in scored if one.method == METHOD and one.at is None}
     if ours:
         found = issuing.records(ours, METHOD, LAST)
@@ -57,6 +59,16 @@ def keep_newest(names: dict[int, str], now: datetime) -> None:
     if names:
         kept = [(key, KEPT.get(name, KEPT_OF_OTHERS)) for key, name in names.items()]
         issuing.prune(kept, METHOD, now - A_DAY)
+
+
+def _others(one: Scored) -> Iterator[Scored]:
+    """What the methods that *one* was made of would have said, and who always says the last value: without
+    intervals, which are not kept."""
+    said = json.loads(one.others) if one.others else {}
+    if one.last_value is not None:
+        said["last_value"] = one.last_value
+    for method, median in said.items():
+        yield one._replace(method=method, median=median, below=None, upto=None, others=None)
 
 
 def _figures(record: Record) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -149,7 +150,7 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: date
     return Scoreboard(
         choice=choice,
         whole=whole[0] if whole else None,
-        methods=_by(of_metric, "method"),
+        methods=sorted(_by(of_metric, "method"), key=_off_by),
         metrics=_by(here.filter(method=choice.method), "metric"),
         sites=sites[:MOST_ROWS],
         site_names=sorted(one.name for one in sites),
@@ -222,6 +223,12 @@ def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
     rows = found.order_by().values(key, "unit").annotate(**{f"sum_{one}": Sum(one) for one in _SUMS})
     made = [_score(row[key], row["unit"], {one: row[f"sum_{one}"] for one in _SUMS}) for row in rows]
     return sorted(made, key=lambda one: (-one.n, one.name))
+
+
+def _off_by(score: Score) -> tuple[float, float]:
+    """The method that was off least by the last value's error comes first: each has its own forecasts."""
+    scaled, error = score.scaled_error, score.mean_absolute_error
+    return math.inf if scaled is None else scaled, math.inf if error is None else error
 
 
 def _score(key: object, unit: str, sums: Mapping[str, float]) -> Score:

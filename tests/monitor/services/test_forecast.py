@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained, UnknownMethod
-from monitor.models import Forecast, ForecastState, Metric, Series
+from monitor.models import DayScore, Forecast, ForecastState, Metric, Series
 from monitor.services.forecast import issue, score, track_record
 from monitor.services.forecast_follow import refresh_all
 from monitor.services.ingest import ingest
@@ -77,6 +77,26 @@ def test_the_truth_is_the_first_run_that_became_known_later(total: Metric, noon:
     forecast.refresh_from_db()
     assert (forecast.truth, forecast.truth_time) == (7.5, noon + 6 * MINUTE)
     assert forecast.covered is (forecast.lower <= 7.5 <= forecast.upper)
+
+
+def test_what_other_methods_would_have_said_is_scored_with_it(total: Metric, noon: datetime) -> None:
+    forecast = issue(total, noon + 5 * MINUTE)
+    said = forecast.others or {}
+    assert {"blend", "nws", "local_level"} <= said.keys()
+    feed(noon, 4.5, first=6)
+    score()
+    forecast.refresh_from_db()
+    assert forecast.others is None  # they are counted
+    errors = dict(DayScore.objects.filter(site=None).values_list("method", "absolute_error"))
+    assert errors == pytest.approx(
+        {
+            "auto": abs(7.5 - forecast.median),
+            "last_value": abs(7.5 - 9.0),
+            **{method: abs(7.5 - median) for method, median in said.items()},
+        }
+    )
+    inside = dict(DayScore.objects.filter(site=None).values_list("method", "interval_n"))
+    assert {method for method, n in inside.items() if n} == {"auto"}
 
 
 def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, noon: datetime) -> None:
