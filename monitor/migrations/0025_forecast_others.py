@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('monitor', '0024_day_score_unit'),
+        ("monitor", "0024_day_score_unit"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='forecast',
-            name='others',
+            model_name="forecast",
+            name="others",
             field=models.JSONField(null=True),
         ),
     ]
