@@ -68,6 +68,7 @@ class Method:
 
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = False
+    BY_STAGE: ClassVar[bool] = True  # listens to stages, and not to what is forecast itself
 
     _age: Age = field(default_factory=Age, init=False)
     _stages: dict[str, Stage] = field(default_factory=dict, init=False)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from django.db.models import Q
 from django.utils import timezone
 
 from forecasting import methods
 from forecasting import metrics as scores
-from forecasting.base import Outdated
-from forecasting.series import Forecaster, Observation
+from forecasting.base import Outdated, Source
+from forecasting.series import ITSELF, Forecaster, Observation
 from monitor.depot import issuing
-from monitor.models import Forecast, ForecastState, Metric
+from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
 from monitor.services.forecast_follow import bring_up_metrics, refresh
 from monitor.services.forecast_learn import loaded
 from monitor.services.forecast_made import LEVEL, METHOD, Knowledge, between, kept, made
@@ -20,11 +21,16 @@ from monitor.services.forecast_score import score_all
 from monitor.services.history import history
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
+
+    from monitor.services.history import Point
 
 __all__ = ["LEVEL", "METHOD", "between", "issue", "refresh", "score", "track_record"]
 
-NEWEST = 1_000  # values that a method is told which does not follow the metric
+NEWEST = 300  # values that a method is told which does not follow the metric: it is done while somebody waits
+NEWEST_OF_OTHERS = 1_000  # values of each that it listens to
+STAGE = "stage."
 
 
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime | None = None) -> Forecast:
@@ -84,7 +90,35 @@ def _forecaster(metric: Metric, state: ForecastState, method: str, now: datetime
             return forecaster
     if method not in methods.names():
         raise methods.unknown(method, methods.names())
-    forecaster = Forecaster(method)
-    for point in history(metric, known_by=now, newest=NEWEST):
-        forecaster.observe(Observation(point.time.timestamp(), point.known_at.timestamp(), point.value))
+    return _told(Forecaster(method), metric, now)
+
+
+def _told(forecaster: Forecaster, metric: Metric, now: datetime) -> Forecaster:
+    """A *forecaster* that nobody kept, told the newest values of *metric*, and those of what it may listen to
+    since."""
+    newest = history(metric, known_by=now, newest=NEWEST)
+    _observe(forecaster, newest, ITSELF)
+    if newest and hasattr(forecaster.method, "hear"):
+        by_stage = getattr(forecaster.method, "BY_STAGE", False)
+        for source, other in _sources(metric, by_stage=by_stage):
+            heard = history(other, start=newest[0].time, known_by=now, newest=NEWEST_OF_OTHERS)
+            _observe(forecaster, heard, source)
     return forecaster
+
+
+def _observe(forecaster: Forecaster, points: Iterable[Point], source: Source) -> None:
+    for point in points:
+        seen = Observation(point.time.timestamp(), point.known_at.timestamp(), point.value)
+        forecaster.observe(seen, source)
+
+
+def _sources(metric: Metric, *, by_stage: bool) -> Iterator[tuple[Source, Metric]]:
+    """What a method may listen to: the predictors of *metric*, or their stages and the stages beside it."""
+    probes = ForecastPredictor.objects.filter(metric=metric).values("series")
+    wanted = Q(segment__series__in=probes, name=metric.name)
+    if by_stage:
+        wanted = Q(segment=metric.segment_id) | Q(segment__series__in=probes)
+        wanted &= Q(name__startswith=STAGE) & ~Q(pk=metric.pk)
+    for other in Metric.objects.filter(wanted).select_related("segment__series"):
+        is_own = other.segment_id == metric.segment_id
+        yield Source("" if is_own else other.segment.series.name, other.name), other

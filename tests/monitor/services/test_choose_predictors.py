@@ -26,6 +26,7 @@ from monitor.models import (
 from monitor.services.choose_predictors import choose_predictors
 from monitor.services.current import keep_current
 from monitor.services.define import SeriesDefinition, define
+from monitor.services.forecast import issue
 from monitor.services.forecast_follow import refresh, refresh_all
 from monitor.services.forecast_score import keep_newest
 from monitor.services.segments import identity_here
@@ -208,3 +209,21 @@ def test_rebuilding_chooses_predictors_and_comes_to_the_same(
     assert "5 metrics are followed, of 2 there is a forecast" in told.getvalue()
     with pytest.raises(CommandError, match="nobody"):
         call_command("forecasts", "rebuild", "nobody")
+
+
+def test_a_method_that_listens_hears_the_same_predictors_when_it_is_asked_for_by_name(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    weather = random.Random(4)
+    for number in range(30):
+        slot, slowness = noon + number * HOUR, weather.uniform(2.0, 9.0)
+        put(totals["same-path"], slot, slowness)
+        put(totals["app"], slot + 10 * MINUTE, 2.0 * slowness)
+    put(totals["same-path"], noon + 30 * HOUR, 7.0)
+    now = noon + 31 * HOUR
+    refresh_all(now)
+    choose_predictors()
+    refresh_all(now)
+    said = issue(totals["app"], now, method="lrp", at=now)
+    assert said.method == "lrp"
+    assert said.median == pytest.approx(14.0)
