@@ -33,7 +33,6 @@ TOTAL = "total.seconds"
 WARM_UP = 10  # as many pairs as the shortest of the training sets takes
 APPLICATION: Kind = "application"
 PROBE: Kind = "probe"
-_DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Facts:
 
     applications: int
     runs: int
-    days: float
+    period_seconds: float
     total_seconds: float
     probe_age_seconds: float | None
 
@@ -104,7 +103,7 @@ def _facts(found: Sequence[History]) -> Facts | None:
     return Facts(
         applications=sum(one.kind == APPLICATION for one in totals),
         runs=len(runs),
-        days=(max(times) - min(times)) / _DAY_SECONDS,
+        period_seconds=max(times) - min(times),
         total_seconds=fmean(seen.value for seen in runs),
         probe_age_seconds=median(ages) if ages else None,
     )

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from forecasting.commands.study import document, lines
 from monitor.services.study import WARM_UP, Facts, Study, study
-from monitor.units import seconds
+from monitor.units import coarse_seconds, seconds
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -71,7 +71,7 @@ def _said(found: Study, application: str, probe: str) -> Iterator[str]:
 def _differences(facts: Facts, application: str, probe: str) -> Iterator[str]:
     yield (
         f"Published: half a year on two production grids. Here: {facts.runs} runs of {facts.applications} "
-        f"series in {facts.days:.1f} days, so a few slow runs weigh more."
+        f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
     )
     yield (
         f"{application} takes {seconds(facts.total_seconds)} here and took minutes to hours there: what "
