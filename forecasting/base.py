@@ -160,3 +160,17 @@ class Age:
 def is_usable(value: float) -> bool:
     """Tell whether *value* is a number that every method can work with."""
     return abs(value) <= LARGEST  # false for NaN
+
+
+def require_no_past(at_seconds: float, used_until_seconds: float, what: str) -> None:
+    """Raise unless nothing is in use that was not known at *at_seconds*; *what* it is that is used.
+
+    Raises:
+        InvalidNumber: the time is not finite.
+        Abstained: ``past``: it is before *used_until_seconds*.
+    """
+    if not math.isfinite(at_seconds):
+        raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")
+    if at_seconds < used_until_seconds:
+        late = used_until_seconds - at_seconds
+        raise Abstained("past", f"{what} of {late:.0f} s later are in use")

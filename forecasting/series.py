@@ -12,10 +12,10 @@ from forecasting import methods, state
 from forecasting.base import (
     Abstained,
     Forecast,
-    InvalidNumber,
     Method,
     Source,
     is_usable,
+    require_no_past,
 )
 from forecasting.intervals import GRID, LEAST_RESIDUALS, Residuals, finite
 from forecasting.spread import Spread
@@ -119,12 +119,7 @@ class Forecaster:
             InvalidNumber: the time is not finite.
             Abstained: ``past``: what was not known at *at_seconds* has been used.
         """
-        if not math.isfinite(at_seconds):
-            raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")
-        if at_seconds < self.used_until_seconds:
-            raise Abstained(
-                "past", f"values of {self.used_until_seconds - at_seconds:.0f} s later are in use"
-            )
+        require_no_past(at_seconds, self.used_until_seconds, "values")
         while self._waiting and self._waiting[0][0] <= at_seconds:
             known_at, is_itself, time, value, *source = heapq.heappop(self._waiting)
             if is_itself:

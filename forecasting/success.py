@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from forecasting.base import Abstained, InvalidNumber
+from forecasting.base import Abstained, InvalidNumber, require_no_past
 
 HALF_LIVES_SECONDS = (86_400.0, 7 * 86_400.0, 30 * 86_400.0)
 OPINIONS = ("all", "day", "week", "month", "streak", "since", "hour", "streak and hour")
@@ -132,11 +132,7 @@ class SuccessForecaster:
             InvalidNumber: the time is not finite.
             Abstained: ``past``: what was not known at *at_seconds* has been used.
         """
-        if not math.isfinite(at_seconds):
-            raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")
-        if at_seconds < self.used_until_seconds:
-            late = self.used_until_seconds - at_seconds
-            raise Abstained("past", f"outcomes of {late:.0f} s later are in use")
+        require_no_past(at_seconds, self.used_until_seconds, "outcomes")
         while self._waiting and self._waiting[0][0] <= at_seconds:
             self._learn(*heapq.heappop(self._waiting))
 

@@ -12,6 +12,8 @@ import pkgutil
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
+from forecasting.evaluation import WARM_UP
+
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
@@ -32,6 +34,17 @@ def names() -> list[str]:
 def load(name: str) -> Command:
     """The module of the command called *name*, one of ``names()``."""
     return cast("Command", importlib.import_module(f"{__name__}.{name}"))
+
+
+def add_warm_up(parser: ArgumentParser) -> None:
+    """The option of those that judge forecasts."""
+    parser.add_argument(
+        "--warm-up",
+        type=whole_number,
+        default=WARM_UP,
+        metavar="N",
+        help=f"do not judge the first N runs of a series ({WARM_UP})",
+    )
 
 
 def whole_number(text: str) -> int:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from forecasting import histories, methods
 from forecasting.base import ForecastingError
-from forecasting.commands import Subparsers, whole_number
-from forecasting.evaluation import WARM_UP, Heard, Score, Summary, judge, summaries
+from forecasting.commands import Subparsers, add_warm_up, whole_number
+from forecasting.evaluation import Heard, Score, Summary, judge, summaries
 from forecasting.histories import History
 
 DESCRIPTION = """\
@@ -55,13 +55,7 @@ def add(subparsers: Subparsers) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE.csv")
     parser.add_argument("--json", action="store_true", help="print one document instead of tables")
-    parser.add_argument(
-        "--warm-up",
-        type=whole_number,
-        default=WARM_UP,
-        metavar="N",
-        help=f"do not judge the first N runs of a series ({WARM_UP})",
-    )
+    add_warm_up(parser)
     parser.add_argument(
         "--method",
         action="append",

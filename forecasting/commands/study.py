@@ -9,8 +9,7 @@ from dataclasses import asdict
 
 from forecasting import histories, study
 from forecasting.base import ForecastingError
-from forecasting.commands import Subparsers, whole_number
-from forecasting.evaluation import WARM_UP
+from forecasting.commands import Subparsers, add_warm_up
 from forecasting.study import Cell
 
 DESCRIPTION = """\
@@ -38,13 +37,7 @@ def add(subparsers: Subparsers) -> None:
         "--metric", action="append", default=[], metavar="NAME", help="show this one; may be repeated"
     )
     parser.add_argument("--json", action="store_true", help="print one document instead of a table")
-    parser.add_argument(
-        "--warm-up",
-        type=whole_number,
-        default=WARM_UP,
-        metavar="N",
-        help=f"do not judge the first N runs of a series ({WARM_UP})",
-    )
+    add_warm_up(parser)
 
 
 def run(arguments: Namespace) -> int:

@@ -27,13 +27,15 @@ def alone(lock: int, *, wait: bool = False) -> bool:
 
 
 @contextmanager
-def held(lock: int) -> Iterator[bool]:
+def held(lock: int, *, wait: bool = False) -> Iterator[bool]:
     """Whether nobody else holds *lock*, which is ours for as long as the block lasts if so.
 
-    Not by transaction, for those begin and end within; a session that dies lets go of it.
+    With *wait* it always is in the end. Not by transaction, for those begin and end within; a session that
+    dies lets go of it.
     """
+    take = "SELECT true FROM pg_advisory_lock(%s)" if wait else "SELECT pg_try_advisory_lock(%s)"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+        cursor.execute(take, [lock])
         is_ours = bool(cursor.fetchone()[0])
     try:
         yield is_ours

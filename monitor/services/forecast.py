@@ -11,7 +11,7 @@ from django.utils import timezone
 from forecasting import methods
 from forecasting import metrics as scores
 from forecasting.base import Outdated, Source
-from forecasting.series import ITSELF, Forecaster, Observation
+from forecasting.series import ITSELF, Forecaster
 from monitor.depot import issuing
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
 from monitor.services.forecast_follow import bring_up_metrics, refresh
@@ -108,8 +108,7 @@ def _told(forecaster: Forecaster, metric: Metric, now: datetime) -> Forecaster:
 
 def _observe(forecaster: Forecaster, points: Iterable[Point], source: Source) -> None:
     for point in points:
-        seen = Observation(point.time.timestamp(), point.known_at.timestamp(), point.value)
-        forecaster.observe(seen, source)
+        forecaster.observe(point.observed, source)
 
 
 def _sources(metric: Metric, *, by_stage: bool) -> Iterator[tuple[Source, Metric]]:

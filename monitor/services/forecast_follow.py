@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 LOCK = 0x666F7265  # "fore"
 WITHIN_SECONDS = 1.0  # of one call, about
 NEWS_AT_ONCE = 500
-PAUSE_SECONDS = 0.1
 METRICS_AT_ONCE = 50  # in one transaction, about
 
 
@@ -52,24 +51,21 @@ class _Group:
     news: set[int] = field(default_factory=set)
 
 
-def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
+def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS, wait: bool = False) -> bool:
     """Use what became known by *now*, oldest news first; whether there is more to do.
 
-    The last batch may take longer than *within_seconds*; what somebody else does is left to him.
+    The last batch may take longer than *within_seconds*; what somebody else does is left to him, unless we
+    *wait* for him.
     """
-    with held(LOCK) as is_ours:
+    with held(LOCK, wait=wait) as is_ours:
         return is_ours and _refresh(now, within_seconds)
 
 
 def refresh_all(now: datetime) -> None:
     """Use all that became known by *now*, however long it takes."""
-    while True:
-        with held(LOCK) as is_ours:
-            if is_ours:
-                while _refresh(now, WITHIN_SECONDS):
-                    pass
-                return
-        time.sleep(PAUSE_SECONDS)
+    with held(LOCK, wait=True):
+        while _refresh(now, WITHIN_SECONDS):
+            pass
 
 
 def bring_up(series: Collection[int], now: datetime) -> None:

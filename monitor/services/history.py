@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Subquery
 
+from forecasting.series import Observation
 from monitor.depot import samples
 from monitor.models import Metric
 
@@ -27,6 +28,11 @@ class Point:
     known_at: datetime
     value: float
     passed: bool
+
+    @property
+    def observed(self) -> Observation:
+        """As forecasters are told."""
+        return Observation(self.time.timestamp(), self.known_at.timestamp(), self.value)
 
 
 @dataclass(frozen=True)

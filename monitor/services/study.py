@@ -14,7 +14,6 @@ import numpy as np
 from forecasting import study as published
 from forecasting.base import Source
 from forecasting.histories import History
-from forecasting.series import Observation
 from forecasting.study import Cell
 from monitor.models import Metric, Series
 from monitor.services.history import history
@@ -86,10 +85,7 @@ def _of_segment(
     group: str, series: str, kind: Kind, segment: int, since: datetime | None
 ) -> Iterator[History]:
     for metric in Metric.objects.filter(segment=segment, name__in=published.METRICS).order_by("name"):
-        known = [
-            Observation(point.time.timestamp(), point.known_at.timestamp(), point.value)
-            for point in history(metric, start=since)
-        ]
+        known = [point.observed for point in history(metric, start=since)]
         yield History(group, Source(series, metric.name), kind, known)
 
 

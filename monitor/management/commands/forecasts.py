@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -15,8 +14,6 @@ from monitor.services.forecast_status import behind_of, status
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-
-PAUSE_SECONDS = 0.2
 
 
 class Command(BaseCommand):
@@ -42,8 +39,7 @@ class Command(BaseCommand):
         metrics = forecast_follow.begin_anew(series)
         while left := behind_of(series):
             self.stderr.write(f"{left} of {metrics + len(series)} are left")
-            if not forecast_follow.refresh(timezone.now()):
-                time.sleep(PAUSE_SECONDS)  # somebody else is at it
+            forecast_follow.refresh(timezone.now(), wait=True)
         self.stdout.write(f"{metrics} metrics of {len(series)} series know what the depot has.")
 
 
