@@ -17,9 +17,9 @@ from forecasting.base import (
     is_usable,
     require_no_past,
 )
-from forecasting.intervals import GRID, LEAST_RESIDUALS, Residuals, finite
-from forecasting.spread import Spread
 from forecasting.state import Experts
+from forecasting.uncertainty.intervals import GRID, LEAST_RESIDUALS, Residuals, finite
+from forecasting.uncertainty.spread import Spread
 
 if TYPE_CHECKING:
     from forecasting.base import Composite, Hearing

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from forecasting.base import Source
-from forecasting.histories import History, Kind
+from forecasting.reading.histories import History, Kind
 from forecasting.series import Observation
 from monitor.importers.base import Measured
 from monitor.importers.tokio import Importer as Tokio

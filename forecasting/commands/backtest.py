@@ -10,11 +10,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from typing import NamedTuple
 
-from forecasting import histories, methods
+from forecasting import methods
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up, whole_number
-from forecasting.evaluation import Heard, Score, Summary, judge, summaries
-from forecasting.histories import History
+from forecasting.judging.evaluation import Heard, Score, Summary, judge, summaries
+from forecasting.reading import histories
+from forecasting.reading.histories import History
 
 DESCRIPTION = """\
 Forecasts each run of each application at the time when it started, with every method, from what was known

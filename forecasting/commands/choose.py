@@ -7,11 +7,12 @@ from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from forecasting import choice, histories
 from forecasting.base import ForecastingError, Source
-from forecasting.choice import Candidate
 from forecasting.commands import Subparsers, probability
-from forecasting.histories import History
+from forecasting.judging import choice
+from forecasting.judging.choice import Candidate
+from forecasting.reading import histories
+from forecasting.reading.histories import History
 
 DESCRIPTION = """\
 Holds each method on each probe of a group against the forecast from the application's own history, run by

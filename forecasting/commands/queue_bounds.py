@@ -7,10 +7,10 @@ from argparse import ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from forecasting import swf
 from forecasting.commands import Subparsers, probability, whole_number
-from forecasting.queue_replay import PLAIN_WINDOW, Score, scores
-from forecasting.queues import CONFIDENCE, QUANTILE, least_history
+from forecasting.queues.binomial import CONFIDENCE, QUANTILE, least_history
+from forecasting.queues.replay import PLAIN_WINDOW, Score, scores
+from forecasting.reading import swf
 
 DESCRIPTION = """\
 Replays the log of a batch system. Says of each job when it is submitted for how long it will wait at most,

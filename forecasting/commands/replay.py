@@ -12,7 +12,7 @@ from forecasting import methods
 from forecasting.base import Abstained, ForecastingError
 from forecasting.commands import Subparsers
 from forecasting.methods import nws
-from forecasting.tables import rows
+from forecasting.reading.tables import rows
 
 NEEDED = ("time", "value")
 COLUMNS_OF_ANY = ("step", "median", "mean", "abstained")

@@ -7,10 +7,11 @@ from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from forecasting import histories, study
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up
-from forecasting.study import Cell
+from forecasting.judging import study
+from forecasting.judging.study import Cell
+from forecasting.reading import histories
 
 DESCRIPTION = """\
 Seven methods forecast each metric of each run of an application at the time when it started: from its own

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import Age, Forecast
-from forecasting.windows import middle
+from forecasting.learning.windows import middle
 
 NEIGHBOURS = (11, 21, 41)
 _MOMENTS = 200  # of the past that are compared

@@ -1,8 +1,8 @@
 """The answer that is given where none is asked for: the own history's blend, and what probes say.
 
 A probe that ran just before says in what state things are now. What counts is the news in it: what its own
-history did not let expect (``forecasting.news``). Regressions on news correct the forecast from the own
-history, and which of them is listened to, the past decides anew at each value: the uncorrected forecast
+history did not let expect (``forecasting.learning.news``). Regressions on news correct the forecast from the
+own history, and which of them is listened to, the past decides anew at each value: the uncorrected forecast
 stands among them, so with probes that say nothing it is the answer. The voices are
 
 - the blend as it is;
@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting import hearing
-from forecasting.aggregation import Aggregation
 from forecasting.base import Forecast, Source
 from forecasting.base import Method as AnyMethod
+from forecasting.learning.aggregation import Aggregation
+from forecasting.learning.news import Course
+from forecasting.learning.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
+from forecasting.learning.regression import Ridge, Size
 from forecasting.methods import blend, lrp_robust
-from forecasting.news import Course
-from forecasting.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
-from forecasting.regression import Ridge, Size
 
 MOST_PREDICTORS = 12  # the first that are heard of; a regression on more costs more than it tells
 _OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the places of the voices

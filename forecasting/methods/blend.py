@@ -2,7 +2,7 @@
 
 Every method of this folder that calls itself an expert is listened to, with all its voices. Weights are
 learned for absolute misses, which makes the median, and for squared ones, which makes the mean; see
-``forecasting.aggregation``.
+``forecasting.learning.aggregation``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting import methods
-from forecasting.aggregation import Aggregation
 from forecasting.base import Abstained, Age, Forecast
 from forecasting.base import Method as AnyMethod
+from forecasting.learning.aggregation import Aggregation
 from forecasting.state import Experts
 
 

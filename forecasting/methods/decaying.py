@@ -2,7 +2,7 @@
 
 Time is measured in typical gaps between values, so nothing has to be said about how often they come. After a
 long silence old values weigh little beside the next one; asked about a time long after the newest value, the
-forecast leans towards the usual level. See ``forecasting.levels`` for how, and where it is published.
+forecast leans towards the usual level. See ``forecasting.learning.levels`` for how, and where that is from.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import Age, Forecast
-from forecasting.cadence import Cadence
-from forecasting.levels import MeanLevels, MedianLevels
+from forecasting.learning.cadence import Cadence
+from forecasting.learning.levels import MeanLevels, MedianLevels
 
 
 @dataclass(slots=True)

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import Age, Forecast
-from forecasting.cadence import Cadence
-from forecasting.levels import MISS_RATE, TypicalMiss
+from forecasting.learning.cadence import Cadence
+from forecasting.learning.levels import MISS_RATE, TypicalMiss
 
 FIRST_FIT = 20
 GROWTH = 1.5  # from fit to fit

@@ -3,8 +3,8 @@
 Holt's method with a trend that dies away (Gardner, McKenzie, "Forecasting trends in time series", Management
 Science 31, 1985), which is the recursion of the innovations model A,Ad,N, so what ``ets`` fits. Here several
 smoothers run side by side, and the one that has missed least of late speaks, so nothing is ever fitted. As in
-``forecasting.levels`` an error counts for no more than what is at the edge of what is usual (Gelper, Fried,
-Croux, "Robust forecasting with exponential and Holt-Winters smoothing", Journal of Forecasting 29, 2010).
+``forecasting.learning.levels`` an error counts for no more than what is at the edge of what is usual (Gelper,
+Fried, Croux, "Robust forecasting with exponential and Holt-Winters smoothing", J. of Forecasting 29, 2010).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import Age, Forecast
-from forecasting.cadence import Cadence
-from forecasting.levels import TypicalMiss
+from forecasting.learning.cadence import Cadence
+from forecasting.learning.levels import TypicalMiss
 
 GAINS = ((0.1, 0.005), (0.3, 0.02), (0.5, 0.1))  # of an error, for the level and for the trend
 DAMPING = 0.95  # what is left of a trend after a step

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import LARGEST, Age, Forecast
-from forecasting.cadence import Cadence
-from forecasting.levels import MeanLevels, MedianLevels
+from forecasting.learning.cadence import Cadence
+from forecasting.learning.levels import MeanLevels, MedianLevels
 
 _LARGEST_LOG = math.log(LARGEST)
 _SQUARED_MISS = math.pi / 2.0  # the variance of normal scatter, in squares of its mean absolute size

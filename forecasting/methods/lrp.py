@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Paired
+from forecasting.learning.pairing import Paired
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Paired, Pairing
+from forecasting.learning.pairing import Paired, Pairing
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Paired, Pairing
-from forecasting.regression import least_squares
+from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.regression import least_squares
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Paired, Pairing
+from forecasting.learning.pairing import Paired, Pairing
 
 _PENALTY = 10.0  # pairs after which half the slope is believed
 

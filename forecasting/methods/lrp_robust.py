@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Paired, Pairing
-from forecasting.regression import theil_sen
+from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.regression import theil_sen
 
 _TRAINED_ON = 31
 _AT_ONCE = 2  # lines that are drawn anew at a value; of more predictors in turn

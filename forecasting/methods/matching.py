@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Paired, Pairing
-from forecasting.regression import same_quantile
+from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.regression import same_quantile
 
 
 @dataclass(slots=True)

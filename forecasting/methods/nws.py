@@ -1,10 +1,10 @@
 """The forecaster battery of the Network Weather Service, release 2.0.5.
 
-18 simple *primaries* (``forecasting.battery``) forecast the next value. 16 *selectors* each answer with the
-primary whose errors were least: over all history or over the last few errors, squared or absolute. Two final
-*picks* choose among the selectors by the selectors' own errors over all history: least mean squared (MSE) or
-absolute (MAE) error. In every choice the first of equals wins. Sources: R. Wolski, "Dynamically forecasting
-network performance using the Network Weather Service", Cluster Computing 1 (1998); R. Wolski, N. Spring,
+18 simple *primaries* (``forecasting.learning.battery``) forecast the next value. 16 *selectors* each answer
+with the primary whose errors were least: over all history or over the last few errors, squared or absolute.
+Two final *picks* choose among the selectors by the selectors' own errors over all history: least mean squared
+(MSE) or absolute (MAE) error. In every choice the first of equals wins. Sources: R. Wolski, "Dynamically
+forecasting network performance using the Network Weather Service", Cluster Computing 1 (1998); R. Wolski, N. Spring,
 J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999); and what the released
 program answers.
 
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import Age, Forecast
-from forecasting.battery import PRIMARIES, SMOOTHERS, Primaries
+from forecasting.learning.battery import PRIMARIES, SMOOTHERS, Primaries
 
 __all__ = ["PRIMARIES", "Loss", "Method", "Pick"]
 

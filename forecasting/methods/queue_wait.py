@@ -1,7 +1,7 @@
 """How long jobs of one queue wait: the bound that 95 of 100 keep to with confidence .95, and what is usual.
 
-The bound is that of the binomial method, see ``forecasting.queues``; it is there once its least history is
-known, 59 waits. The mean and the median are of the last so many.
+The bound is that of the binomial method, see ``forecasting.queues.binomial``; it is there once its least
+history is known, 59 waits. The mean and the median are of the last so many.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import Age, Forecast
-from forecasting.queues import QUANTILE, Waits, least_history
-from forecasting.windows import middle
+from forecasting.learning.windows import middle
+from forecasting.queues.binomial import QUANTILE, Waits, least_history
 
 
 @dataclass(slots=True)

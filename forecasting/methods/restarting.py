@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.aggregation import TypicalMiss
 from forecasting.base import Age, Forecast
-from forecasting.windows import SortedWindow, middle
+from forecasting.learning.aggregation import TypicalMiss
+from forecasting.learning.windows import SortedWindow, middle
 
 _WINDOW = 51
 _REACH = 3.0  # typical misses that one value counts at most: with what follows, three in a row are a change

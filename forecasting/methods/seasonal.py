@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import Age, Forecast
-from forecasting.cadence import Cadence
-from forecasting.levels import MeanLevels, MedianLevels, TypicalMiss
+from forecasting.learning.cadence import Cadence
+from forecasting.learning.levels import MeanLevels, MedianLevels, TypicalMiss
 
 _HOUR_SECONDS = 3600.0
 _HOURS = 24

@@ -13,9 +13,9 @@ from typing import ClassVar, NamedTuple
 
 from forecasting import hearing
 from forecasting.base import Age, Forecast, Source
+from forecasting.learning.regression import Size
+from forecasting.learning.windows import SortedWindow, middle
 from forecasting.methods import lrp_robust
-from forecasting.regression import Size
-from forecasting.windows import SortedWindow, middle
 
 _REMEMBERED = 31
 _LEAST_RUNS = 3  # before it is judged whether a stage belongs to the total

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Expecting
+from forecasting.learning.pairing import Expecting
 
 
 @dataclass(slots=True)

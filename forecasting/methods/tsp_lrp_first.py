@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.pairing import Expecting, Pairing
+from forecasting.learning.pairing import Expecting, Pairing
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from ninja import Query, Router, Schema
 
 import forecasting.methods
 from forecasting.base import UnknownMethod
-from forecasting.intervals import lower_tail
+from forecasting.uncertainty.intervals import lower_tail
 from monitor.api.answers import answer
 from monitor.api.lookup import in_utc
 from monitor.api.paths import Total, checked, metric_of, path, together

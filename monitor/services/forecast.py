@@ -9,8 +9,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from forecasting import methods
-from forecasting import metrics as scores
 from forecasting.base import Outdated, Source
+from forecasting.judging import metrics as scores
 from forecasting.series import ITSELF, Forecaster
 from monitor.depot import issuing
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forecasting.base import Abstained
-from forecasting.intervals import lower_tail
 from forecasting.methods import auto
 from forecasting.methods.auto import Prospect
 from forecasting.series import GRID
+from forecasting.uncertainty.intervals import lower_tail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forecasting import metrics as scores
+from forecasting.judging import metrics as scores
 from forecasting.series import GRID
 from monitor.depot import issuing
 from monitor.depot.issuing import Record, Scored

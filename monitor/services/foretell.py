@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, cast
 
 from forecasting.base import Abstained
-from forecasting.intervals import lower_tail
+from forecasting.uncertainty.intervals import lower_tail
 from monitor.models import Forecast, Metric, Series
 from monitor.services import forecast as service
 from monitor.services.down import down

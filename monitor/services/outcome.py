@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.db import transaction
 
-from forecasting import metrics as scores
+from forecasting.judging import metrics as scores
 from monitor.models import Forecast, Outcome
 from monitor.services.forecast_follow import told
 

@@ -10,7 +10,7 @@ from monitor.services.forecast import METHOD, track_record
 from monitor.services.ready import quantile
 
 if TYPE_CHECKING:
-    from forecasting.metrics import TrackRecord
+    from forecasting.judging.metrics import TrackRecord
     from monitor.services.segments import Standing
 
 TOTAL = "total.seconds"

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import probes
-from forecasting.intervals import GRID
+from forecasting.uncertainty.intervals import GRID
 from monitor.depot import ready as depot
 from monitor.services.current import keep_current, keep_new
 

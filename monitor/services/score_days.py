@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date
 from typing import TYPE_CHECKING, NamedTuple
 
-from forecasting.intervals import GRID
+from forecasting.uncertainty.intervals import GRID
 from monitor.depot import binary
 from monitor.models import Binding, Metric
 

@@ -13,7 +13,7 @@ from django.contrib.auth.models import PermissionsMixin
 from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncWeek
 
-from forecasting import metrics as scores
+from forecasting.judging import metrics as scores
 from monitor.models import (
     Binding,
     DayScore,

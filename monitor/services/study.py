@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forecasting import study as published
 from forecasting.base import Source
-from forecasting.histories import History
-from forecasting.study import Cell
+from forecasting.judging import study as published
+from forecasting.judging.study import Cell
+from forecasting.reading.histories import History
 from monitor.models import Metric, Series
 from monitor.services.history import history
 from monitor.services.pair import nearest_known
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from forecasting.histories import Kind
+    from forecasting.reading.histories import Kind
 
 TOTAL = "total.seconds"
 WARM_UP = 10  # as many pairs as the shortest of the training sets takes

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forecasting import retries, state
+from forecasting import state
 from forecasting.base import LARGEST, Abstained, Outdated
-from forecasting.intervals import GRID
-from forecasting.success import Chance, Outcome, SuccessForecaster
+from forecasting.uncertainty import retries
+from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.success import Chance, Outcome, SuccessForecaster
 from monitor.depot import succeeding
 from monitor.depot.arrays import micros, moment
 from monitor.depot.packing import pack_state, unpack_state

@@ -16,7 +16,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import connection
 
-from forecasting.intervals import GRID
+from forecasting.uncertainty.intervals import GRID
 from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
 from monitor.services.current import keep_current
 from monitor.services.define import SeriesDefinition, define

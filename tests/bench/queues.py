@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forecasting import swf
-from forecasting.queue_replay import Score, scores
-from forecasting.queues import QUANTILE
+from forecasting.queues.binomial import QUANTILE
+from forecasting.queues.replay import Score, scores
+from forecasting.reading import swf
 from tests import realdata
 from tests.bench.base import Result
 

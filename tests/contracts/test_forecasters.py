@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from forecasting import methods
 from forecasting.base import LARGEST, Abstained, Forecast, Hearing, InvalidNumber, Method, Source
-from forecasting.intervals import GRID
 from forecasting.series import Forecaster, Observation, forecast_history
+from forecasting.uncertainty.intervals import GRID
 
 HOUR_SECONDS = 3600.0
 

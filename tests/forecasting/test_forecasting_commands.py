@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from forecasting import choice, commands, methods
+from forecasting import commands, methods
 from forecasting.__main__ import main
+from forecasting.judging import choice
 from tests import realdata
 
 GOLDEN = realdata.DATA / "nws-golden" / "nws-2.0.5-oracle.csv.gz"

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from forecasting.intervals import GRID
+from forecasting.uncertainty.intervals import GRID
 from monitor.models import ApiToken, Blackout, ForecastState, Metric, Series, Site, SuccessState, Suite
 from monitor.models.token import READ, RUN
 from monitor.services.define import SeriesDefinition, define

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from forecasting.intervals import GRID
+from forecasting.uncertainty.intervals import GRID
 from monitor.models import ForecastState, Metric, Series, Suite
 from monitor.services.define import SeriesDefinition, define
 from monitor.services.foretell import Record

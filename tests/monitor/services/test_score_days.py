@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from forecasting.intervals import GRID
+from forecasting.uncertainty.intervals import GRID
 from monitor.depot.issuing import Scored
 from monitor.models import DayScore, Metric, Segment, Series, Site
 from monitor.services.ingest import ingest

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import DjangoAssertNumQueries
 
-from forecasting.intervals import GRID
+from forecasting.uncertainty.intervals import GRID
 from monitor.models import DayScore, Forecast, ForecastPredictor, ForecastState, Metric, Series, Site, Suite
 from monitor.services.forecast_made import METHOD
 from monitor.services.ingest import ingest

@@ -1,0 +1,1 @@
+"""How long a job waits in the queue of a batch system."""

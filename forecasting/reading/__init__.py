@@ -1,0 +1,1 @@
+"""Files of measurements and logs, read and refused with the place of what is wrong."""

@@ -1,0 +1,117 @@
+"""Files of measured runs: applications, and the probes that ran beside them.
+
+A file is CSV with the columns ``group,series,kind,started_at,ended_at,value`` in any order and any order of
+rows. *kind* is ``application`` or ``probe``; times are seconds or RFC 3339; a value is known from *ended_at*
+on. The probes of a group are what its applications may be predicted from. Where a run has several values, as
+of its stages, each has a row, and the column ``metric`` names it. Without this column a name with a dot
+behind the last colon of the series does: ``preco:total.seconds``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from forecasting.base import Source
+from forecasting.reading.tables import Row, Unreadable, rows
+from forecasting.series import Observation
+
+COLUMNS = ("group", "series", "kind", "started_at", "ended_at", "value")
+METRIC = "metric"
+_METRIC_NAME = re.compile(r"\w+(\.\w+)+")
+Kind = Literal["application", "probe"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All values of one metric of one series, by the time at which the runs started."""
+
+    group: str
+    source: Source
+    kind: Kind
+    observations: list[Observation] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.group, *self.source)))
+
+
+def read(files: Iterable[str]) -> list[History]:
+    """What is in *files*, sorted by name; together they are as one file.
+
+    Raises:
+        Unreadable: naming file, line and column: a cell makes no sense, a run ends before it starts, a row is
+            there twice, or a series is of both kinds.
+    """
+    found: dict[tuple[str, Source], History] = {}
+    seen: dict[tuple[str, Source, Observation], str] = {}
+    for file in files:
+        for row in rows(file, COLUMNS):
+            _add(row, found, seen)
+    for history in found.values():
+        history.observations.sort(key=_order)
+    return [found[key] for key in sorted(found)]
+
+
+def heard_by(target: History, found: Iterable[History]) -> list[tuple[Source, Observation]]:
+    """What *target* may be predicted from: other values of its own runs, whose series is "", and of an
+    application all probes of its group."""
+    return [
+        (source, observation)
+        for history in found
+        if (source := _source_for(target, history)) is not None
+        for observation in history.observations
+    ]
+
+
+def _source_for(target: History, other: History) -> Source | None:
+    if other.group != target.group or other.source == target.source:
+        return None
+    if other.source.series == target.source.series:
+        return Source("", other.source.metric)
+    return other.source if (target.kind, other.kind) == ("application", "probe") else None
+
+
+def _add(
+    row: Row,
+    found: dict[tuple[str, Source], History],
+    seen: dict[tuple[str, Source, Observation], str],
+) -> None:
+    group, source, kind = row.cells["group"].strip(), _source(row), _kind(row)
+    history = found.setdefault((group, source), History(group, source, kind))
+    if history.kind != kind:
+        raise row.refused("kind", f"{history.kind} as in the rows of this series before", kind)
+    observation = _observation(row)
+    if (group, source, observation) in seen:
+        raise Unreadable(f"{row.place}: the same run as in {seen[group, source, observation]}")
+    seen[group, source, observation] = row.place
+    history.observations.append(observation)
+
+
+def _source(row: Row) -> Source:
+    series = row.text("series")
+    if METRIC in row.cells:
+        return Source(series, row.cells[METRIC].strip())
+    name, _, metric = series.rpartition(":")
+    return Source(name, metric) if name and _METRIC_NAME.fullmatch(metric) else Source(series, "")
+
+
+def _kind(row: Row) -> Kind:
+    found = row.text("kind")
+    for kind in KINDS:
+        if found == kind:
+            return kind
+    raise row.refused("kind", " or ".join(KINDS), found)
+
+
+def _observation(row: Row) -> Observation:
+    started_at, ended_at = row.time_seconds("started_at"), row.time_seconds("ended_at")
+    if ended_at < started_at:
+        raise row.refused("ended_at", "no earlier time than started_at", row.text("ended_at"))
+    return Observation(started_at, ended_at, row.number("value"))
+
+
+def _order(observation: Observation) -> tuple[float, float, float]:
+    return observation.time_seconds, observation.known_at_seconds, observation.value

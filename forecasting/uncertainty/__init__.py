@@ -1,0 +1,1 @@
+"""How sure a forecast is: quantiles of what comes, and whether the run passes at all."""

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+
+from forecasting import state
+from forecasting.learning.aggregation import Aggregation, TypicalMiss
+
+
+def told(aggregation: Aggregation, history: Iterable[tuple[Sequence[float], float]]) -> list[float]:
+    """What is answered before each truth of *history*: pairs of what the experts say, and the truth."""
+    answers = []
+    for said, value in history:
+        answers.append(aggregation.blend(np.array(said)))
+        aggregation.update(np.array(said), value)
+    return answers
+
+
+def absolute_loss(answers: Sequence[float], truths: Sequence[float]) -> float:
+    return math.fsum(abs(answer - truth) for answer, truth in zip(answers, truths, strict=True))
+
+
+def test_before_anything_is_learned_all_have_the_same_weight() -> None:
+    assert Aggregation().blend(np.array([1.0, 2.0, 6.0])) == pytest.approx(3.0)
+    assert Aggregation().weights(np.array([1.0, math.nan, 6.0])).tolist() == [0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_who_is_right_soon_speaks_alone(squared: bool) -> None:
+    draw = random.Random(2)
+    truths = [draw.gauss(50.0, 5.0) for _ in range(60)]
+    aggregation = Aggregation(squared=squared)
+    told(aggregation, [((truth, 40.0, truth + 9.0), truth) for truth in truths])
+    assert aggregation.weights(np.array([1.0, 1.0, 1.0]))[0] > 0.98
+
+
+def test_the_blend_of_biased_experts_is_better_than_the_best_of_them() -> None:
+    draw = random.Random(3)
+    truths = [draw.gauss(50.0, 5.0) for _ in range(400)]
+    experts = [[truth + 4.0 + draw.gauss(0.0, 1.0) for truth in truths]]
+    experts += [[truth - 4.0 + draw.gauss(0.0, 1.0) for truth in truths]]
+    answers = told(Aggregation(), zip(zip(*experts, strict=True), truths, strict=True))
+    best = min(absolute_loss(expert, truths) for expert in experts)
+    assert absolute_loss(answers, truths) < 0.5 * best
+
+
+def test_after_a_change_who_was_wrong_for_long_is_listened_to_soon() -> None:
+    draw = random.Random(4)
+    levels = [0.0] * 1900 + [20.0] * 100
+    truths = [draw.gauss(level, 1.0) for level in levels]
+    answers = told(Aggregation(), [((0.0, 20.0), truth) for truth in truths])
+    assert absolute_loss(answers[500:1900], truths[500:1900]) / 1400 < 0.82  # of noise alone .80
+    assert absolute_loss(answers[1930:], truths[1930:]) / 70 < 1.0
+
+
+@pytest.mark.parametrize(("probability", "share"), [(0.1, 0.1), (0.5, 0.5), (0.9, 0.9)])
+def test_with_a_probability_the_quantile_is_found_between_the_experts(
+    probability: float, share: float
+) -> None:
+    draw = random.Random(5)
+    truths = [draw.random() for _ in range(3000)]
+    answers = told(Aggregation(probability=probability), [((0.0, 1.0), truth) for truth in truths])
+    below = sum(truth < answer for truth, answer in zip(truths, answers, strict=True))
+    assert below / 3000 == pytest.approx(share, abs=0.04)
+
+
+def test_squared_losses_find_the_mean_where_absolute_ones_find_the_median() -> None:
+    draw = random.Random(6)
+    truths = [draw.choice([0.0, 0.0, 0.0, 1.0]) + draw.gauss(0.0, 0.05) for _ in range(3000)]
+    by_loss = {squared: Aggregation(squared=squared) for squared in (False, True)}
+    for aggregation in by_loss.values():
+        told(aggregation, [((-0.5, 1.5), truth) for truth in truths])
+    said = np.array([-0.5, 1.5])
+    assert by_loss[True].blend(said) == pytest.approx(0.25, abs=0.1)
+    assert by_loss[False].blend(said) == pytest.approx(0.02, abs=0.1)
+
+
+def test_sleepers_learn_nothing_and_cost_nothing() -> None:
+    aggregation = Aggregation()
+    told(aggregation, [((1.0, 5.0, math.nan), 1.0)] * 30)
+    assert aggregation.blend(np.array([1.0, 5.0, math.nan])) == pytest.approx(1.0)
+    assert aggregation.blend(np.array([math.nan, 5.0, 7.0])) == pytest.approx(6.0)  # neither has earned any
+    before = state.dump(aggregation)
+    aggregation.update(np.array([math.nan] * 3), 8.0)
+    assert state.dump(aggregation) == before
+
+
+def test_answers_lie_between_those_of_the_experts_whatever_the_numbers() -> None:
+    draw = random.Random(7)
+    sizes = (0.0, 5e-324, 1e-300, 1e-3, 1.0, 1e9, 1e300)
+    for squared in (False, True):
+        aggregation = Aggregation(squared=squared)
+        for _ in range(500):
+            said = np.array([draw.choice((-1.0, 1.0)) * draw.choice(sizes) for _ in range(5)])
+            answer = aggregation.blend(said)
+            assert said.min() <= answer <= said.max() or answer == pytest.approx(said.min())
+            aggregation.update(said, draw.choice((-1.0, 1.0)) * draw.choice(sizes))
+
+
+def test_one_outlier_decides_nothing() -> None:
+    draw = random.Random(8)
+    history = [((50.0, 60.0), draw.gauss(50.0, 2.0)) for _ in range(50)]
+    clean, hit = Aggregation(), Aggregation()
+    told(clean, history)
+    told(hit, [*history[:40], ((50.0, 60.0), 1e12), *history[41:]])
+    said = np.array([50.0, 60.0])
+    assert hit.blend(said) == pytest.approx(clean.blend(said), abs=1.0)
+
+
+def test_what_is_the_same_in_another_unit_gets_the_same_weights() -> None:
+    draw = random.Random(9)
+    history = [([draw.gauss(5.0, 1.0) for _ in range(4)], draw.gauss(5.0, 1.0)) for _ in range(100)]
+    seconds, milliseconds = Aggregation(), Aggregation()
+    told(seconds, history)
+    told(milliseconds, [([1e3 * one for one in said], 1e3 * value) for said, value in history])
+    said = np.zeros(4)
+    assert milliseconds.weights(said).tolist() == pytest.approx(seconds.weights(said).tolist(), rel=1e-6)
+
+
+def test_the_typical_miss_grows_with_misses_but_not_with_one() -> None:
+    typical = TypicalMiss()
+    for _ in range(60):
+        typical.add(2.0, 100.0)
+    typical.add(1e9, 100.0)
+    assert 2.0 < typical.size < 3.0
+    for _ in range(200):
+        typical.add(1e9, 100.0)
+    assert typical.size == pytest.approx(1e9, rel=0.1)
+
+
+def test_where_nothing_was_ever_missed_misses_are_measured_in_the_number_itself() -> None:
+    assert TypicalMiss().unit(5e6) == pytest.approx(5.0)
+    assert TypicalMiss().unit(0.0) > 0.0
+
+
+def test_an_expert_that_is_far_out_does_no_harm_even_with_a_small_weight() -> None:
+    draw = random.Random(10)
+    truths = [draw.gauss(10.0, 1.0) for _ in range(80)]
+    aggregation = Aggregation()
+    told(aggregation, [((9.0, 10.5, truth + draw.gauss(0.0, 0.5)), truth) for truth in truths])
+    assert aggregation.weights(np.zeros(3))[2] > 0.1
+    assert abs(aggregation.blend(np.array([9.0, 10.5, 1e12]))) < 10.0 + 30.0 * 2.0
+
+
+def test_where_the_newest_truth_was_experts_may_be() -> None:
+    aggregation = Aggregation()
+    told(aggregation, [((5.0, 5.0, 5.0), 5.0)] * 40)
+    aggregation.update(np.array([5.0, 5.0, 5.0]), 7.0)
+    assert aggregation.blend(np.array([5.0, 5.0, 7.0])) == pytest.approx(17.0 / 3.0)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from forecasting.learning.regression import (
+    Line,
+    Ridge,
+    Size,
+    Slope,
+    least_squares,
+    same_quantile,
+    theil_sen,
+)
+
+
+def noisy_pairs(count: int, seed: int = 5) -> list[tuple[float, float]]:
+    draw = random.Random(seed)
+    return [
+        (x, 3.0 + 2.0 * x + draw.gauss(0.0, 1.0)) for x in (draw.uniform(0.0, 10.0) for _ in range(count))
+    ]
+
+
+def test_the_line_is_that_of_least_squares() -> None:
+    pairs = noisy_pairs(40)
+    line = Line()
+    for pair in pairs:
+        line.learn(*pair)
+    reference = stats.linregress(*zip(*pairs, strict=True))
+    assert line.at(7.0) == pytest.approx(reference.intercept + 7.0 * reference.slope)
+    assert least_squares(pairs, 7.0) == line.at(7.0)
+
+
+def test_where_nothing_varies_the_line_is_flat() -> None:
+    assert least_squares([(2.0, 5.0), (2.0, 7.0)], 100.0) == 6.0
+
+
+def test_pairs_beyond_all_numbers_do_not_break_the_line() -> None:
+    line = Line()
+    for pair in [(1.0, 1.0), (1e300, -1e300), (-1e300, 1e300), (2.0, 2.0)]:
+        line.learn(*pair)
+    assert math.isfinite(line.at(1e300))
+
+
+def test_theil_sen_is_that_of_the_textbook() -> None:
+    pairs = noisy_pairs(31)
+    xs, ys = zip(*pairs, strict=True)
+    slope = stats.theilslopes(ys, xs).slope
+    assert theil_sen(pairs) == pytest.approx((np.median(np.array(ys) - slope * np.array(xs)), slope))
+
+
+def test_a_fifth_of_wild_pairs_hardly_turns_the_robust_line() -> None:
+    pairs = noisy_pairs(31)
+    spoilt = [(x, 1e6 if index % 5 == 0 else y) for index, (x, y) in enumerate(pairs)]
+    height, slope = theil_sen(spoilt)
+    assert slope == pytest.approx(2.0, abs=0.6)
+    assert height == pytest.approx(3.0, abs=3.0)
+
+
+def test_a_robust_line_through_one_place_is_flat() -> None:
+    assert theil_sen([(2.0, 5.0), (2.0, 7.0), (2.0, 100.0)]) == (7.0, 0.0)
+
+
+def test_numbers_that_are_too_large_for_a_robust_line_are_said_to_be() -> None:
+    pairs = [(5e-324, 1e300), (0.0, -1e300), (1e-310, 1e300), (1e-320, 0.0)]
+    assert not all(map(math.isfinite, theil_sen(pairs)))
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"), [(10.0, 100.0), (15.0, 150.0), (30.0, 400.0), (-5.0, 100.0), (99.0, 400.0)]
+)
+def test_the_same_quantile_is_found_between_neighbours_and_not_beyond_the_outermost(
+    shown: float, expected: float
+) -> None:
+    pairs = [(20.0, 400.0), (10.0, 200.0), (30.0, 100.0)]  # whose values came with what is of no account
+    assert same_quantile(pairs, shown) == expected
+
+
+def test_the_same_quantile_of_equal_numbers_is_in_the_middle_of_what_they_stand_for() -> None:
+    assert same_quantile([(1.0, 4.0), (1.0, 8.0), (1.0, 5.0)], 1.0) == 5.0
+
+
+def test_a_ridge_without_penalty_and_forgetting_is_least_squares() -> None:
+    draw = np.random.default_rng(3)
+    numbers, truths = draw.normal(size=(50, 3)), draw.normal(size=50)
+    ridge = Ridge(penalty=1e-9, kept=1.0, reach=1e9)
+    for row, truth in zip(numbers, truths, strict=True):
+        ridge.learn(row, float(truth))
+    expected, *_ = np.linalg.lstsq(numbers, truths)
+    assert ridge.coefficients == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_slope_is_a_ridge_of_one_number() -> None:
+    draw = random.Random(4)
+    ridge, slope = Ridge(10.0, 0.99, 0.7), Slope(10.0, 0.99, 0.7)
+    for _ in range(60):
+        number, truth = draw.gauss(0.0, 1.0), draw.gauss(0.0, 2.0)
+        ridge.learn(np.array([number]), truth)
+        slope.learn(number, truth)
+    assert slope.expected(1.5) == pytest.approx(ridge.expected(np.array([1.5])))
+
+
+def test_numbers_that_join_later_count_from_then_on() -> None:
+    ridge = Ridge(1.0, 1.0, 10.0)
+    for value in (1.0, -1.0) * 20:
+        ridge.learn(np.array([value]), value)
+    known = ridge.expected(np.array([1.0, 1.0]))
+    for value in (1.0, -1.0) * 20:
+        ridge.learn(np.array([0.0, value]), value)
+    assert known == ridge.expected(np.array([1.0, 0.0])) == pytest.approx(40.0 / 41.0)
+    assert ridge.expected(np.array([0.0, 1.0])) == pytest.approx(40.0 / 41.0)
+
+
+def test_the_usual_size_is_hardly_moved_by_one_wild_number_and_follows_many() -> None:
+    size = Size()
+    for number in [1.0, -1.0] * 50:
+        size.add(number)
+    size.add(1e300)
+    assert size.usual < 2.0
+    for _ in range(400):
+        size.add(50.0)
+    assert size.usual == pytest.approx(50.0, rel=0.05)
+    assert size.standard(-1e300, 8.0) == -8.0
+
+
+def test_nothing_has_a_usual_size_before_anything_was_seen() -> None:
+    size = Size()
+    size.add(0.0)
+    assert size.standard(5.0, 8.0) == 0.0

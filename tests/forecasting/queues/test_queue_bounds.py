@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from forecasting import state
+from forecasting.base import InvalidNumber
+from forecasting.queues.backlog import SIGNALS, Backlog, Job
+from forecasting.queues.bounds import QueueBounds
+from forecasting.queues.replay import scores
+from forecasting.reading import swf
+from forecasting.reading.swf import Logged
+from tests import realdata
+
+LEAST = 59
+MINUTE = 60.0
+
+
+def machine_log(jobs: int, *, seed: int = 1, processors: int = 32) -> list[Logged]:
+    """A machine that serves first come first: jobs of two queues, more by day than it can run."""
+    draw, found = random.Random(seed), list[Logged]()
+    free_at, now = [0.0] * processors, 0.0
+    for number in range(jobs):
+        busy = (now // 43_200) % 2
+        now += round(draw.expovariate(1.0 / (300.0 if busy else 900.0)))
+        wanted, runs = draw.choice([1, 1, 2, 4, 8, 16]), round(draw.lognormvariate(7.0, 1.0))
+        free_at.sort()
+        starts = max(now, free_at[wanted - 1], found[-1].left_queue_seconds if found else 0.0)
+        free_at[:wanted] = [starts + runs] * wanted
+        asked = runs * draw.choice([1, 2, 5])
+        job = Job(number, now, draw.choice(["a", "a", "b"]), str(draw.randrange(9)), wanted, asked)
+        found.append(Logged(job, starts - now, runs, withdrawn=False))
+    return found
+
+
+def followed(jobs: int, wait: float = 5 * MINUTE) -> QueueBounds:
+    """A machine on which a job a minute came so far, each waiting as long as the others."""
+    machine = QueueBounds()
+    for number in range(jobs):
+        machine.submit(Job(number, number * MINUTE, "a", "me", 1.0, 3600.0))
+        behind = number - round(wait / MINUTE)
+        if behind >= 0:
+            machine.start(behind, number * MINUTE)
+    return machine
+
+
+def test_nothing_is_said_of_a_queue_before_its_least_history_is_known() -> None:
+    machine = followed(LEAST + 5)  # 59 have started
+    assert machine.bound(Job(999, 4000.0, "b")) is None
+    assert machine.bound(Job(999, 4000.0, "a")) is not None
+    assert followed(LEAST + 4).bound(Job(999, 4000.0, "a")) is None
+
+
+def test_the_first_bound_is_that_of_the_waits_of_the_queue() -> None:
+    assert followed(LEAST + 5).bound(Job(999, 64 * MINUTE, "a")) == pytest.approx(5 * MINUTE)
+
+
+def test_what_was_asked_is_what_is_said_at_submission_and_changes_nothing() -> None:
+    asked, left_alone = followed(300), followed(300)
+    job = Job(300, 300 * MINUTE, "a", "somebody else", 8.0, 7200.0)
+    bound = asked.bound(job)
+    assert asked.bound(replace(job, queue="never seen", user="nor he")) is None
+    assert state.dump(asked) == state.dump(left_alone)
+    assert asked.submit(job) == left_alone.submit(job) == bound
+
+
+def test_a_stall_raises_the_bound_while_it_lasts() -> None:
+    machine = followed(300)
+    bounds = [
+        machine.submit(Job(number, number * MINUTE, "a", "me", 1.0, 3600.0)) for number in range(300, 540)
+    ]
+    before, *_, after = bounds
+    assert before == pytest.approx(5 * MINUTE, rel=0.5)
+    assert after is not None
+    assert after > 60 * MINUTE
+
+
+def test_who_goes_on_from_a_kept_state_says_the_same() -> None:
+    kept = followed(400)
+    loaded = state.load(QueueBounds, state.dump(kept))
+    for number in range(400, 440):
+        job = Job(number, number * MINUTE, "a", str(number % 3), 2.0, 60.0)
+        assert kept.submit(job) == loaded.submit(job)
+        for machine in (kept, loaded):
+            machine.start(number - 5, number * MINUTE)
+            machine.end(number - 5, number * MINUTE)
+    assert state.dump(kept) == state.dump(loaded)
+
+
+def test_what_happens_in_the_wrong_order_is_refused() -> None:
+    machine = QueueBounds()
+    machine.submit(Job(1, 0.0))
+    with pytest.raises(InvalidNumber, match="job 1 is submitted"):
+        machine.submit(Job(1, 5.0))
+    with pytest.raises(InvalidNumber, match="job 1 ends"):
+        machine.end(1, 5.0)
+    with pytest.raises(InvalidNumber, match="job 2 leaves"):
+        machine.start(2, 5.0)
+    machine.start(1, 5.0)
+    with pytest.raises(InvalidNumber, match="job 1 leaves"):
+        machine.withdraw(1)
+
+
+@pytest.mark.parametrize("pair", [(0.0, 0.95), (0.95, 1.0)])
+def test_what_is_no_probability_is_refused(pair: tuple[float, float]) -> None:
+    with pytest.raises(InvalidNumber):
+        QueueBounds(*pair)
+
+
+def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
+    backlog, empty = Backlog(), Backlog()
+    jobs = [Job(number, 0.0, "a", str(number % 2), 3.0, 60.0) for number in range(6)]
+    for job in jobs:
+        backlog.submit(job)
+    for job in jobs[:4]:
+        backlog.start(job.number, 10.0)
+    backlog.withdraw(4)
+    backlog.withdraw(5)
+    for job in jobs[:4]:
+        backlog.end(job.number, 70.0)
+    assert backlog.tasks == empty.tasks
+    who = Job(9, 99.0, "b", "new", 1.0, 60.0)
+    different = [
+        index
+        for index, (one, other) in enumerate(
+            zip(backlog.signals(who, 99.0), empty.signals(who, 99.0), strict=True)
+        )
+        if one != other
+    ]
+    assert len(different) < SIGNALS / 4  # its capacity, and how long jobs usually wait
+    assert len(backlog.signals(who, 99.0)) == SIGNALS
+
+
+def test_while_a_machine_fills_up_the_promise_is_nearly_kept_at_a_loss_far_below_a_plain_quantiles() -> None:
+    found = scores(machine_log(6000))
+    assert [(score.queue, score.jobs > score.bounded > 1900) for score in found] == [("a", True), ("b", True)]
+    for score in found:
+        assert score.bound.coverage is not None
+        assert score.bound.pinball_seconds is not None
+        assert score.plain.pinball_seconds is not None
+        assert 0.94 <= score.bound.coverage < 0.98  # a plain quantile: 0.90 and 0.92
+        assert score.bound.pinball_seconds < 0.8 * score.plain.pinball_seconds
+
+
+@pytest.mark.skipif(
+    bool(realdata.missing(*realdata.QUEUES)), reason=realdata.missing(*realdata.QUEUES) or "-"
+)
+def test_in_the_first_weeks_of_a_real_machine_the_loss_is_far_below_a_plain_quantiles(tmp_path: Path) -> None:
+    beginning = tmp_path / "first.swf"
+    with gzip.open(realdata.QUEUES[0]) as stream:
+        beginning.write_bytes(b"".join(islice(stream, 8000)))
+    largest = scores(swf.read(str(beginning)).jobs)[0]
+    assert largest.bounded > 7000
+    assert (largest.bound.coverage or 0.0) > 0.945  # of the whole log 0.965, at half the loss
+    assert (largest.bound.pinball_seconds or 1e9) < 0.6 * (largest.plain.pinball_seconds or 0.0)
+
+
+def bounds_of(jobs: Sequence[Logged], until_seconds: float) -> dict[int, float | None]:
+    """What is said of those that come until then, by one who lives through all that happens."""
+    machine, said = QueueBounds(), dict[int, float | None]()
+    events = sorted(
+        [(one.job.submitted_seconds, 1, one.job.number) for one in jobs]
+        + [(one.left_queue_seconds, 0, one.job.number) for one in jobs if one.wait_seconds > 0]
+        + [(one.left_queue_seconds, 2, one.job.number) for one in jobs if one.wait_seconds == 0]
+    )
+    for at_seconds, what, number in events:
+        if what == 1:
+            bound = machine.submit(jobs[number].job)
+            if at_seconds <= until_seconds:
+                said[number] = bound
+        else:
+            machine.start(number, at_seconds)
+    return said
+
+
+def test_shuffling_the_future_never_moves_a_past_bound() -> None:
+    jobs = machine_log(900)
+    now = jobs[600].job.submitted_seconds
+    later = [one for one in jobs if one.left_queue_seconds > now]
+    waits = [one.wait_seconds for one in later]
+    random.Random(2).shuffle(waits)
+    other = list(jobs)
+    for one, wait in zip(later, waits, strict=True):
+        least = max(0.0, now - one.job.submitted_seconds) + 1.0  # what still waits has waited until now
+        other[one.job.number] = replace(one, wait_seconds=max(wait, least))
+    before, after = bounds_of(jobs, now), bounds_of(other, now)
+    assert before == after
+    assert sum(bound is not None for bound in before.values()) > 300
+    assert bounds_of(jobs, 1e12) != bounds_of(other, 1e12)
+
+
+@pytest.mark.parametrize("wait", [0.0, 1e15])
+def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
+    jobs = [Logged(Job(number, 2.0 * number), wait, 1.0, withdrawn=False) for number in range(300)]
+    if wait:  # each comes when the one before has started
+        jobs = [replace(one, job=Job(one.job.number, 2.0 * wait * one.job.number)) for one in jobs]
+    [score] = scores(jobs)
+    assert score.bounded == 300 - LEAST
+    assert (score.bound.coverage or 0.0) > 0.94
+    assert score.bound.median_seconds == pytest.approx(wait, rel=1.0, abs=1.0)
+
+
+def test_jobs_that_were_withdrawn_are_neither_judged_nor_learned_from() -> None:
+    jobs = machine_log(400)
+    cancelled = [
+        Logged(Job(1000 + number, 777.0 * number, "a", "x", 1.0, 60.0), 1e5, 0.0, withdrawn=True)
+        for number in range(40)
+    ]
+    with_them = {score.queue: score.jobs for score in scores([*jobs, *cancelled])}
+    assert with_them == {score.queue: score.jobs for score in scores(jobs)}
+
+
+def test_the_order_of_the_lines_of_a_log_is_of_no_account() -> None:
+    jobs = machine_log(500)
+    assert scores(jobs) == scores(jobs[::-1])

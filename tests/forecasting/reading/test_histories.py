@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forecasting.base import Source
+from forecasting.reading.histories import History, heard_by, read
+from forecasting.reading.tables import Unreadable
+from forecasting.series import Observation
+
+HEADER = "group,series,kind,started_at,ended_at,value"
+
+
+def written(directory: Path, *lines: str, header: str = HEADER, name: str = "runs.csv") -> str:
+    file = directory / name
+    file.write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+    return str(file)
+
+
+def test_runs_are_sorted_by_their_start_and_known_at_their_end(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        "g,app,application,20,25,2",
+        "g,app,application,10,30,1",
+        "g,ping,probe,1,2,3",
+        "h,app,probe,1,2,3",
+    )
+    found = read([file])
+    assert [str(history) for history in found] == ["g app", "g ping", "h app"]
+    assert found[0] == History(
+        "g", Source("app", ""), "application", [Observation(10.0, 30.0, 1.0), Observation(20.0, 25.0, 2.0)]
+    )
+
+
+def test_several_files_are_as_one(tmp_path: Path) -> None:
+    early = written(tmp_path, "g,app,application,1,2,3")
+    late = written(tmp_path, "g,app,application,3,4,5", name="late.csv")
+    assert [one.value for one in read([late, early])[0].observations] == [3.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        (f"{HEADER},metric", "g,preco,application,1,2,3,total.seconds"),
+        (HEADER, "g,preco:total.seconds,application,1,2,3"),
+    ],
+)
+def test_a_metric_is_named_by_its_column_or_behind_a_colon(tmp_path: Path, header: str, line: str) -> None:
+    (found,) = read([written(tmp_path, line, header=header)])
+    assert found.source == Source("preco", "total.seconds")
+
+
+def test_a_colon_alone_makes_no_metric(tmp_path: Path) -> None:
+    (found,) = read([written(tmp_path, "g,Redis: get,application,1,2,3")])
+    assert found.source == Source("Redis: get", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["g,a,app,1,2,3"], "line 2, kind: expected application or probe, got 'app'"),
+        (["g,,probe,1,2,3"], "line 2, series: expected a text, got ''"),
+        (["g,a,probe,9,2,3"], "line 2, ended_at: expected no earlier time than started_at, got '2'"),
+        (["g,a,probe,1,2,nan"], "line 2, value: expected a finite number of at most 1e+300, got 'nan'"),
+        (["g,a,probe,1,2,3", "g,b,probe,1,2,3", "g,a,probe,1,2,3"], "line 4: the same run as in "),
+        (["g,a,probe,1,2,3", "g,a,application,2,3,3"], "line 3, kind: expected probe as in the rows"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(tmp_path: Path, lines: list[str], said: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read([written(tmp_path, *lines)])
+    assert said in str(refused.value)
+
+
+def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, "g,a,probe,1,2,3")
+    with pytest.raises(Unreadable, match="the same run"):
+        read([file, file])
+
+
+def test_an_application_hears_the_probes_of_its_group_and_its_own_other_values(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        "g,app:total.seconds,application,1,2,10",
+        "g,app:stage.compute.seconds,application,1,2,20",
+        "g,other:total.seconds,application,1,2,30",
+        "g,ping:total.seconds,probe,1,2,40",
+        "h,ping:total.seconds,probe,1,2,50",
+    )
+    found = {history.source: history for history in read([file]) if history.group == "g"}
+    total = found[Source("app", "total.seconds")]
+    assert [(source, one.value) for source, one in heard_by(total, read([file]))] == [
+        (Source("", "stage.compute.seconds"), 20.0),
+        (Source("ping", "total.seconds"), 40.0),
+    ]
+    assert heard_by(found[Source("ping", "total.seconds")], read([file])) == []

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecasting import state
+from forecasting.base import Abstained, InvalidNumber
+from forecasting.uncertainty.success import OPINIONS, Outcome, SuccessForecaster
+from tests import realdata
+
+HOUR_SECONDS = 3600.0
+DAY_SECONDS = 24 * HOUR_SECONDS
+
+
+def hourly(successes: Sequence[bool]) -> list[Outcome]:
+    return [Outcome(at * HOUR_SECONDS, at * HOUR_SECONDS + 300.0, one) for at, one in enumerate(successes)]
+
+
+def told(outcomes: Sequence[Outcome]) -> SuccessForecaster:
+    forecaster = SuccessForecaster()
+    for outcome in outcomes:
+        forecaster.observe(outcome)
+    return forecaster
+
+
+def chance(outcomes: Sequence[Outcome], at_seconds: float = 1e6) -> float:
+    return told(outcomes).forecast(at_seconds).first
+
+
+def test_a_path_that_nobody_took_has_no_chance_to_be_told() -> None:
+    with pytest.raises(Abstained) as abstained:
+        SuccessForecaster().forecast(0.0)
+    assert abstained.value.reason == "too_few"
+
+
+def test_more_successes_promise_more_and_nothing_is_certain() -> None:
+    after = [chance(hourly([True] * count)) for count in (1, 5, 50, 500)]
+    assert 0.5 < after[0] < after[1] < after[2] < after[3] < 1.0
+    assert after[3] > 0.99
+    assert 0.0 < chance(hourly([False] * 500)) < 0.01
+
+
+def test_an_outcome_is_not_used_before_it_was_known() -> None:
+    forecaster = told([*hourly([True] * 9), Outcome(10.0, 99 * HOUR_SECONDS, False)])
+    assert forecaster.forecast(98 * HOUR_SECONDS).n == 9
+    assert forecaster.forecast(99 * HOUR_SECONDS).n == 10
+
+
+def test_what_was_known_later_is_not_used_for_an_earlier_time() -> None:
+    forecaster = told(hourly([True] * 9))
+    forecaster.forecast(1e6)
+    with pytest.raises(Abstained) as abstained:
+        forecaster.forecast(600.0)
+    assert abstained.value.reason == "past"
+
+
+def test_the_order_in_which_outcomes_are_handed_over_changes_nothing() -> None:
+    outcomes = hourly([index % 7 != 3 for index in range(60)])
+    shuffled = random.Random(1).sample(outcomes, len(outcomes))
+    assert told(outcomes).forecast(1e6) == told(shuffled).forecast(1e6)
+
+
+def test_shuffling_the_future_never_moves_a_past_forecast() -> None:
+    draw = random.Random(2)
+    outcomes = hourly([draw.random() < 0.8 for _ in range(80)])
+    other = outcomes[:50] + [
+        Outcome(one.time_seconds, one.known_at_seconds, not one.succeeded) for one in outcomes[50:]
+    ]
+    for index in range(1, 51):
+        at_seconds = index * HOUR_SECONDS
+        assert chance(outcomes, at_seconds) == chance(other, at_seconds)
+    assert chance(outcomes) != chance(other)
+
+
+def outages(hours_up: int, hours_down: int, times: int) -> list[bool]:
+    return ([True] * hours_up + [False] * hours_down) * times
+
+
+def test_in_an_outage_success_is_improbable_and_repeating_helps_little() -> None:
+    history = hourly(outages(60, 10, 8))
+    up = told(history[:-15]).forecast(history[-15].time_seconds)
+    down = told(history[:-5]).forecast(history[-5].time_seconds)
+    assert up.first > 0.95
+    assert up.later < 0.5
+    assert down.first < 0.3
+
+
+def test_failures_that_have_nothing_to_do_with_each_other_are_repeated_with_confidence() -> None:
+    draw = random.Random(4)
+    told_so_far = told(hourly([draw.random() < 0.7 for _ in range(600)])).forecast(600 * HOUR_SECONDS)
+    assert told_so_far.first == pytest.approx(0.7, abs=0.1)
+    assert told_so_far.later == pytest.approx(0.7, abs=0.12)
+
+
+def test_the_end_of_an_outage_is_hoped_for_as_time_goes_by() -> None:
+    history = hourly(outages(60, 3, 20))
+    ended_seconds = history[-1].known_at_seconds
+    at_once, next_week = (
+        told(history).forecast(ended_seconds + later).first for later in (60.0, 7 * DAY_SECONDS)
+    )
+    assert next_week > at_once + 0.2
+
+
+def test_a_bad_hour_of_the_day_is_known_once_it_shows() -> None:
+    history = hourly([index % 24 != 3 for index in range(24 * 40)])
+    midnight = 40 * DAY_SECONDS
+    assert chance(history, midnight + 3 * HOUR_SECONDS) < 0.2
+    assert chance(history, midnight + 5 * HOUR_SECONDS) > 0.95
+
+
+def test_a_path_that_has_become_good_is_trusted_within_weeks() -> None:
+    assert chance(hourly([False] * 500 + [True] * 150), 650 * HOUR_SECONDS) > 0.9
+
+
+def test_what_the_opinions_count_adds_up() -> None:
+    forecaster = told(hourly(outages(20, 4, 12)))
+    forecaster.learn_until(1e7)
+    assert list(forecaster.shares()) == list(OPINIONS)
+    assert sum(forecaster.shares().values()) == pytest.approx(1.0)
+
+
+def test_the_kept_state_goes_on_as_if_nothing_had_been() -> None:
+    history = hourly(outages(20, 4, 12))
+    kept = told(history[:150])
+    kept.learn_until(history[149].known_at_seconds)
+    loaded = state.load(SuccessForecaster, state.dump(kept))
+    for outcome in history[150:]:
+        kept.observe(outcome)
+        loaded.observe(outcome)
+    assert loaded.forecast(1e7) == kept.forecast(1e7)
+    assert state.dump(loaded) == state.dump(kept)
+    assert len(state.dump(kept)) < 3000
+
+
+def test_jobs_that_overlap_teach_what_was_known_when_they_began() -> None:
+    # Each job begins long before the one before it has ended: that two neighbours end alike helps nobody.
+    endings = [index // 20 % 2 == 0 for index in range(2000)]
+    jobs = [Outcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
+    said = [(p, one) for p, one in replayed(jobs) if not math.isnan(p)]
+    assert (
+        log_loss(said[200:]) < 0.3
+    )  # a run of twenty is followed by its contrary, which only this order shows
+
+
+@pytest.mark.parametrize("time", [math.nan, math.inf])
+def test_a_time_that_is_no_number_is_refused(time: float) -> None:
+    with pytest.raises(InvalidNumber, match="finite times"):
+        SuccessForecaster().observe(Outcome(time, 1.0, True))
+    with pytest.raises(InvalidNumber, match="finite time"):
+        SuccessForecaster().forecast(time)
+
+
+any_time = st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 90).map(float)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(
+    outcomes=st.lists(st.builds(Outcome, any_time, any_time, st.booleans()), min_size=1, max_size=60),
+    at_seconds=any_time,
+)
+def test_any_history_has_a_sound_chance_or_none(outcomes: list[Outcome], at_seconds: float) -> None:
+    try:
+        found = told(outcomes).forecast(at_seconds)
+    except Abstained:
+        assert all(one.known_at_seconds > at_seconds for one in outcomes)
+        return
+    assert 0.0 < found.first < 1.0
+    assert 0.0 < found.later < 1.0
+    assert found.age_seconds >= 0.0
+
+
+Said = list[tuple[float, bool]]
+
+
+def replayed(outcomes: Sequence[Outcome]) -> Said:
+    """What was said of each run when it began; NaN where nothing was known."""
+    forecaster = SuccessForecaster()
+    said = []
+    for outcome in outcomes:
+        try:
+            said.append((forecaster.forecast(outcome.time_seconds).first, outcome.succeeded))
+        except Abstained:
+            said.append((math.nan, outcome.succeeded))
+        forecaster.observe(outcome)
+    return said
+
+
+def running_rate(outcomes: Sequence[Outcome]) -> Said:
+    """The same of the share of successes among all runs that were known."""
+    waiting: list[tuple[float, bool]] = []
+    known = successes = 0
+    said = []
+    for outcome in outcomes:
+        while waiting and waiting[0][0] <= outcome.time_seconds:
+            successes += heapq.heappop(waiting)[1]
+            known += 1
+        said.append(((successes + 0.5) / (known + 1.0), outcome.succeeded))
+        heapq.heappush(waiting, (outcome.known_at_seconds, outcome.succeeded))
+    return said
+
+
+def brier(said: Said) -> float:
+    return sum((probability - succeeded) ** 2 for probability, succeeded in said) / len(said)
+
+
+def log_loss(said: Said) -> float:
+    return -sum(math.log(p if succeeded else 1.0 - p) for p, succeeded in said) / len(said)
+
+
+def calibration_error(said: Said) -> float:
+    """How far what was said is from what happened, on average over ten classes of what was said."""
+    classes: dict[int, list[float]] = {}
+    for probability, succeeded in said:
+        classes.setdefault(min(int(10 * probability), 9), []).append(probability - succeeded)
+    return sum(abs(sum(misses)) for misses in classes.values()) / len(said)
+
+
+def assert_beats_the_running_rate(paths: Sequence[Sequence[Outcome]], least: float) -> None:
+    """By the factor *least* in both scores; and what it says is what happens."""
+    ours = [one for path in paths for one in replayed(path)[40:]]
+    plain = [one for path in paths for one in running_rate(path)[40:]]
+    assert brier(ours) < least * brier(plain)
+    assert log_loss(ours) < least * log_loss(plain)
+    assert calibration_error(ours) < 0.03
+
+
+@pytest.mark.skipif(bool(realdata.missing(realdata.OUTAGES)), reason=realdata.missing(realdata.OUTAGES))
+def test_it_beats_the_running_rate_on_nodes_that_really_failed() -> None:
+    nodes = realdata.outages(31)[::15]
+    assert_beats_the_running_rate([list(islice(hourly_probes(down), 4000)) for down in nodes], least=0.75)
+
+
+def hourly_probes(down: Sequence[tuple[float, float]]) -> Iterator[Outcome]:
+    """Ten minutes each, from a month before the first outage to the last; those that meet one fail."""
+    at_seconds, outages = down[0][0] - 30 * DAY_SECONDS, list(down)
+    while outages:
+        ended_seconds = at_seconds + 600.0
+        yield Outcome(at_seconds, ended_seconds, outages[0][0] > ended_seconds)
+        at_seconds += HOUR_SECONDS
+        while outages and outages[0][1] < at_seconds:
+            outages.pop(0)
+
+
+def episodes(draw: random.Random, fails: float, recovers: float) -> Iterator[bool]:
+    up = True
+    while True:
+        up = draw.random() > fails if up else draw.random() < recovers
+        yield up and draw.random() > 0.05
+
+
+def nights(draw: random.Random) -> Iterator[bool]:
+    hour = 0
+    while True:
+        yield draw.random() > (0.7 if 2 <= hour % 24 < 5 else 0.05)
+        hour += 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"),
+    [
+        (lambda draw: episodes(draw, 0.02, 0.2), 0.8),
+        (lambda draw: episodes(draw, 0.005, 0.05), 0.7),
+        (nights, 0.75),
+    ],
+    ids=["short outages", "long outages", "bad hours"],
+)
+def test_it_beats_the_running_rate_where_there_are_episodes_and_bad_hours(
+    kind: Callable[[random.Random], Iterator[bool]], least: float
+) -> None:
+    paths = [hourly(list(islice(kind(random.Random(seed)), 1500))) for seed in (1, 2, 3)]
+    assert_beats_the_running_rate(paths, least)
+
+
+def test_where_failures_are_pure_chance_it_costs_next_to_nothing() -> None:
+    draw = random.Random(8)
+    path = hourly([draw.random() < 0.85 for _ in range(3000)])
+    assert log_loss(replayed(path)[40:]) < 1.02 * log_loss(running_rate(path)[40:])
