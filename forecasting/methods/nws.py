@@ -4,9 +4,9 @@
 with the primary whose errors were least: over all history or over the last few errors, squared or absolute.
 Two final *picks* choose among the selectors by the selectors' own errors over all history: least mean squared
 (MSE) or absolute (MAE) error. In every choice the first of equals wins. Sources: R. Wolski, "Dynamically
-forecasting network performance using the Network Weather Service", Cluster Computing 1 (1998); R. Wolski, N. Spring,
-J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999); and what the released
-program answers.
+forecasting network performance using the Network Weather Service", Cluster Computing 1 (1998); R. Wolski,
+N. Spring, J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999); and what the
+released program answers.
 
 ``Method(exact=True)`` answers as the released program does, bit for bit, oddities included:
 
