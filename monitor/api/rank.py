@@ -178,7 +178,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def _shown(one: Ranked, now: datetime) -> dict[str, Any]:
     """As ``RankedOut``."""
     known = one.known
-    age = now - (known.used_until or now)
+    age = now - (known.known_until or now)
     return {
         "candidate": one.number,
         "rank": one.rank,

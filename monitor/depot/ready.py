@@ -17,6 +17,7 @@ from monitor.models.reporter import HOME
 from monitor.models.run import State
 from monitor.models.series import VISIBLE
 
+# What is said of an answer is as it was when that was made: a state may have begun anew since.
 _FROM = """
 FROM monitor_series AS series
 JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
@@ -24,6 +25,7 @@ LEFT JOIN monitor_current AS kept ON kept.series_id = series.id
 LEFT JOIN monitor_segment AS segment ON segment.id = kept.segment_id
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = kept.segment_id AND metric.name = %(metric)b
 LEFT JOIN monitor_forecaststate AS state ON state.metric_id = metric.id
+LEFT JOIN monitor_forecast AS said ON said.id = state.forecast_id
 LEFT JOIN monitor_successstate AS success ON success.series_id = series.id
 """
 _PLACE = f"""series.id, series.name, series.probe, coalesce(kept.path, ''), coalesce(kept.resources, ''),
@@ -43,16 +45,16 @@ _TROUBLED = f"""(
                 WHERE its.blackout_id = work.id AND bound.series_id = series.id))))"""  # noqa: S608
 _ONE = f"""
 SELECT {_PLACE}, {_TROUBLED}, metric.id, metric.unit, state.forecast_id, state.method, state.predictor,
-    state.n, state.mean, state.median, state.quantiles, state.issued_at, state.last_time, state.used_until,
-    state.stale_at, state.explanation::text, state.record_n, state.mean_absolute_error, state.relative_error,
-    state.mean_absolute_scaled_error, state.winkler_score, state.less, state.most, success.n,
-    success.probability, success.expected_seconds, success.quantiles
+    coalesce(said.n, state.n), state.mean, state.median, state.quantiles, state.issued_at, said.last_time,
+    said.last_known_at, state.stale_at, state.explanation::text, state.record_n, state.mean_absolute_error,
+    state.relative_error, state.mean_absolute_scaled_error, state.winkler_score, state.less, state.most,
+    success.n, success.probability, success.expected_seconds, success.quantiles
 {_FROM} WHERE series.name = %(series)b AND {VISIBLE}
 """
 # Of the quantiles there is the one that is asked for, between two of the grid.
 _MANY = f"""
-SELECT {_PLACE}, state.forecast_id, state.n, state.mean, state.median, state.used_until, state.stale_at,
-    success.n, success.probability, success.expected_seconds,
+SELECT {_PLACE}, state.forecast_id, coalesce(said.n, state.n), state.mean, state.median, said.last_known_at,
+    state.stale_at, success.n, success.probability, success.expected_seconds,
     success.quantiles[%(left)b] + %(share)b * (success.quantiles[%(right)b] - success.quantiles[%(left)b])
 {_FROM} WHERE {VISIBLE} AND """
 _BY = {
@@ -77,7 +79,8 @@ class Place(NamedTuple):
 
 class Ready(NamedTuple):
     """What is ready of a metric of a series: see ``ForecastState`` and ``SuccessState``. *metric* is None
-    where the current segment has none of that name, *mean* where there are too few values."""
+    where the current segment has none of that name, *mean* where there are too few values. *n*, *last_time*
+    and *known_until* are of what the answer was made from."""
 
     place: Place
     is_troubled: bool
@@ -92,7 +95,7 @@ class Ready(NamedTuple):
     quantiles: Sequence[float] | None
     issued_at: datetime | None
     last_time: datetime | None
-    used_until: datetime | None
+    known_until: datetime | None
     stale_at: datetime | None
     explanation: str | None
     record_n: int | None
@@ -117,7 +120,7 @@ class Candidate(NamedTuple):
     n: int | None
     mean: float | None
     median: float | None
-    used_until: datetime | None
+    known_until: datetime | None
     stale_at: datetime | None
     success_n: int | None
     success_probability: float | None

@@ -60,7 +60,7 @@ WHERE series_id = ANY (%b::bigint[]) ORDER BY series_id FOR UPDATE
 """
 _BEGIN_ANEW = """
 UPDATE monitor_successstate
-SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true, n = 0 WHERE {which}
+SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true WHERE {which}
 """
 _MADE_BY_OTHERS = """series_id = ANY (ARRAY(
     SELECT series_id FROM monitor_successstate WHERE versions <> %b ORDER BY series_id FOR UPDATE

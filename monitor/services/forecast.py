@@ -54,8 +54,7 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime |
         at = at.replace(second=0, microsecond=0)
     known = state.used_until or now
     answer = made(_forecaster(metric, state, method, now), metric.unit, known, method=method, at=at)
-    knowledge = Knowledge(metric.pk, state.last_time or now, state.last_value, state.used_until or now)
-    return Forecast.objects.get(pk=issuing.issue(kept(answer, knowledge, now)))
+    return Forecast.objects.get(pk=issuing.issue(kept(answer, _knowledge(metric, state, now), now)))
 
 
 def score(now: datetime | None = None) -> int:
@@ -73,6 +72,14 @@ def track_record(metric: Metric, *, method: str = METHOD, last: int = 100) -> sc
     rows = list(newest.values_list("truth", "mean", "lower", "upper")[:last])[::-1]
     truth, mean, lower, upper = np.array(rows, dtype=float).reshape(-1, 4).T
     return scores.track_record(truth, mean, lower, upper, level=LEVEL)
+
+
+def _knowledge(metric: Metric, state: ForecastState, now: datetime) -> Knowledge:
+    """What an answer is made from. While a state begins anew it does not say what was told."""
+    last_time, last_value = state.last_time, state.last_value
+    if last_time is None and (newest := history(metric, known_by=now, newest=1)):
+        last_time, last_value = newest[0].time, newest[0].value
+    return Knowledge(metric.pk, last_time or now, last_value, state.used_until or now)
 
 
 def _state(metric: Metric) -> ForecastState | None:

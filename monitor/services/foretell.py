@@ -196,7 +196,7 @@ def _told(found: Ready) -> Said:
         quantiles=found.quantiles or (),
         issued_at=cast("datetime", found.issued_at),
         last_time=cast("datetime", found.last_time),
-        known_until=cast("datetime", found.used_until),
+        known_until=cast("datetime", found.known_until),
         explanation=found.explanation,
         record=_record(found),
         success=_success(found),

@@ -91,7 +91,7 @@ def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:
     if one.seconds is None:
         return "too_few", "it is not known how likely a run passes"
     if one.stale_at is not None and now > one.stale_at:
-        return "stale", f"the newest value became known at {one.used_until:%Y-%m-%d %H:%M} UTC"
+        return "stale", f"the newest value became known at {one.known_until:%Y-%m-%d %H:%M} UTC"
     return None
 
 

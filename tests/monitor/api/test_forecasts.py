@@ -13,6 +13,7 @@ from django.utils import timezone
 from monitor.models import ApiToken, Blackout, Forecast, Run, Series, Site, Suite
 from monitor.models.token import READ, RUN
 from monitor.services.define import SeriesDefinition, define
+from monitor.services.forecast_follow import begin_anew, refresh_all
 from monitor.services.forecast_made import METHOD
 from monitor.services.ingest import ingest
 from probes.base import checked_parameters
@@ -61,6 +62,19 @@ def test_a_forecast_says_how_long_how_sure_and_how_it_knows(history: Series, cli
     assert body["interval"]["level"] == 0.8
     assert 0 <= body["data_age_seconds"] < 120
     assert body["track_record"]["n"] == 0
+
+
+def test_while_what_is_known_is_made_anew_there_is_the_answer_of_before(
+    history: Series, client: Client
+) -> None:
+    refresh_all(timezone.now())
+    before = client.get(URL, {"series": "circle"}).json()
+    begin_anew([history.pk])
+    while_anew = client.get(URL, {"series": "circle"}).json()
+    changing = {"at", "data_age_seconds"}
+    assert {**while_anew, **dict.fromkeys(changing)} == {**before, **dict.fromkeys(changing)}
+    named = client.get(URL, {"series": "circle", "method": "last_value"}).json()
+    assert (named["mean"], named["data_until"]) == (8.0, before["data_until"])
 
 
 def test_quantiles_are_those_that_were_asked_for(history: Series, client: Client) -> None:
