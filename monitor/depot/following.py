@@ -20,22 +20,6 @@ SELECT * FROM unnest(%b::bigint[], %b::timestamptz[], %b::timestamptz[])
 _NEWS = """
 SELECT id, series_id, hour FROM monitor_forecastnews WHERE due_at IS NULL OR due_at <= %s ORDER BY id LIMIT %s
 """
-_PREDICTED = "SELECT metric_id FROM monitor_forecastpredictor WHERE series_id = ANY (%b::bigint[])"
-_PREDICTORS = """
-SELECT predictor.metric_id, metric.id, series.name, metric.name, series.id
-FROM monitor_forecastpredictor AS predictor
-JOIN monitor_series AS series ON series.id = predictor.series_id
-JOIN monitor_segment AS segment ON segment.series_id = series.id
-JOIN monitor_metric AS metric ON metric.segment_id = segment.id AND metric.name = predictor.name
-WHERE predictor.metric_id = ANY (%b::bigint[]) ORDER BY predictor.id, metric.id
-"""
-_TELL = """
-UPDATE monitor_forecastpredictor AS predictor
-SET n = %(n)b, gain = %(gain)b, p_value = %(p_value)b, is_kept = %(is_kept)b
-FROM monitor_series AS series
-WHERE predictor.metric_id = %(metric)b AND series.id = predictor.series_id
-    AND series.name = %(series)b AND predictor.name = %(name)b
-"""
 _FORGET = "DELETE FROM monitor_forecastnews WHERE id = ANY (%s)"
 _OF_SERIES = f"""
 SELECT metric.id, metric.name, metric.unit, segment.id, segment.began_at, series.id, series.name
@@ -48,8 +32,8 @@ WHERE {{which}} AND (
 """  # noqa: S608  # our own words
 # Who follows a metric keeps it from being deleted for as long.
 _FOLLOW = """
-INSERT INTO monitor_forecaststate (metric_id, is_behind, n, method, predictor, record_n, less, most)
-SELECT metric.id, true, 0, '', '', 0, '{}', '{}' FROM monitor_metric AS metric
+INSERT INTO monitor_forecaststate (metric_id, is_behind, is_new, n, method, predictor, record_n, less, most)
+SELECT metric.id, true, true, 0, '', '', 0, '{}', '{}' FROM monitor_metric AS metric
 WHERE id = ANY (%b::bigint[])
     AND NOT EXISTS (SELECT FROM monitor_forecaststate AS had WHERE had.metric_id = metric.id)
 ORDER BY id FOR KEY SHARE
@@ -137,16 +121,6 @@ class Followed(NamedTuple):
         return self.name, self.series_name
 
 
-class Heard(NamedTuple):
-    """A metric, and another one (*heard*, of *series_name*, whose key is *series*) that it listens to."""
-
-    metric: int
-    heard: int
-    series_name: str
-    name: str
-    series: int
-
-
 class News(NamedTuple):
     key: int
     series: int
@@ -179,12 +153,6 @@ class Kept(NamedTuple):
     last_value: float | None
 
 
-def tell_predictors(rows: Iterable[dict[str, Any]]) -> None:
-    """Keep how well predictors help."""
-    with binary.cursor() as cursor:
-        cursor.executemany(_TELL, rows)
-
-
 def note(changed: Collection[tuple[int, datetime]], due_at: datetime | None = None) -> None:
     """Something of these (key of the series, and the hour) is not as it was, or is known from *due_at* on;
     part of the caller's transaction."""
@@ -215,18 +183,6 @@ def of_series(series: Collection[int]) -> list[Followed]:
 def of_metrics(metrics: Collection[int]) -> list[Followed]:
     """Those of *metrics* that are followed, or are to be."""
     return _followed("metric.id = ANY (%b::bigint[])", metrics)
-
-
-def predicted_by(series: Collection[int]) -> list[int]:
-    """The metrics, of whichever series, that listen to one of *series*."""
-    with binary.cursor() as cursor:
-        return [metric for (metric,) in cursor.execute(_PREDICTED, [list(series)])]
-
-
-def predictors(metrics: Collection[int]) -> list[Heard]:
-    """Which metrics of other series each of *metrics* listens to."""
-    with binary.cursor() as cursor:
-        return [Heard(*row) for row in cursor.execute(_PREDICTORS, [list(metrics)])]
 
 
 def follow(metrics: Collection[int]) -> None:

@@ -35,6 +35,7 @@ class ForecastState(models.Model):
     used_until = models.DateTimeField(null=True)
     used = models.BinaryField(null=True)
     is_behind = models.BooleanField(default=True)
+    is_new = models.BooleanField(db_default=False, help_text="nobody has chosen its predictors yet")
     marked_until = models.DateTimeField(null=True, help_text="used_until of the newest mark")
     n = models.PositiveIntegerField(default=0, help_text="values of its own that were used")
     last_time = models.DateTimeField(null=True, help_text="slot of the newest of these")
@@ -65,7 +66,8 @@ class ForecastState(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["metric"], condition=models.Q(is_behind=True), name="forecaststate_behind")
+            models.Index(fields=["metric"], condition=models.Q(is_behind=True), name="forecaststate_behind"),
+            models.Index(fields=["metric"], condition=models.Q(is_new=True), name="forecaststate_new"),
         ]
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -11,10 +11,11 @@ from typing import NamedTuple
 from django.db import transaction
 
 import probes
-from monitor.depot import following
+from monitor.depot import following, listening
 from monitor.models import Binding, Current, ForecastPredictor, Metric, Series, Suite
 
 MOST = 8  # of a metric
+NEW_AT_ONCE = 1_000  # metrics
 
 
 class Place(NamedTuple):
@@ -54,9 +55,8 @@ def choose_predictors(series: Collection[int] | None = None) -> int:
 
     Who does reads the depot anew: what was heard before counts as well.
     """
-    applications, grid = _paths("application"), _paths("grid")
-    wanted = {key: path for key, path in applications.items() if series is None or key in series}
-    near = {key: _nearest(path, grid) for key, path in wanted.items()}
+    wanted = _paths("application", series)
+    near = _near(wanted)
     metrics = _metrics_now(wanted)
     measured = _measured({probe for those in near.values() for probe in those})
     had = _had(metrics)
@@ -69,9 +69,33 @@ def choose_predictors(series: Collection[int] | None = None) -> int:
     return changed
 
 
-def _paths(kind: str) -> dict[int, _Path]:
-    """Of all series of probes of *kind*."""
+def choose_new() -> bool:
+    """Choose for what is followed only now: for applications themselves and, of what is measured by probes,
+    for the applications that use any of the same resources. Whether there is more."""
+    new = listening.new(NEW_AT_ONCE)
+    if new:
+        choose_predictors({*new.values(), *_sharing(new.values())})
+        listening.looked_at(new)
+    return len(new) == NEW_AT_ONCE
+
+
+def _near(applications: Mapping[int, _Path]) -> dict[int, list[int]]:
+    """The probes that each of *applications* may listen to, the nearest first."""
+    grid = _paths("grid", _sharing(applications))
+    return {key: _nearest(path, grid) for key, path in applications.items()}
+
+
+def _sharing(series: Iterable[int]) -> set[int]:
+    """Those that use a resource that one of *series* uses."""
+    used = Binding.objects.filter(series__in=list(series)).order_by().values("resource")
+    return set(Binding.objects.filter(resource__in=used).order_by().values_list("series", flat=True))
+
+
+def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
+    """Of those of *series* (None: all) whose probe is of *kind*."""
     found = Series.objects.filter(probe__in=_of_kind(kind)).order_by("name")
+    if series is not None:
+        found = found.filter(pk__in=series)
     viewers = _viewers()
     paths = {
         key: _Path(key, name, leader, viewers[suite])
@@ -136,10 +160,7 @@ def _had(metrics: Iterable[int]) -> Mapping[int, set[tuple[int, str]]]:
 
 
 @transaction.atomic
-def _listen(metric: int, chosen: Iterable[tuple[int, str]]) -> None:
-    following.locked([metric])
-    ForecastPredictor.objects.filter(metric=metric).delete()
-    ForecastPredictor.objects.bulk_create(
-        ForecastPredictor(metric_id=metric, series_id=series, name=name) for series, name in chosen
-    )
-    following.begin_anew([metric])
+def _listen(metric: int, chosen: Sequence[tuple[int, str]]) -> None:
+    if following.locked([metric]):
+        listening.listen(metric, chosen)
+        following.begin_anew([metric])

@@ -20,10 +20,11 @@ from django.db import transaction
 from forecasting import state
 from forecasting.base import Source
 from forecasting.series import ITSELF
-from monitor.depot import following, succeeding
+from monitor.depot import following, listening, succeeding
 from monitor.depot.locks import held
 from monitor.models import Current
 from monitor.services import roll, success_use
+from monitor.services.choose_predictors import choose_new
 from monitor.services.current import keep_current
 from monitor.services.forecast_score import HEADLINE
 from monitor.services.forecast_use import Work, read_part, use
@@ -114,6 +115,7 @@ def _refresh(now: datetime, within_seconds: float) -> bool:
     until = time.monotonic() + within_seconds
     roll.gather()
     is_more = _use_news(now, until - within_seconds / 3)
+    is_more |= choose_new()
     return _read_on(now, until) or is_more
 
 
@@ -162,7 +164,9 @@ def _keep_current(followed: Sequence[Followed]) -> None:
     kept = dict(Current.objects.filter(series__in=of).values_list("series_id", "segment_id"))
     other = [series for series, segment in of.items() if kept.get(series) != segment]
     if other:
-        keep_current(other)
+        found = keep_current(other)
+        gone_back = [now for series, now in found.items() if now and kept.get(series)]
+        listening.look_again(gone_back)
 
 
 def _grouped(news: Sequence[News]) -> list[_Group]:
@@ -188,7 +192,7 @@ def _grouped(news: Sequence[News]) -> list[_Group]:
 def _works(series: Collection[int]) -> list[tuple[Work, set[int]]]:
     """All metrics that hear of *series*, with the series that each hears of."""
     followed = following.of_series(series)
-    others = set(following.predicted_by(series)) - {one.metric for one in followed}
+    others = set(listening.predicted_by(series)) - {one.metric for one in followed}
     return _with_heard([*followed, *(following.of_metrics(others) if others else ())])
 
 
@@ -196,7 +200,7 @@ def _with_heard(followed: Sequence[Followed]) -> list[tuple[Work, set[int]]]:
     """What each of *followed* hears of, and the series that this is of."""
     heard: dict[int, dict[int, Source]] = {one.metric: {one.metric: ITSELF} for one in followed}
     series = {one.metric: {one.series} for one in followed}
-    for one in following.predictors(heard) if heard else ():
+    for one in listening.predictors(heard) if heard else ():
         heard[one.metric][one.heard] = Source(one.series_name, one.name)
         series[one.metric].add(one.series)
     return [(Work(one, heard[one.metric]), series[one.metric]) for one in followed]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from forecasting.base import Outdated
-from monitor.depot import following, inputs, issuing
+from monitor.depot import following, inputs, issuing, listening
 from monitor.depot.arrays import micros, moment
 from monitor.depot.used import Used
 from monitor.services.forecast_learn import LONG_AGO, Going, Input, by_metric
@@ -253,4 +253,4 @@ def _tell_predictors(going: Iterable[Going]) -> None:
         for prospect in prospects(one.forecaster)
     ]
     if rows:
-        following.tell_predictors(rows)
+        listening.tell_predictors(rows)

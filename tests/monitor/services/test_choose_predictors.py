@@ -9,10 +9,13 @@ from io import StringIO
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from monitor.depot import samples, stale
 from monitor.depot.samples import Row
 from monitor.models import (
+    Current,
     Forecast,
     ForecastPredictor,
     ForecastState,
@@ -84,13 +87,48 @@ def test_the_nearest_probes_are_listened_to_and_no_applications(
 ) -> None:
     put(totals["app"], noon, 5.0)
     refresh(noon + HOUR)
-    assert choose_predictors() == 1
     chosen = ForecastPredictor.objects.filter(metric=totals["app"]).order_by("pk")
     assert [one.series.name for one in chosen] == ["same-path", "elsewhere", "one-end"]
     assert {one.name for one in chosen} == {"total.seconds"}
     assert choose_predictors() == 0
     Series.objects.filter(name="elsewhere").delete()
     assert choose_predictors() == 0
+
+
+def test_a_probe_that_is_new_is_listened_to_from_its_first_value_on(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    probe = totals["same-path"]
+    Metric.objects.filter(pk=probe.pk).update(name="stage.init.seconds")
+    put(totals["app"], noon, 5.0)
+    refresh(noon + HOUR)
+    assert listened_to(totals["app"]) == {"elsewhere", "one-end"}
+    put(Metric.objects.create(segment=probe.segment, name="total.seconds", unit="seconds"), noon, 4.0)
+    refresh(noon + HOUR)
+    assert listened_to(totals["app"]) == {"elsewhere", "one-end", "same-path"}
+
+
+def test_a_segment_that_a_series_goes_back_to_listens_to_what_came_meanwhile(
+    totals: dict[str, Metric], noon: datetime
+) -> None:
+    app = totals["app"]
+    series = app.segment.series
+    put(app, noon, 5.0)
+    refresh(noon + HOUR)
+    ForecastPredictor.objects.all().delete()  # as if there had been none
+    Current.objects.filter(series=series).update(segment=totals["other-app"].segment)
+    put(app, noon + HOUR, 5.0)
+    refresh(noon + 2 * HOUR)
+    assert listened_to(app) == {"same-path", "elsewhere", "one-end"}
+
+
+def test_where_nothing_is_new_nobody_looks_for_predictors(totals: dict[str, Metric], noon: datetime) -> None:
+    put(totals["app"], noon, 5.0)
+    refresh(noon + HOUR)
+    put(totals["app"], noon + HOUR, 5.0)
+    with CaptureQueriesContext(connection) as asked:
+        refresh(noon + 2 * HOUR)
+    assert not [one["sql"] for one in asked if "monitor_binding" in one["sql"]]
 
 
 def test_no_probe_is_listened_to_that_not_all_may_see_who_see_the_application(
