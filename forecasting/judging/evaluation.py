@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
 
 import numpy as np
@@ -83,9 +83,9 @@ def rolling_origin(
     """Return what *method* says of each of *observations*, having heard of other sources what was known."""
     forecaster = Forecaster(method)
     for source, observation in heard:
-        forecaster.observe(observation, source)
+        forecaster.observe(_known_after_it_began(observation), source)
     for observation in observations:
-        forecaster.observe(observation)
+        forecaster.observe(_known_after_it_began(observation))
     tails = list(map(lower_tail, levels))
     probabilities = [*tails, *map(_upper, tails)]
     said, spent_seconds = [], 0.0
@@ -104,6 +104,13 @@ def rolling_origin(
         dict(zip(probabilities, columns[2:], strict=True)),
         spent_seconds / forecaster.used if forecaster.used else 0.0,
     )
+
+
+def _known_after_it_began(observation: Observation) -> Observation:
+    """*observation*, which no forecast for the time when its run started knows, though by its clock the run
+    took no time."""
+    earliest = math.nextafter(observation.time_seconds, math.inf)
+    return replace(observation, known_at_seconds=max(observation.known_at_seconds, earliest))
 
 
 def _said(

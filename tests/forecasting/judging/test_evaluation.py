@@ -43,6 +43,18 @@ def test_each_run_is_forecast_from_what_was_known_when_it_started() -> None:
     assert late.median[4:].tolist() == [12.0, 13.0]  # each run was still going on when the next one started
 
 
+@pytest.mark.parametrize("seconds", [0.0, -900.0])
+def test_nobody_knows_how_a_run_ends_when_it_starts_even_if_its_clock_says_that_it_took_no_time(
+    seconds: float,
+) -> None:
+    values = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]
+    runs = daily(values, seconds=seconds)
+    assert rolling_origin("last_value", runs).median[3:].tolist() == [12.0, 13.0, 14.0]
+    stages = [(Source("", "stage.compute.seconds"), one) for one in runs]
+    known = rolling_origin("stagewise", daily(values), stages)
+    np.testing.assert_array_equal(known.median, rolling_origin("stagewise", daily(values), []).median)
+
+
 def test_who_knows_too_little_abstains() -> None:
     assert np.isnan(rolling_origin("last_value", daily(noise(5))).median).tolist() == [True] * 3 + [False] * 2
 
