@@ -107,6 +107,7 @@ WHERE metric_id = metric AND (
         ORDER BY last_known_at DESC OFFSET most LIMIT 1
     )
 ) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
+    AND NOT EXISTS (SELECT FROM monitor_forecastgiven WHERE forecast_id = old.id)
 """
 
 

@@ -26,6 +26,7 @@ LEFT JOIN monitor_segment AS segment ON segment.id = kept.segment_id
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = kept.segment_id AND metric.name = %(metric)b
 LEFT JOIN monitor_forecaststate AS state ON state.metric_id = metric.id
 LEFT JOIN monitor_forecast AS said ON said.id = state.forecast_id
+LEFT JOIN monitor_forecastgiven AS given ON given.forecast_id = state.forecast_id
 LEFT JOIN monitor_successstate AS success ON success.series_id = series.id
 """
 _PLACE = f"""series.id, series.name, series.probe, coalesce(kept.path, ''), coalesce(kept.resources, ''),
@@ -44,17 +45,17 @@ _TROUBLED = f"""(
                 JOIN monitor_binding AS bound ON bound.resource_id = there.id
                 WHERE its.blackout_id = work.id AND bound.series_id = series.id))))"""  # noqa: S608
 _ONE = f"""
-SELECT {_PLACE}, {_TROUBLED}, metric.id, metric.unit, state.forecast_id, state.method, state.predictor,
-    coalesce(said.n, state.n), state.mean, state.median, state.quantiles, state.issued_at, said.last_time,
-    said.last_known_at, state.stale_at, state.explanation::text, state.record_n, state.mean_absolute_error,
-    state.relative_error, state.mean_absolute_scaled_error, state.winkler_score, state.less, state.most,
-    success.n, success.probability, success.expected_seconds, success.quantiles
+SELECT {_PLACE}, {_TROUBLED}, metric.id, metric.unit, state.forecast_id, given.given_at, state.method,
+    state.predictor, coalesce(said.n, state.n), state.mean, state.median, state.quantiles, state.issued_at,
+    said.last_time, said.last_known_at, state.stale_at, state.explanation::text, state.record_n,
+    state.mean_absolute_error, state.relative_error, state.mean_absolute_scaled_error, state.winkler_score,
+    state.less, state.most, success.n, success.probability, success.expected_seconds, success.quantiles
 {_FROM} WHERE series.name = %(series)b AND {VISIBLE}
 """
 # Of the quantiles there is the one that is asked for, between two of the grid.
 _MANY = f"""
-SELECT {_PLACE}, state.forecast_id, coalesce(said.n, state.n), state.mean, state.median, said.last_known_at,
-    state.stale_at, success.n, success.probability, success.expected_seconds,
+SELECT {_PLACE}, state.forecast_id, given.given_at, coalesce(said.n, state.n), state.mean, state.median,
+    said.last_known_at, state.stale_at, success.n, success.probability, success.expected_seconds,
     success.quantiles[%(left)b] + %(share)b * (success.quantiles[%(right)b] - success.quantiles[%(left)b])
 {_FROM} WHERE {VISIBLE} AND """
 _BY = {
@@ -80,13 +81,15 @@ class Place(NamedTuple):
 class Ready(NamedTuple):
     """What is ready of a metric of a series: see ``ForecastState`` and ``SuccessState``. *metric* is None
     where the current segment has none of that name, *mean* where there are too few values. *n*, *last_time*
-    and *known_until* are of what the answer was made from."""
+    and *known_until* are of what the answer was made from; *given_at* is when it was noted last that somebody
+    was given it."""
 
     place: Place
     is_troubled: bool
     metric: int | None
     unit: str | None
     forecast: int | None
+    given_at: datetime | None
     method: str | None
     predictor: str | None
     n: int | None
@@ -117,6 +120,7 @@ class Candidate(NamedTuple):
 
     place: Place
     forecast: int | None
+    given_at: datetime | None
     n: int | None
     mean: float | None
     median: float | None

@@ -6,7 +6,7 @@ from monitor.models.component import Component
 from monitor.models.correction import Correction
 from monitor.models.current import Current
 from monitor.models.day_score import DayScore
-from monitor.models.forecast import Forecast
+from monitor.models.forecast import Forecast, ForecastGiven
 from monitor.models.forecast_state import (
     ForecastMark,
     ForecastNews,
@@ -41,6 +41,7 @@ __all__ = [
     "DayRollup",
     "DayScore",
     "Forecast",
+    "ForecastGiven",
     "ForecastMark",
     "ForecastNews",
     "ForecastPredictor",

@@ -37,8 +37,8 @@ class Forecast(models.Model):
 
     *truth* is the first value of such a run that became known after it was said. Of the quantiles *below* are
     less than it, and *upto* not more. What was said again before the truth came, as a probe told something
-    new, does not *count*. Of each metric the newest are kept, and those that somebody has told an
-    outcome of (``monitor.services.forecast_score.KEPT``).
+    new, does not *count*. Of each metric the newest are kept (``monitor.services.forecast_score.KEPT``),
+    those that were given to somebody (``ForecastGiven``), and those that he has told an outcome of.
     """
 
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="forecasts", db_index=False)
@@ -79,3 +79,20 @@ class Forecast(models.Model):
     def covered(self) -> bool | None:
         """Whether the truth lay in the interval; None until it is known."""
         return None if self.truth is None else self.lower <= self.truth <= self.upper
+
+
+class ForecastGiven(models.Model):
+    """A forecast that a program was given, about at *given_at* for the last time: it may still tell what
+    became of its job. Beside the forecast, as that is locked while it is scored.
+    """
+
+    forecast = models.OneToOneField(
+        Forecast, models.CASCADE, primary_key=True, related_name="given", db_constraint=False
+    )
+    given_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name_plural = "forecasts given"
+
+    def __str__(self) -> str:
+        return f"{self.forecast_id} at {self.given_at}"

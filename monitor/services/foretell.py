@@ -13,6 +13,7 @@ from monitor.models import Forecast, Metric, Series
 from monitor.services import forecast as service
 from monitor.services.down import down
 from monitor.services.forecast_follow import bring_up
+from monitor.services.give import give
 from monitor.services.ready import quantile, ready
 from monitor.services.segments import standing
 
@@ -116,30 +117,39 @@ class Success:
 
 
 def foretell(user: AbstractBaseUser | AnonymousUser, asked: Asked, now: datetime) -> Said:
-    """The answer for *user*.
+    """The answer for *user*, who may tell later what became of it.
 
     Raises:
         UnknownSeries, UnknownMetric: there is no such thing, for him.
         NoAnswer: not now, and why.
         forecasting.base.UnknownMethod: there is no such method.
     """
-    at = max(asked.at or now, now)
     if asked.at is not None and asked.at < now - SLACK:
         raise NoAnswer("past", f"{asked.at:%Y-%m-%d %H:%M:%S} UTC is past: that would not be a forecast")
+    at = max(asked.at or now, now)
     found = _found(user, asked, at)
     if found.is_troubled:
         _refuse_if_down(found, at, now)
+    said, found = _said(user, found, asked, at, now)
+    _refuse_if_old(said, found, asked, now)
+    give([(said.forecast, found.given_at if said.forecast == found.forecast else None)], now)
+    return said
+
+
+def _said(
+    user: AbstractBaseUser | AnonymousUser, found: Ready, asked: Asked, at: datetime, now: datetime
+) -> tuple[Said, Ready]:
+    """What is ready, or is made now; with what was *found* last."""
     if at > now or asked.method != METHOD:
         made = _issued(found, asked, at if at > now else None, now)
-        return _checked(_made(made, found, asked), found, asked, now)
+        return _made(made, found, asked), found
     if found.mean is not None:
-        return _checked(_told(found), found, asked, now)
+        return _told(found), found
     bring_up([found.place.series], now)
     made = _issued(found, asked, None, now)
     found = _found(user, asked, at)
     # Nothing is ready while the depot is still being read for it.
-    said = _made(made, found, asked) if found.mean is None else _told(found)
-    return _checked(said, found, asked, now)
+    return (_made(made, found, asked) if found.mean is None else _told(found)), found
 
 
 def _found(user: AbstractBaseUser | AnonymousUser, asked: Asked, at: datetime) -> Ready:
@@ -224,15 +234,13 @@ def _made(made: Forecast, found: Ready, asked: Asked) -> Said:
     )
 
 
-def _checked(said: Said, found: Ready, asked: Asked, now: datetime) -> Said:
-    """*said*, unless it is too old."""
+def _refuse_if_old(said: Said, found: Ready, asked: Asked, now: datetime) -> None:
     age = max(now - said.known_until, timedelta())
     if asked.max_age is not None and age > asked.max_age:
         limit = f"{asked.max_age.total_seconds():.0f} s are accepted"
         raise NoAnswer("stale", f"the newest value became known {age.total_seconds():.0f} s ago; {limit}")
     if asked.max_age is None and found.stale_at is not None and now > found.stale_at:
         raise NoAnswer("stale", f"the newest value is of {said.last_time:%Y-%m-%d %H:%M} UTC")
-    return said
 
 
 def _record(found: Ready) -> Record:

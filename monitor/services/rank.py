@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from monitor.services.down import down
+from monitor.services.give import give
 from monitor.services.ready import candidates, is_settled
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def rank(
     now: datetime,
 ) -> tuple[list[Ranked], list[Unranked]]:
     """Those *asked* for (each once, see ``ready.candidates``), the quickest first; and the others. Together
-    they are all."""
+    they are all. Of those that are ranked *user* may tell later what became of them."""
     found = candidates(user, by, asked, application=application, metric=METRIC, probability=probability)
     closed = down(_resources(found), at, now)
     of: dict[str, list[Candidate]] = {}
@@ -67,6 +68,7 @@ def rank(
             unranked.append(Unranked(number, *fault, sorted(one.place.name for one in there)))
         else:
             known.append((number, there[0]))
+    give([(one.forecast, one.given_at) for _, one in known], now)
     return _ranked(known), unranked
 
 

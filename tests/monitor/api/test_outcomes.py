@@ -10,10 +10,13 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.models import ApiToken, ForecastNews, Metric, Outcome, Series, Suite
+from monitor.models import ApiToken, ForecastGiven, ForecastNews, Metric, Outcome, Series, Suite
 from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
 from monitor.services.forecast import issue
+from monitor.services.forecast_follow import refresh_all
+from monitor.services.forecast_score import keep_newest
+from monitor.services.give import forget_given
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -143,6 +146,60 @@ def test_what_is_no_outcome_is_refused(forecast: Issued, client: Client, body: b
 def test_a_forecast_that_is_not_there_is_not_found(forecast: Issued, client: Client, number: int) -> None:
     answer = tell(client, number)
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_forecast")
+
+
+def ask(client: Client, forecast: Issued) -> list[int]:
+    """Ask for it, and rank it; the numbers that are given."""
+    series = forecast.metric.segment.series.name
+    refresh_all(timezone.now())
+    said = client.get("/api/v1/forecasts", {"series": series}).json()
+    question = {"series": [series]}
+    ranked = client.post("/api/v1/forecasts/rank", question, content_type="application/json").json()
+    return [said["forecast"], ranked["ranked"][0]["forecast"]]
+
+
+def superseded(forecast: Issued) -> None:
+    """By another one, days ago."""
+    days_ago = timezone.now() - timedelta(days=3)
+    Issued.objects.filter(pk=forecast.pk).update(counts=False, issued_at=days_ago)
+    keep_newest({forecast.metric_id: forecast.metric.name}, timezone.now())
+
+
+def test_what_was_given_may_be_told_of_though_something_else_was_said_since(
+    forecast: Issued, client: Client
+) -> None:
+    assert ask(client, forecast) == [forecast.pk] * 2
+    superseded(forecast)
+    assert tell(client, forecast.pk).status_code == 201
+
+
+@pytest.mark.parametrize(("days", "noted_again"), [(0.5, False), (1.5, True)])
+def test_who_asks_again_has_it_noted_once_a_day(
+    forecast: Issued, client: Client, days: float, noted_again: bool
+) -> None:
+    ask(client, forecast)
+    before = timezone.now() - timedelta(days=days)
+    ForecastGiven.objects.update(given_at=before)
+    ask(client, forecast)
+    assert (ForecastGiven.objects.get().given_at != before) is noted_again
+
+
+def test_what_was_given_a_month_ago_or_to_nobody_is_not_kept_for_that(
+    forecast: Issued, client: Client
+) -> None:
+    ask(client, forecast)
+    assert forget_given(timezone.now() + timedelta(days=29)) == 0
+    assert forget_given(timezone.now() + timedelta(days=31)) == 1
+    superseded(forecast)
+    assert tell(client, forecast.pk).json()["code"] == "unknown_forecast"
+
+
+def test_what_is_about_a_time_to_come_is_kept_for_a_month_after_that(
+    forecast: Issued, client: Client
+) -> None:
+    client.get("/api/v1/forecasts", {"series": "circle", "horizon": 60 * 86_400})
+    assert forget_given(timezone.now() + timedelta(days=89)) == 0
+    assert forget_given(timezone.now() + timedelta(days=91)) == 1
 
 
 def test_a_forecast_of_others_is_not_there(forecast: Issued, client: Client) -> None:
