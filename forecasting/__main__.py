@@ -15,23 +15,32 @@ from forecasting import commands  # noqa: E402
 from forecasting.base import ForecastingError  # noqa: E402
 
 REFUSED = 2  # as argparse has it for arguments that make no sense
+INTERRUPTED = 130  # as shells have it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what *arguments* say, and return the exit status."""
     told = _parser().parse_args(arguments)
+    if sys.stdout is None:
+        return _ended(told.command, "cannot write: standard output is closed")
     try:
         status: int = told.run(told)
         sys.stdout.flush()
     except ForecastingError as error:
-        print(f"python -m forecasting {told.command}: {error}", file=sys.stderr)
-        return REFUSED
+        return _ended(told.command, str(error))
+    except KeyboardInterrupt:
+        return _ended(told.command, "interrupted", INTERRUPTED)
     except OSError as error:  # of writing: whoever reads has made the others his own
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush at the end
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
             return 0
-        print(f"python -m forecasting {told.command}: cannot write: {error.strerror}", file=sys.stderr)
-        return REFUSED
+        return _ended(told.command, f"cannot write: {error.strerror}")
+    return status
+
+
+def _ended(command: str, why: str, status: int = REFUSED) -> int:
+    """Say *why* in one line, whatever names are in it."""
+    print(f"python -m forecasting {command}: {' '.join(why.splitlines())}", file=sys.stderr)
     return status
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import signal
 from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -108,11 +111,24 @@ def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[Score]]:
     if min(processes, len(tasks)) <= 1:
         yield from map(Task.scores, tasks)
         return
-    pool = ProcessPoolExecutor(min(processes, len(tasks)))
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(min(processes, len(tasks)), initializer=_die_of_interrupts)
     try:
         yield from pool.map(Task.scores, tasks)
+    except BrokenProcessPool:
+        hint = "for want of memory perhaps: fewer --processes need less"
+        raise ForecastingError(f"a process that judged a series was killed, {hint}") from None
+    except BaseException:  # nobody will read what is still being judged
+        for one in set(multiprocessing.active_children()) - others:
+            one.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _die_of_interrupts() -> None:
+    """In silence: the one whom they are meant for speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # heading, field, format

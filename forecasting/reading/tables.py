@@ -135,15 +135,18 @@ def _lines(file: str, stream: BinaryIO, encoding: str = "utf-8-sig") -> Iterator
     """The lines of *stream*; none is longer than is sensible, so that nothing fills the memory."""
     number = 1
     try:
-        with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
+        # what is no text comes as surrogates: where it is would not be told of what is decoded at a time
+        with io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="") as text:
             while line := text.readline(_LONGEST_LINE):
+                if not line.isascii():
+                    line.encode()
                 if len(line) == _LONGEST_LINE:
                     raise Unreadable(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")
                 if "\0" in line:
                     raise Unreadable(f"{file}, line {number}: expected text, got bytes of something else")
                 yield line
                 number += 1
-    except UnicodeDecodeError:
+    except UnicodeEncodeError:
         raise Unreadable(f"{file}, line {number}: expected text in UTF-8, got other bytes") from None
     except (OSError, EOFError, zlib.error) as error:  # gzip has one of its own for each way to be damaged
         raise Unreadable(f"{file}, line {number}: cannot read it: {_why(error)}") from None

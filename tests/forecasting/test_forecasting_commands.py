@@ -4,9 +4,13 @@ import csv
 import gzip
 import io
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -207,6 +211,55 @@ def test_the_program_ends_well_when_its_reader_has_seen_enough_and_with_2_when_i
         2,
         b"python -m forecasting replay: cannot write: No space left on device\n",
     )
+
+
+@contextmanager
+def judging(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A backtest in two processes, one of which has done its work, while the other will for long."""
+    lines = ["group,series,kind,started_at,ended_at,value"]
+    lines += [f"here,a,application,{at},{at + 1},{at % 7}" for at in range(0, 450, 10)]
+    lines += [f"here,b,application,{at},{at + 1},{at % 7}" for at in range(0, 50_000, 10)]
+    program = [sys.executable, "-m", "forecasting", "backtest", "--method", "blend", "--processes", "2"]
+    with subprocess.Popen(
+        [*program, table(directory, *lines)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"here a: 45 runs\n"
+        yield running
+
+
+def test_who_interrupts_is_told_so_in_one_line_and_nothing_runs_on(tmp_path: Path) -> None:
+    with judging(tmp_path) as running:
+        os.killpg(running.pid, signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, b"python -m forecasting backtest: interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(running.pid, 0)
+
+
+def test_a_process_that_is_killed_ends_the_backtest_with_a_reason(tmp_path: Path) -> None:
+    with judging(tmp_path) as running:
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="ascii")
+        os.kill(int(children.split()[0]), signal.SIGKILL)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 2
+    assert said.startswith(b"python -m forecasting backtest: a process that judged a series was killed")
+    assert said.count(b"\n") == 1
+
+
+def test_a_program_without_standard_output_says_that_it_cannot_write(tmp_path: Path) -> None:
+    closed = f"exec '{sys.executable}' -m forecasting replay '{table(tmp_path, 'time,value', '1,2')}' >&-"
+    ended = subprocess.run(["sh", "-c", closed], cwd=ROOT, stderr=subprocess.PIPE, check=False)
+    said = b"python -m forecasting replay: cannot write: standard output is closed\n"
+    assert (ended.returncode, ended.stderr) == (2, said)
+
+
+def test_a_name_with_ends_of_lines_makes_one_line_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no such: cannot open it" in refused(capsys, "backtest", "no\nsuch")
 
 
 def test_choose_tells_the_probe_and_the_method_that_an_application_is_forecast_from(

@@ -48,7 +48,7 @@ def test_a_file_may_be_packed_and_may_begin_with_a_byte_order_mark(tmp_path: Pat
         (b"time,time,value\n1,2,3\n", "some.csv, line 1: the column time is there 2 times"),
         (b"time,value\n1,2\n3\n", "some.csv, line 3: expected 2 cells as in the header, got 1"),
         (b'time,value\n1,"2\n', "some.csv, line 2: this is no CSV: unexpected end of data"),
-        (b"time,value\n1,\xff\n", "some.csv, line 1: expected text in UTF-8, got other bytes"),
+        (b"time,value\n1,\xff\n", "some.csv, line 2: expected text in UTF-8, got other bytes"),
         (b"time,value\n1,\0\n", "some.csv, line 2: expected text, got bytes of something else"),
         (b"\0" * 2_000_000, "some.csv, line 1: longer than 1048576 characters"),
         (b"\x1f\x8bwhatever", "some.csv, line 1: cannot read it: "),
