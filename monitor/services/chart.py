@@ -245,7 +245,7 @@ def _forecast(forecast: Forecast) -> dict[str, Any]:
     return {
         "segment": forecast.metric.segment_id,
         "time": _time(forecast.truth_time) if forecast.truth_time else None,
-        "mean": round(forecast.mean, 6),
+        "median": round(forecast.median, 6),
         "lower": round(forecast.lower, 6),
         "upper": round(forecast.upper, 6),
         "level": forecast.level,

@@ -31,7 +31,7 @@ HEADLINE_METRIC = "total.seconds"
 class Outlook:
     """The newest forecast of a series' total, in seconds."""
 
-    mean: float
+    median: float
     lower: float
     upper: float
     level: float
@@ -131,7 +131,7 @@ def _series(visible: SeriesQuerySet) -> Any:
 
 
 def _headlines(visible: SeriesQuerySet) -> Any:
-    told = {name: name for name in ("mean", "lower", "upper", "n")}
+    told = {name: name for name in ("median", "lower", "upper", "n")}
     numbers = JSONObject(**told, level=Value(LEVEL))
     newest = ForecastState.objects.filter(metric=OuterRef("pk"), mean__isnull=False)
     return (

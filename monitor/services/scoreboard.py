@@ -33,6 +33,7 @@ METRIC = "total.seconds"
 MOST_ROWS = 50
 MOST_OUTCOMES = 5000
 MOST_LAST = 60
+LEAST_COMPARED = 20  # forecasts: fewer are no place among methods
 _SUMS = (
     *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "relative_n"),
     *("relative_error", "interval_n", "within_80", "within_90"),
@@ -168,7 +169,7 @@ def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[La
         states = states.filter(metric__segment__series__in=Series.objects.visible_to(user))
     scored = Forecast.objects.scored().filter(metric=OuterRef("metric"), method=choice.method, at=None)
     newest = states.annotate(newest=Subquery(scored.order_by("-last_known_at").values("pk")[:1]))
-    keys = newest.order_by("-last_time").values_list("newest", flat=True)[:MOST_LAST]
+    keys = newest.order_by(F("last_time").desc(nulls_last=True)).values_list("newest", flat=True)[:MOST_LAST]
     found = Forecast.objects.filter(pk__in=[key for key in keys if key is not None])
     rows = found.select_related("metric__segment__series").order_by("-truth_time", "-pk")
     return [Last(one.metric.segment.series.name, one.metric.unit, one) for one in rows]
@@ -225,10 +226,12 @@ def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
     return sorted(made, key=lambda one: (-one.n, one.name))
 
 
-def _off_by(score: Score) -> tuple[float, float]:
-    """The method that was off least by the last value's error comes first: each has its own forecasts."""
+def _off_by(score: Score) -> tuple[bool, float, float]:
+    """The method that was off least by the last value's error comes first, since each has its own forecasts;
+    those of a few come last."""
     scaled, error = score.scaled_error, score.mean_absolute_error
-    return math.inf if scaled is None else scaled, math.inf if error is None else error
+    is_of_few = score.n < LEAST_COMPARED
+    return is_of_few, math.inf if scaled is None else scaled, math.inf if error is None else error
 
 
 def _score(key: object, unit: str, sums: Mapping[str, float]) -> Score:

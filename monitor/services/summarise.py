@@ -55,6 +55,7 @@ def _forecast(metrics: Collection[Metric]) -> dict[str, Any] | None:
         "unit": "seconds",
         "method": latest.method,
         "mean": latest.mean,
+        "median": latest.median,
         "interval": {"level": latest.level, "lower": latest.lower, "upper": latest.upper},
         "n": latest.n,
         "issued_at": latest.issued_at.isoformat(),

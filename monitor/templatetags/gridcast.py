@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import datetime
 from functools import lru_cache
@@ -10,7 +11,7 @@ from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import units
@@ -50,6 +51,12 @@ GLYPHS = {
     State.SKIPPED: "▷",
     State.NO_DATA: "○",
 }
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A long *name* that may go on in the next line after each of its dots and underscores."""
+    return SafeString(re.sub(r"(?<=[._])(?=\w)", "<wbr>", escape(name)))
 
 
 @register.filter

@@ -7,8 +7,10 @@
   };
   const RATE_UNITS = [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]];
   const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
+  const FROM_NOTHING = { rangemode: "tozero" };
   const BAR_OF_GAP = 0.8;
   const PAUSE_OF_GAP = 20;
+  const MOST_ABOVE = 2.5; // times the tallest run
   const MINUTE = 60_000;
   const DAY = 24 * 60 * MINUTE;
   const LETTER_PIXELS = 6.2;
@@ -170,9 +172,9 @@
       { ...edge, y: forecasts.map((f) => f.lower) },
       { ...edge, y: forecasts.map((f) => f.upper), fill: "tonexty", fillcolor: faint("forecast", 0.09) },
       {
-        type: "scatter", mode: "lines", name: "forecast", x, y: forecasts.map((f) => f.mean),
+        type: "scatter", mode: "lines", name: "forecast", x, y: forecasts.map((f) => f.median),
         line: { color: colour("forecast"), width: 1.75, dash: "dot" },
-        customdata: forecasts.map((f) => `${s(f.mean)} (${s(f.lower)} to ${s(f.upper)})`),
+        customdata: forecasts.map((f) => `${s(f.median)} (${s(f.lower)} to ${s(f.upper)})`),
         hovertemplate: "%{customdata}",
       },
     ];
@@ -182,11 +184,11 @@
     const f = data.pending;
     if (!f) return [];
     return [{
-      type: "scatter", mode: "markers", name: "next run", x: [f.time], y: [f.mean],
-      error_y: { type: "data", symmetric: false, array: [f.upper - f.mean], arrayminus: [f.mean - f.lower],
+      type: "scatter", mode: "markers", name: "next run", x: [f.time], y: [f.median],
+      error_y: { type: "data", symmetric: false, array: [f.upper - f.median], arrayminus: [f.median - f.lower],
         color: colour("forecast"), thickness: 2, width: 5 },
       marker: { color: colour("surface"), size: 8, symbol: "circle", line: { color: colour("forecast"), width: 2 } },
-      customdata: [`${s(f.mean)} (${s(f.lower)} to ${s(f.upper)})`], hovertemplate: "%{customdata}",
+      customdata: [`${s(f.median)} (${s(f.lower)} to ${s(f.upper)})`], hovertemplate: "%{customdata}",
     }];
   }
 
@@ -223,7 +225,7 @@
     };
   }
 
-  function layout(element, y, data, more = {}) {
+  function layout(element, yaxis, data, more = {}) {
     const times = data.runs.map((run) => milliseconds(run.slot));
     const [paused, crossed] = [pauseMarks(times), boundaryMarks(data, times, element.clientWidth - 64)];
     const body = getComputedStyle(document.body);
@@ -234,15 +236,26 @@
       hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line-strong"), font: { color: colour("ink"), size: 12 } },
       xaxis: timeAxis(times), shapes: [...paused.shapes, ...crossed.shapes],
       annotations: [...paused.annotations, ...crossed.annotations],
-      yaxis: axis(y, { rangemode: "tozero" }), ...more,
+      yaxis, ...more,
     };
+  }
+
+  // From nothing to what all runs and forecasts need; unless an interval, as one may be that is of few values
+  // or follows an outlier, would leave no height to the runs.
+  function durations(data) {
+    const tallest = Math.max(...data.runs.map((_, i) => Math.max(data.totals[i] ?? 0,
+      data.stages.reduce((sum, g) => sum + (data.seconds[g.name][i] ?? 0), 0))));
+    const told = [...data.forecasts, ...(data.pending ? [data.pending] : [])];
+    const needed = Math.max(...told.map((f) => f.upper), 0);
+    const most = MOST_ABOVE * tallest;
+    return axis("Duration (s)", tallest && needed > most ? { range: [0, most] } : FROM_NOTHING);
   }
 
   function history(element, data) {
     const x = data.runs.map((run) => run.slot);
     const traces = [...stageBars(data, x), ...forecastBands(data), totals(data, x), ...marks(data, x),
       ...pendingForecast(data)];
-    return Plotly.react(element, traces, layout(element, "Duration (s)", data), CONFIG);
+    return Plotly.react(element, traces, layout(element, durations(data), data), CONFIG);
   }
 
   function rateLines(data, name, style, scale) {
@@ -264,7 +277,7 @@
       hovertemplate: `%{y:.3g} ${unit}`,
     }, scale));
     const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } };
-    return Plotly.react(element, traces, layout(element, `Rate (${unit})`, data, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
+    return Plotly.react(element, traces, layout(element, axis(`Rate (${unit})`, FROM_NOTHING), data, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
   }
 
   // One band a segment, from the lowest to the highest total of each day, and a line through their means. A
@@ -297,7 +310,7 @@
       type: "date", showgrid: false, hoverformat: "%Y-%m-%d", range: [utc(times[0] - DAY), utc(times.at(-1) + DAY)],
       ...(few ? { dtick: DAY, tickformat: "%b %-d<br>%Y" } : {}),
     });
-    return Plotly.react(element, traces, layout(element, "Duration (s)", { runs: [], boundaries: [] }, { xaxis }), CONFIG);
+    return Plotly.react(element, traces, layout(element, axis("Duration (s)", FROM_NOTHING), { runs: [], boundaries: [] }, { xaxis }), CONFIG);
   }
 
   // Where the ranges do not fit beside one another, the chosen one is in view.

@@ -63,4 +63,4 @@ def _expected(run: Run) -> str:
     last = before.filter(method=METHOD, at=None, issued_at__lte=run.started_at).first()
     if last is None:
         return ""
-    return f"forecast {last.mean:.1f} s ({last.lower:.1f} to {last.upper:.1f}, {last.level:.0%})"
+    return f"forecast {last.median:.1f} s ({last.lower:.1f} to {last.upper:.1f}, {last.level:.0%})"

@@ -110,9 +110,9 @@ def test_the_head_of_a_series_has_its_forecast_with_the_interval(
     builders.history(grid.circle, 12, until=now - timedelta(minutes=1))
     outlook = next(c.outlook for c in overview(reader, now).columns if c.name == "circle-ring")
     assert outlook is not None
-    assert outlook.lower < outlook.mean < outlook.upper
+    assert outlook.lower < outlook.median < outlook.upper
     text = client.get("/").content.decode()
-    assert f"<b>{outlook.mean:.1f} s</b>" in text
+    assert f"<b>{outlook.median:.1f} s</b>" in text
     assert f"{outlook.lower:.1f} s to {outlook.upper:.1f} s, 80 %" in text
     assert '<svg class="sparkline"' in text
 

@@ -82,7 +82,7 @@ def test_a_forecast_stands_with_its_interval_and_track_record(
     builders.history(grid.circle, 12, until=now)
     newest = Forecast.objects.filter(metric__name="total.seconds").order_by("-last_time")[0]
     text = page(client, "circle-ring")
-    assert f'<p class="big">{newest.mean:.1f} s</p>' in text
+    assert f'<p class="big">{newest.median:.1f} s</p>' in text
     assert f"{newest.lower:.1f} s to {newest.upper:.1f} s" in text
     assert re.search(r"\d+ % of \d+ inside the interval \(80 % promised\), off by [\d.]+ s on average", text)
 
@@ -119,7 +119,7 @@ def test_a_forecast_is_drawn_at_the_run_that_it_was_of(grid: Grid, client: Clien
     drawn = [forecast["time"] for forecast in data["forecasts"]]
     assert drawn[-1] == f"{runs[-1].slot:%Y-%m-%d %H:%M:%S.%f}"
     assert len(set(drawn)) == len(drawn)
-    assert all(f["lower"] <= f["mean"] <= f["upper"] for f in data["forecasts"])
+    assert all(f["lower"] <= f["median"] <= f["upper"] for f in data["forecasts"])
 
 
 def test_the_forecast_of_the_next_run_is_drawn_at_its_slot(grid: Grid, client: Client, now: datetime) -> None:

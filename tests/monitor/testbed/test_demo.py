@@ -41,7 +41,7 @@ def test_rounds_account_for_every_run_and_leave_nothing(done: Done) -> None:
         assert all(stage["n"] == 3 and stage["stdev"] is not None for stage in series["stages"].values())
         assert set(series["totals"]) == {"total", "total_essential", "total_core"}
         interval = series["forecast"]["interval"]
-        assert 0 <= interval["lower"] <= series["forecast"]["mean"] <= interval["upper"]
+        assert 0 <= interval["lower"] <= series["forecast"]["median"] <= interval["upper"]
     assert summary["scratch_files_left"] == []
 
 
