@@ -109,6 +109,15 @@ WHERE metric_id = metric AND (
 ) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
     AND NOT EXISTS (SELECT FROM monitor_forecastgiven WHERE forecast_id = old.id)
 """
+# What ``_PRUNE`` takes of metrics that have news, of all.
+_FORGET_PASSING = """
+DELETE FROM monitor_forecast WHERE id = ANY (ARRAY(
+    SELECT id FROM monitor_forecast AS old
+    WHERE (at IS NOT NULL OR NOT counts) AND (NOT counts OR at < %(day_ago)b) AND issued_at < %(day_ago)b
+        AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
+        AND NOT EXISTS (SELECT FROM monitor_forecastgiven WHERE forecast_id = old.id)
+    LIMIT %(at_most)b FOR UPDATE SKIP LOCKED))
+"""
 
 
 class Scored(NamedTuple):
@@ -195,3 +204,10 @@ def prune(kept: Collection[tuple[int, int]], method: str, day_ago: datetime) -> 
     told = {"metrics": list(metrics), "most": list(most), "method": method, "day_ago": day_ago}
     with binary.cursor() as cursor:
         cursor.execute(_PRUNE, told)
+
+
+def forget_passing(day_ago: datetime, at_most: int) -> int:
+    """Of all metrics let forecasts go that do not count, or are about a time that is over, and that nobody
+    was given or has told an outcome of; how many."""
+    with binary.cursor() as cursor:
+        return cursor.execute(_FORGET_PASSING, {"day_ago": day_ago, "at_most": at_most}).rowcount

@@ -16,6 +16,7 @@ class DayScore(models.Model):
     each. Without, of every series of the suite, each once. Errors are absolute: of the median, and of what
     would have been said by the last value. *relative_error* is by the truth, of the *relative_n* that were
     not zero. *within_80* and *within_90* of *interval_n* truths lay in the intervals that promise so much.
+    Kept as long as the suite keeps rollups of days.
     """
 
     day = models.DateField()
@@ -37,6 +38,7 @@ class DayScore(models.Model):
 
     class Meta:
         ordering = ["-day", "id"]
+        indexes = [models.Index(fields=["suite", "day"], name="dayscore_of_suite")]
         constraints = [
             models.UniqueConstraint(
                 fields=["metric", "day", "suite", "site", "method", "unit"],

@@ -70,6 +70,11 @@ class Forecast(models.Model):
         indexes = [
             models.Index(fields=["metric", "method", "last_known_at"], name="forecast_newest"),
             models.Index(fields=["metric"], condition=models.Q(truth=None), name="forecast_unscored"),
+            models.Index(
+                fields=["issued_at"],
+                condition=models.Q(at__isnull=False) | models.Q(counts=False),
+                name="forecast_passing",
+            ),
         ]
 
     def __str__(self) -> str:

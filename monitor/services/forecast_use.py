@@ -63,6 +63,7 @@ def use(works: Sequence[Work], now: datetime) -> list[Followed]:
     reading = {metric for metric, row in rows.items() if row.is_behind and row.used_until is None}
     works = [work for work in works if work.metric in rows and work.metric not in reading]
     found = _of_hours(works)
+    works = _awake(works, rows, found)
     seen = {work.metric: _seen(work, rows[work.metric], found, now) for work in works}
     otherwise = [work for work in works if not _is_as_it_was(work, rows[work.metric], seen[work.metric])]
     _go_back(otherwise, found)
@@ -73,6 +74,20 @@ def use(works: Sequence[Work], now: datetime) -> list[Followed]:
     new = {work.metric: seen[work.metric].new for work in works}
     _go_on(works, rows, new, now, behind=())
     return [work.followed for work in works]
+
+
+def _awake(works: Iterable[Work], rows: Mapping[int, Row], found: Mapping[int, list[Input]]) -> list[Work]:
+    """Those that are not resting (``monitor.depot.resting``). Who is, and has a value, reads everything."""
+    resting = {metric for metric, row in rows.items() if not row.is_behind and row.used_until is None}
+    woken = [
+        work.metric
+        for work in works
+        if work.metric in resting
+        and (len(work.hours) > MOST_HOURS or any(True for _ in _inputs(work, found)))
+    ]
+    if woken:
+        following.begin_anew(woken)
+    return [work for work in works if work.metric not in resting]
 
 
 def read_part(work: Work, now: datetime) -> None:

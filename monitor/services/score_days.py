@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from forecasting.uncertainty.intervals import GRID
@@ -34,6 +34,10 @@ WHERE EXISTS (SELECT FROM monitor_suite WHERE id = suite)
 ORDER BY 1, 2, 3, 4 NULLS FIRST, 5, 6
 ON CONFLICT ({_KEY}) DO UPDATE SET {", ".join(f"{one} = kept.{one} + excluded.{one}" for one in _SUMS)}
 """  # noqa: S608
+_FORGET = """
+DELETE FROM monitor_dayscore AS old USING monitor_suite AS suite
+WHERE old.suite_id = suite.id AND old.day < %b::date - suite.keep_daily_days
+"""
 
 
 class _Key(NamedTuple):
@@ -69,6 +73,12 @@ def add(scored: Sequence[Scored]) -> None:
         columns = [*map(list, zip(*sums, strict=True)), *map(list, zip(*sums.values(), strict=True))]
         with binary.cursor() as cursor:
             cursor.execute(_ADD.encode(), columns)
+
+
+def forget(now: datetime) -> int:
+    """Let days go for which their suites do not keep rollups of days any more; how many rows these are."""
+    with binary.cursor() as cursor:
+        return cursor.execute(_FORGET, [now.astimezone(UTC).date()]).rowcount
 
 
 def _said(one: Scored) -> list[float]:

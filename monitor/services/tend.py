@@ -10,7 +10,7 @@ from monitor.depot.engines import engine
 from monitor.depot.locks import held
 from monitor.services.choose_predictors import choose_predictors
 from monitor.services.forecast_follow import drop_outdated
-from monitor.services.give import forget_given
+from monitor.services.forecast_retain import retain_forecasts
 from monitor.services.retain import Retained, retain
 
 LOCK = 0x74656E64  # "tend"
@@ -26,7 +26,7 @@ def tend(now: datetime) -> Retained | None:
         engine().prepare_ahead(now)
         drop_outdated()
         choose_predictors()
-        forget_given(now)
+        retain_forecasts(now)
         for table in planning.outdated(now - ANALYSED_EVERY):
             planning.analyse(table)
         return retain(now, within_seconds=RETAINS_SECONDS)

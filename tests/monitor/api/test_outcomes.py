@@ -197,7 +197,7 @@ def test_what_was_given_a_month_ago_or_to_nobody_is_not_kept_for_that(
 def test_what_is_about_a_time_to_come_is_kept_for_a_month_after_that(
     forecast: Issued, client: Client
 ) -> None:
-    client.get("/api/v1/forecasts", {"series": "circle", "horizon": 60 * 86_400})
+    client.get("/api/v1/forecasts", {"series": "circle", "horizon": f"{60 * 86_400}"})
     assert forget_given(timezone.now() + timedelta(days=89)) == 0
     assert forget_given(timezone.now() + timedelta(days=91)) == 1
 

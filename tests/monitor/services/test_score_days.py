@@ -8,9 +8,9 @@ import pytest
 
 from forecasting.uncertainty.intervals import GRID
 from monitor.depot.issuing import Scored
-from monitor.models import DayScore, Metric, Segment, Series, Site
+from monitor.models import DayScore, Metric, Segment, Series, Site, Suite
 from monitor.services.ingest import ingest
-from monitor.services.score_days import add
+from monitor.services.score_days import add, forget
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
@@ -120,3 +120,12 @@ def test_what_is_gone_meanwhile_is_not_counted(one: Scored) -> None:
     assert not DayScore.objects.exists()
     Site.objects.filter(name="site-of-here").update(title="there still")
     add([])
+
+
+def test_days_are_kept_as_long_as_their_suite_keeps_rollups_of_days(one: Scored, noon: datetime) -> None:
+    add([one, one._replace(truth_time=noon + timedelta(days=10))])
+    later = noon + timedelta(days=40)
+    assert forget(later) == 0  # for ever
+    Suite.objects.update(keep_samples_days=9, keep_hourly_days=20, keep_daily_days=35)
+    assert forget(later) > 0
+    assert {row.day for row in DayScore.objects.all()} == {(noon + timedelta(days=10)).date()}

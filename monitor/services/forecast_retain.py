@@ -1,0 +1,25 @@
+"""Take away what forecasting has kept for long enough: some of it in every call (docs/forecasting.md)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from monitor.depot import issuing, resting
+from monitor.services import score_days
+from monitor.services.forecast_score import A_DAY, keep_newest
+from monitor.services.give import forget_given
+
+RESTS_AFTER = timedelta(
+    days=2
+)  # whoever is later than that has what is known of a segment of before read anew
+RESTING_AT_ONCE = 500  # metrics
+FORECASTS_AT_ONCE = 5_000
+
+
+def retain_forecasts(now: datetime) -> None:
+    """Notes of who was given what, forecasts that are over and that nobody was given, scores of days that
+    their suites do not keep, and what forecasters know of segments that are over."""
+    forget_given(now)
+    issuing.forget_passing(now - A_DAY, FORECASTS_AT_ONCE)
+    score_days.forget(now)
+    keep_newest(resting.rest(now - RESTS_AFTER, RESTING_AT_ONCE), now)
