@@ -13,6 +13,7 @@ from monitor.models import Forecast, Metric, Series
 from monitor.services import forecast as service
 from monitor.services.down import down
 from monitor.services.forecast_follow import bring_up
+from monitor.services.forecast_score import record_of
 from monitor.services.give import give
 from monitor.services.ready import quantile, ready
 from monitor.services.segments import standing
@@ -129,7 +130,7 @@ def foretell(user: AbstractBaseUser | AnonymousUser, asked: Asked, now: datetime
     at = max(asked.at or now, now)
     found = _found(user, asked, at)
     if found.is_troubled:
-        _refuse_if_down(found, at, now)
+        _refuse_if_down(user, found, at, now)
     said, found = _said(user, found, asked, at, now)
     _refuse_if_old(said, found, asked, now)
     give([(said.forecast, found.given_at if said.forecast == found.forecast else None)], now)
@@ -168,9 +169,11 @@ def _no_metric(series: int, metric: str) -> Exception:
     return _too_few(series, "") if metric in names else UnknownMetric(metric, names)
 
 
-def _refuse_if_down(found: Ready, at: datetime, now: datetime) -> None:
+def _refuse_if_down(
+    user: AbstractBaseUser | AnonymousUser, found: Ready, at: datetime, now: datetime
+) -> None:
     there = [name for name in found.place.resources.split(",") if name]
-    if closed := down(there, at, now):
+    if closed := down(user, there, at, now):
         raise NoAnswer("site_down", "; ".join(sorted(set(closed.values()))), down=closed)
 
 
@@ -256,14 +259,7 @@ def _record(found: Ready) -> Record:
 
 
 def _record_of(made: Forecast) -> Record:
-    record = service.track_record(made.metric, method=made.method)
-    return Record(
-        record.n,
-        record.mean_absolute_error,
-        record.relative_error,
-        record.mean_absolute_scaled_error,
-        record.winkler_score,
-    )
+    return Record(**(record_of(made.metric_id, made.method) or {}))
 
 
 def _success(found: Ready) -> Success | None:

@@ -56,7 +56,7 @@ def rank(
     """Those *asked* for (each once, see ``ready.candidates``), the quickest first; and the others. Together
     they are all. Of those that are ranked *user* may tell later what became of them."""
     found = candidates(user, by, asked, application=application, metric=METRIC, probability=probability)
-    closed = down(_resources(found), at, now)
+    closed = down(user, _resources(found), at, now)
     of: dict[str, list[Candidate]] = {}
     for one in found:
         of.setdefault(one.place.name if by == "series" else getattr(one.place, by), []).append(one)

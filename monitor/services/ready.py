@@ -22,12 +22,11 @@ LEAST, MOST = GRID[0], GRID[-1]
 
 def ready(user: AbstractBaseUser | AnonymousUser, series: str, metric: str, at: datetime) -> Ready | None:
     """Of the series of that name; None if there is none that *user* may see."""
-    who = _who(user)
-    found = depot.one(series, metric, at, who)
+    found = depot.one(series, metric, at, who(user))
     if found is None or is_settled(found.place):
         return found
     keep_current([found.place.series])
-    return depot.one(series, metric, at, who)
+    return depot.one(series, metric, at, who(user))
 
 
 def candidates(
@@ -41,10 +40,10 @@ def candidates(
 ) -> list[Candidate]:
     """Of those series that *user* may see and that are *asked* for *by* ``series``, or, of one *application*,
     by ``path`` or ``resources`` (``monitor.models.current``); *probability* is of the quantile."""
-    who, between = _who(user), place_of(probability)
+    between = place_of(probability)
 
     def read() -> list[Candidate]:
-        return list(depot.many(by, list(asked), application, metric, between, who))
+        return list(depot.many(by, list(asked), application, metric, between, who(user)))
 
     if by != "series":
         keep_new(application)
@@ -79,8 +78,9 @@ def place_of(probability: float) -> tuple[int, int, float]:
     return left, right, (probability - GRID[left]) / (GRID[right] - GRID[left])
 
 
-def _who(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
-    """Of a user who is logged in, and active."""
+def who(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
+    """What a statement of the depot is told of *user*, who is logged in, and active
+    (``monitor.models.series.VISIBLE``)."""
     return {"user": user.pk, "sees_all": bool(getattr(user, "is_superuser", False))}
 
 

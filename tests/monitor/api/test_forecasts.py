@@ -10,9 +10,10 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.models import ApiToken, Blackout, Forecast, Run, Series, Site, Suite
+from monitor.models import ApiToken, Blackout, Forecast, Metric, Run, Series, Site, Suite
 from monitor.models.token import READ, RUN
 from monitor.services.define import SeriesDefinition, define
+from monitor.services.forecast import issue
 from monitor.services.forecast_follow import begin_anew, refresh_all
 from monitor.services.forecast_made import METHOD
 from monitor.services.ingest import ingest
@@ -118,6 +119,25 @@ def test_a_named_method_answers_by_itself(history: Series, client: Client) -> No
     assert (body["method"], body["mean"]) == ("last_value", 8.0)
     assert body["interval"]["lower"] <= 8.0 <= body["interval"]["upper"]
     assert body["forecast"] != client.get(URL, {"series": "circle"}).json()["forecast"]
+
+
+def test_a_named_method_has_a_track_record_of_its_own(circle: Series, client: Client) -> None:
+    began = timezone.now() - timedelta(minutes=10)
+    for number in range(8):
+        slot = began + timedelta(minutes=number)
+        ingest(wire.to_json(circle_report(slot, ring_seconds=4.0 + number % 2)))
+        refresh_all(slot + timedelta(seconds=30))
+        if number >= 3:
+            total = Metric.objects.get(name="total.seconds")
+            issue(total, slot + timedelta(seconds=30), method="last_value")
+    asked = {"series": "circle", "method": "last_value", "level": "0.9"}
+    record = client.get(URL, asked).json()["track_record"]
+    assert (record["n"], record["level"]) == (4, 0.9)
+    assert record["mean_absolute_error"] == pytest.approx(1.0)
+    assert record["relative_error"] == pytest.approx((1 / 7 + 1 / 8) / 2)
+    assert record["mean_absolute_scaled_error"] == pytest.approx(1.0)
+    assert 0.0 <= record["coverage"] <= 1.0
+    assert record["winkler_score"] > 0.0
 
 
 def test_a_run_that_starts_later_can_be_asked_about(history: Series, client: Client) -> None:
