@@ -32,7 +32,7 @@ _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
 }
 
 
-class OutcomeIn(Schema):
+class OutcomeIn(Schema, extra="forbid"):
     """*job* is the name by which the one who tells knows it. *seconds*: how long that took which the forecast
     was of; by default all from *started_at* to *ended_at*."""
 

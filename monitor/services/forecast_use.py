@@ -262,7 +262,7 @@ def _tell_predictors(going: Iterable[Going]) -> None:
             "n": prospect.n,
             "gain": prospect.gain,
             "p_value": prospect.p_value,
-            "is_kept": prospect.helps,
+            "is_kept": not prospect.dropped,
         }
         for one in going
         for prospect in prospects(one.forecaster)

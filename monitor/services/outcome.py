@@ -22,6 +22,7 @@ MOST_JOBS = 1000  # of one forecast
 MOST_SECONDS = 1e9
 LARGEST_KEY = 2**63 - 1
 SLACK = timedelta(seconds=60)  # between clocks
+ROUNDING_SECONDS = 1.0  # of times that are told in whole seconds
 NEWEST = 1000  # outcomes that accuracy is of
 
 
@@ -58,9 +59,12 @@ class Told:
     seconds: float | None = None
 
     @property
+    def wall_seconds(self) -> float:
+        return (self.ended_at - self.started_at).total_seconds()
+
+    @property
     def took_seconds(self) -> float:
-        wall = (self.ended_at - self.started_at).total_seconds()
-        return wall if self.seconds is None else self.seconds
+        return self.wall_seconds if self.seconds is None else self.seconds
 
 
 @dataclass(frozen=True)
@@ -148,5 +152,8 @@ def _check(forecast: Forecast, said: Told, now: datetime) -> None:
         raise InvalidOutcome(f"started_at: expected a time after {issued}")
     if not (math.isfinite(said.took_seconds) and 0 <= said.took_seconds <= MOST_SECONDS):
         raise InvalidOutcome(f"seconds: expected 0 to {MOST_SECONDS:g}, got {said.took_seconds}")
+    if said.took_seconds > said.wall_seconds + ROUNDING_SECONDS:
+        whole = f"{said.wall_seconds:g} from start to end"
+        raise InvalidOutcome(f"seconds: expected no more than the {whole}, got {said.took_seconds:g}")
     if not forecast.outcomes.filter(job=said.job).exists() and forecast.outcomes.count() >= MOST_JOBS:
         raise InvalidOutcome(f"{MOST_JOBS} jobs have been told of this forecast: ask for another one")

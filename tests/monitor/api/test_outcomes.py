@@ -113,6 +113,8 @@ def test_a_forecast_may_be_of_several_jobs_and_names_of_jobs_are_their_owners(
         ({"outcome": "lost"}, "outcome"),
         ({"seconds": -1.0}, "seconds"),
         ({"seconds": 1e300}, "seconds"),
+        ({"seconds": 302.0}, "300 from start to end"),
+        ({"second": 8.0}, "second"),
         ({"ended_at": "2199-01-01T00:00:00Z"}, "ended_at"),
         ({"started_at": "2026-01-01T00:00:00Z"}, "when the forecast was issued"),
         ({"started_at": "0001-01-01T00:00:00Z"}, "started_at"),
