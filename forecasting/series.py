@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from forecasting import methods, state
@@ -150,13 +150,13 @@ class Forecaster:
         if self.used < LEAST_VALUES:
             raise Abstained("too_few", f"{self.used} values are known, {LEAST_VALUES} are needed")
         name = method or self.name
-        point = self._part(name).forecast(at_seconds)
+        point = (self.method if name == self.name else self._part(name)).forecast(at_seconds)
         if stale_after_seconds is not None and point.age_seconds > stale_after_seconds:
             limits = f"{point.age_seconds:.0f} s old, accepted are {stale_after_seconds:.0f} s"
             raise Abstained("stale", f"the newest value is {limits}")
         spread = self._spread if name == self.name else self._misses.get(name, Residuals())
         quantiles = _with_own(spread.around(point.median, probabilities), point.quantiles)
-        return _floored(replace(point, quantiles=quantiles), floor)
+        return _floored(point, quantiles, -math.inf if floor is None else floor)
 
     def others(self, at_seconds: float, *, floor: float | None = None) -> dict[str, float]:
         """What the parts of the method that was named say of a run at *at_seconds*, from what is known: the
@@ -236,10 +236,13 @@ def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict
     return found
 
 
-def _floored(forecast: Forecast, floor: float | None) -> Forecast:
-    if floor is None:
-        return forecast
-    quantiles = {probability: max(value, floor) for probability, value in forecast.quantiles.items()}
-    return replace(
-        forecast, mean=max(forecast.mean, floor), median=max(forecast.median, floor), quantiles=quantiles
+def _floored(point: Forecast, quantiles: Mapping[float, float], least: float) -> Forecast:
+    """Return *point* with *quantiles*, no number of it below *least*."""
+    return Forecast(
+        max(point.mean, least),
+        max(point.median, least),
+        point.method,
+        point.n,
+        point.age_seconds,
+        {probability: max(value, least) for probability, value in quantiles.items()},
     )

@@ -18,6 +18,7 @@ import numpy as np
 
 from forecasting import methods
 from forecasting.base import Method, Outdated
+from forecasting.remembered import Remembered
 
 FORMAT = 1
 
@@ -63,6 +64,8 @@ def _kept(value: object) -> object:
         return list(value)
     if isinstance(value, Experts):
         return {name: _encoder.encode(method) for name, method in value.items()}
+    if isinstance(value, Remembered):
+        return None
     raise NotImplementedError(f"a {type(value).__name__} cannot be kept")
 
 
@@ -74,6 +77,8 @@ def _found(kind: type, kept: Any) -> object:
         return np.frombuffer(numbers, dtype=dtype).reshape(shape).copy()  # writable
     if (get_origin(kind) or kind) is deque:
         return deque(kept)
+    if (get_origin(kind) or kind) is Remembered:
+        return Remembered()
     raise NotImplementedError(f"a {kind} cannot be kept")
 
 

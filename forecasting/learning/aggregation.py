@@ -31,7 +31,8 @@ Numbers = NDArray[np.float64]
 _MOST = 5.0  # typical misses that a slope, and a distance between two forecasts, count at most
 _KEPT = 0.999  # of regrets at each value
 _DEPTH = -20.0  # below which no sum of regrets sinks
-_LEAST_SCALE = 1e-12  # of squared regrets: who hardly ever disagrees is weighted as if by this much
+_NONE = np.zeros(())  # an array of no dimension, since numbers are made into one at each use
+_LEAST_SCALE = np.array(1e-12)  # of squared regrets: who hardly ever disagrees is weighted as if by this much
 _MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
 _OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
 _RESOLUTION = 1e-6  # of a number: what a miss is at least measured in
@@ -76,6 +77,7 @@ class Aggregation:
     _regrets: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
     _squares: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
     _widest: float = field(default=0.0, init=False)  # squared regret
+    _of_all: Numbers = field(default_factory=lambda: np.zeros(0), init=False)  # weights, where all are awake
     _newest: float = field(default=0.0, init=False)  # truth
 
     def blend(self, said: Numbers) -> float:
@@ -114,7 +116,7 @@ class Aggregation:
         first = float(said[0])
         beyond = said - first  # where all say the same, rounding must not make something else of it
         limit = _FARTHEST / 2.0 * self._typical.size
-        if float(np.abs(beyond).max()) <= limit:  # not so if one says NaN: the quick way of every day
+        if np.maximum.reduce(np.abs(beyond)) <= limit:  # not so if one says NaN: the quick way of every day
             return first, beyond, None
         awake = np.isfinite(said)
         origin = float(said[awake.argmax()])
@@ -141,16 +143,22 @@ class Aggregation:
         squares = regrets * regrets
         self._regrets = np.maximum(_KEPT * self._regrets + regrets, _DEPTH)
         self._squares = _KEPT * _KEPT * self._squares * (self._regrets > _DEPTH) + squares
-        self._widest = max(_KEPT * self._widest, float(squares.max()))
+        self._widest = max(_KEPT * self._widest, float(np.maximum.reduce(squares)))
+        self._of_all = self._weighed(None, len(regrets))
 
     def _weights(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         """The weights of *count* experts; *awake* is None where all are."""
+        return self._of_all if awake is None and len(self._of_all) else self._weighed(awake, count)
+
+    def _weighed(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         if len(self._regrets):
-            weights = np.maximum(self._regrets, 0.0) / np.maximum(self._squares + self._widest, _LEAST_SCALE)
+            weights = np.maximum(self._regrets, _NONE)
+            weights /= np.maximum(self._squares + self._widest, _LEAST_SCALE)
             weights *= weights
             if awake is not None:
                 weights *= awake
-            total = float(weights.sum())
+            total = np.add.reduce(weights)
             if total > 0.0:
-                return weights / total
+                weights /= total
+                return weights
         return np.full(count, 1.0 / count) if awake is None else awake / max(int(awake.sum()), 1)

@@ -13,7 +13,7 @@ the state of today ages, what is known of the usual state does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import copysign, exp
 from typing import ClassVar
@@ -95,7 +95,12 @@ class Levels:
 
     def expected(self, elapsed: float) -> float:
         """Return the answer for *elapsed* gaps after the newest value, of which there must be one."""
-        return self.all_expected(elapsed)[self.best()]
+        late, best = 1.0 - elapsed, self.best()
+        level = self._levels[best]
+        if late >= 0.0:
+            return level
+        usual = self._usual()
+        return usual + (level - usual) * exp(late / (_HOLDING * self.MEMORIES[best]))
 
     def best(self) -> int:
         """The index of the smoother that has missed least of late."""
@@ -130,10 +135,10 @@ class Levels:
     def _usual(self) -> float:
         """The slowest level that is not belied by what came of late, as it is after a shift."""
         tolerable = _TRUSTED * min(self._losses)
-        return next(level for level, loss in self._slowest_first() if loss <= tolerable)
-
-    def _slowest_first(self) -> Iterator[tuple[float, float]]:
-        return zip(reversed(self._levels), reversed(self._losses), strict=True)
+        slowest = len(self._losses) - 1
+        while self._losses[slowest] > tolerable:
+            slowest -= 1
+        return self._levels[slowest]
 
 
 class MedianLevels(Levels):

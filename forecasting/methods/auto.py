@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
@@ -37,6 +37,7 @@ from forecasting.learning.news import Course
 from forecasting.learning.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
 from forecasting.learning.regression import Ridge, Size
 from forecasting.methods import blend, lrp_robust
+from forecasting.remembered import Remembered
 
 MOST_PREDICTORS = 12  # the first that are heard of; a regression on more costs more than it tells
 _OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the places of the voices
@@ -72,6 +73,16 @@ class Inputs(NamedTuple):
     of_both: Numbers
 
 
+class Opinion(NamedTuple):
+    """What was made of the *own* history's forecast: from which *inputs*, and what each voice says of the
+    median and of the mean; NaN for those silent."""
+
+    own: Forecast
+    inputs: Inputs
+    medians: Numbers
+    means: Numbers
+
+
 @dataclass(slots=True)
 class Scales:
     """How large as a rule are: what is missing in the blend and in the median of the last 31 values, and how
@@ -100,6 +111,7 @@ class Method:
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
     _begun: bool = field(default=False, init=False)
+    _opinion: Remembered[Opinion] = field(default_factory=Remembered, init=False, compare=False)
 
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
         hearing.require_usable(time_seconds, known_at_seconds, value)
@@ -108,12 +120,14 @@ class Method:
             if not source.series or len(self._predictors) == MOST_PREDICTORS:
                 return
             self._predictors[key] = Predictor()
+        self._opinion.forget()
         self._predictors[key].hear(time_seconds, known_at_seconds, float(value))
         self._robust.hear(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
-        before = self._blend.forecast(time_seconds) if self._begun and self._predictors else None
+        before = self._thought(time_seconds) if self._begun and self._predictors else None
         self._blend.update(time_seconds, value)  # which refuses what cannot be used
+        self._opinion.forget()
         value = float(value)
         if not self._course.fits(value):
             self._scales = Scales()
@@ -124,18 +138,12 @@ class Method:
         self._begun = True
 
     def forecast(self, at_seconds: float) -> Forecast:
-        own = self._blend.forecast(at_seconds)
         if not self._predictors:
-            return replace(own, method="auto")
-        inputs = self._inputs(own.median, at_seconds)
-        moves = self._moves(inputs)
-        robust = self._robust.from_predictors(at_seconds) if any(inputs.news) else None
-        return replace(
-            own,
-            mean=self._mean.blend(self._said(own.mean, moves, robust)),
-            median=self._median.blend(self._said(own.median, moves, robust)),
-            method="auto",
-        )
+            own = self._blend.forecast(at_seconds)
+            return Forecast(own.mean, own.median, "auto", own.n, own.age_seconds)
+        own, _, medians, means = self._thought(at_seconds)
+        mean, median = self._mean.blend(means), self._median.blend(medians)
+        return Forecast(mean, median, "auto", own.n, own.age_seconds)
 
     def parts(self) -> Mapping[str, AnyMethod]:
         """The blend and its experts, and the robust line."""
@@ -155,6 +163,17 @@ class Method:
             for key, one in self._predictors.items()
         ]
         return sorted(prospects, key=lambda one: (-one.gain, one.predictor))
+
+    def _thought(self, at_seconds: float) -> Opinion:
+        known = self._opinion.at(at_seconds)
+        if known is not None:
+            return known
+        own = self._blend.forecast(at_seconds)
+        inputs = self._inputs(own.median, at_seconds)
+        moves = self._moves(inputs)
+        robust = self._robust.from_predictors(at_seconds) if any(inputs.news) else None
+        medians, means = (self._said(one, moves, robust) for one in (own.median, own.mean))
+        return self._opinion.keep(at_seconds, Opinion(own, inputs, medians, means))
 
     def _inputs(self, own: float, at_seconds: float) -> Inputs:
         predictors = self._predictors.values()
@@ -193,18 +212,16 @@ class Method:
         said[~np.isfinite(said)] = np.nan
         return said
 
-    def _learn(self, own: Forecast, time_seconds: float, value: float) -> None:
+    def _learn(self, before: Opinion, time_seconds: float, value: float) -> None:
         """Learn what should have been said: by the voices, and by who weighs them."""
-        inputs = self._inputs(own.median, time_seconds)
+        own, inputs, medians, means = before
+        off = self._course.distance(value, own.median)
         if any(inputs.news):
-            moves = self._moves(inputs)
-            robust = self._robust.from_predictors(time_seconds)
-            said = self._said(own.median, moves, robust)
-            self._record(said.tolist(), value)
-            self._median.update(said, value)
-            self._mean.update(self._said(own.mean, moves, robust), value)
-            self._learn_moves(inputs, self._course.distance(value, own.median), time_seconds)
-        scales, off = self._scales, self._course.distance(value, own.median)
+            self._record(medians.tolist(), value)
+            self._median.update(medians, value)
+            self._mean.update(means, value)
+            self._learn_moves(inputs, off, time_seconds)
+        scales = self._scales
         scales.blend.add(off)
         scales.level.add(off + inputs.apart)
         scales.apart.add(inputs.apart)

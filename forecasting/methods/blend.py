@@ -20,6 +20,7 @@ from forecasting import methods
 from forecasting.base import Abstained, Age, Forecast
 from forecasting.base import Method as AnyMethod
 from forecasting.learning.aggregation import Aggregation
+from forecasting.remembered import Remembered
 from forecasting.state import Experts
 
 
@@ -45,6 +46,8 @@ class Method:
     _experts: Experts = field(default_factory=_begun, init=False)
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
+    _said: Remembered[NDArray[np.float64]] = field(default_factory=Remembered, init=False, compare=False)
+    _answer: Remembered[Forecast] = field(default_factory=Remembered, init=False, compare=False)
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)
@@ -52,15 +55,19 @@ class Method:
             said = self.said(time_seconds)
             self._median.update(said, value)
             self._mean.update(said, value)
+        self._said.forget()
+        self._answer.forget()
         for expert in self._experts.values():
             expert.update(time_seconds, value)
 
     def forecast(self, at_seconds: float) -> Forecast:
+        known = self._answer.at(at_seconds)
+        if known is not None:
+            return known
         self._age.require(1)
         said = self.said(at_seconds)
-        return self._age.forecast(
-            self._mean.blend(said), "blend", at_seconds, median=self._median.blend(said)
-        )
+        mean, median = self._mean.blend(said), self._median.blend(said)
+        return self._answer.keep(at_seconds, self._age.forecast(mean, "blend", at_seconds, median=median))
 
     def parts(self) -> Mapping[str, AnyMethod]:
         """The experts."""
@@ -68,8 +75,11 @@ class Method:
 
     def said(self, at_seconds: float) -> NDArray[np.float64]:
         """Return what each voice of each expert expects at *at_seconds*; NaN for who has no answer."""
+        known = self._said.at(at_seconds)
+        if known is not None:
+            return known
         voices = [voice for expert in self._experts.data.values() for voice in _voices(expert, at_seconds)]
-        return np.array(voices)
+        return self._said.keep(at_seconds, np.array(voices))
 
 
 class _Choir(Protocol):

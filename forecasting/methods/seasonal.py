@@ -21,6 +21,7 @@ from typing import ClassVar
 from forecasting.base import Age, Forecast
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.levels import MeanLevels, MedianLevels, TypicalMiss
+from forecasting.remembered import Remembered
 
 _HOUR_SECONDS = 3600.0
 _HOURS = 24
@@ -130,6 +131,7 @@ class Method:
     _evidence: list[Evidence] = field(
         default_factory=lambda: [Evidence(), Evidence(), Evidence()], init=False
     )
+    _voices: Remembered[Sequence[float]] = field(default_factory=Remembered, init=False, compare=False)
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)
@@ -146,6 +148,7 @@ class Method:
         plain, seasonal = self._for_mean
         plain.update(value, elapsed)
         seasonal.update(value - effects[-1], elapsed)
+        self._voices.forget()
 
     def forecast(self, at_seconds: float) -> Forecast:
         *_, median, mean = self.voices(at_seconds)
@@ -154,6 +157,9 @@ class Method:
     def voices(self, at_seconds: float) -> Sequence[float]:
         """Return each level's answer, those for absolute losses first; the best with nothing, the hour, the
         weekday and both added; and the two answers."""
+        known = self._voices.at(at_seconds)
+        if known is not None:
+            return known
         self._age.require(1)
         ahead = self._cadence.ahead(at_seconds)
         effects = self._season.effects(at_seconds)
@@ -165,7 +171,8 @@ class Method:
         all_best = [
             each.expected(ahead) + added for each, added in zip(self._for_median, effects, strict=True)
         ]
-        return [*medians, *means, *all_best, all_best[shown], means[levels.best()]]
+        answers = all_best[shown], means[levels.best()]
+        return self._voices.keep(at_seconds, (*medians, *means, *all_best, *answers))
 
     def _judge(self, misses: Sequence[float]) -> None:
         """Note how much better the newest value would have been forecast with each of the effects."""

@@ -126,8 +126,11 @@ class Spread:
 
     def _answer(self, point: float) -> Numbers:
         """The corrected quantiles of ``GRID``."""
-        blend = np.sort(self.fixed + self.following * (_within(point) - self.opinions[0]))
-        return np.sort(np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend)))
+        blend = self.fixed + self.following * (_within(point) - self.opinions[0])
+        blend.sort()
+        answer = np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend))
+        answer.sort()
+        return answer
 
     def _correct(self, point: float, value: float) -> None:
         answer = self._answer(point)
