@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from django.utils import timezone
 from ninja import Query, Router, Schema
+from pydantic import AwareDatetime
 
 import forecasting.methods
 from forecasting.base import UnknownMethod
@@ -109,7 +110,7 @@ def forecast(
     method: str = service.METHOD,
     level: Annotated[float, Query(ge=0.5, le=0.99)] = LEVEL,
     quantiles: str = "0.5,0.9,0.95",
-    at: datetime | None = None,
+    at: AwareDatetime | None = None,
     horizon: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
     max_age: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
 ) -> HttpResponse:
@@ -168,9 +169,12 @@ def _foretold(request: HttpRequest, asked: Asked, now: datetime) -> Said:
 
 def _series(request: HttpRequest, series: str, application: str, resources: str, metric: str) -> str:
     """The name of the series that is meant."""
-    roles = {} if series else {name: str(given) for name, given in request.GET.items() if name not in _NAMED}
+    roles = {name: str(given) for name, given in request.GET.items() if name not in _NAMED}
     if bool(series) == bool(application):
         raise Refused(422, "invalid", "expected either series, or application and its path")
+    if series and (roles or resources):
+        said = ", ".join(sorted(roles) or ["resources"])[:100]
+        raise Refused(422, "invalid", f"expected nothing of a path beside series, got {said}")
     if series:
         return checked(series)
     if bool(roles) == bool(resources):

@@ -166,7 +166,7 @@ def _no_metric(series: int, metric: str) -> Exception:
     """Why the next run of *series* will give no value of *metric* that anything is known of."""
     known = Metric.objects.filter(segment__series=series).order_by("name").distinct()
     names = list(known.values_list("name", flat=True))
-    return _too_few(series, "") if metric in names else UnknownMetric(metric, names)
+    return UnknownMetric(metric, names) if names and metric not in names else _too_few(series, "")
 
 
 def _refuse_if_down(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from monitor.models import Segment
 from monitor.services.down import down
 from monitor.services.give import give
 from monitor.services.ready import candidates, is_settled
@@ -57,13 +58,14 @@ def rank(
     they are all. Of those that are ranked *user* may tell later what became of them."""
     found = candidates(user, by, asked, application=application, metric=METRIC, probability=probability)
     closed = down(user, _resources(found), at, now)
+    new = _new(found)
     of: dict[str, list[Candidate]] = {}
     for one in found:
         of.setdefault(one.place.name if by == "series" else getattr(one.place, by), []).append(one)
     known, unranked = [], []
     for number, name in enumerate(asked):
         there = of.get(name, [])
-        fault = _fault(there, closed, now)
+        fault = _fault(there, closed, new, now)
         if fault:
             unranked.append(Unranked(number, *fault, sorted(one.place.name for one in there)))
         else:
@@ -72,7 +74,9 @@ def rank(
     return _ranked(known), unranked
 
 
-def _fault(found: Sequence[Candidate], closed: Mapping[str, str], now: datetime) -> tuple[Code, str] | None:
+def _fault(
+    found: Sequence[Candidate], closed: Mapping[str, str], new: Collection[int], now: datetime
+) -> tuple[Code, str] | None:
     """Why a candidate that has *found* these series cannot be ranked."""
     if not found:
         return "unknown", "there is no such series that you may see"
@@ -81,7 +85,18 @@ def _fault(found: Sequence[Candidate], closed: Mapping[str, str], now: datetime)
     (one,) = found
     if shut := [closed[name] for name in one.place.resources.split(",") if name in closed]:
         return "site_down", "; ".join(sorted(set(shut)))
+    if one.place.series in new:
+        return "too_few", "no run has passed yet"
     return _untold(one, now)
+
+
+def _new(found: Iterable[Candidate]) -> set[int]:
+    """Those of the series of which nothing has been reported, ever."""
+    unsettled = {one.place.series for one in found if not is_settled(one.place)}
+    if not unsettled:
+        return unsettled
+    ran = Segment.objects.filter(series__in=unsettled).values_list("series", flat=True)
+    return unsettled - set(ran)
 
 
 def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:

@@ -241,6 +241,11 @@ def test_too_few_values_give_an_abstention_with_its_reason(circle: Series, clien
     assert problem(answer)["code"] == "too_few"
 
 
+def test_of_a_series_that_never_ran_too_few_runs_have_passed(circle: Series, client: Client) -> None:
+    answer = client.get(URL, {"series": "circle"})
+    assert (answer.status_code, problem(answer)["code"]) == (409, "too_few")
+
+
 def test_an_unknown_metric_is_answered_with_those_that_are_known(history: Series, client: Client) -> None:
     answer = client.get(URL, {"series": "circle", "metric": "total.minutes"})
     assert answer.status_code == 404
@@ -265,6 +270,9 @@ def test_an_unknown_metric_is_answered_with_those_that_are_known(history: Series
         ({"series": "circle", "horizon": "1", "at": "2100-01-01T00:00:00Z"}, 422, "at and horizon"),
         ({"series": "circle", "at": "2100-01-01T00:00:00Z"}, 422, "within a year"),
         ({"series": "circle", "at": "yesterday"}, 422, "at"),
+        ({"series": "circle", "at": "2100-01-01T00:00:00"}, 422, "timezone"),
+        ({"series": "circle", "horizn": "60"}, 422, "horizn"),
+        ({"series": "circle", "resources": "here"}, 422, "resources"),
         ({"series": "circle", "total": "iv"}, 422, "total"),
         ({"series": "circle", "total": "i", "stage": "init"}, 422, "stage and total"),
         ({"series": "circle", "max_age": "-1"}, 422, "max_age"),

@@ -103,8 +103,14 @@ def test_what_is_not_known_is_listed_with_the_reason(grid: None, client: Client)
     assert [one["series"] for one in body["ranked"]] == ["quick"]
     assert [(one["candidate"], one["code"], one["series"]) for one in body["unranked"]] == [
         (0, "unknown", []),
-        (2, "segment_changed", ["new"]),
+        (2, "too_few", ["new"]),
     ]
+
+
+def test_where_what_is_run_has_changed_that_is_the_reason(grid: None, client: Client) -> None:
+    Series.objects.filter(name="quick").update(parameters={"file_bytes": 7})
+    (one,) = ask(client, series=["quick"]).json()["unranked"]
+    assert one["code"] == "segment_changed"
 
 
 def test_too_few_runs_are_no_place_in_the_order(grid: None, client: Client) -> None:
