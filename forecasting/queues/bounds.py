@@ -28,6 +28,7 @@ from forecasting.queues.backlog import SIGNALS, Backlog, Job, class_of
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, Waits, binomial_rank, least_history
 
 _RATE = 0.1  # of a queue's level
+_FIRST_SQUARES = 0.3  # so that the hits before the first miss, which say little, lower it little
 _MOST_JUDGED = 500  # the promised share comes no nearer to the quantile than with so many
 _HALF_WAY = 100.0  # jobs judged until the bound of the queue and the regression have the same say
 _LONGER = 2.0  # times the longest wait so far: no bound is higher
@@ -42,7 +43,7 @@ class Level:
 
     raised: float
     judged: int = 0
-    squares: float = 0.0
+    squares: float = _FIRST_SQUARES
 
     def learn(self, slope: float) -> None:
         self.judged += 1

@@ -12,7 +12,7 @@ import pytest
 from forecasting import state
 from forecasting.base import InvalidNumber
 from forecasting.queues.backlog import SIGNALS, Backlog, Job
-from forecasting.queues.bounds import QueueBounds
+from forecasting.queues.bounds import Level, QueueBounds
 from forecasting.queues.replay import scores
 from forecasting.reading import swf
 from forecasting.reading.swf import Logged
@@ -59,6 +59,16 @@ def test_nothing_is_said_of_a_queue_before_its_least_history_is_known() -> None:
 
 def test_the_first_bound_is_that_of_the_waits_of_the_queue() -> None:
     assert followed(LEAST + 5).bound(Job(999, 64 * MINUTE, "a")) == pytest.approx(5 * MINUTE)
+
+
+def test_hits_before_the_first_miss_lower_a_level_little_and_a_miss_raises_it_by_more() -> None:
+    level, share = Level(0.0), 0.99
+    for _ in range(300):
+        level.learn(1.0 - share)
+    after_hits = level.raised
+    level.learn(-share)
+    assert -0.7 < after_hits < 0.0
+    assert level.raised - after_hits > 0.08
 
 
 def test_what_was_asked_is_what_is_said_at_submission_and_changes_nothing() -> None:
