@@ -2,9 +2,9 @@
 
 A file is CSV with the columns ``group,series,kind,started_at,ended_at,value`` in any order and any order of
 rows. *kind* is ``application`` or ``probe``; times are seconds or RFC 3339; a value is known from *ended_at*
-on. The probes of a group are what its applications may be predicted from. Where a run has several values, as
-of its stages, each has a row, and the column ``metric`` names it. Without this column a name with a dot
-behind the last colon of the series does: ``preco:total.seconds``.
+on. The probes of a group are what its applications, and each other, may be predicted from. Where a run has
+several values, as of its stages, each has a row, and the column ``metric`` names it. Without this column a
+name with a dot behind the last colon of the series does: ``preco:total.seconds``.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def read(files: Iterable[str]) -> list[History]:
 
 
 def heard_by(target: History, found: Iterable[History]) -> list[tuple[Source, Observation]]:
-    """What *target* may be predicted from: other values of its own runs, whose series is "", and of an
-    application all probes of its group."""
+    """What *target* may be predicted from: other values of its own runs, whose series is "", and the probes of
+    its group; if it is a probe itself, what the others show of the same metric."""
     return [
         (source, observation)
         for history in found
@@ -71,7 +71,8 @@ def _source_for(target: History, other: History) -> Source | None:
         return None
     if other.source.series == target.source.series:
         return Source("", other.source.metric)
-    return other.source if (target.kind, other.kind) == ("application", "probe") else None
+    listens = target.kind == "application" or other.source.metric == target.source.metric
+    return other.source if listens and other.kind == "probe" else None
 
 
 def _add(

@@ -19,6 +19,7 @@ from forecasting.judging.evaluation import (
     rolling_origin,
     summaries,
 )
+from forecasting.reading.histories import History, heard_by
 from forecasting.series import Observation
 
 DAY_SECONDS = 86_400.0
@@ -184,3 +185,41 @@ def test_a_summary_has_geometric_means_of_ratios_and_means_of_the_rest() -> None
     assert isinstance(summary, Summary)
     assert (summary.method, summary.series, summary.coverage_90) == ("some", 2, 0.5)
     assert summary.mae_ratio == pytest.approx(math.sqrt((2 / 8) * (48 / 8)))
+
+
+def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[History]:
+    """Two probes that run one after the other each day, and feel the same load; of the last days, another."""
+    known = len(loads) - of_the_future
+    loads = [*loads[:known], *random.Random(6).sample(loads[known:], of_the_future)]
+    histories = []
+    for number, name in enumerate(("first", "second")):
+        draw = random.Random(number)
+        observations = [
+            Observation(at, at + 600.0, load * draw.lognormvariate(0.0, 0.05))
+            for day, load in enumerate(loads)
+            for at in [day * DAY_SECONDS + number * 3600.0]
+        ]
+        histories.append(History("here", Source(name, "total.seconds"), "probe", observations))
+    return histories
+
+
+def test_a_probe_is_forecast_from_the_probe_that_ran_just_before_it() -> None:
+    first, second = beside_each_other(noise(150))
+    heard = heard_by(second, [first, second])
+    (informed,) = judge(second.observations, heard, ["auto"])
+    (alone,) = judge(second.observations, [], ["auto"])
+    assert informed.mae is not None
+    assert alone.mae is not None
+    assert informed.mae < 0.6 * alone.mae
+
+
+def test_shuffling_the_future_of_all_probes_never_moves_a_past_forecast_of_one() -> None:
+    medians = []
+    for shuffled in (0, 30):
+        found = beside_each_other(noise(100), of_the_future=shuffled)
+        medians += [rolling_origin("auto", one.observations, heard_by(one, found)).median for one in found]
+    of_first, of_second, of_other_first, of_other_second = medians
+    np.testing.assert_array_equal(of_first[:71], of_other_first[:71])
+    np.testing.assert_array_equal(of_second[:70], of_other_second[:70])
+    assert of_second[70] != of_other_second[70]  # the first one of that day was known already
+    assert of_first[71] != of_other_first[71]

@@ -79,19 +79,28 @@ def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
         read([file, file])
 
 
-def test_an_application_hears_the_probes_of_its_group_and_its_own_other_values(tmp_path: Path) -> None:
+def test_an_application_hears_the_probes_of_its_group_and_its_own_other_values_and_a_probe_the_others(
+    tmp_path: Path,
+) -> None:
     file = written(
         tmp_path,
         "g,app:total.seconds,application,1,2,10",
         "g,app:stage.compute.seconds,application,1,2,20",
         "g,other:total.seconds,application,1,2,30",
         "g,ping:total.seconds,probe,1,2,40",
-        "h,ping:total.seconds,probe,1,2,50",
+        "g,pong:total.seconds,probe,1,2,50",
+        "g,pong:stage.compute.seconds,probe,1,2,60",
+        "h,ping:total.seconds,probe,1,2,70",
     )
     found = {history.source: history for history in read([file]) if history.group == "g"}
     total = found[Source("app", "total.seconds")]
     assert [(source, one.value) for source, one in heard_by(total, read([file]))] == [
         (Source("", "stage.compute.seconds"), 20.0),
         (Source("ping", "total.seconds"), 40.0),
+        (Source("pong", "stage.compute.seconds"), 60.0),
+        (Source("pong", "total.seconds"), 50.0),
     ]
-    assert heard_by(found[Source("ping", "total.seconds")], read([file])) == []
+    ping = found[Source("ping", "total.seconds")]
+    assert [(source, one.value) for source, one in heard_by(ping, read([file]))] == [
+        (Source("pong", "total.seconds"), 50.0)
+    ]
