@@ -56,8 +56,8 @@ def read(files: Iterable[str]) -> list[History]:
 
 
 def heard_by(target: History, found: Iterable[History]) -> list[tuple[Source, Observation]]:
-    """What *target* may be predicted from: other values of its own runs, whose series is "", and the probes of
-    its group; if it is a probe itself, what the others show of the same metric."""
+    """What *target* may be predicted from: other values of its own runs, whose series is "", and the probes
+    of its group; if it is a probe itself, what the others show of the same metric."""
     return [
         (source, observation)
         for history in found
