@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are loaded when they are used: most processes never correlate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,7 +92,9 @@ def _ranks(column: NDArray[np.float64]) -> NDArray[np.float64]:
 def _coefficient(r: float, n: int, level: float, variance: float) -> Coefficient:
     if abs(r) == 1.0:
         return Coefficient(r, r, r, 0.0)
-    reach = float(special.ndtri((1 + level) / 2)) * math.sqrt(variance / (n - 3))
+    reach = float(scipy.special.ndtri((1 + level) / 2)) * math.sqrt(variance / (n - 3))
     t = abs(r) * math.sqrt((n - 2) / ((1 - r) * (1 + r)))
     z = math.atanh(r)
-    return Coefficient(r, math.tanh(z - reach), math.tanh(z + reach), 2 * float(special.stdtr(n - 2, -t)))
+    return Coefficient(
+        r, math.tanh(z - reach), math.tanh(z + reach), 2 * float(scipy.special.stdtr(n - 2, -t))
+    )
