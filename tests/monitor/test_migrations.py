@@ -12,7 +12,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from monitor.models import Blackout, Forecast, Metric, RawReport, Sample, Segment, Series, Site
+from monitor.models import Blackout, Forecast, Metric, RawReport, Sample, Series, Site
+from monitor.services.define import SeriesDefinition, define
 from monitor.services.ingest import ingest
 from monitor.services.segments import standing
 from reporters import report as wire
@@ -55,20 +56,26 @@ def two_segments(circle: Series, at_the_newest_in_the_end: None) -> Series:
     return circle
 
 
-def test_going_back_puts_the_values_of_all_segments_together(two_segments: Series) -> None:
+@pytest.fixture
+def without_reports(two_segments: Series) -> Series:
+    """Another series, which has values of a run whose report is gone."""
+    ring = {"ring": ["here", "there"]}
+    define([], [SeriesDefinition("silent", "circle", ring, {"file_bytes": 1000}, "* * * * *")])
+    assert ingest(wire.to_json(circle_report(NOON, series="silent"))).accepted
+    RawReport.objects.filter(run__series__name="silent").delete()
+    return Series.objects.get(name="silent")
+
+
+def test_going_back_puts_all_segments_together_and_they_become_the_first_as_the_newest_report_said(
+    two_segments: Series, without_reports: Series
+) -> None:
     old = back_to(BEFORE_SEGMENTS)
-    metric = old.get_model("monitor", "Metric").objects.get(name="total.seconds")
+    metric = old.get_model("monitor", "Metric").objects.get(name="total.seconds", series=two_segments.pk)
     values = old.get_model("monitor", "Sample").objects.filter(metric=metric).order_by("time")
     assert [row.value for row in values] == [4.0, 5.0, 6.0, 7.0, 8.0]
     assert old.get_model("monitor", "Forecast").objects.count() == 1  # of two from the same knowledge
-
-
-def test_what_was_measured_so_far_becomes_the_first_segment_as_the_newest_report_said(
-    two_segments: Series,
-) -> None:
-    back_to(BEFORE_SEGMENTS)
     to_the_newest()
-    segment = Segment.objects.get()
+    segment = two_segments.segments.get()
     assert (segment.number, segment.began_at) == (1, NOON)
     assert segment.parameters == circle_report(NOON).parameters
     assert segment.bindings == {"ring": ["here", "there"]}
@@ -77,21 +84,21 @@ def test_what_was_measured_so_far_becomes_the_first_segment_as_the_newest_report
     assert Forecast.objects.get().metric.series == two_segments
     assert standing(two_segments).current == segment
     ingest(wire.to_json(circle_report(NOON + 9 * MINUTE)))
-    assert Segment.objects.count() == 1
+    assert two_segments.segments.count() == 1
+    # without any report the first segment is what the series would run
+    assert standing(without_reports).current == without_reports.segments.get()
 
 
-def test_without_any_report_the_first_segment_is_what_the_series_would_run(two_segments: Series) -> None:
-    RawReport.objects.all().delete()
-    back_to(BEFORE_SEGMENTS)
-    to_the_newest()
-    assert standing(two_segments).current == Segment.objects.get()
-
-
-def test_planned_work_gets_a_name_of_its_title_and_keeps_its_time_and_place(
+def test_planned_work_gets_a_name_of_its_title_and_what_recurs_is_none_to_a_depot_that_knows_but_one_window(
     circle: Series, at_the_newest_in_the_end: None
 ) -> None:
+    Blackout.objects.create(name="disks", title="Disks", starts_at=NOON, ends_at=NOON + MINUTE)
+    weekly = Blackout.objects.create(name="weekly", schedule="0 8 * * tue", duration_seconds=60)
+    weekly.sites.set(Site.objects.all())
     old = back_to(BEFORE_MAINTENANCE)
     work, site = old.get_model("monitor", "Blackout"), old.get_model("monitor", "Site").objects.first()
+    assert [one.title for one in work.objects.all()] == ["Disks"]
+    work.objects.all().delete()
     for title in ("New disks!", "New disks!", "停電", "x" * 200):
         made = work.objects.create(title=title, starts_at=NOON, ends_at=NOON + MINUTE)
         made.sites.add(site)
@@ -102,13 +109,3 @@ def test_planned_work_gets_a_name_of_its_title_and_keeps_its_time_and_place(
     assert [one.name for one in found] == [f"{name}-{first + i}" for i, name in enumerate(names)]
     assert {(one.starts_at, one.ends_at, one.schedule) for one in found} == {(NOON, NOON + MINUTE, "")}
     assert {site.name for one in found for site in one.sites.all()} == {site.name}
-
-
-def test_work_that_recurs_is_none_to_a_depot_that_knows_but_one_window(
-    circle: Series, at_the_newest_in_the_end: None
-) -> None:
-    Blackout.objects.create(name="disks", title="Disks", starts_at=NOON, ends_at=NOON + MINUTE)
-    weekly = Blackout.objects.create(name="weekly", schedule="0 8 * * tue", duration_seconds=60)
-    weekly.sites.set(Site.objects.all())
-    old = back_to(BEFORE_MAINTENANCE)
-    assert [one.title for one in old.get_model("monitor", "Blackout").objects.all()] == ["Disks"]
