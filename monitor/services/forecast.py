@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from django.db.models import Q
 from django.utils import timezone
 
 from forecasting import methods
 from forecasting.base import Outdated, Source
-from forecasting.judging import metrics as scores
 from forecasting.series import ITSELF, Forecaster
 from monitor.depot import issuing
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from monitor.services.history import Point
 
-__all__ = ["LEVEL", "METHOD", "between", "issue", "refresh", "score", "track_record"]
+__all__ = ["LEVEL", "METHOD", "between", "issue", "refresh", "score"]
 
 NEWEST = 300  # values that a method is told which does not follow the metric: it is done while somebody waits
 NEWEST_OF_OTHERS = 1_000  # values of each that it listens to
@@ -63,15 +61,6 @@ def score(now: datetime | None = None) -> int:
     The truth of a forecast is the first value of a later slot that became known after it was issued.
     """
     return score_all(now or timezone.now())
-
-
-def track_record(metric: Metric, *, method: str = METHOD, last: int = 100) -> scores.TrackRecord:
-    """The record of the last *last* scored forecasts of *metric*'s next value by *method*, oldest first."""
-    scored = Forecast.objects.scored().filter(metric=metric, method=method, at=None)
-    newest = scored.order_by("-last_known_at", "-pk")
-    rows = list(newest.values_list("truth", "mean", "lower", "upper")[:last])[::-1]
-    truth, mean, lower, upper = np.array(rows, dtype=float).reshape(-1, 4).T
-    return scores.track_record(truth, mean, lower, upper, level=LEVEL)
 
 
 def _knowledge(metric: Metric, state: ForecastState, now: datetime) -> Knowledge:

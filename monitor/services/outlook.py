@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from monitor.models import Forecast, ForecastState, SuccessState
-from monitor.services.forecast import METHOD, track_record
+from monitor.services.forecast_made import METHOD
+from monitor.services.foretell import Record
 from monitor.services.ready import quantile
 
 if TYPE_CHECKING:
-    from forecasting.judging.metrics import TrackRecord
+    from monitor.models import Metric
     from monitor.services.segments import Standing
 
 TOTAL = "total.seconds"
@@ -21,14 +22,12 @@ _TOO_FEW = "too few to forecast from, or the first forecast is still being made.
 @dataclass(frozen=True)
 class Outlook:
     """*forecast* is of the total, in seconds; without one, *abstained* says why. *success* is how likely the
-    run passes, if that is known; *scaled_error* how far off forecasts were by how far off the last value
-    was."""
+    run passes, if that is known."""
 
     forecast: Forecast | None
-    record: TrackRecord | None
+    record: Record
     abstained: str = ""
     success: SuccessState | None = None
-    scaled_error: float | None = None
 
     @property
     def at_most(self) -> float | None:
@@ -39,23 +38,34 @@ class Outlook:
     @property
     def better_by(self) -> float | None:
         """How much less off than the last value; negative where that was better."""
-        return None if self.scaled_error is None else 1.0 - self.scaled_error
+        scaled = self.record.mean_absolute_scaled_error
+        return None if scaled is None else 1.0 - scaled
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of truths in the interval that is shown."""
+        return self.record.coverage(self.forecast.level) if self.forecast else None
 
 
 def outlook(standing: Standing) -> Outlook:
     """The newest forecast that was issued of the current segment; none is made by looking."""
     metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
     if metric is None:
-        return Outlook(None, None, abstained=f"{_sentence(standing.said(0))}: {_NOTHING}")
+        return Outlook(None, Record(), abstained=f"{_sentence(standing.said(0))}: {_NOTHING}")
     newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
     if newest is None:
         passed = _sentence(standing.said(metric.samples.filter(passed=True).count()))
-        return Outlook(None, None, abstained=f"{passed}: {_TOO_FEW}")
-    record = track_record(metric)
-    state = ForecastState.objects.filter(metric=metric).only("mean_absolute_scaled_error").first()
+        return Outlook(None, Record(), abstained=f"{passed}: {_TOO_FEW}")
     success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
-    scaled = state.mean_absolute_scaled_error if state else None
-    return Outlook(newest, record, success=success.first(), scaled_error=scaled)
+    return Outlook(newest, _record(metric), success=success.first())
+
+
+def _record(metric: Metric) -> Record:
+    """The same that the API tells."""
+    figures = ("mean_absolute_error", "relative_error", "mean_absolute_scaled_error", "winkler_score")
+    state = ForecastState.objects.filter(metric=metric)
+    row = state.values_list("record_n", *figures, "less", "most").first()
+    return Record(*row) if row else Record()
 
 
 def _sentence(said: str) -> str:

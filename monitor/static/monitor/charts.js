@@ -77,11 +77,13 @@
 
   function pauseMarks(times) {
     const left = pauses(times);
+    const shown = shownTime(times);
     const line = { color: colour("line-strong"), width: 1, dash: "dash" };
     return {
       shapes: left.map(({ to }) => ({ type: "line", yref: "paper", y0: 0, y1: 1, x0: utc(to), x1: utc(to), line })),
       annotations: left.map(({ from, to }) => ({
-        text: ` ${span(to - from)} without runs`, x: utc(to), yref: "paper", y: 1, xanchor: "left", yanchor: "top",
+        text: ` ${span(to - from)} without runs `, x: utc(to), yref: "paper", y: 1,
+        xanchor: shown(to) > 0.5 ? "right" : "left", yanchor: "top",
         showarrow: false, font: { size: 11, color: colour("muted") },
       })),
     };

@@ -10,8 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained, UnknownMethod
 from monitor.models import DayScore, Forecast, ForecastState, Metric, Series
-from monitor.services.forecast import issue, score, track_record
+from monitor.services.forecast import METHOD, issue, score
 from monitor.services.forecast_follow import refresh_all
+from monitor.services.forecast_score import record_of
+from monitor.services.foretell import Record
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
@@ -113,15 +115,15 @@ def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon:
         refresh_all(noon + number * MINUTE)
         feed(noon, 4.0 + number % 3, first=number)
     refresh_all(noon + 15 * MINUTE)
-    record = track_record(total)
+    record = Record(**(record_of(total.pk, METHOD) or {}))
     assert record.n == 10
     assert record.mean_absolute_error is not None
     assert 0 < record.mean_absolute_error < 2.5
-    assert 0 <= (record.coverage or 0.0) <= 1
+    assert 0 <= (record.coverage(0.8) or 0.0) <= 1
 
 
-def test_a_metric_without_scored_forecasts_has_an_empty_record(total: Metric) -> None:
-    assert track_record(total).n == 0
+def test_a_metric_without_scored_forecasts_has_no_record(total: Metric) -> None:
+    assert record_of(total.pk, METHOD) is None
 
 
 def test_refreshing_scores_and_forecasts_every_duration_that_has_news(total: Metric, noon: datetime) -> None:
