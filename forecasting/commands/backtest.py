@@ -22,8 +22,8 @@ from forecasting.reading.histories import History
 
 DESCRIPTION = """\
 Forecasts each run of each application at the time when it started, with every method, from what was known
-then, and says how far off that was. A value is known when its run had ended. The probes of a group are what
-its applications may be predicted from, and each other."""
+then, and says how far off that was. A value is known when its run had ended, and never when it started. The
+probes of a group are what its applications may be predicted from, and of one metric each other."""
 EPILOG = """\
 FILE.csv has the columns group,series,kind,started_at,ended_at,value in any order; kind is application or
 probe, times are seconds or RFC 3339. Further columns are passed over, but for metric: where a run has several

@@ -71,21 +71,25 @@ def _document(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> dic
     }
 
 
+_NARROWEST = 12
+
+
 def _table(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> Iterator[str]:
     yield (
         f"{arguments.file}: {len(log.jobs)} jobs, {log.left_out} lines left out; quantile"
         f" {arguments.quantile:g}, confidence {arguments.confidence:g}; plain quantile of {arguments.window}"
     )
-    yield f"{'':<12}{'':>8}{'':>9}  {'bound':^33}  {'plain quantile':^33}"
+    width = max([_NARROWEST, *(len(score.queue) + 1 for score in found)])
+    yield f"{'':<{width}}{'':>8}{'':>9}  {'bound':^33}  {'plain quantile':^33}"
     figures = f"{'coverage':>9}{'pinball s':>12}{'median s':>12}"
-    yield f"{'queue':<12}{'jobs':>8}{'bounded':>9}  {figures}  {figures}"
+    yield f"{'queue':<{width}}{'jobs':>8}{'bounded':>9}  {figures}  {figures}"
     for score in found:
         cells = "  ".join(
             f"{_cell(one.coverage, 9, 4)}{_cell(one.pinball_seconds, 12, 1)}"
             f"{_cell(one.median_seconds, 12, 1)}"
             for one in (score.bound, score.plain)
         )
-        yield f"{score.queue:<12}{score.jobs:>8}{score.bounded:>9}  {cells}"
+        yield f"{score.queue:<{width}}{score.jobs:>8}{score.bounded:>9}  {cells}"
 
 
 def _cell(figure: float | None, width: int, places: int) -> str:

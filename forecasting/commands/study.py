@@ -22,7 +22,7 @@ EPILOG = """\
 FILE.csv is as for backtest: group,series,kind,started_at,ended_at,value, and a column metric, such as
 total.seconds or stage.compute.seconds; or the metric stands behind a colon in the name of the series, as in
 preco:total.seconds. Without either there is one metric. Each application is paired with each probe of its
-group, and a metric is predicted from the same metric of the probe."""
+group, a run counts once in each pair, and a metric is predicted from the same metric of the probe."""
 
 
 def add(subparsers: Subparsers) -> None:

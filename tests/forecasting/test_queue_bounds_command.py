@@ -41,6 +41,17 @@ def test_the_table_has_a_line_for_each_queue_and_the_plain_quantile_beside(
     assert small.split() == ["1", "10", "0", *["-"] * 6]
 
 
+def test_the_columns_of_a_queue_with_a_long_name_stand_below_their_headings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, name = tmp_path / "some.swf", "normal-and-longer-than-others"
+    lines = (f"{number} {number} 5 30 4 -1 -1 4 60 -1 1 7 -1 -1 {name} -1 -1 -1" for number in range(70))
+    file.write_text("\n".join(lines), encoding="ascii")
+    *_, headings, row = printed(capsys, str(file)).splitlines()
+    assert row.startswith(f"{name} ")
+    assert len(headings) == len(row)
+
+
 def test_the_document_says_the_same_in_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = json.loads(
         printed(capsys, log(tmp_path), "--json", "--quantile", ".8", "--confidence", ".9", "--window", "50")
