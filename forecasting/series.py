@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from forecasting import methods, state
 from forecasting.base import (
@@ -67,6 +67,7 @@ class Forecaster:
     usable numbers are left out and counted in ``dropped``.
     """
 
+    VERSION: ClassVar[int] = 1
     name: str
     dropped: int = field(default=0, init=False)
     used: int = field(default=0, init=False)

@@ -1,17 +1,18 @@
 """What a forecaster knows, as bytes and back: microseconds each way, and the same answers afterwards.
 
 A state is the typed fields of dataclasses, so nothing is written for a new method. It begins with the format
-and the names and versions of all methods: one that was written by others than today's is refused, and its
-owner begins anew from the history. A state is trusted as much as the depot that it lies in: its fields are
-checked for their types, not for their sense.
+and what it is of: which classes, with which fields, in which version (``VERSION``, 1 where a class says
+none). One that was written by others than today's is refused, and its owner begins anew from the history. A
+state is trusted as much as the depot that it lies in: its fields are checked for their types, not for their
+sense.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import UserDict, deque
-from functools import cache
-from typing import Any, TypeVar, get_origin
+from dataclasses import is_dataclass
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -29,26 +30,49 @@ class Experts(UserDict[str, Method]):
     """Methods by the names of their files; kept with those, since which there are is up to the folder."""
 
 
-@cache
-def fingerprint() -> bytes:
-    """Eight bytes that change whenever a method comes, goes or raises its ``VERSION``."""
-    versions = [(name, methods.load(name).VERSION) for name in methods.names()]
-    return hashlib.sha256(repr((FORMAT, versions)).encode()).digest()[:8]
+def fingerprint(kind: type) -> bytes:
+    """Eight bytes that change whenever *kind*, or anything that it keeps, has other fields or raises its
+    ``VERSION``; and where it keeps methods, when one comes or goes."""
+    if kind not in _fingerprints:
+        found: dict[str, object] = {}
+        _describe(kind, found)
+        said = repr((FORMAT, sorted(found.items())))
+        _fingerprints[kind] = hashlib.sha256(said.encode()).digest()[:8]
+    return _fingerprints[kind]
+
+
+_fingerprints: dict[type, bytes] = {}
+
+
+def _describe(kind: Any, found: dict[str, object], name: str = "") -> None:
+    """Put versions and fields of *kind*, and of what it is made of, into *found*, by name."""
+    if kind is Experts:
+        for method in methods.names():
+            _describe(methods.load(method), found, f"method {method}")
+    elif is_dataclass(kind) or hasattr(kind, "_fields"):
+        name = name or kind.__qualname__
+        if name not in found:
+            hints = get_type_hints(kind)
+            found[name] = getattr(kind, "VERSION", 1), sorted(hints)
+            for hint in hints.values():
+                _describe(hint, found)
+    for part in get_args(kind):
+        _describe(part, found)
 
 
 def dump(whole: object) -> bytes:
     """Return all that *whole*, a dataclass of fields that can be kept, knows."""
-    return fingerprint() + _encoder.encode(whole)
+    return fingerprint(type(whole)) + _encoder.encode(whole)
 
 
 def load(kind: type[T], state: bytes | memoryview) -> T:
     """Return the *kind* that ``dump`` made *state* from.
 
     Raises:
-        Outdated: the methods have changed since, or *state* is no state of *kind*.
+        Outdated: its classes have changed since, or *state* is no state of *kind*.
     """
     view = memoryview(state)
-    if view[:8] != fingerprint():
+    if view[:8] != fingerprint(kind):
         raise Outdated(f"a state of {len(view)} bytes was kept by other methods than today's")
     try:
         found: T = _decoder(kind).decode(view[8:])

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,7 @@ _ALL_LEVELS: Numbers = np.array([0.0, *GRID, 1.0])
 class Spread:
     """The spread of one series around the forecasts that it is told."""
 
+    VERSION: ClassVar[int] = 1
     n: int = field(default=0, init=False)
     quick: float = field(default=0.0, init=False)
     slow: float = field(default=0.0, init=False)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from forecasting.base import Abstained, InvalidNumber, require_no_past
 
@@ -102,6 +102,7 @@ class SuccessForecaster:
     outcome is what had been known when its run began, however many others ended in the meantime.
     """
 
+    VERSION: ClassVar[int] = 1
     n: int = field(default=0, init=False)
     used_until_seconds: float = field(default=-math.inf, init=False)
     _all: Tally = field(default=Tally(), init=False)

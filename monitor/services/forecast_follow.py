@@ -19,7 +19,7 @@ from django.db import transaction
 
 from forecasting import state
 from forecasting.base import Source
-from forecasting.series import ITSELF
+from forecasting.series import ITSELF, Forecaster
 from monitor.depot import following, listening, succeeding
 from monitor.depot.locks import held
 from monitor.models import Current
@@ -107,8 +107,8 @@ def begin_anew(series: Collection[int]) -> int:
 
 def drop_outdated() -> int:
     """Let whatever other methods than today's have made read the depot anew; how many these are."""
-    versions = state.fingerprint()
-    return following.begin_anew_but(versions) + succeeding.begin_anew_but(versions)
+    metrics = following.begin_anew_but(state.fingerprint(Forecaster))
+    return metrics + succeeding.begin_anew_but(state.fingerprint(success_use.Course))
 
 
 def _refresh(now: datetime, within_seconds: float) -> bool:

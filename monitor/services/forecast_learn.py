@@ -107,7 +107,7 @@ class Going:
         return {
             "metric": self.followed.metric,
             "state": pack_state(self.forecaster.dump()),
-            "versions": state.fingerprint(),
+            "versions": state.fingerprint(Forecaster),
             "used_until": moment(self.used_until),
             "used": self.used.dump(),
             "is_behind": is_behind,

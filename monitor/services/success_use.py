@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,7 @@ _FOR_EVER = datetime.max.replace(tzinfo=LONG_AGO.tzinfo)
 class Course:
     """What is known of a series: how its runs ended, and how many seconds the newest failures took."""
 
+    VERSION: ClassVar[int] = 1
     forecaster: SuccessForecaster = field(default_factory=SuccessForecaster)
     failures: deque[float] = field(default_factory=deque)
 
@@ -192,7 +193,7 @@ def _row(
     return {
         "series": row.series,
         "state": pack_state(state.dump(course)),
-        "versions": state.fingerprint(),
+        "versions": state.fingerprint(Course),
         "used_until": moment(until),
         "used": used.dump(),
         "is_behind": is_behind,
