@@ -1,6 +1,6 @@
 """Thousands of runs while everything that carries them is killed, or forgets: each slot ends once.
 
-1,200 runs here; ``make chaos`` has 20,000, of another course each time. GRIDCAST_CHAOS_RUNS says how many,
+800 runs here; ``make chaos`` has 20,000, of another course each time. GRIDCAST_CHAOS_RUNS says how many,
 GRIDCAST_CHAOS_SEED which course.
 """
 
@@ -25,7 +25,7 @@ from tests.monitor.chaos import ledger, plan, slots
 from tests.monitor.chaos.processes import Gridcast
 from tests.waiting import eventually
 
-RUNS = int(os.environ.get("GRIDCAST_CHAOS_RUNS", "1200"))
+RUNS = int(os.environ.get("GRIDCAST_CHAOS_RUNS", "800"))
 SEED = int(os.environ.get("GRIDCAST_CHAOS_SEED", "1"))
 STALLED_SECONDS = 240.0  # none has ended for so long: none will
 SPOOLED_SECONDS = 30.0  # for a last report whose executor was killed before it had its receipt
