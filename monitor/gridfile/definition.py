@@ -80,6 +80,7 @@ class SeriesDefinition:
     exclusive_wait_seconds: int = 900
     max_load1: float | None = None
     warm_up_runs: int = 0
+    kind: str = ""
 
 
 DEFAULT_SERIES = SeriesDefinition("", "", {})

@@ -158,6 +158,9 @@ class Series(Noun):
 
     suite: str = Field(description="The suite that it belongs to, one of `suites`.")
     probe: str = Field(description="What is run: a probe or an application (docs/probes.md).")
+    kind: Literal["", "grid", "application"] = Field(
+        "", description="What its runs tell of, where the probe does not say so: of what was imported, say."
+    )
     bindings: dict[str, list[str]] = Field(description="The resources of each role of the probe, in order.")
     parameters: dict[str, Scalar] = Field({}, description="Of the probe; what is left out is its default.")
     schedule: str = Field(

@@ -124,6 +124,7 @@ class Importer(Protocol):
     """Reads one kind of data. *options* are its options by name, as Python has names (``time_column``)."""
 
     summary: ClassVar[str]  # one line: what is read, and what becomes of it
+    measures: ClassVar[str]  # "application", or "grid" where it is what probes measure
     options: ClassVar[Mapping[str, Option]]
     example: ClassVar[Example]
 

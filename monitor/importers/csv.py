@@ -26,6 +26,7 @@ from reporters.report import OUTCOMES
 
 class Importer:
     summary = "Plain CSV: a run a line; options name its columns (without a header: their numbers from 1 on)."
+    measures = "grid"
     options = {
         "time_column": Option("when each run began", "time", "COLUMN"),
         "time_format": Option(

@@ -38,6 +38,7 @@ class Importer:
     summary = (
         "perfSONAR/esmond JSON: throughput, delays, losses; a series for each measurement and kind of event."
     )
+    measures = "grid"
     options = {
         "event_type": Option(
             "what was measured, where the data do not say it: throughput, ...", metavar="TYPE"

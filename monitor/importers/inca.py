@@ -25,6 +25,7 @@ _ARGUMENT_CHARACTERS = 500
 
 class Importer:
     summary = "Inca report XML, one or many in a file; a series for each host and reporter."
+    measures = "grid"
     options: Mapping[str, Option] = {}
     example = Example(
         b'<rep:report xmlns:rep="http://inca.sdsc.edu/dataModel/report_2.1"><gmt>2006-03-01T12:00:00Z</gmt>'

@@ -30,6 +30,7 @@ _FRACTIONS = ("availableCpu", "currentCpu")
 
 class Importer:
     summary = "Network Weather Service: lines of a time (seconds since 1970) and a value; one series."
+    measures = "grid"
     options = {
         "resource": Option(
             "what NWS measured: it says the unit, and the metric's name",

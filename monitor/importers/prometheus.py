@@ -37,6 +37,7 @@ _MOST_LABELS = 100
 
 class Importer:
     summary = "Prometheus range query JSON (a matrix): a series for each label set."
+    measures = "grid"
     options = {
         "metric": Option("name of the metric, where the query's result has none", "value", "NAME"),
         "unit": Option("unit of the values (default: as the metric's name ends)", metavar="UNIT"),

@@ -50,6 +50,7 @@ _OUTCOMES = {
 
 class Importer:
     summary = "Standard Workload Format: batch jobs; a series of queue waits, and one of runtimes."
+    measures = "application"
     options = {
         "unix_start": Option(
             "when the log begins, in seconds since 1970 (default: its header UnixStartTime)",

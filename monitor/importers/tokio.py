@@ -60,6 +60,7 @@ class Importer:
     summary = (
         "TOKIO-abc CSV: I/O benchmarks; a series for each system, file system and application or IOR mode."
     )
+    measures = "grid"
     options: Mapping[str, Option] = {}
     example = Example(
         b"_file_system,darshan_app,darshan_start_time,darshan_walltime,darshan_nprocs,"

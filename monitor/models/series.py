@@ -33,6 +33,13 @@ class Follows(models.TextChoices):
     AFTER = "after", "after it: it begins when the leader's run of the slot has ended"
 
 
+class Measures(models.TextChoices):
+    """What the runs of a series tell of, where its probe does not say so: as ``probes.base.Probe.kind``."""
+
+    GRID = "grid", "the grid: applications may be forecast from it"
+    APPLICATION = "application", "an application: forecast from probes of its resources, too"
+
+
 def _kept_days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
     return models.PositiveIntegerField(
         null=True,
@@ -124,6 +131,14 @@ class Series(models.Model):
     suite = models.ForeignKey(Suite, on_delete=models.PROTECT, related_name="series")
     name = models.SlugField(unique=True, max_length=100)
     probe = models.CharField(max_length=100, choices=probe_choices)
+    kind = models.CharField(
+        max_length=11,
+        blank=True,
+        default="",
+        db_default="",
+        choices=Measures,
+        help_text="what it tells of; empty: what its probe does",
+    )
     parameters = models.JSONField(default=dict, blank=True)
     reporter = models.ForeignKey(Reporter, on_delete=models.PROTECT, related_name="series")
     schedule = models.CharField(max_length=200, blank=True, help_text="five-field cron; H is a hashed slot")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from django.db import transaction
+from django.db.models import Q
 
 import probes
 from monitor.depot import following, listening
@@ -92,8 +93,8 @@ def _sharing(series: Iterable[int]) -> set[int]:
 
 
 def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
-    """Of those of *series* (None: all) whose probe is of *kind*."""
-    found = Series.objects.filter(probe__in=_of_kind(kind)).order_by("name")
+    """Of those of *series* (None: all) that are of *kind*, or whose probe is."""
+    found = Series.objects.filter(Q(kind=kind) | Q(kind="", probe__in=_of_kind(kind))).order_by("name")
     if series is not None:
         found = found.filter(pk__in=series)
     viewers = _viewers()

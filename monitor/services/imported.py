@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 
+from monitor import importers
 from monitor.importers.base import IMPORTED, Malformed
 from monitor.models import Binding, RawReport, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
@@ -34,12 +35,14 @@ class NotImported(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Where the runs of one import go. *series* is the beginning of the names of all of them."""
+    """Where the runs of one import go. *series* is the beginning of the names of all of them; what they tell
+    of is what the data usually do, unless *measures* says it."""
 
     kind: str
     series: str
     suite: str = "imported"
     site: str = ""
+    measures: str = ""  # as ``Series.kind``
 
     def __post_init__(self) -> None:
         """Raise NotImported for a name that nothing can have."""
@@ -117,6 +120,7 @@ def _made(target: Target, run: Measured, name: str) -> Destination:
         suite=suite,
         reporter=home,
         probe=target.probe,
+        kind=target.measures or importers.load(target.kind).measures,
         parameters=dict(run.parameters),
         enabled=False,
     )

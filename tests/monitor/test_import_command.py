@@ -23,9 +23,10 @@ from django.test import Client
 
 from monitor import importers
 from monitor.gridfile import depot, exporting, loading
-from monitor.models import Metric, Run, Sample, Segment, Series, Site
+from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State
 from monitor.services.forecast import issue
+from monitor.services.forecast_follow import refresh_all
 from monitor.services.history import history
 from monitor.services.hold import InvalidOrder
 from monitor.services.import_history import BATCH, Listener, import_history
@@ -103,6 +104,20 @@ def test_its_values_can_be_forecast(db: None, values: Callable[..., str]) -> Non
     forecast = issue(Metric.objects.get(), datetime(2026, 3, 1, tzinfo=UTC))
     assert 1e6 <= forecast.mean <= 1.25e6
     assert forecast.n == 40
+
+
+@pytest.mark.parametrize(("measures", "listens"), [("application", ["bw"]), ("grid", [])])
+def test_what_is_imported_as_an_application_listens_to_what_probes_measured_there(
+    db: None, values: Callable[..., str], measures: str, listens: list[str]
+) -> None:
+    imported(values(), "--site=here")
+    imported(values(name="jobs.nws"), "--site=here", "--series=app", f"--as={measures}")
+    app = Metric.objects.get(segment__series__name="app")
+    assert app.segment.series.kind == measures
+    issue(app, datetime(2026, 3, 1, tzinfo=UTC))
+    refresh_all(datetime(2026, 3, 1, tzinfo=UTC))
+    heard = ForecastPredictor.objects.filter(metric=app)
+    assert list(heard.values_list("series__name", flat=True)) == listens
 
 
 def test_lines_that_cannot_be_read_are_named_and_the_others_imported(

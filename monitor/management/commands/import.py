@@ -15,6 +15,7 @@ from monitor import importers
 from monitor.importers.base import ImporterError, Malformed, Unreadable
 from monitor.importers.opening import STDIN, opened
 from monitor.importers.text import printable
+from monitor.models.series import Measures
 from monitor.services.import_history import Listener, Stopped, Tally, import_history
 from monitor.services.imported import NotImported, Target
 from monitor.services.preview_import import Preview, preview
@@ -62,7 +63,7 @@ class Command(BaseCommand):
         self._shown, self._stored = 0, 0
         name = "standard input" if file == STDIN else _shown(file)
         try:
-            target = Target(kind, options["series"], options["suite"], options["site"])
+            target = Target(kind, options["series"], options["suite"], options["site"], options["as"] or "")
             importer = importers.made(kind, {name: options[name] for name in importers.load(kind).options})
             with opened(file, sys.stdin.buffer if sys.stdin else None) as stream:
                 self._run(importer, stream, target, name, options)
@@ -160,6 +161,11 @@ def _add_common(parser: ArgumentParser) -> None:
         default="",
         metavar="NAME",
         help="site that was measured (default: as the data say, or none)",
+    )
+    parser.add_argument(
+        "--as",
+        choices=Measures.values,
+        help="what new series tell of: applications are forecast from probes (default: as the kind of data)",
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be made; make nothing")
     parser.add_argument(
