@@ -28,7 +28,7 @@ from forecasting.queues.backlog import SIGNALS, Backlog, Job, class_of
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, Waits, binomial_rank, least_history
 
 _RATE = 0.1  # of a queue's level
-_FIRST_SQUARES = 0.3  # so that the hits before the first miss, which say little, lower it little
+_FIRST_SQUARES = 0.03  # so that the hits before the first miss, which say little, lower it little
 _MOST_JUDGED = 500  # the promised share comes no nearer to the quantile than with so many
 _HALF_WAY = 100.0  # jobs judged until the bound of the queue and the regression have the same say
 _LONGER = 2.0  # times the longest wait so far: no bound is higher
