@@ -1,6 +1,6 @@
 """Whatever is sent that is no report: the answer says what is wrong, memory stays bounded, nothing is stored.
 
-1,000 bodies here; ``make fuzz`` has 10,000, others each time. GRIDCAST_FUZZ_BODIES says how many,
+500 bodies here; ``make fuzz`` has 10,000, others each time. GRIDCAST_FUZZ_BODIES says how many,
 GRIDCAST_FUZZ_SEED which.
 """
 
@@ -25,7 +25,7 @@ from monitor.models import ApiToken, Metric, RawReport, Run, Sample, Segment, Se
 from monitor.models.token import REPORT
 from tests.monitor.api.malformed import Malformed, drawn
 
-BODIES = int(os.environ.get("GRIDCAST_FUZZ_BODIES", "1000"))
+BODIES = int(os.environ.get("GRIDCAST_FUZZ_BODIES", "500"))
 SEED = int(os.environ.get("GRIDCAST_FUZZ_SEED", "1"))
 PROCESS = Path("/proc/self")
 MOST_BYTES = 8 * MAX_BYTES  # held at once, whatever is sent: as it came, unpacked, and what is made of it
