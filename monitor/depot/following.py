@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from django.db import connection
+from django.db import connection, transaction
 
 from monitor.depot import binary
+from monitor.depot.states import States
 from monitor.depot.used import NEVER_SO
 
 BY_THEMSELVES = r"^(total|total_essential|total_core|stage\..*)\.seconds$"  # others when they are asked for
@@ -30,36 +31,20 @@ WHERE {{which}} AND (
     metric.name ~ '{BY_THEMSELVES}' OR EXISTS (SELECT FROM monitor_forecaststate WHERE metric_id = metric.id)
 ) ORDER BY metric.id
 """  # noqa: S608  # our own words
-# Who follows a metric keeps it from being deleted for as long.
-_FOLLOW = """
-INSERT INTO monitor_forecaststate (metric_id, is_behind, is_new, n, method, predictor, record_n, less, most)
-SELECT metric.id, true, true, 0, '', '', 0, '{}', '{}' FROM monitor_metric AS metric
-WHERE id = ANY (%b::bigint[])
-    AND NOT EXISTS (SELECT FROM monitor_forecaststate AS had WHERE had.metric_id = metric.id)
-ORDER BY id FOR KEY SHARE
-ON CONFLICT DO NOTHING
-"""
-_LOCKED = """
-SELECT metric_id, used_until, used, is_behind, marked_until FROM monitor_forecaststate
-WHERE metric_id = ANY (%b::bigint[]) ORDER BY metric_id FOR UPDATE
-"""
+_ROWS = States(
+    "monitor_forecaststate",
+    "metric_id",
+    "monitor_metric",
+    locks="metric_id, used_until, used, is_behind, marked_until",
+    new=(", is_new, method, predictor, record_n, less, most", ", true, '', '', 0, '{}', '{}'"),
+    anew=", marked_until = NULL, n = 0, last_time = NULL, last_value = NULL",
+)
+follow, keep, behind = _ROWS.follow, _ROWS.keep, _ROWS.behind
 _STATES = """
 SELECT metric_id, state, last_time, last_value FROM monitor_forecaststate
 WHERE metric_id = ANY (%b::bigint[]) AND state IS NOT NULL
 """
-_BEGIN_ANEW = """
-WITH anew AS (
-    UPDATE monitor_forecaststate
-    SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true, marked_until = NULL,
-        n = 0, last_time = NULL, last_value = NULL
-    WHERE {which} RETURNING metric_id
-), gone AS (DELETE FROM monitor_forecastmark WHERE metric_id IN (SELECT metric_id FROM anew))
-SELECT count(*) FROM anew
-"""
-# In the order in which others lock them: who does otherwise may wait in a circle with one of these.
-_MADE_BY_OTHERS = """metric_id = ANY (ARRAY(
-    SELECT metric_id FROM monitor_forecaststate WHERE versions <> %b ORDER BY metric_id FOR UPDATE
-))"""
+_UNMARK = "DELETE FROM monitor_forecastmark WHERE metric_id = ANY (%b::bigint[])"
 _GIVE_UP = """
 UPDATE monitor_forecaststate SET is_behind = false, used = %(used)b
 WHERE metric_id = ANY (%(metrics)b::bigint[])
@@ -92,15 +77,6 @@ WITH back AS (
 )
 DELETE FROM monitor_forecastmark AS mark USING back
 WHERE mark.metric_id = back.metric_id AND mark.used_until > back.used_until
-"""
-_KEEP = """
-UPDATE monitor_forecaststate
-SET state = %(state)b, versions = %(versions)b, used_until = %(used_until)b, used = %(used)b,
-    is_behind = %(is_behind)b, n = %(n)b, last_time = %(last_time)b, last_value = %(last_value)b
-WHERE metric_id = %(metric)b
-"""
-_BEHIND = """
-SELECT metric_id FROM monitor_forecaststate WHERE is_behind ORDER BY n, metric_id LIMIT %s
 """
 
 
@@ -185,16 +161,9 @@ def of_metrics(metrics: Collection[int]) -> list[Followed]:
     return _followed("metric.id = ANY (%b::bigint[])", metrics)
 
 
-def follow(metrics: Collection[int]) -> None:
-    """Let there be rows of *metrics*, those that there are; part of the caller's transaction."""
-    with binary.cursor() as cursor:
-        cursor.execute(_FOLLOW, [list(metrics)])
-
-
 def locked(metrics: Collection[int]) -> list[Row]:
     """Their rows, ours until the end of the transaction."""
-    with binary.cursor() as cursor:
-        return [Row(*row) for row in cursor.execute(_LOCKED, [list(metrics)], binary=True)]
+    return [Row(*row) for row in _ROWS.locked(metrics)]
 
 
 def states(metrics: Collection[int]) -> dict[int, Kept]:
@@ -205,8 +174,17 @@ def states(metrics: Collection[int]) -> dict[int, Kept]:
 
 def begin_anew(metrics: Collection[int]) -> None:
     """Forget what *metrics* have used; what was answered stays until there is a newer answer."""
+    _ROWS.begin_anew(metrics)
     with binary.cursor() as cursor:
-        cursor.execute(_BEGIN_ANEW.format(which="metric_id = ANY (%b::bigint[])").encode(), [list(metrics)])
+        cursor.execute(_UNMARK, [list(metrics)])
+
+
+@transaction.atomic
+def begin_anew_but(versions: bytes) -> int:
+    """The same for all that were made by other methods than *versions*; how many these are."""
+    anew = _ROWS.made_by_others(versions)
+    begin_anew(anew)
+    return len(anew)
 
 
 def give_up(metrics: Collection[int]) -> None:
@@ -232,26 +210,6 @@ def go_back(keys: Collection[int]) -> None:
     """Let metrics know what they knew at these marks, and read on from there."""
     with binary.cursor() as cursor:
         cursor.execute(_GO_BACK, [list(keys)])
-
-
-def begin_anew_but(versions: bytes) -> int:
-    """The same for all that were made by other methods than *versions*; how many these are."""
-    with binary.cursor() as cursor:
-        anew = cursor.execute(_BEGIN_ANEW.format(which=_MADE_BY_OTHERS).encode(), [versions]).fetchone()
-    return int(anew[0]) if anew else 0
-
-
-def keep(rows: Iterable[dict[str, Any]]) -> None:
-    """Write states, each with its ``used_until`` and so on."""
-    with binary.cursor() as cursor:
-        cursor.executemany(_KEEP, rows)
-
-
-def behind(at_most: int) -> list[int]:
-    """Metrics that have more to read, those first that have read the least."""
-    with connection.cursor() as cursor:
-        cursor.execute(_BEHIND, [at_most])
-        return [metric for (metric,) in cursor.fetchall()]
 
 
 def _followed(which: str, keys: Collection[int]) -> list[Followed]:

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db import connection
+from django.db import transaction
 
 from monitor.depot import binary, inputs
+from monitor.depot.states import States
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,32 +47,13 @@ _NEXT = f"""(
     ORDER BY known_at FETCH FIRST %(at_most)b ROWS WITH TIES
 )"""  # noqa: S608
 
-_FOLLOW = """
-INSERT INTO monitor_successstate (series_id, is_behind, n)
-SELECT id, true, 0 FROM monitor_series AS series
-WHERE id = ANY (%b::bigint[])
-    AND NOT EXISTS (SELECT FROM monitor_successstate AS had WHERE had.series_id = series.id)
-ORDER BY id FOR KEY SHARE
-ON CONFLICT DO NOTHING
-"""
-_LOCKED = """
-SELECT series_id, used_until, used, is_behind, state FROM monitor_successstate
-WHERE series_id = ANY (%b::bigint[]) ORDER BY series_id FOR UPDATE
-"""
-_BEGIN_ANEW = """
-UPDATE monitor_successstate
-SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true WHERE {which}
-"""
-_MADE_BY_OTHERS = """series_id = ANY (ARRAY(
-    SELECT series_id FROM monitor_successstate WHERE versions <> %b ORDER BY series_id FOR UPDATE
-))"""
-_KEEP = """
-UPDATE monitor_successstate
-SET state = %(state)b, versions = %(versions)b, used_until = %(used_until)b, used = %(used)b,
-    is_behind = %(is_behind)b, n = %(n)b, probability = %(probability)b
-WHERE series_id = %(series)b
-"""
-_BEHIND = "SELECT series_id FROM monitor_successstate WHERE is_behind ORDER BY n, series_id LIMIT %s"
+_ROWS = States(
+    "monitor_successstate",
+    "series_id",
+    "monitor_series",
+    locks="series_id, used_until, used, is_behind, state",
+)
+follow, begin_anew, keep, behind = _ROWS.follow, _ROWS.begin_anew, _ROWS.keep, _ROWS.behind
 _TOTALS = """
 SELECT segment.series_id, total.mean, total.quantiles
 FROM monitor_current AS current
@@ -113,41 +95,17 @@ def following(series: int, than: datetime, by: datetime, at_most: int) -> NDArra
     return inputs.read(_NEXT, {"series": series, "than": than, "by": by, "at_most": at_most})
 
 
-def follow(series: Collection[int]) -> None:
-    """Let there be rows of *series*, those that there are; part of the caller's transaction."""
-    with binary.cursor() as cursor:
-        cursor.execute(_FOLLOW, [list(series)])
-
-
 def locked(series: Collection[int]) -> list[Row]:
     """Their rows, ours until the end of the transaction."""
-    with binary.cursor() as cursor:
-        return [Row(*row) for row in cursor.execute(_LOCKED, [list(series)], binary=True)]
+    return [Row(*row) for row in _ROWS.locked(series)]
 
 
-def begin_anew(series: Collection[int]) -> None:
-    """Forget what was used of *series*; what was answered stays until there is a newer answer."""
-    with binary.cursor() as cursor:
-        which = "series_id = ANY (%b::bigint[])"
-        cursor.execute(_BEGIN_ANEW.format(which=which).encode(), [list(series)])
-
-
+@transaction.atomic
 def begin_anew_but(versions: bytes) -> int:
-    """The same of all that were made by other methods than *versions*; how many these are."""
-    with binary.cursor() as cursor:
-        return cursor.execute(_BEGIN_ANEW.format(which=_MADE_BY_OTHERS).encode(), [versions]).rowcount
-
-
-def keep(rows: Iterable[dict[str, Any]]) -> None:
-    with binary.cursor() as cursor:
-        cursor.executemany(_KEEP, rows)
-
-
-def behind(at_most: int) -> list[int]:
-    """Series that have more to read, those first that have read the least."""
-    with connection.cursor() as cursor:
-        cursor.execute(_BEHIND, [at_most])
-        return [series for (series,) in cursor.fetchall()]
+    """Let all that were made by other methods than *versions* begin anew; how many these are."""
+    anew = _ROWS.made_by_others(versions)
+    begin_anew(anew)
+    return len(anew)
 
 
 def totals(series: Collection[int], name: str) -> list[Total]:

@@ -105,7 +105,7 @@ class Going:
     def row(self, *, is_behind: bool) -> dict[str, Any]:
         """As ``monitor.depot.following`` keeps it."""
         return {
-            "metric": self.followed.metric,
+            "metric_id": self.followed.metric,
             "state": pack_state(self.forecaster.dump()),
             "versions": state.fingerprint(Forecaster),
             "used_until": moment(self.used_until),

@@ -191,7 +191,7 @@ def _row(
         used.add(one.hour, one.hashed)
     until = max((one.known_at for one in ends), default=micros(row.used_until or LONG_AGO))
     return {
-        "series": row.series,
+        "series_id": row.series,
         "state": pack_state(state.dump(course)),
         "versions": state.fingerprint(Course),
         "used_until": moment(until),
