@@ -12,6 +12,7 @@ For series of which nothing is known beforehand, and which change,
 
 - regrets are measured in typical misses of the blend, so that a noisy past does not outweigh a calm present;
 - no single regret counts more than a few of those, so that no outlier decides alone;
+- after a shift of level (``forecasting.learning.shifts``) those sleep who have not come over yet;
 - old regrets fade slowly, and nobody's sink below a depth; who has been there begins anew, with the learning
   rate of a newcomer. So who was wrong for long is listened to within some ten values of being right. This
   does what sharing a part of the weights does (Herbster, Warmuth, "Tracking the best expert", Machine
@@ -26,6 +27,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from forecasting.learning.shifts import Shift
+
 Numbers = NDArray[np.float64]
 
 _MOST = 5.0  # typical misses that a slope, and a distance between two forecasts, count at most
@@ -36,6 +39,7 @@ _LEAST_SCALE = np.array(1e-12)  # of squared regrets: who hardly ever disagrees 
 _MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
 _OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
 _RESOLUTION = 1e-6  # of a number: what a miss is at least measured in
+_JUDGED = 10  # misses that are known before one of them tells of a shift of level
 _FARTHEST = 30.0  # typical misses that an expert is heard from the others
 _SMALLEST = 1e-300
 _ROUNDING = 1e-9
@@ -79,6 +83,7 @@ class Aggregation:
     _widest: float = field(default=0.0, init=False)  # squared regret
     _of_all: Numbers = field(default_factory=lambda: np.zeros(0), init=False)  # weights, where all are awake
     _newest: float = field(default=0.0, init=False)  # truth
+    _shift: Shift = field(default_factory=Shift, init=False)
 
     def blend(self, said: Numbers) -> float:
         """Return the one number for what the experts *said*, of whom at least one must be awake."""
@@ -104,6 +109,8 @@ class Aggregation:
             regrets = (blended_beyond - beyond) * (self._slope(blended - value, unit) / unit)
         regrets = np.maximum(np.minimum(regrets, limit), -limit)
         self._note(regrets if awake is None else regrets * awake)
+        if self._typical.n > _JUDGED:
+            self._shift.note(said, blended, value, unit)
         self._typical.add(abs(blended - value), min(blended, value, key=abs))
         self._newest = float(value)
 
@@ -113,6 +120,8 @@ class Aggregation:
         After a wild value some experts are far out for long, where even a small weight would do harm: nobody
         is heard from farther away from the middle expert than many typical misses, unless truth was there.
         """
+        if self._shift.believed:
+            said = self._shift.listened_to(said)
         first = float(said[0])
         beyond = said - first  # where all say the same, rounding must not make something else of it
         limit = _FARTHEST / 2.0 * self._typical.size

@@ -97,7 +97,7 @@ class Scales:
 class Method:
     """The blend, corrected by what predictors say."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     TIMELESS: ClassVar[bool] = False
 

@@ -38,7 +38,7 @@ def _begun() -> Experts:
 class Method:
     """Forecasts with the experts that have been right together."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     TIMELESS: ClassVar[bool] = False  # some experts are not
 

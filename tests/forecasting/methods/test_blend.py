@@ -75,6 +75,13 @@ def test_the_blend_is_about_as_good_as_the_best_of_the_methods(
     assert blended < 1.1 * mean_absolute_error("nws", values)
 
 
+@pytest.mark.parametrize("deviations", [10.0, 25.0, 75.0, -75.0])
+def test_where_the_level_jumps_the_blend_misses_hardly_more_than_the_last_value(deviations: float) -> None:
+    draw = random.Random(20)
+    values = [100.0 + deviations * (index // 100 % 2) + draw.gauss(0.0, 1.0) for index in range(400)]
+    assert mean_absolute_error("blend", values) < 1.1 * mean_absolute_error("last_value", values)
+
+
 def test_the_mean_minds_outliers_and_the_median_does_not() -> None:
     draw = random.Random(13)
     values = [draw.gauss(10.0, 1.0) + 40.0 * (draw.random() < 0.1) for _ in range(600)]
