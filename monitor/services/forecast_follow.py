@@ -232,8 +232,10 @@ def _read_on(now: datetime, until: float) -> bool:
 
 def _read_parts(metrics: Collection[int], now: datetime) -> None:
     followed = following.of_metrics(metrics)
-    for work, _ in _with_heard(followed):
+    for one in followed:
         with transaction.atomic():
+            following.locked([one.metric])  # from then on nobody changes what it listens to
+            ((work, _),) = _with_heard([one])
             read_part(work, now)
     _keep_current(followed)
     with transaction.atomic():
