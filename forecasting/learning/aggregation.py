@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.learning.shifts import Shift
+from forecasting.learning.typical import Typical
 
 Numbers = NDArray[np.float64]
 
@@ -36,34 +37,9 @@ _KEPT = 0.999  # of regrets at each value
 _DEPTH = -20.0  # below which no sum of regrets sinks
 _NONE = np.zeros(())  # an array of no dimension, since numbers are made into one at each use
 _LEAST_SCALE = np.array(1e-12)  # of squared regrets: who hardly ever disagrees is weighted as if by this much
-_MISS_RATE = 0.02  # of the newest miss in the typical one, once there were 50
-_OUTLYING = 20.0  # typical misses that one miss counts at most in the typical one
-_RESOLUTION = 1e-6  # of a number: what a miss is at least measured in
 _JUDGED = 10  # misses that are known before one of them tells of a shift of level
 _FARTHEST = 30.0  # typical misses that an expert is heard from the others
-_SMALLEST = 1e-300
 _ROUNDING = 1e-9
-
-
-@dataclass(slots=True)
-class TypicalMiss:
-    """How far a forecaster is off as a rule: a running mean that a few wild misses cannot carry away."""
-
-    n: int = 0
-    size: float = 0.0
-
-    def add(self, miss: float, number: float) -> None:
-        """Take in *miss*, at least 0, where numbers are of the size of *number*."""
-        self.n += 1
-        if self.size:
-            limit = _OUTLYING * self.unit(number)
-            self.size += max(_MISS_RATE, 1.0 / self.n) * (min(miss, limit) - self.size)
-        else:
-            self.size = miss
-
-    def unit(self, number: float) -> float:
-        """Return what misses are measured in where numbers are of the size of *number*: never 0."""
-        return max(self.size, _RESOLUTION * abs(number), _SMALLEST)
 
 
 @dataclass(slots=True)
@@ -77,7 +53,7 @@ class Aggregation:
 
     probability: float = 0.5
     squared: bool = False
-    _typical: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _typical: Typical = field(default_factory=Typical, init=False)
     _regrets: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
     _squares: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
     _widest: float = field(default=0.0, init=False)  # squared regret
@@ -111,7 +87,7 @@ class Aggregation:
         self._note(regrets if awake is None else regrets * awake)
         if self._typical.n > _JUDGED:
             self._shift.note(said, blended, value, unit)
-        self._typical.add(abs(blended - value), min(blended, value, key=abs))
+        self._typical.add(blended - value, min(blended, value, key=abs))
         self._newest = float(value)
 
     def _heard(self, said: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:

@@ -18,30 +18,12 @@ from dataclasses import dataclass, field
 from math import copysign, exp
 from typing import ClassVar
 
-_WIDENING = 10.0  # a miss counts at most this many typical ones in the typical miss
-MISS_RATE = 0.05
-_MOST_GROWTH = 1.0 + MISS_RATE * (_WIDENING - 1.0)
+from forecasting.learning.typical import Typical
+
 _HOLDING = 2.0  # memories for which a level is believed beyond the next value
 _TRUSTED = 1.2  # times the losses of the best
 _LARGEST_SQUARABLE = 1e150
 _LARGEST_SQUARE = 1e300
-
-
-@dataclass(slots=True)
-class TypicalMiss:
-    """How far forecasts are usually off: a smoothed absolute miss that few wild ones cannot carry away."""
-
-    size: float = field(default=0.0, init=False)
-
-    def note(self, miss: float) -> None:
-        """Take in *miss*, of any sign."""
-        miss, size = abs(miss), self.size
-        if not size:
-            self.size = miss
-        elif miss < _WIDENING * size:
-            self.size = size + MISS_RATE * (miss - size)
-        else:
-            self.size = size * _MOST_GROWTH
 
 
 @dataclass(slots=True)
@@ -61,7 +43,7 @@ class Levels:
     _levels: list[float] = field(default_factory=list, init=False)
     _weights: list[float] = field(default_factory=list, init=False)
     _losses: list[float] = field(default_factory=list, init=False)
-    _typical_miss: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _typical_miss: Typical = field(default_factory=Typical, init=False)
 
     def update(self, value: float, elapsed: float) -> float:
         """Learn *value*, which came *elapsed* gaps after the one before, and return how far off the answer
@@ -125,7 +107,7 @@ class Levels:
     def _score(self, value: float, elapsed: float) -> float:
         misses = [abs(value - level) for level in self.all_expected(elapsed)]
         miss = misses[self.best()]
-        self._typical_miss.note(miss)
+        self._typical_miss.add(miss)
         if self.POWER == 2:
             misses = [each * each if each < _LARGEST_SQUARABLE else _LARGEST_SQUARE for each in misses]
         kept = self.KEPT

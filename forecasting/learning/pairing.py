@@ -9,7 +9,8 @@ from typing import ClassVar
 from forecasting import hearing
 from forecasting.base import Age, Forecast, Source
 from forecasting.hearing import Heard
-from forecasting.learning.regression import Line, Size
+from forecasting.learning.regression import Line
+from forecasting.learning.typical import Typical
 from forecasting.methods import nws
 
 LEAST_PAIRS = 3
@@ -26,7 +27,7 @@ class Pairing:
     newest: list[tuple[float, float]] = field(default_factory=list, init=False)
     height: float = field(default=0.0, init=False)  # of another line, at 0
     slope: float = field(default=0.0, init=False)
-    miss: Size = field(default_factory=Size, init=False)
+    miss: Typical = field(default_factory=Typical, init=False)
 
     def keep(self, shown: float, value: float, most: int) -> None:
         """Take a pair in among the *newest*, of which there are *most* at most."""
@@ -107,7 +108,7 @@ class Paired:
         best = None
         for pairing in self._pairings.values():
             shown = pairing.heard.newest(at_seconds)
-            if shown and pairing.n >= LEAST_PAIRS and (not best or pairing.miss.usual < best[0].miss.usual):
+            if shown and pairing.n >= LEAST_PAIRS and (not best or pairing.miss.size < best[0].miss.size):
                 best = pairing, shown[0]
         return best
 

@@ -9,7 +9,8 @@ from forecasting.hearing import Heard
 from forecasting.judging.choice import Comparison
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.news import Course
-from forecasting.learning.regression import Size, Slope
+from forecasting.learning.regression import Slope
+from forecasting.learning.typical import Typical
 
 LIMIT = 8.0  # usual sizes of a number that count at most: beyond, a straight line is no guide
 PENALTY = 10.0  # pairs that have to be there before a regression is half believed
@@ -27,9 +28,9 @@ class Predictor:
     record: Comparison = field(default_factory=Comparison, init=False)
     _course: Course = field(default_factory=Course, init=False)
     _heard: Heard = field(default_factory=Heard, init=False)  # rows of time, news of the day, of the month
-    _sizes: list[Size] = field(default_factory=lambda: [Size(), Size()], init=False)
+    _sizes: list[Typical] = field(default_factory=lambda: [Typical(), Typical()], init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
-    _age: Size = field(default_factory=Size, init=False)
+    _age: Typical = field(default_factory=Typical, init=False)
     _paired: int = field(default=0, init=False)
 
     @property
@@ -40,7 +41,7 @@ class Predictor:
     def hear(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
         """Take in the next value."""
         if not self._course.fits(value):  # what is kept is in another measure than what will come
-            self._heard, self._sizes = Heard(), [Size(), Size()]
+            self._heard, self._sizes = Heard(), [Typical(), Typical()]
         self._cadence.note(time_seconds)
         self._heard.add(known_at_seconds, [time_seconds, *self._course.learn(value)])
 
@@ -69,7 +70,7 @@ class Predictor:
 
     def _is_stale(self, age_seconds: float) -> bool:
         """Whether it is older than what is usually known, so that a value that was due has not come."""
-        return self._paired > 0 and age_seconds > 2.0 * self._age.usual + self._cadence.typical_seconds
+        return self._paired > 0 and age_seconds > 2.0 * self._age.size + self._cadence.typical_seconds
 
 
 def _age_seconds(heard: list[float], at_seconds: float) -> float:

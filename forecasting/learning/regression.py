@@ -13,35 +13,6 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-_KEPT = 0.99  # of the weight of what is older, at each number
-_TRUSTED = 5.0
-_OUTLYING = 30.0
-
-
-@dataclass(slots=True)
-class Size:
-    """How large numbers of a kind are as a rule: the mean of their absolute values, the older the less.
-
-    A number far beyond the rule counts as 30 times as large as usual, so that it does not spoil the measure
-    for long.
-    """
-
-    usual: float = field(default=0.0, init=False)  # 0 before anything but zeros is known
-    _weight: float = field(default=0.0, init=False)
-
-    def add(self, number: float) -> None:
-        """Take in a finite *number*."""
-        size = abs(number)
-        if self.usual and self._weight > _TRUSTED:
-            size = min(size, _OUTLYING * self.usual)
-        self._weight = _KEPT * self._weight + 1.0
-        self.usual += (size - self.usual) / self._weight
-
-    def standard(self, number: float, limit: float) -> float:
-        """Return *number* in usual sizes, at most *limit* of them; 0 where no size is known."""
-        usual = self.usual
-        return max(-limit, min(number / usual, limit)) if usual else 0.0
-
 
 @dataclass(slots=True)
 class Slope:

@@ -35,7 +35,8 @@ from forecasting.base import Method as AnyMethod
 from forecasting.learning.aggregation import Aggregation
 from forecasting.learning.news import Course
 from forecasting.learning.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
-from forecasting.learning.regression import Ridge, Size
+from forecasting.learning.regression import Ridge
+from forecasting.learning.typical import Typical
 from forecasting.methods import blend, lrp_robust
 from forecasting.remembered import Remembered
 
@@ -88,9 +89,9 @@ class Scales:
     """How large as a rule are: what is missing in the blend and in the median of the last 31 values, and how
     far apart these two are."""
 
-    blend: Size = field(default_factory=Size, init=False)
-    level: Size = field(default_factory=Size, init=False)
-    apart: Size = field(default_factory=Size, init=False)
+    blend: Typical = field(default_factory=Typical, init=False)
+    level: Typical = field(default_factory=Typical, init=False)
+    apart: Typical = field(default_factory=Typical, init=False)
 
 
 @dataclass(slots=True)
@@ -190,12 +191,12 @@ class Method:
 
     def _moves(self, inputs: Inputs) -> Numbers:
         """By how much each voice corrects the blend, in the measure of the series; NaN for those silent."""
-        size = self._scales.blend.usual
+        size = self._scales.blend.size
         moves = [math.nan] * _VOICES
         moves[_OWN] = 0.0
         if any(inputs.news):
             moves[_TOGETHER] = size * _limited(self._together.expected(inputs.of_the_day))
-            level = self._scales.level.usual * _limited(self._level.expected(inputs.of_both))
+            level = self._scales.level.size * _limited(self._level.expected(inputs.of_both))
             moves[_LEVEL] = level - inputs.apart
         for place, (predictor, news) in enumerate(
             zip(self._predictors.values(), inputs.news, strict=True), _ALONE

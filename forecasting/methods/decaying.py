@@ -19,7 +19,7 @@ from forecasting.learning.levels import MeanLevels, MedianLevels
 class Method:
     """Forecasts the level that has missed least of late: by absolute misses and, as mean, by squared ones."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False  # the voices of seasonal, where there is no season
     TIMELESS: ClassVar[bool] = False
 

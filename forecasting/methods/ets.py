@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from forecasting.base import Age, Forecast
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.levels import MISS_RATE, TypicalMiss
+from forecasting.learning.typical import Typical
 
 FIRST_FIT = 20
 GROWTH = 1.5  # from fit to fit
@@ -39,6 +39,7 @@ KEPT = 500
 _MOST_ITERATIONS = 30
 LONGEST_SECONDS = 5.0  # a hundred times what is needed
 _REACH = 3.0  # typical misses
+_BIAS_RATE = 0.05
 _LARGEST_SIGNAL = 0.5  # of 1; chance alone does that about once in some hundred values
 _LEAST_SPREAD = 1e-9  # of the size of the values: what is flatter is constant but for rounding
 
@@ -71,14 +72,14 @@ class Smoother:
 class Method:
     """Forecasts with the smoother of the last fit; its mean is its median, as normal errors have it."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False  # local_level and local_linear_trend say as much without fits
     TIMELESS: ClassVar[bool] = False  # a trend goes on with time
 
     _age: Age = field(default_factory=Age, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _smoother: Smoother = field(default_factory=Smoother, init=False)
-    _typical_miss: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _typical_miss: Typical = field(default_factory=Typical, init=False)
     _bias: float = field(default=0.0, init=False)
     _fitted_at: int = field(default=0, init=False)
     _next_fit: int = field(default=FIRST_FIT, init=False)
@@ -104,10 +105,10 @@ class Method:
 
     def _cut(self, value: float) -> float:
         expected = self._smoother.expected()
-        self._typical_miss.note(value - expected)
+        self._typical_miss.add(value - expected)
         reach = _REACH * self._typical_miss.size
         error = min(max(value - expected, -reach), reach)
-        self._bias += MISS_RATE * (error - self._bias)
+        self._bias += _BIAS_RATE * (error - self._bias)
         return expected + error
 
     def _has_lost_track(self) -> bool:

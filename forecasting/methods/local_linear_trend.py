@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from forecasting.base import Age, Forecast
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.levels import TypicalMiss
+from forecasting.learning.typical import Typical
 
 GAINS = ((0.1, 0.005), (0.3, 0.02), (0.5, 0.1))  # of an error, for the level and for the trend
 DAMPING = 0.95  # what is left of a trend after a step
@@ -30,7 +30,7 @@ class Trends:
     _levels: list[float] = field(default_factory=list, init=False)
     _trends: list[float] = field(default_factory=lambda: [0.0] * len(GAINS), init=False)
     _losses: list[float] = field(default_factory=lambda: [0.0] * len(GAINS), init=False)
-    _typical_miss: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _typical_miss: Typical = field(default_factory=Typical, init=False)
 
     def update(self, value: float) -> None:
         """Go on by one value."""
@@ -39,7 +39,7 @@ class Trends:
             return
         expected = self.all_expected(1.0)
         errors = [value - each for each in expected]
-        self._typical_miss.note(errors[self._best()])
+        self._typical_miss.add(errors[self._best()])
         self._losses = [_KEPT * loss + abs(error) for loss, error in zip(self._losses, errors, strict=True)]
         reach = self.REACH * self._typical_miss.size
         errors = [min(max(error, -reach), reach) for error in errors]
@@ -68,7 +68,7 @@ class Trends:
 class Method:
     """Forecasts where the level is when its trend has gone on, ever slower, until the time asked about."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
     VOICES: ClassVar[int] = 1

@@ -27,7 +27,7 @@ _MOST_ADDED = 1.0  # to the logarithm: heavier tails than that are not of a logn
 class Method:
     """As ``decaying``, of logarithms (of the ratio to the first value) as long as every value has one."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
     VOICES: ClassVar[int] = 2

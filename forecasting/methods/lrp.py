@@ -16,6 +16,6 @@ from forecasting.learning.pairing import Paired
 class Method(Paired):
     """Least squares over the full history."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "lrp"

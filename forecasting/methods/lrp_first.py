@@ -12,7 +12,7 @@ from forecasting.learning.pairing import Paired, Pairing
 class Method(Paired):
     """Least squares over the *first* pairs; while there are fewer, over those."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "lrp_first"
 

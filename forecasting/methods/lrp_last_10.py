@@ -13,7 +13,7 @@ from forecasting.learning.regression import least_squares
 class Method(Paired):
     """Least squares over the last 10 pairs."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "lrp_last_10"
 

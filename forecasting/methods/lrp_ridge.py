@@ -16,7 +16,7 @@ _PENALTY = 10.0  # pairs after which half the slope is believed
 class Method(Paired):
     """Ridge regression over the full history."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "lrp_ridge"
 

@@ -16,7 +16,7 @@ _AT_ONCE = 2  # lines that are drawn anew at a value; of more predictors in turn
 class Method(Paired):
     """The median of the slopes between pairs."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "lrp_robust"
 

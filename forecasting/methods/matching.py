@@ -16,7 +16,7 @@ from forecasting.learning.regression import same_quantile
 class Method(Paired):
     """Quantile matching over the last 100 pairs."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "matching"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import Age, Forecast
-from forecasting.learning.aggregation import TypicalMiss
+from forecasting.learning.typical import Typical
 from forecasting.learning.windows import SortedWindow, middle
 
 _WINDOW = 51
@@ -40,13 +40,13 @@ class Side:
 class Method:
     """Forecasts the median of the values since the last change, at most 51; as mean, their mean."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
     VOICES: ClassVar[int] = 2
 
     _age: Age = field(default_factory=Age, init=False)
     _window: SortedWindow = field(default_factory=lambda: SortedWindow(_WINDOW), init=False)
-    _typical: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _typical: Typical = field(default_factory=Typical, init=False)
     _sides: list[Side] = field(default_factory=lambda: [Side(), Side()], init=False)  # above, below
 
     def update(self, time_seconds: float, value: float) -> None:
@@ -71,7 +71,7 @@ class Method:
         """Return how many values belong to a new level, *value* included; 0 if it is the old one."""
         level = middle(self._window.ordered, len(self._window))
         deviation = (value - level) / self._typical.unit(level)
-        self._typical.add(abs(value - level), level)
+        self._typical.add(value - level, level)
         deviation = max(-_REACH, min(_REACH, deviation))
         for side, outwards in zip(self._sides, (deviation, -deviation), strict=True):
             if side.note(outwards):

@@ -20,7 +20,8 @@ from typing import ClassVar
 
 from forecasting.base import Age, Forecast
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.levels import MeanLevels, MedianLevels, TypicalMiss
+from forecasting.learning.levels import MeanLevels, MedianLevels
+from forecasting.learning.typical import Typical
 from forecasting.remembered import Remembered
 
 _HOUR_SECONDS = 3600.0
@@ -92,7 +93,7 @@ class Season:
 
     hours: Effects = field(default_factory=lambda: Effects.of(_HOURS, _NEIGHBOURS_WEIGHT), init=False)
     weekdays: Effects = field(default_factory=lambda: Effects.of(_DAYS, 0.0), init=False)
-    _typical: TypicalMiss = field(default_factory=TypicalMiss, init=False)
+    _typical: Typical = field(default_factory=Typical, init=False)
 
     def effects(self, time_seconds: float) -> tuple[float, float, float, float]:
         """Return what is added by nothing, the hour, the weekday, and both."""
@@ -105,7 +106,7 @@ class Season:
         """Take in how far a value of that time was from the level."""
         hour, weekday = _hour_and_weekday(time_seconds)
         beyond_hour = deviation - self.hours.at(hour, self._typical.size)
-        self._typical.note(deviation)
+        self._typical.add(deviation)
         reach = _REACH * self._typical.size
         self.hours.learn(hour, min(max(deviation, -reach), reach))
         self.weekdays.learn(weekday, min(max(beyond_hour, -reach), reach))
@@ -115,7 +116,7 @@ class Season:
 class Method:
     """Forecasts the level without seasons, plus what is shown of the season at the time asked about."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
     TIMELESS: ClassVar[bool] = False
     VOICES: ClassVar[int] = 2 * len(MedianLevels.MEMORIES) + 6

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from forecasting import hearing
 from forecasting.base import Age, Forecast, Source
-from forecasting.learning.regression import Size
+from forecasting.learning.typical import Typical
 from forecasting.learning.windows import SortedWindow, middle
 from forecasting.methods import lrp_robust
 
@@ -38,7 +38,8 @@ class Stage:
     """One stage: what it took, and what probes say of it."""
 
     counted: bool = field(default=True, init=False)
-    unexplained: Size = field(default_factory=Size, init=False)  # if it were counted where it is not, or not
+    # if it were counted where it is not, or not
+    unexplained: Typical = field(default_factory=Typical, init=False)
     newest_seconds: float = field(default=0.0, init=False)
     newest: float = field(default=0.0, init=False)
     own: SortedWindow = field(default_factory=_window, init=False)
@@ -66,14 +67,14 @@ class Method:
     stages the forecast is the median of the last 31 values.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     BY_STAGE: ClassVar[bool] = True  # listens to stages, and not to what is forecast itself
 
     _age: Age = field(default_factory=Age, init=False)
     _stages: dict[str, Stage] = field(default_factory=dict, init=False)
     _rest: SortedWindow = field(default_factory=_window, init=False)
-    _unexplained: Size = field(default_factory=Size, init=False)
+    _unexplained: Typical = field(default_factory=Typical, init=False)
     _judged: int = field(default=0, init=False)  # runs since a stage changed sides
 
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
@@ -113,10 +114,10 @@ class Method:
 
     def _judge(self, passed: list[Stage]) -> None:
         """Let the stage change sides that explains the totals best there, if it clearly does."""
-        best = min(passed, key=lambda one: one.unexplained.usual)
-        if best.unexplained.usual >= _CLEARLY * self._unexplained.usual:
+        best = min(passed, key=lambda one: one.unexplained.size)
+        if best.unexplained.size >= _CLEARLY * self._unexplained.size:
             return
         best.counted = not best.counted
-        self._judged, self._unexplained, self._rest = 0, Size(), _window()
+        self._judged, self._unexplained, self._rest = 0, Typical(), _window()
         for one in self._stages.values():
-            one.unexplained = Size()
+            one.unexplained = Typical()

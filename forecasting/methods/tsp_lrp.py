@@ -17,6 +17,6 @@ from forecasting.learning.pairing import Expecting
 class Method(Expecting):
     """Least squares over the full history."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "tsp_lrp"

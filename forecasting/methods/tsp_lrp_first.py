@@ -12,7 +12,7 @@ from forecasting.learning.pairing import Expecting, Pairing
 class Method(Expecting):
     """Least squares over the *first* pairs; while there are fewer, over those."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "tsp_lrp_first"
 

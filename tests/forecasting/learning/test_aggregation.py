@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forecasting import state
-from forecasting.learning.aggregation import Aggregation, TypicalMiss
+from forecasting.learning.aggregation import Aggregation
 
 
 def told(aggregation: Aggregation, history: Iterable[tuple[Sequence[float], float]]) -> list[float]:
@@ -119,22 +119,6 @@ def test_what_is_the_same_in_another_unit_gets_the_same_weights() -> None:
     told(milliseconds, [([1e3 * one for one in said], 1e3 * value) for said, value in history])
     said = np.zeros(4)
     assert milliseconds.weights(said).tolist() == pytest.approx(seconds.weights(said).tolist(), rel=1e-6)
-
-
-def test_the_typical_miss_grows_with_misses_but_not_with_one() -> None:
-    typical = TypicalMiss()
-    for _ in range(60):
-        typical.add(2.0, 100.0)
-    typical.add(1e9, 100.0)
-    assert 2.0 < typical.size < 3.0
-    for _ in range(200):
-        typical.add(1e9, 100.0)
-    assert typical.size == pytest.approx(1e9, rel=0.1)
-
-
-def test_where_nothing_was_ever_missed_misses_are_measured_in_the_number_itself() -> None:
-    assert TypicalMiss().unit(5e6) == pytest.approx(5.0)
-    assert TypicalMiss().unit(0.0) > 0.0
 
 
 def test_an_expert_that_is_far_out_does_no_harm_even_with_a_small_weight() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from forecasting.learning.levels import Levels, MeanLevels, MedianLevels, TypicalMiss
+from forecasting.learning.levels import Levels, MeanLevels, MedianLevels
 
 
 def told(levels: Levels, values: Iterable[float]) -> Levels:
@@ -69,10 +69,3 @@ def test_after_a_shift_the_old_level_is_no_longer_the_usual_one() -> None:
     levels = told(MedianLevels(), [*noise(300, 50.0), *noise(30, 90.0)])
     assert levels.all_expected(1.0)[-1] < 80.0
     assert levels.expected(1e9) == pytest.approx(90.0, abs=2.0)
-
-
-def test_few_wild_misses_do_not_carry_the_typical_one_away() -> None:
-    miss = TypicalMiss()
-    for size in [0.0, 2.0, *[-2.0] * 50, 1e300]:
-        miss.note(size)
-    assert miss.size == pytest.approx(2.0 * 1.45)

@@ -10,7 +10,6 @@ from scipy import stats
 from forecasting.learning.regression import (
     Line,
     Ridge,
-    Size,
     Slope,
     least_squares,
     same_quantile,
@@ -113,21 +112,3 @@ def test_numbers_that_join_later_count_from_then_on() -> None:
         ridge.learn(np.array([0.0, value]), value)
     assert known == ridge.expected(np.array([1.0, 0.0])) == pytest.approx(40.0 / 41.0)
     assert ridge.expected(np.array([0.0, 1.0])) == pytest.approx(40.0 / 41.0)
-
-
-def test_the_usual_size_is_hardly_moved_by_one_wild_number_and_follows_many() -> None:
-    size = Size()
-    for number in [1.0, -1.0] * 50:
-        size.add(number)
-    size.add(1e300)
-    assert size.usual < 2.0
-    for _ in range(400):
-        size.add(50.0)
-    assert size.usual == pytest.approx(50.0, rel=0.05)
-    assert size.standard(-1e300, 8.0) == -8.0
-
-
-def test_nothing_has_a_usual_size_before_anything_was_seen() -> None:
-    size = Size()
-    size.add(0.0)
-    assert size.standard(5.0, 8.0) == 0.0
