@@ -113,7 +113,8 @@ _BODY = {
 )
 def rank_them(request: HttpRequest) -> HttpResponse:
     """The soonest first, from what is known of their next runs; candidates of which nothing can be told are
-    listed with the reason. *at* decides which maintenance counts."""
+    listed with the reason. *at* decides which maintenance counts, and for when it is told how
+    likely runs pass."""
     require_read(request)
     asked = _read(request)
     now = timezone.now()

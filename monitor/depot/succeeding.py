@@ -54,6 +54,10 @@ _ROWS = States(
     locks="series_id, used_until, used, is_behind, state",
 )
 follow, begin_anew, keep, behind = _ROWS.follow, _ROWS.begin_anew, _ROWS.keep, _ROWS.behind
+_STATES = """
+SELECT series_id, state FROM monitor_successstate
+WHERE series_id = ANY (%b::bigint[]) AND state IS NOT NULL AND NOT is_behind
+"""
 _TOTALS = """
 SELECT segment.series_id, total.mean, total.quantiles
 FROM monitor_current AS current
@@ -98,6 +102,12 @@ def following(series: int, than: datetime, by: datetime, at_most: int) -> NDArra
 def locked(series: Collection[int]) -> list[Row]:
     """Their rows, ours until the end of the transaction."""
     return [Row(*row) for row in _ROWS.locked(series)]
+
+
+def states(series: Collection[int]) -> list[tuple[int, bytes]]:
+    """What is known of those of *series* that have read all that there is, as it is kept."""
+    with binary.cursor() as cursor:
+        return list(cursor.execute(_STATES, [list(series)], binary=True).fetchall())
 
 
 @transaction.atomic

@@ -28,6 +28,7 @@ from monitor.services.choose_predictors import choose_new
 from monitor.services.current import keep_current
 from monitor.services.forecast_score import HEADLINE
 from monitor.services.forecast_use import Work, read_part, use
+from monitor.services.success_made import Course
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -108,7 +109,7 @@ def begin_anew(series: Collection[int]) -> int:
 def drop_outdated() -> int:
     """Let whatever other methods than today's have made read the depot anew; how many these are."""
     metrics = following.begin_anew_but(state.fingerprint(Forecaster))
-    return metrics + succeeding.begin_anew_but(state.fingerprint(success_use.Course))
+    return metrics + succeeding.begin_anew_but(state.fingerprint(Course))
 
 
 def _refresh(now: datetime, within_seconds: float) -> bool:
@@ -148,14 +149,14 @@ def _use(groups: Sequence[_Group], now: datetime) -> None:
     used = use([work for group in groups for work in group.works], now)
     _keep_current(used)
     ended = success_use.use({group.series: group.hours for group in groups if group.hours}, now)
-    _expect_again(used, ended, now)
+    _expect_again(used, ended)
 
 
-def _expect_again(followed: Iterable[Followed], done: Collection[int], now: datetime) -> None:
+def _expect_again(followed: Iterable[Followed], done: Collection[int]) -> None:
     """Where the total is expected to be another, as a probe said, so is the time until a run has passed."""
     totals = {one.series for one in followed if one.name == HEADLINE}
     if left := totals.difference(done):
-        success_use.expect_again(left, now)
+        success_use.expect_again(left)
 
 
 def _keep_current(followed: Sequence[Followed]) -> None:
@@ -239,7 +240,7 @@ def _read_parts(metrics: Collection[int], now: datetime) -> None:
             read_part(work, now)
     _keep_current(followed)
     with transaction.atomic():
-        _expect_again(followed, (), now)
+        _expect_again(followed, ())
 
 
 def _read_success(series: Iterable[int], now: datetime) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, cast
 
 from forecasting.base import Abstained
 from forecasting.uncertainty.intervals import lower_tail
+from monitor.depot.succeeding import Total
 from monitor.models import Forecast, Metric, Series
 from monitor.services import forecast as service
 from monitor.services.down import down
 from monitor.services.forecast_follow import bring_up
-from monitor.services.forecast_score import record_of
+from monitor.services.forecast_score import HEADLINE, record_of
 from monitor.services.give import give
 from monitor.services.ready import quantile, ready
 from monitor.services.segments import standing
+from monitor.services.success_made import Success, successes
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -106,17 +108,6 @@ class Record:
         return (quantile(self.most, 1.0 - tail) - quantile(self.less, tail)) / self.n
 
 
-@dataclass(frozen=True)
-class Success:
-    """How likely the next run passes, from *n* runs; and how long it takes until one has, begun anew after
-    each that does not (None where it is not known how long they take)."""
-
-    n: int
-    probability: float
-    expected_seconds: float | None
-    quantiles: Sequence[float] | None
-
-
 def foretell(user: AbstractBaseUser | AnonymousUser, asked: Asked, now: datetime) -> Said:
     """The answer for *user*, who may tell later what became of it.
 
@@ -143,7 +134,8 @@ def _said(
     """What is ready, or is made now; with what was *found* last."""
     if at > now or asked.method != METHOD:
         made = _issued(found, asked, at if at > now else None, now)
-        return _made(made, found, asked), found
+        said = _made(made, found, asked)
+        return (replace(said, success=_success_at(found, asked, made, at)) if at > now else said), found
     if found.mean is not None:
         return _told(found), found
     bring_up([found.place.series], now)
@@ -266,3 +258,12 @@ def _success(found: Ready) -> Success | None:
     if found.success_n is None or found.success_probability is None:
         return None
     return Success(found.success_n, found.success_probability, found.success_seconds, found.success_quantiles)
+
+
+def _success_at(found: Ready, asked: Asked, made: Forecast, at: datetime) -> Success | None:
+    """Of a run that starts *at* some time; where its total was asked for, as long as was *made* of that."""
+    series = found.place.series
+    is_its = asked.metric == HEADLINE and asked.method == METHOD
+    totals = {series: Total(series, made.mean, made.quantiles or ())} if is_its else None
+    said = successes([series], at, totals)
+    return said.get(series, _success(found))

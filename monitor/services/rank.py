@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from monitor.models import Segment
 from monitor.services.down import down
 from monitor.services.give import give
-from monitor.services.ready import candidates, is_settled
+from monitor.services.ready import candidates, is_settled, quantile
+from monitor.services.success_made import successes
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.depot.ready import Candidate
+    from monitor.services.success_made import Success
 
 By = Literal["series", "path", "resources"]
 Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale"]
@@ -71,6 +73,8 @@ def rank(
         else:
             known.append((number, there[0]))
     give([(one.forecast, one.given_at) for _, one in known], now)
+    if at > now:
+        known = _at(known, at, probability)
     return _ranked(known), unranked
 
 
@@ -110,6 +114,27 @@ def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:
     if one.stale_at is not None and now > one.stale_at:
         return "stale", f"the newest value became known at {one.known_until:%Y-%m-%d %H:%M} UTC"
     return None
+
+
+def _at(
+    known: Sequence[tuple[int, Candidate]], at: datetime, probability: float
+) -> list[tuple[int, Candidate]]:
+    """The same of runs that start *at* some time: what is ready is of the next ones. How long they take that
+    pass is what the next ones do."""
+    found = successes([one.place.series for _, one in known], at)
+    return [(number, _with(one, found.get(one.place.series), probability)) for number, one in known]
+
+
+def _with(one: Candidate, success: Success | None, probability: float) -> Candidate:
+    """What is known of *one*; with *success*, where that is known, too."""
+    if success is None or success.quantiles is None:
+        return one
+    return one._replace(
+        success_n=success.n,
+        success_probability=success.probability,
+        success_seconds=success.expected_seconds,
+        seconds=quantile(success.quantiles, probability),
+    )
 
 
 def _ranked(known: Iterable[tuple[int, Candidate]]) -> list[Ranked]:

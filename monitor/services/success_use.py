@@ -2,67 +2,30 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from forecasting import state
-from forecasting.base import LARGEST, Abstained, Outdated
-from forecasting.uncertainty import retries
-from forecasting.uncertainty.intervals import GRID
-from forecasting.uncertainty.success import Chance, Outcome, SuccessForecaster
+from forecasting.base import Outdated
 from monitor.depot import succeeding
 from monitor.depot.arrays import micros, moment
-from monitor.depot.packing import pack_state, unpack_state
+from monitor.depot.packing import pack_state
 from monitor.depot.used import Used
 from monitor.services.forecast_learn import LONG_AGO, Input, by_metric
 from monitor.services.forecast_score import HEADLINE
 from monitor.services.forecast_use import note_later
+from monitor.services.success_made import Course, Known, expected, loaded
 
 if TYPE_CHECKING:
-    from monitor.depot.succeeding import Row, Total
+    from forecasting.uncertainty.success import Chance
+    from monitor.depot.succeeding import Row
 
 ENDS_AT_ONCE = 2_000  # of a series that reads the depot
-FAILURES = 50  # the newest, of which it is known how long they took
 MOST_HOURS = 200
 _HOUR = 3_600_000_000  # microseconds
-_SECOND = 1_000_000
 _WHOLE = 1 << 64
 _FOR_EVER = datetime.max.replace(tzinfo=LONG_AGO.tzinfo)
-
-
-@dataclass(slots=True)
-class Course:
-    """What is known of a series: how its runs ended, and how many seconds the newest failures took."""
-
-    VERSION: ClassVar[int] = 1
-    forecaster: SuccessForecaster = field(default_factory=SuccessForecaster)
-    failures: deque[float] = field(default_factory=deque)
-
-    def learn(self, ends: Iterable[Input]) -> None:
-        known = sorted(ends, key=lambda one: (one.known_at, one.time, one.value))
-        for one in known:
-            passed = one.value >= 0.0
-            self.forecaster.observe(Outcome(one.time / _SECOND, one.known_at / _SECOND, passed))
-            if not passed:
-                self.failures.append(-1.0 - one.value)
-        while len(self.failures) > FAILURES:
-            self.failures.popleft()
-        if known:
-            self.forecaster.learn_until(known[-1].known_at / _SECOND)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A series whose ends have all been used, and what is said of its next run."""
-
-    series: int
-    course: Course
-    chance: Chance
 
 
 def use(hours: Mapping[int, set[datetime]], now: datetime) -> set[int]:
@@ -88,7 +51,7 @@ def use(hours: Mapping[int, set[datetime]], now: datetime) -> set[int]:
     if anew:
         succeeding.begin_anew(anew)
     ended = {series: rows[series] for series, ends in new.items() if ends}
-    _go_on(ended, new, now)
+    _go_on(ended, new)
     return set(ended)
 
 
@@ -101,23 +64,23 @@ def read_part(series: int, now: datetime) -> None:
     ends = new.get(series, [])
     is_behind = len(ends) >= ENDS_AT_ONCE
     if ends or row.is_behind:
-        _go_on({series: row}, {series: ends}, now, behind=[series] if is_behind else ())
+        _go_on({series: row}, {series: ends}, behind=[series] if is_behind else ())
     if row.is_behind and not is_behind:
         later = by_metric(succeeding.following(series, now, _FOR_EVER, ENDS_AT_ONCE)).get(series, [])
         note_later((series, one) for one in later)
 
 
-def expect_again(series: Collection[int], now: datetime) -> None:
+def expect_again(series: Collection[int]) -> None:
     """Work out anew how long it takes until a run of each has passed: its total is expected to be another.
     Part of the caller's transaction."""
     known = []
     for row in succeeding.locked(series):
         try:
-            course = _loaded(row)
+            course = loaded(row.state)
         except Outdated:
             continue  # it is read anew soon, and worked out then
-        if chance := _chance(course, now):
-            known.append(_Known(row.series, course, chance))
+        if chance := course.chance():
+            known.append(Known(row.series, course, chance))
     _expect(known)
 
 
@@ -148,39 +111,22 @@ def _new(row: Row, ends: Iterable[Input], now: datetime) -> list[Input]:
 def _go_on(
     rows: Mapping[int, Row],
     new: Mapping[int, Sequence[Input]],
-    now: datetime,
     behind: Collection[int] = (),
 ) -> None:
     kept, known = [], []
     for series, row in rows.items():
         try:
-            course = _loaded(row)
+            course = loaded(row.state)
         except Outdated:
             succeeding.begin_anew([series])
             continue
         course.learn(new[series])
-        chance = _chance(course, now)
+        chance = course.chance()
         kept.append(_row(row, course, new[series], chance, is_behind=series in behind))
         if chance is not None:
-            known.append(_Known(series, course, chance))
+            known.append(Known(series, course, chance))
     succeeding.keep(kept)
     _expect(known)
-
-
-def _loaded(row: Row) -> Course:
-    if row.state is None:
-        return Course()
-    try:
-        return state.load(Course, unpack_state(row.state))
-    except ValueError as error:
-        raise Outdated(str(error)) from error
-
-
-def _chance(course: Course, now: datetime) -> Chance | None:
-    try:
-        return course.forecaster.forecast(max(now.timestamp(), course.forecaster.used_until_seconds))
-    except Abstained:
-        return None
 
 
 def _row(
@@ -202,35 +148,11 @@ def _row(
     }
 
 
-def _expect(known: Sequence[_Known]) -> None:
-    """How long it takes until a run of each has passed, from what its total is expected to be."""
+def _expect(known: Collection[Known]) -> None:
+    """Keep how long it takes until a run of each has passed, from what its total is expected to be."""
     totals = {total.series: total for total in succeeding.totals([one.series for one in known], HEADLINE)}
-    those = [one for one in known if one.series in totals]
-    if not those:
-        return
-    succeeding.expect(_expectations(those, [totals[one.series] for one in those]))
-
-
-def _expectations(known: Sequence[_Known], totals: Sequence[Total]) -> list[dict[str, Any]]:
-    first, later = [one.chance.first for one in known], [one.chance.later for one in known]
-    success = np.array([total.quantiles for total in totals]).clip(0.0, LARGEST)
-    failure = np.array(
-        [_failure_quantiles(one.course, quantiles) for one, quantiles in zip(known, success, strict=True)]
+    found = expected([one for one in known if one.series in totals], totals)
+    succeeding.expect(
+        {"series": series, "expected_seconds": one.expected_seconds, "quantiles": one.quantiles}
+        for series, one in found.items()
     )
-    means = np.array([total.mean for total in totals]).clip(0.0, LARGEST)
-    expected = retries.mean_seconds(first, later, means, failure.mean(axis=1))
-    quantiles = retries.quantiles_seconds(GRID, first, later, GRID, success, failure)
-    return [
-        {
-            "series": one.series,
-            "expected_seconds": min(float(expected[place]), LARGEST),
-            "quantiles": quantiles[:, place].clip(max=LARGEST).tolist(),
-        }
-        for place, one in enumerate(known)
-    ]
-
-
-def _failure_quantiles(course: Course, success: Sequence[float]) -> Sequence[float]:
-    """How long a run takes that fails; while none has, as long as one that passes."""
-    failures = sorted(course.failures)
-    return np.quantile(failures, GRID).tolist() if failures else success

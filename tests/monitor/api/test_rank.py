@@ -16,6 +16,7 @@ from monitor.models import ApiToken, Blackout, ForecastState, Metric, Series, Si
 from monitor.models.token import READ, RUN
 from monitor.services.define import SeriesDefinition, define
 from monitor.services.forecast import issue
+from monitor.services.forecast_follow import bring_up
 from monitor.services.ingest import ingest
 from reporters import report as wire
 from reporters.config import Resource
@@ -211,3 +212,19 @@ def test_what_is_no_json_is_malformed(client: Client, body: bytes) -> None:
 def test_a_token_that_may_not_read_does_not_rank(grid: None, client: Client) -> None:
     ApiToken.objects.update(scopes=[RUN])
     assert ask(client, series=["quick"]).status_code == 403
+
+
+def test_of_a_time_that_is_asked_for_its_chances_count(grid: None, client: Client) -> None:
+    SuccessState.objects.all().delete()
+    for series in Series.objects.filter(name__in=MEDIANS):
+        bring_up([series.pk], timezone.now())
+    now, later = (
+        ask(client, series=["quick"], **at).json()["ranked"] for at in ({}, {"horizon": 7 * 86_400})
+    )
+    assert now[0]["forecast"] == later[0]["forecast"]
+    assert now[0]["success_probability"] > later[0]["success_probability"]  # nobody has looked for a week
+    assert now[0]["expected_seconds"] < later[0]["expected_seconds"]
+    assert now[0]["seconds"] <= later[0]["seconds"]
+    of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick&horizon={7 * 86_400}").json()
+    assert of_one["success"]["probability"] == pytest.approx(later[0]["success_probability"], rel=1e-3)
+    assert of_one["success"]["n"] == 4

@@ -11,6 +11,7 @@ from monitor.depot.packing import pack_state
 from monitor.models import ForecastState, Run, Series, SuccessState
 from monitor.services.forecast_follow import begin_anew, bring_up, drop_outdated, refresh_all
 from monitor.services.ingest import ingest
+from monitor.services.success_made import Success, successes
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 
@@ -100,3 +101,38 @@ def test_what_others_than_todays_methods_have_made_is_made_anew(circle: Series, 
     assert drop_outdated() == 1
     refresh_all(noon + MINUTE)
     assert known(circle) == before
+
+
+def test_what_is_ready_does_not_depend_on_when_it_was_made(circle: Series, noon: datetime) -> None:
+    for number in range(20):
+        deliver(noon + number * MINUTE, passed=number % 3 != 1)
+    refresh_all(noon + 20 * MINUTE)
+    before = said(circle)
+    begin_anew([circle.pk])
+    refresh_all(noon + 9 * HOUR)
+    assert said(circle) == before
+
+
+def test_of_a_time_that_is_asked_for_its_hour_and_how_long_nobody_has_looked_count(
+    circle: Series, noon: datetime
+) -> None:
+    for day in range(20):  # each noon it is down for an hour
+        for hour in range(-1, 2):
+            slot = noon + timedelta(days=day) + hour * HOUR
+            deliver(slot, passed=hour != 0, ring_seconds=4.0)
+            deliver(slot + 20 * MINUTE, passed=hour != 0, ring_seconds=5.0)
+    tomorrow = noon + timedelta(days=20)
+    refresh_all(tomorrow - HOUR)
+    ready = said(circle)
+    then = {hour: successes([circle.pk], tomorrow + hour * HOUR)[circle.pk] for hour in range(-1, 2)}
+    assert then[0].probability < 0.3
+    assert then[-1].probability > then[0].probability
+    assert then[1].probability > 0.5
+    assert (then[0].expected_seconds or 0.0) > (then[1].expected_seconds or 0.0)
+    assert said(circle) == ready
+    assert successes([circle.pk], noon)[circle.pk] == ready  # what is past is as of the latest news
+
+
+def said(series: Series) -> Success:
+    row = SuccessState.objects.get(series=series)
+    return Success(row.n, row.probability or 0.0, row.expected_seconds, row.quantiles)
