@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from forecasting.base import Abstained
-from forecasting.methods import auto
+from forecasting.learning.pairing import Paired
+from forecasting.methods import auto, stagewise
 from forecasting.methods.auto import Prospect
 from forecasting.series import GRID
 from forecasting.uncertainty.intervals import lower_tail
@@ -18,6 +19,7 @@ from forecasting.uncertainty.intervals import lower_tail
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from forecasting.base import Composite
     from forecasting.series import Forecaster
 
 METHOD = "auto"
@@ -71,7 +73,8 @@ def made(
     )
     quantiles = [said.quantiles[probability] for probability in GRID]
     if method != METHOD:
-        return Made(method, at, said.n, said.mean, said.median, quantiles)
+        used = _used(forecaster, method, asked.timestamp())
+        return Made(method, at, said.n, said.mean, said.median, quantiles, used)
     others = forecaster.others(asked.timestamp(), floor=floor)
     return Made(method, at, said.n, said.mean, said.median, quantiles, _helping(forecaster), others)
 
@@ -86,6 +89,19 @@ def _helping(forecaster: Forecaster) -> str:
     """The most helpful predictor, if that is hardly chance."""
     best = next(iter(prospects(forecaster)), None)
     return "/".join(best.predictor)[:MOST_CHARACTERS] if best and best.helps else ""
+
+
+def _used(forecaster: Forecaster, name: str, at_seconds: float) -> str:
+    """What the method of that *name* forecasts such a run from: the predictor that it has chosen, or the
+    series whose stages it uses; nothing where its own history is all."""
+    whole = forecaster.method
+    method = whole if name == forecaster.name else cast("Composite", whole).parts()[name]
+    if isinstance(method, Paired):
+        return "/".join(method.predictor(at_seconds) or ())[:MOST_CHARACTERS]
+    if isinstance(method, stagewise.Method):
+        stages = method.stages(at_seconds).values()
+        return ", ".join(sorted({one.predictor.series for one in stages if one.predictor}))[:MOST_CHARACTERS]
+    return ""
 
 
 def made_if_any(forecaster: Forecaster, unit: str, known: datetime) -> Made | None:

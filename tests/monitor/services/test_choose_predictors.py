@@ -263,5 +263,5 @@ def test_a_method_that_listens_hears_the_same_predictors_when_it_is_asked_for_by
     choose_predictors()
     refresh_all(now)
     said = issue(totals["app"], now, method="lrp", at=now)
-    assert said.method == "lrp"
+    assert (said.method, said.predictor) == ("lrp", "same-path/total.seconds")
     assert said.median == pytest.approx(14.0)
