@@ -39,6 +39,7 @@ _NONE = np.zeros(())  # an array of no dimension, since numbers are made into on
 _LEAST_SCALE = np.array(1e-12)  # of squared regrets: who hardly ever disagrees is weighted as if by this much
 _JUDGED = 10  # misses that are known before one of them tells of a shift of level
 _FARTHEST = 30.0  # typical misses that an expert is heard from the others
+_FARTHEST_IN_DOUBT = 5.0  # the same while nobody knows whether the truth, which is far away, stays there
 _ROUNDING = 1e-9
 
 
@@ -94,13 +95,14 @@ class Aggregation:
         """Return an origin, by how much each expert says more (sleepers: 0), and who is awake; None if all.
 
         After a wild value some experts are far out for long, where even a small weight would do harm: nobody
-        is heard from farther away from the middle expert than many typical misses, unless truth was there.
+        is heard from farther away from the middle expert than many typical misses, unless truth was there and
+        there is no doubt about it.
         """
         if self._shift.believed:
             said = self._shift.listened_to(said)
         first = float(said[0])
         beyond = said - first  # where all say the same, rounding must not make something else of it
-        limit = _FARTHEST / 2.0 * self._typical.size
+        limit = self._farthest / 2.0 * self._typical.size
         if np.maximum.reduce(np.abs(beyond)) <= limit:  # not so if one says NaN: the quick way of every day
             return first, beyond, None
         awake = np.isfinite(said)
@@ -113,8 +115,14 @@ class Aggregation:
     def _pulled_in(self, said: Numbers, awake: NDArray[np.bool_]) -> tuple[float, Numbers]:
         heard = np.sort(said[awake])
         middle = float(heard[len(heard) // 2])
-        reach = max(_FARTHEST * self._typical.unit(middle), 2.0 * abs(self._newest - middle))
+        reach = self._farthest * self._typical.unit(middle)
+        if not self._shift.is_doubtful:
+            reach = max(reach, 2.0 * abs(self._newest - middle))
         return middle, np.where(awake, (said - middle).clip(-reach, reach), 0.0)
+
+    @property
+    def _farthest(self) -> float:
+        return _FARTHEST_IN_DOUBT if self._shift.is_doubtful else _FARTHEST
 
     def _slope(self, miss: float, unit: float) -> float:
         """The derivative of the loss by the forecast, in typical misses."""

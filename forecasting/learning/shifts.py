@@ -19,6 +19,7 @@ T = TypeVar("T", float, Numbers)
 
 _FAR = 8.0  # typical misses
 _NEAR = 0.25  # of the way from the old level to the new one: what is nearer to its end, or beyond, is there
+_ONWARD = 2.0  # of that way, by which a level that has shifted may go on
 _TRUSTED = (2, 0)  # how much trust one value there needs, and two; more need none
 _MOST_TRUST = 3
 
@@ -34,6 +35,11 @@ class Shift:
     _usual_miss: float = field(default=0.0, init=False)  # at that time
     # how often so many values there were followed by another, less how often they were not
     _trust: list[int] = field(default_factory=lambda: [0, 0], init=False)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the truth went far away, and is not believed to stay there."""
+        return self._values > 0 and not self.believed
 
     def listened_to(self, said: Numbers) -> Numbers:
         """Return what was *said*, but NaN for those who have not come over; all of it if nobody has."""
@@ -52,9 +58,10 @@ class Shift:
 
     def _goes_on(self, said: Numbers, value: float) -> bool:
         """Whether *value* is where those before it were, and somebody is late."""
-        room = _NEAR * abs(self._came - self._left)
-        off = abs(value - self._came) if self._values == 1 else self._short_by(value)
-        stays = bool(off <= room)
+        way = abs(self._came - self._left)
+        short_by = self._short_by(value)
+        room_beyond = _NEAR * way if self._values == 1 else _ONWARD * way
+        stays = -room_beyond <= short_by <= _NEAR * way
         if self._values <= len(self._trust):
             trust = self._trust[self._values - 1] + (1 if stays else -1)
             self._trust[self._values - 1] = max(-_MOST_TRUST, min(trust, _MOST_TRUST))

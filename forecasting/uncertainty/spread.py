@@ -50,7 +50,7 @@ _WINDOWS = (
     (_QUICK, _KEPT),
     (_SLOW, _KEPT),
 )
-_OF_FORECAST = 3  # the opinion that moves with the forecast
+_OF_FORECAST, _OF_QUICK, _OF_SLOW = 3, 4, 5  # opinions: the first of these moves with the forecast
 _QUICK_GAIN, _SLOW_GAIN = 0.75, 0.2
 
 _FIRST_JUDGED = 10  # values; opinions formed from fewer say more about the window than about the series
@@ -60,6 +60,7 @@ _RATE = 2.0
 # A weight beside the best; so that who is always slightly off does not blur who is exactly right.
 _NEGLIGIBLE = 1e-3
 _LEAST_STEP, _STEP_DELAY = 0.003, 200
+_LOW, _HIGH = GRID.index(0.05), GRID.index(0.95)  # what is usual lies between
 _SHARED = 0.5  # part of the misses of the other end that count as own
 _ROOM = 0.7  # part of the nearer tail by which a probability is moved at most
 
@@ -74,10 +75,11 @@ _ALL_LEVELS: Numbers = np.array([0.0, *GRID, 1.0])
 class Spread:
     """The spread of one series around the forecasts that it is told."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     n: int = field(default=0, init=False)
     quick: float = field(default=0.0, init=False)
     slow: float = field(default=0.0, init=False)
+    far: int = field(default=0, init=False)  # on which side of what is usual the newest value was far away
     recent: Numbers = field(default_factory=lambda: np.zeros((4, _KEPT)), init=False)  # newest last
     # of each opinion and probability: the quantile, relative to what the opinion is about; the loss
     opinions: Numbers = field(default_factory=lambda: np.zeros((len(_WINDOWS), len(GRID))), init=False)
@@ -152,9 +154,29 @@ class Spread:
     def _remember(self, point: float, value: float) -> None:
         self.recent[:, :-1] = self.recent[:, 1:]
         self.recent[:, -1] = value, value - point, value - self.quick, value - self.slow
-        self.quick += _QUICK_GAIN * (value - self.quick)
-        self.slow += _SLOW_GAIN * (value - self.slow)
+        self._smooth(value)
         self.n += 1
+
+    def _smooth(self, value: float) -> None:
+        """Let the smoothings follow. One value far away is mostly gone again, and followed no farther than
+        values go as a rule; the second on that side is believed."""
+        far = self._far(value)
+        quick, slow = value - self.quick, value - self.slow
+        if far and far != self.far:
+            quick = _clipped(quick, self.opinions[_OF_QUICK])
+            slow = _clipped(slow, self.opinions[_OF_SLOW])
+        self.quick += _QUICK_GAIN * quick
+        self.slow += _SLOW_GAIN * slow
+        self.far = far
+
+    def _far(self, value: float) -> int:
+        """On which side of what is usual *value* is far away: -1, 1, or 0 if it is not."""
+        if self.n < _FIRST_TRUSTED:
+            return 0
+        usual = self.opinions[_OF_SLOW]
+        low, high = self.slow + float(usual[_LOW]), self.slow + float(usual[_HIGH])
+        room = high - low
+        return int(value > high + room) - int(value < low - room)
 
     def _form(self) -> None:
         """Form the opinions on the next value, and blend what can be blended before its forecast is there."""
@@ -165,8 +187,8 @@ class Spread:
         first = self.opinions[0]
         relative = self.opinions - first
         relative[_OF_FORECAST] = self.opinions[_OF_FORECAST]
-        relative[_OF_FORECAST + 1] += self.quick
-        relative[_OF_FORECAST + 2] += self.slow
+        relative[_OF_QUICK] += self.quick
+        relative[_OF_SLOW] += self.slow
         weights = self._weights()
         self.fixed = first + np.add.reduce(weights * relative)
         self.following = weights[_OF_FORECAST]
@@ -240,6 +262,11 @@ def _continued(quantiles: Numbers) -> Numbers:
     """*quantiles* with ends for the probabilities 0 and 1: as far out again as the last step."""
     ends = 2.0 * quantiles[0] - quantiles[1], 2.0 * quantiles[-1] - quantiles[-2]
     return np.concatenate(([ends[0]], quantiles, [ends[1]]))
+
+
+def _clipped(miss: float, misses: Numbers) -> float:
+    """*miss*, or what is usual instead, where *misses* are the quantiles."""
+    return min(max(miss, float(misses[_LOW])), float(misses[_HIGH]))
 
 
 def _within(point: float) -> float:

@@ -33,6 +33,13 @@ def test_two_wild_values_that_have_nothing_in_common_are_no_shift() -> None:
     assert not told(OLD, NEW, 900.0).believed
 
 
+def test_a_value_far_beyond_the_new_level_is_doubted_as_any_wild_one() -> None:
+    shift = told(OLD, NEW, NEW, NEW)
+    assert not shift.is_doubtful
+    shift.note(SAID, NEW, 90.0 * NEW, 1.0)
+    assert shift.is_doubtful
+
+
 def test_where_nobody_has_come_over_all_are_listened_to() -> None:
     said = np.array([OLD, np.nan, OLD + 1.0])
     np.testing.assert_array_equal(told(OLD, NEW, NEW).listened_to(said), said)

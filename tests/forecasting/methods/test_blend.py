@@ -79,7 +79,17 @@ def test_the_blend_is_about_as_good_as_the_best_of_the_methods(
 def test_where_the_level_jumps_the_blend_misses_hardly_more_than_the_last_value(deviations: float) -> None:
     draw = random.Random(20)
     values = [100.0 + deviations * (index // 100 % 2) + draw.gauss(0.0, 1.0) for index in range(400)]
-    assert mean_absolute_error("blend", values) < 1.1 * mean_absolute_error("last_value", values)
+    assert mean_absolute_error("blend", values) < 1.15 * mean_absolute_error("last_value", values)
+
+
+@pytest.mark.parametrize("level", [100.0, 0.02])
+def test_one_wild_value_moves_neither_the_median_nor_the_mean_far(level: float) -> None:
+    draw = random.Random(21)
+    values = [level * draw.lognormvariate(0.0, 0.1) for _ in range(200)]
+    for wild in (10.0, 250.0):
+        forecast = told([*values, wild * level]).forecast(201 * HOUR_SECONDS)
+        assert level < forecast.median < 1.3 * level
+        assert level < forecast.mean < 1.5 * level
 
 
 def test_the_mean_minds_outliers_and_the_median_does_not() -> None:

@@ -229,3 +229,16 @@ def test_whatever_was_learned_quantiles_are_finite_and_in_order(
     assert all(map(math.isfinite, quantiles))
     assert quantiles == sorted(quantiles)
     assert np.isfinite(spread.losses).all()
+
+
+def test_after_one_wild_value_what_is_usual_is_within_the_interval() -> None:
+    usual = steady(random.Random(14))[:200]
+    after = taught([*usual, 5_000.0], [100.0] * 201).around(100.0, EIGHTY)
+    assert after[0.1] < 97.0
+    assert after[0.9] > 103.0
+
+
+def test_two_far_away_on_one_side_are_where_the_level_is_now() -> None:
+    usual = steady(random.Random(15))[:200]
+    spread = taught([*usual, 5_000.0, 5_000.0])
+    assert spread.quick > 3_500.0
