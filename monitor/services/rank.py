@@ -12,12 +12,14 @@ from monitor.models import Segment
 from monitor.services.down import down
 from monitor.services.give import give
 from monitor.services.ready import candidates, is_settled, quantile
+from monitor.services.segments import standings
 from monitor.services.success_made import successes
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.depot.ready import Candidate
+    from monitor.services.segments import Standing
     from monitor.services.success_made import Success
 
 By = Literal["series", "path", "resources"]
@@ -60,14 +62,14 @@ def rank(
     they are all. Of those that are ranked *user* may tell later what became of them."""
     found = candidates(user, by, asked, application=application, metric=METRIC, probability=probability)
     closed = down(user, _resources(found), at, now)
-    new = _new(found)
+    new, few = _new(found), _few(found)
     of: dict[str, list[Candidate]] = {}
     for one in found:
         of.setdefault(one.place.name if by == "series" else getattr(one.place, by), []).append(one)
     known, unranked = [], []
     for number, name in enumerate(asked):
         there = of.get(name, [])
-        fault = _fault(there, closed, new, now)
+        fault = _fault(there, closed, new, few, now)
         if fault:
             unranked.append(Unranked(number, *fault, sorted(one.place.name for one in there)))
         else:
@@ -79,7 +81,11 @@ def rank(
 
 
 def _fault(
-    found: Sequence[Candidate], closed: Mapping[str, str], new: Collection[int], now: datetime
+    found: Sequence[Candidate],
+    closed: Mapping[str, str],
+    new: Collection[int],
+    few: Mapping[int, Standing],
+    now: datetime,
 ) -> tuple[Code, str] | None:
     """Why a candidate that has *found* these series cannot be ranked."""
     if not found:
@@ -91,6 +97,8 @@ def _fault(
         return "site_down", "; ".join(sorted(set(shut)))
     if one.place.series in new:
         return "too_few", "no run has passed yet"
+    if stands := few.get(one.place.series):
+        return "segment_changed" if stands.changes else "too_few", stands.said(one.n or 0)
     return _untold(one, now)
 
 
@@ -103,12 +111,16 @@ def _new(found: Iterable[Candidate]) -> set[int]:
     return unsettled - set(ran)
 
 
+def _few(found: Iterable[Candidate]) -> dict[int, Standing]:
+    """Those of the series of whose next run too little is known, and since when that is all."""
+    few = [one.place.series for one in found if is_settled(one.place) and one.mean is None]
+    return standings(few) if few else {}
+
+
 def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:
     """Why of a series that is there nothing can be told."""
     if not is_settled(one.place):
         return "segment_changed", "no run has passed of what it runs now"
-    if one.mean is None:
-        return "too_few", f"{one.n or 0} runs have passed, too few to forecast from"
     if one.seconds is None:
         return "too_few", "it is not known how likely a run passes"
     if one.stale_at is not None and now > one.stale_at:

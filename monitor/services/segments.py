@@ -98,13 +98,29 @@ class Standing:
 
 def standing(series: Series) -> Standing:
     """How *series* stands to its segments."""
-    would_run = _identities(Series.objects.filter(pk=series.pk))[series.pk]
-    segments = sorted(series.segments.all(), key=lambda one: (one.began_at, one.number))
+    return standings([series.pk])[series.pk]
+
+
+def standings(series: Collection[int]) -> dict[int, Standing]:
+    """How each of *series* stands to its segments, by primary key. The number of queries does not depend on
+    how many there are."""
+    passed_last = _passed_last(series)
+    segments: dict[int, list[Segment]] = {}
+    for segment in Segment.objects.filter(series__in=series).order_by("began_at", "number"):
+        segments.setdefault(segment.series_id, []).append(segment)
+    would_run = _identities(Series.objects.filter(pk__in=series))
+    return {
+        pk: _standing(identity, segments.get(pk, []), passed_last.get(pk))
+        for pk, identity in would_run.items()
+    }
+
+
+def _standing(would_run: Identity, segments: Sequence[Segment], passed_last: Segment | None) -> Standing:
     fingerprint = would_run.fingerprint
     current = next((one for one in segments if one.fingerprint == fingerprint), None)
-    passed_last = _passed_last([series.pk]).get(series.pk, segments[-1] if segments else None)
-    is_changed = passed_last is not None and passed_last.fingerprint != fingerprint
-    before = passed_last if is_changed else _before(current, segments)
+    newest = passed_last or (segments[-1] if segments else None)
+    is_changed = newest is not None and newest.fingerprint != fingerprint
+    before = newest if is_changed else _before(current, segments)
     return Standing(segments, current, changes(before, would_run) if before else (), is_changed)
 
 

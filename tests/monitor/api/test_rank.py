@@ -18,9 +18,10 @@ from monitor.services.define import SeriesDefinition, define
 from monitor.services.forecast import issue
 from monitor.services.forecast_follow import bring_up
 from monitor.services.ingest import ingest
+from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import Resource
-from tests.monitor.builders import circle_report
+from tests.monitor.builders import CIRCLE, circle_report
 
 URL = "/api/v1/forecasts/rank"
 HOSTS = ("alpha", "beta", "gamma")
@@ -112,6 +113,20 @@ def test_where_what_is_run_has_changed_that_is_the_reason(grid: None, client: Cl
     Series.objects.filter(name="quick").update(parameters={"file_bytes": 7})
     (one,) = ask(client, series=["quick"]).json()["unranked"]
     assert one["code"] == "segment_changed"
+
+
+def test_so_it_is_while_too_few_runs_have_passed_since(grid: None, client: Client) -> None:
+    parameters = {"file_bytes": 100_000_000}
+    Series.objects.filter(name="quick").update(parameters=parameters)
+    for number in (50, 40):
+        slot = timezone.now() - timedelta(seconds=number)
+        larger = checked_parameters(CIRCLE, parameters)
+        assert ingest(wire.to_json(circle_report(slot, series="quick", parameters=larger))).accepted
+        (one,) = ask(client, series=["quick"]).json()["unranked"]
+        of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick").json()
+        assert one["code"] == of_one["code"] == "segment_changed"
+    (one,) = ask(client, series=["quick"]).json()["unranked"]
+    assert one["detail"].startswith("2 runs have passed since its parameters changed on")
 
 
 def test_too_few_runs_are_no_place_in_the_order(grid: None, client: Client) -> None:
