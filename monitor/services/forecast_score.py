@@ -16,7 +16,7 @@ from monitor.services import score_days
 from monitor.services.forecast_made import LEVEL, METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from datetime import datetime
 
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def score(now: datetime, metrics: Collection[int] | None) -> int:
     """Score those of *metrics* (None: all), and bring their records up to date; how many were scored."""
     scored = issuing.score(now, metrics)
     counted = [one for one in scored if one.at is None and one.counts]
-    score_days.add([*counted, *(other for one in counted for other in _others(one))])
+    score_days.add(_once([*counted, *(other for one in counted for other in _others(one))]))
     ours = {one.metric for one in scored if one.method == METHOD and one.at is None}
     if ours:
         found = issuing.records(ours, METHOD, LAST)
@@ -69,6 +69,15 @@ def _others(one: Scored) -> Iterator[Scored]:
         said["last_value"] = one.last_value
     for method, median in said.items():
         yield one._replace(method=method, median=median, below=None, upto=None, others=None)
+
+
+def _once(scored: Iterable[Scored]) -> list[Scored]:
+    """Of each method the first about each truth: what was asked for by name is part of the usual answer, too,
+    and every answer knows the last value."""
+    first: dict[tuple[int, datetime, str], Scored] = {}
+    for one in scored:
+        first.setdefault((one.metric, one.truth_time, one.method), one)
+    return list(first.values())
 
 
 def _figures(record: Record) -> dict[str, Any]:

@@ -101,6 +101,18 @@ def test_what_other_methods_would_have_said_is_scored_with_it(total: Metric, noo
     assert {method for method, n in inside.items() if n} == {"auto"}
 
 
+def test_what_is_asked_for_by_name_counts_once_about_each_truth(total: Metric, noon: datetime) -> None:
+    issue(total, noon + 5 * MINUTE)
+    for method in ("last_value", "nws", "lrp"):
+        issue(total, noon + 5 * MINUTE, method=method)
+    feed(noon, 4.5, first=6)
+    assert score() == 4
+    counted = dict(DayScore.objects.filter(site=None).values_list("method", "n"))
+    assert set(counted.values()) == {1}
+    inside = DayScore.objects.filter(site=None, interval_n=1).values_list("method", flat=True)
+    assert set(inside) == {"auto", "last_value", "nws", "lrp"}
+
+
 def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     feed(noon, 4.0, first=5)
