@@ -15,7 +15,6 @@ from pytest_django.plugin import DjangoDbBlocker
 # They wait more than they compute.
 LONG = (
     "test_demo",
-    "test_demo_survives",
     "test_every_way",
     "test_browser",
     "test_postgres",

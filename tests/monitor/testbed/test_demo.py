@@ -1,4 +1,4 @@
-"""The demo as a newcomer starts it, and as he ends it."""
+"""The demo as a newcomer starts it, while its services are killed, and as he ends it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,29 @@ def test_the_next_demo_continues_and_ctrl_c_stops_everything(demo: Callable[...,
     assert "viewer / " in one.said()
     one.process.send_signal(signal.SIGINT)
     assert one.wait() == 0, one.said()
+    assert one.processes() == []
+
+
+@pytest.mark.grid
+@pytest.mark.chaos
+def test_whatever_is_killed_no_run_is_lost_or_doubled(
+    demo: Callable[..., Demo], done: Done, tmp_path: Path
+) -> None:
+    file = tmp_path / "out.json"
+    one = demo("--rounds=3", "--exit", f"--json={file}", before=done.demo)
+    assert one.eventually(lambda: "circle-main" in one.said().partition("Finished runs follow")[2]), (
+        one.said()
+    )
+    for service in ("web", "postgres", "valkey", "reporter", "control", "beat"):
+        one.kill(service)
+    assert one.wait() == 0, one.said()
+    summary = json.loads(file.read_text())
+    assert summary["complete"], one.said()
+    assert {name: sum(series["runs"].values()) for name, series in summary["series"].items()} == {
+        "gather-main": 3,
+        "circle-main": 3,
+        "preco-main": 3,
+    }
     assert one.processes() == []
 
 
