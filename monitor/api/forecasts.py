@@ -262,4 +262,4 @@ def _success(said: Said, probabilities: Sequence[float]) -> dict[str, Any] | Non
 
 
 def _quantiles(of_grid: Sequence[float], probabilities: Sequence[float]) -> dict[str, float]:
-    return {f"{one:g}": quantile(of_grid, one) for one in probabilities}
+    return {repr(one): quantile(of_grid, one) for one in probabilities}

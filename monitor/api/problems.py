@@ -5,7 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -51,14 +52,17 @@ def register(api: NinjaAPI) -> None:
         AuthenticationError: lambda _: problem(
             401, "not_authenticated", "send a token: Authorization: Bearer gcast_..., or log in"
         ),
-        ValidationError: lambda error: problem(
-            422, "invalid", "; ".join(_where(e) for e in error.errors), errors=error.errors
-        ),
+        ValidationError: lambda error: _invalid([_as_sent(one) for one in error.errors]),
         HttpError: lambda error: problem(
             error.status_code, _CODES.get(error.status_code, "error"), error.message
         ),
+        TooManyFieldsSent: lambda _: problem(
+            400, "malformed", f"expected at most {_most_fields()} parameters"
+        ),
         SuspiciousOperation: lambda error: problem(400, "malformed", str(error)),
-        RequestDataTooBig: lambda error: problem(413, "too_large", str(error)),
+        RequestDataTooBig: lambda _: problem(
+            413, "too_large", f"expected a body of at most {_most_bytes()} bytes"
+        ),
         UnreadablePostError: lambda error: problem(400, "malformed", f"it ended too early: {error}"),
         DataError: lambda error: problem(422, "invalid", f"the depot cannot hold such a value: {error}"),
         UnicodeEncodeError: lambda _: problem(422, "invalid", "expected text without lone surrogates"),
@@ -82,8 +86,26 @@ def _handler(answer: Any) -> Any:
     return handle
 
 
+def _most_bytes() -> str:
+    return f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,}"
+
+
+def _most_fields() -> str:
+    return f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}"
+
+
+def _invalid(errors: list[dict[str, Any]]) -> HttpResponse:
+    return problem(422, "invalid", "; ".join(_where(one) for one in errors), errors=errors)
+
+
+def _as_sent(error: dict[str, Any]) -> dict[str, Any]:
+    """*error*, without the name that a body has among ourselves in its place."""
+    kind, *place = error["loc"]
+    return {**error, "loc": [kind, *(place[1:] if kind == "body" else place)]}
+
+
 def _where(error: dict[str, Any]) -> str:
-    return f"{'.'.join(str(part) for part in error['loc'][1:])}: {error['msg']}"
+    return f"{'.'.join(str(part) for part in error['loc'][1:] or error['loc'])}: {error['msg']}"
 
 
 def _with_retry(response: HttpResponse, seconds: int = 5) -> HttpResponse:

@@ -65,12 +65,24 @@ def test_what_is_no_json_is_malformed(client: Client, body: bytes) -> None:
 
 def test_json_that_says_something_else_names_the_field(client: Client) -> None:
     answer = client.post("/api/v1/holds", b"{}", content_type=JSON)
-    assert "kind" in problem(answer, 422, "invalid")["detail"]
+    told = problem(answer, 422, "invalid")
+    assert told["detail"].startswith("kind: ")
+    assert told["errors"][0]["loc"] == ["body", "kind"]
+    told = problem(client.get("/api/v1/forecasts?level=7"), 422, "invalid")
+    assert told["detail"].startswith("level: ")
+    assert told["errors"][0]["loc"] == ["query", "level"]
 
 
 def test_a_body_that_is_too_large_is_not_read(client: Client) -> None:
     body = b'{"why": "' + b"x" * 3_000_000 + b'"}'
-    problem(client.post("/api/v1/holds", body, content_type=JSON), 413, "too_large")
+    told = problem(client.post("/api/v1/holds", body, content_type=JSON), 413, "too_large")
+    assert told["detail"] == "expected a body of at most 2,621,440 bytes"
+
+
+def test_more_parameters_than_anybody_needs_are_not_read(client: Client) -> None:
+    query = "&".join(f"role{number}=here" for number in range(1_001))
+    told = problem(client.get(f"/api/v1/forecasts?application=circle&{query}"), 400, "malformed")
+    assert told["detail"] == "expected at most 1,000 parameters"
 
 
 def test_a_host_that_is_not_ours_is_refused(client: Client) -> None:
