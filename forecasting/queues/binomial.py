@@ -41,6 +41,7 @@ EXACT_UNTIL = 500
 LONGEST_HISTORY = 2000
 # How many misses in a row are a change, for autocorrelations of 0, 0.1, ... 1.
 RUNS = (3, 3, 4, 4, 5, 6, 8, 10, 14, 28, 28)
+_MOST_JUDGED = 500  # the promised share comes no nearer to the quantile than with so many
 _MOST_AGES = 50  # of jobs that wait; where more do, some stand for all
 _ROUNDING = 1e-9
 
@@ -68,6 +69,14 @@ def binomial_rank(n: int, quantile: float = QUANTILE, confidence: float = CONFID
         )  # more than so many waits are below the quantile too rarely to be reckoned with
     spread = float(scipy.special.ndtri(confidence)) * math.sqrt(n * quantile * (1.0 - quantile))
     return min(n, math.floor(n * quantile + spread + 0.5))
+
+
+def promised_share(judged: int, quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> float:
+    """Of how many jobs a bound is to hold, for their share to be *quantile* with *confidence* once so many
+    are *judged*: the fewer were, the more. It stays between the quantile and 1, and a little above the
+    quantile however many there are."""
+    n = max(min(judged, _MOST_JUDGED), least_history(quantile, confidence))
+    return min(binomial_rank(n, quantile, confidence) / n, (1.0 + quantile) / 2.0)
 
 
 def alikeness(waits: Sequence[float]) -> float:

@@ -1,22 +1,25 @@
 """How long a job will wait at most, from all that is known when it is submitted.
 
-The binomial-method bound of jobs of its class says what waits were like; how full the machine is, who waits
-for how long by now and what the user has there say what is different now. A quantile regression weighs them
-up, in logarithms of waits. What is said of a queue begins as the bound of the queue, when that has its least
-history, and comes over to the regression as jobs of the queue are judged.
+The binomial-method bounds of jobs of its queue and of its class say what waits were like; how full the
+machine is, who waits for how long by now and what the user has there say what is different now. A quantile
+regression weighs them up, in logarithms of waits. What it says of a queue begins as the bound of the queue,
+when that has its least history, and comes over to the regression as jobs of the queue are judged. Which of
+the three is believed how far, and how cautious one must be with all of them, each queue's record says
+(``forecasting.queues.trust``).
 
-Each queue also has a level of its own. Every hit lowers it and every miss raises it, a little less each time,
-so that the promised share of jobs stays within their bounds whatever the regression does. The share is the
-quantile of the binomial law: while few jobs were judged, it is higher than what was asked for, and that is
-what the confidence is for.
+The regression has a level of its own for each queue. Every hit lowers it and every miss raises it, a little
+less each time, so that the promised share of jobs stays within its bounds whatever its weights do. The share
+is the quantile of the binomial law: while few jobs were judged, it is higher than what was asked for, and
+that is what the confidence is for.
 
 A job is judged as soon as it starts or has waited for longer than its bound. The regression learns from it by
-what would be said of it by now: hundreds of jobs that were told the same before a stall are news only once.
+what it would say of it by now: hundreds of jobs that were told the same before a stall are news only once.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -25,13 +28,12 @@ import numpy as np
 from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
 from forecasting.queues.backlog import SIGNALS, Backlog, Job, class_of
-from forecasting.queues.binomial import CONFIDENCE, QUANTILE, Waits, binomial_rank, least_history
+from forecasting.queues.binomial import CONFIDENCE, QUANTILE, Waits, least_history, promised_share
+from forecasting.queues.trust import LONGER, Trust, Way
 
 _RATE = 0.1  # of a queue's level
 _FIRST_SQUARES = 0.03  # so that the hits before the first miss, which say little, lower it little
-_MOST_JUDGED = 500  # the promised share comes no nearer to the quantile than with so many
 _HALF_WAY = 100.0  # jobs judged until the bound of the queue and the regression have the same say
-_LONGER = 2.0  # times the longest wait so far: no bound is higher
 _LOOKED_AT_AGAIN = 1.05  # times its age, at the earliest, a job that waits on is
 _MOST_LOG = 100.0  # of seconds: there are no longer waits, and its exponential is a number
 _NOTHING: Numbers = np.empty(0)
@@ -53,14 +55,24 @@ class Level:
 
 @dataclass(slots=True)
 class Told:
-    """A job that waits, and what was said when it was submitted."""
+    """A job that waits, and what was said when it was submitted. None: too little was known."""
 
     job: Job
-    bound_seconds: float | None
     of_queue_seconds: float | None
     of_class_seconds: float | None
-    scaled: Numbers  # what the bound was made from; empty once it has taught, or if there is no bound
+    regressed_seconds: float = 0.0
+    blended_seconds: float = 0.0  # of these three, by their records
+    bound_seconds: float | None = None  # what was said: as much, or more
+    scaled: Numbers = field(default_factory=lambda: _NOTHING)  # what was regressed; empty once it has taught
+    regressed_judged: bool = False
     judged: bool = False
+
+    @property
+    def ways(self) -> tuple[float, float, float]:
+        """The bounds that there are of it, if any; in place of one of its class that of its queue."""
+        of_queue = self.of_queue_seconds or 0.0
+        of_class = of_queue if self.of_class_seconds is None else self.of_class_seconds
+        return self.regressed_seconds, of_queue, of_class
 
 
 @dataclass(slots=True)
@@ -76,8 +88,10 @@ class QueueBounds:
     _queues: dict[str, Waits] = field(default_factory=dict, init=False)
     _classes: dict[str, Waits] = field(default_factory=dict, init=False)
     _levels: dict[str, Level] = field(default_factory=dict, init=False)  # of queues
+    _trusts: dict[str, Trust] = field(default_factory=dict, init=False)  # of queues
     _told: dict[int, Told] = field(default_factory=dict, init=False)
     _due: list[tuple[float, int]] = field(default_factory=list, init=False)  # a heap: when bounds are over
+    _regressed_due: list[tuple[float, int]] = field(default_factory=list, init=False)  # the regression's
     _longest_seconds: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -102,9 +116,11 @@ class QueueBounds:
         if told.bound_seconds is not None:
             self._regression.see(signals)
             if job.queue not in self._levels:
-                raised = math.log1p(told.bound_seconds) - self._regression.answer(told.scaled)
+                raised = math.log1p(told.regressed_seconds) - self._regression.answer(told.scaled)
                 self._levels[job.queue] = Level(raised)
+                self._trusts[job.queue] = self._newcomer()
             heappush(self._due, (job.submitted_seconds + told.bound_seconds, job.number))
+            heappush(self._regressed_due, (job.submitted_seconds + told.regressed_seconds, job.number))
         for waits in self._waits(job):
             waits.submit(job.submitted_seconds)
         self._backlog.submit(job)
@@ -117,6 +133,8 @@ class QueueBounds:
         self._longest_seconds = max(self._longest_seconds, wait_seconds)
         if told.bound_seconds is not None:
             self._judge(told, wait_seconds > told.bound_seconds)
+            self._trusts[told.job.queue].learn(told.ways, told.blended_seconds, wait_seconds)
+            self._judge_regressed(told, wait_seconds > told.regressed_seconds)
             if len(told.scaled):
                 self._teach(told, math.log1p(wait_seconds) > self._log_of_regression(told))
         of_queue, of_class = self._waits(told.job)
@@ -159,18 +177,31 @@ class QueueBounds:
             waits.bound(at_seconds) if waits else None
             for waits in (self._queues.get(job.queue), self._classes.get(class_of(job)))
         )
+        told = Told(job, of_queue, of_class)
         if of_queue is None:
-            return Told(job, None, None, of_class, _NOTHING), []
+            return told, []
         usual = math.log1p(of_queue if of_class is None else of_class)
         signals = [usual, *self._backlog.signals(job, at_seconds)]
-        scaled = self._regression.scaled(signals)
-        told = Told(job, of_queue, of_queue, of_class, scaled)
-        if level := self._levels.get(job.queue):
-            trust = level.judged / (level.judged + _HALF_WAY)
-            found = trust * self._log_of_regression(told) + (1.0 - trust) * math.log1p(of_queue)
-            longest = max(self._longest_seconds, self._backlog.oldest_seconds(at_seconds))
-            told.bound_seconds = min(math.expm1(found), _LONGER * longest)
+        told.scaled = self._regression.scaled(signals)
+        told.regressed_seconds = self._regressed(told, of_queue)
+        trust = self._trusts.get(job.queue) or self._newcomer()
+        told.blended_seconds = trust.blend(told.ways)
+        oldest_seconds = self._backlog.oldest_seconds(at_seconds)
+        told.bound_seconds = trust.bound(told.blended_seconds, told.ways, oldest_seconds)
         return told, signals
+
+    def _newcomer(self) -> Trust:
+        """For a queue that nothing was said of."""
+        return Trust([Way(), Way(), Way()], self.quantile, self.confidence)
+
+    def _regressed(self, told: Told, of_queue_seconds: float) -> float:
+        """What the regression says of a job that is submitted now; at first, what its queue says."""
+        if not (level := self._levels.get(told.job.queue)):
+            return of_queue_seconds
+        share = level.judged / (level.judged + _HALF_WAY)
+        found = share * self._log_of_regression(told) + (1.0 - share) * math.log1p(of_queue_seconds)
+        oldest_seconds = self._backlog.oldest_seconds(told.job.submitted_seconds)
+        return min(math.expm1(found), LONGER * max(self._longest_seconds, oldest_seconds))
 
     def _log_of_regression(self, told: Told) -> float:
         """What the regression says now of a job that was told earlier."""
@@ -179,23 +210,35 @@ class QueueBounds:
 
     def _judge_overdue(self, at_seconds: float) -> None:
         """Learn from the jobs that have waited for longer than their bounds by now."""
-        while self._due and self._due[0][0] < at_seconds:
-            number = heappop(self._due)[1]
+        for number in _popped(self._due, at_seconds):
+            if told := self._told.get(number):
+                self._judge(told, missed=True)
+        for number in _popped(self._regressed_due, at_seconds):
             told = self._told.get(number)
-            if told is None or not len(told.scaled):
-                continue
-            self._judge(told, missed=True)
-            age_seconds, longer = at_seconds - told.job.submitted_seconds, self._log_of_regression(told)
-            if math.log1p(age_seconds) > longer:
-                self._teach(told, missed=True)
-            else:
-                due_seconds = max(math.expm1(longer), _LOOKED_AT_AGAIN * age_seconds)
-                heappush(self._due, (told.job.submitted_seconds + due_seconds, number))
+            if told is not None and len(told.scaled):
+                self._judge_regressed(told, missed=True)
+                self._teach_overdue(told, at_seconds)
+
+    def _teach_overdue(self, told: Told, at_seconds: float) -> None:
+        """Move the weights if the job has waited for longer than would be said now; else look again then."""
+        submitted_seconds, longer = told.job.submitted_seconds, self._log_of_regression(told)
+        age_seconds = at_seconds - submitted_seconds
+        if math.log1p(age_seconds) > longer:
+            self._teach(told, missed=True)
+        else:
+            due_seconds = max(math.expm1(longer), _LOOKED_AT_AGAIN * age_seconds)
+            heappush(self._regressed_due, (submitted_seconds + due_seconds, told.job.number))
 
     def _judge(self, told: Told, missed: bool) -> None:
-        """Move the level of its queue, once."""
+        """Note in the record of its queue whether the promise was kept, once."""
         if not told.judged:
             told.judged = True
+            self._trusts[told.job.queue].judge(missed)
+
+    def _judge_regressed(self, told: Told, missed: bool) -> None:
+        """Move the level of its queue, once."""
+        if not told.regressed_judged:
+            told.regressed_judged = True
             level = self._levels[told.job.queue]
             level.learn(self._slope(level, missed))
 
@@ -206,9 +249,11 @@ class QueueBounds:
 
     def _slope(self, level: Level, missed: bool) -> float:
         """Of the pinball loss for the share of jobs that are to be within their bounds."""
-        return -self._share(level) if missed else 1.0 - self._share(level)
+        share = promised_share(level.judged, self.quantile, self.confidence)
+        return -share if missed else 1.0 - share
 
-    def _share(self, level: Level) -> float:
-        """Of how many jobs the bound is to hold, the quantile and the confidence being what they are."""
-        n = max(min(level.judged, _MOST_JUDGED), least_history(self.quantile, self.confidence))
-        return min(binomial_rank(n, self.quantile, self.confidence) / n, (1.0 + self.quantile) / 2.0)
+
+def _popped(due: list[tuple[float, int]], at_seconds: float) -> Iterator[int]:
+    """The numbers of those that are *due* before *at_seconds*, which leave the heap."""
+    while due and due[0][0] < at_seconds:
+        yield heappop(due)[1]
