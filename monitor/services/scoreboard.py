@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.contrib.auth.models import PermissionsMixin
-from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 
 from forecasting.judging import metrics as scores
@@ -20,6 +22,7 @@ from monitor.models import (
     Forecast,
     ForecastPredictor,
     ForecastState,
+    Metric,
     Outcome,
     Series,
     Suite,
@@ -99,7 +102,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Last:
-    """The newest forecast of a series that has met its truth."""
+    """One of the newest forecasts of a series that have met their truth."""
 
     series: str
     unit: str
@@ -161,16 +164,23 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: date
 
 
 def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[Last]:
-    """Of the series that had news last, the newest forecast that met its truth; the newest truth first."""
+    """Of the series that had news last, the newest forecasts that met their truth, of each as many as there
+    is room for; the newest truth first."""
     states = ForecastState.objects.filter(metric__name=choice.metric, record_n__gt=0)
     if choice.site:
         states = states.filter(metric__segment__series__in=_at_site(choice.site))
     if not _sees_all(user):
         states = states.filter(metric__segment__series__in=Series.objects.visible_to(user))
-    scored = Forecast.objects.scored().filter(metric=OuterRef("metric"), method=choice.method, at=None)
-    newest = states.annotate(newest=Subquery(scored.order_by("-last_known_at").values("pk")[:1]))
-    keys = newest.order_by(F("last_time").desc(nulls_last=True)).values_list("newest", flat=True)[:MOST_LAST]
-    found = Forecast.objects.filter(pk__in=[key for key in keys if key is not None])
+    metrics = states.order_by(F("last_time").desc(nulls_last=True)).values_list("metric", flat=True)[
+        :MOST_LAST
+    ]
+    each = MOST_LAST // max(len(metrics), 1)
+    scored = Forecast.objects.scored().filter(metric=OuterRef("pk"), method=choice.method, at=None)
+    newest = ArraySubquery(scored.order_by("-last_known_at").values("pk")[:each])
+    keys = (
+        Metric.objects.filter(pk__in=list(metrics)).annotate(newest=newest).values_list("newest", flat=True)
+    )
+    found = Forecast.objects.filter(pk__in=list(chain.from_iterable(keys)))
     rows = found.select_related("metric__segment__series").order_by("-truth_time", "-pk")
     return [Last(one.metric.segment.series.name, one.metric.unit, one) for one in rows]
 

@@ -14,7 +14,7 @@ from forecasting.uncertainty.intervals import GRID
 from monitor.models import DayScore, Forecast, ForecastPredictor, ForecastState, Metric, Series, Site, Suite
 from monitor.services.forecast_made import METHOD
 from monitor.services.ingest import ingest
-from monitor.services.scoreboard import SPANS, Choice, last_ones, names, predictors, scoreboard
+from monitor.services.scoreboard import MOST_LAST, SPANS, Choice, last_ones, names, predictors, scoreboard
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
@@ -135,18 +135,34 @@ def said(metric: Metric, minutes: int, truth: float | None, **changes: Any) -> F
     return Forecast.objects.create(**{**of, **figures, **truths, **changes})
 
 
-def test_the_newest_forecast_that_met_its_truth_is_told(total: Metric, reader: User) -> None:
+def test_the_newest_forecasts_that_met_their_truth_are_told(total: Metric, reader: User) -> None:
     ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
-    said(total, 0, 7.5)
+    before = said(total, 0, 7.5)
     told = said(total, 1, 9.0)
     said(total, 2, None)
     said(total, 3, 8.0, method="nws")
-    (last,) = last_ones(reader, Choice())
+    last, earlier = last_ones(reader, Choice())
     assert (last.forecast, last.series, last.unit, last.off_by) == (told, "circle", "seconds", 2.0)
-    assert last_ones(reader, Choice(site="site-of-here")) == [last]
+    assert earlier.forecast == before
+    assert last_ones(reader, Choice(site="site-of-here")) == [last, earlier]
     assert last_ones(reader, Choice(site="elsewhere")) == []
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
     assert last_ones(reader, Choice()) == []
+
+
+def test_the_more_series_there_are_the_fewer_last_forecasts_of_each_are_told(
+    circle: Series, total: Metric, reader: User
+) -> None:
+    ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
+    for minutes in range(MOST_LAST + 5):
+        said(total, minutes, 7.5)
+    assert len(last_ones(reader, Choice())) == MOST_LAST
+    Series.objects.create(name="other", probe="circle", suite=circle.suite, reporter=circle.reporter)
+    ingest(wire.to_json(circle_report(NOW, series="other")))
+    other = Metric.objects.get(name="total.seconds", segment__series__name="other")
+    ForecastState.objects.update_or_create(metric=other, defaults={"record_n": 1, "last_time": NOW})
+    said(other, 0, 7.5)
+    assert len(last_ones(reader, Choice())) == MOST_LAST // 2 + 1
 
 
 def test_predictors_that_are_used_come_before_those_that_were_dropped(total: Metric, reader: User) -> None:
