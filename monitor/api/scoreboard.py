@@ -12,8 +12,10 @@ from ninja import Router, Schema
 
 from monitor.api.answers import answer
 from monitor.api.paths import checked
+from monitor.services import score_tables
 from monitor.services import scoreboard as service
 from monitor.services.forecast import METHOD
+from monitor.services.score_tables import Part
 from monitor.services.scoreboard import SPANS, Choice
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 router = Router()
 Range = Literal["7d", "30d", "90d", "1y"]
+_CSV = {"description": "A row of names, and one for each score", "content": {"text/csv": {}}}
 
 
 class ScoreOut(Schema):
@@ -108,8 +111,7 @@ def board(
     """Of series that the one who asks may see: by method, metric, site, and day by day, or week by week where
     the *range* is longer than a month; the newest forecasts with their truths; what probes added; and, by
     what was told of real jobs, for whom."""
-    span = next(one for one in SPANS if one.key == range)
-    choice = Choice(checked(site), checked(metric), checked(method), span)
+    choice = _choice(site, metric, method, range)
     found = service.scoreboard(request.user, choice, timezone.now())
     return answer(
         {
@@ -127,6 +129,28 @@ def board(
             "consumers": service.consumers(request.user),
         }
     )
+
+
+@router.get("/{part}.csv", summary="A table of it, as CSV", openapi_extra={"responses": {200: _CSV}})
+def table(
+    request: HttpRequest,
+    part: Part,
+    site: str = "",
+    metric: str = service.METRIC,
+    method: str = METHOD,
+    range: Range = "30d",
+) -> HttpResponse:
+    """The scores by method, metric, site or time, or the *last* forecasts with their truths: as the page has
+    it."""
+    name, text = score_tables.table(request.user, _choice(site, metric, method, range), part, timezone.now())
+    answer = HttpResponse(text, content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+def _choice(site: str, metric: str, method: str, range: Range) -> Choice:
+    span = next(one for one in SPANS if one.key == range)
+    return Choice(checked(site), checked(metric), checked(method), span)
 
 
 def _last(one: Last) -> dict[str, Any]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,17 +13,14 @@ from django.utils import timezone
 
 from monitor.pages.access import members_only
 from monitor.pages.score_drawings import Guide, Missed, lines, ratios
+from monitor.services import score_tables
 from monitor.services import scoreboard as service
+from monitor.services.score_tables import PARTS
 from monitor.services.scoreboard import SPANS, Choice, Last, Score
 from monitor.units import humanised
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
-
-_LAST = ("issued_at", "truth_time", "truth", "median", "mean", "lower", "upper", "level", "n", "method")
-_PARTS = ("methods", "metrics", "sites", "times")
-LAST = "last"
-MOST_CHARACTERS = 100  # of the metric, in the name of a file
 
 
 @members_only
@@ -59,17 +52,12 @@ def page(request: HttpRequest) -> HttpResponse:
 @members_only
 def table(request: HttpRequest, part: str) -> HttpResponse:
     """The values behind a part of the page, as CSV."""
-    now, choice = timezone.now(), _choice(request)
-    if part == LAST:
-        rows = _last_rows(service.last_ones(request.user, choice))
-    elif part in _PARTS:
-        rows = _score_rows(getattr(service.scoreboard(request.user, choice, now), part))
-    else:
+    wanted = next((one for one in PARTS if one == part), None)
+    if wanted is None:
         raise Http404(f"there is no table {part!r}")
-    answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    what = re.sub(r"[^\w.-]", "", choice.metric)[:MOST_CHARACTERS]
-    answer["Content-Disposition"] = f'attachment; filename="forecasts-{part}-{what}-{now:%Y-%m-%d}.csv"'
-    answer.write(_csv(rows))
+    name, text = score_tables.table(request.user, _choice(request), wanted, timezone.now())
+    answer = HttpResponse(text, content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
 
 
@@ -124,25 +112,3 @@ def _missed(one: Last) -> Missed:
     words = f"{one.series}: {humanised(truth, one.unit)}, forecast {humanised(said.median, one.unit)}"
     url = reverse("series", args=[one.series])
     return Missed(truth / said.median, said.lower / said.median, said.upper / said.median, url, words)
-
-
-def _score_rows(found: Iterable[Score]) -> Iterable[Sequence[Any]]:
-    yield [one.name for one in fields(Score)]
-    for score in found:
-        yield list(asdict(score).values())
-
-
-def _last_rows(found: Iterable[Last]) -> Iterable[Sequence[Any]]:
-    yield ["series", "unit", *_LAST]
-    for one in found:
-        yield [one.series, one.unit, *(_text(getattr(one.forecast, name)) for name in _LAST)]
-
-
-def _text(value: Any) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _csv(rows: Iterable[Sequence[Any]]) -> str:
-    out = io.StringIO()
-    csv.writer(out).writerows(rows)
-    return out.getvalue()

@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.models import (
+    ApiToken,
     DayScore,
     Forecast,
     ForecastPredictor,
@@ -25,6 +26,7 @@ from monitor.models import (
     Series,
     Suite,
 )
+from monitor.models.token import READ, REPORT
 from monitor.pages.score_drawings import Guide, Missed, coverage_bar, lines, ratios
 from monitor.services.forecast_made import METHOD
 from monitor.services.ingest import ingest
@@ -168,6 +170,21 @@ def test_the_api_has_the_same(browser: Client, scored: Metric) -> None:
     assert [one["name"] for one in board["consumers"]] == ["reader"]
     assert browser.get("/api/v1/scoreboard", {"range": "2d"}).status_code == 422
     assert browser.get("/api/v1/scoreboard", {"site": "\x00"}).status_code == 422
+
+
+def test_programs_load_the_same_tables_with_a_token(browser: Client, scored: Metric) -> None:
+    token = ApiToken.objects.issue(builders.user("program"), "program", [READ])
+    program = Client(headers={"authorization": f"Bearer {token}"})
+    for part in ("methods", "metrics", "sites", "times", "last"):
+        answer = program.get(f"/api/v1/scoreboard/{part}.csv?range=7d")
+        assert (answer.status_code, answer["content-type"]) == (200, "text/csv; charset=utf-8")
+        assert answer["content-disposition"].startswith(f'attachment; filename="forecasts-{part}-')
+        assert answer.content == browser.get(f"{PATH}{part}.csv?range=7d").content
+    assert program.get("/api/v1/scoreboard/nothing.csv").status_code == 422
+    assert Client().get("/api/v1/scoreboard/times.csv").status_code == 401
+    of_reports = ApiToken.objects.issue(builders.user("reporter"), "reporter", [REPORT])
+    told = Client(headers={"authorization": f"Bearer {of_reports}"}).get("/api/v1/scoreboard/times.csv")
+    assert told.status_code == 403
 
 
 def test_a_line_is_broken_where_there_is_no_value() -> None:
