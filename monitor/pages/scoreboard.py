@@ -103,7 +103,7 @@ def _truths(last: Sequence[Last]) -> SafeString | None:
     missed = [_missed(one) for one in reversed(last) if one.forecast.median > 0]
     if not missed:
         return None
-    return ratios(missed, label="The newest truths by what was forecast; the table says the same")
+    return ratios(missed, label="The newest truths by what was forecast; the CSV says the same in numbers")
 
 
 def _missed(one: Last) -> Missed:
