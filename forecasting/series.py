@@ -110,7 +110,10 @@ class Forecaster:
         if not observation.usable:
             self.dropped += 1
             return
-        known_at, time, value = observation.known_at_seconds, observation.time_seconds, observation.value
+        # numbers of numpy could not be kept
+        known_at, time, value = map(
+            float, (observation.known_at_seconds, observation.time_seconds, observation.value)
+        )
         heapq.heappush(self._waiting, (known_at, source == ITSELF, time, value, *source))
 
     def learn_until(self, at_seconds: float) -> None:

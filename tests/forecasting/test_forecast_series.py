@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from forecasting.base import Abstained, InvalidNumber, UnknownMethod
@@ -73,6 +74,14 @@ def test_numbers_that_cannot_be_used_are_counted() -> None:
     )
     assert forecaster.dropped == 3
     assert forecaster.forecast(99.0).n == 4
+
+
+def test_numbers_of_numpy_are_kept_as_others_are() -> None:
+    arrays = np.array([[one.time_seconds, one.known_at_seconds, one.value] for one in HISTORY])
+    forecaster, same = following(*(Observation(*row) for row in arrays)), following(*HISTORY)
+    assert forecaster.dump() == same.dump()  # while they wait
+    assert forecaster.forecast(99.0) == same.forecast(99.0)
+    assert forecaster.dump() == same.dump()
 
 
 def test_one_call_forecasts_a_history_in_any_order() -> None:
