@@ -5,13 +5,14 @@ have started by now. This is Bernstein online aggregation (Wintenberger, "Optima
 online aggregation", Machine Learning 106, 2017), whose loss comes to that of the best way, whichever that is.
 
 Who loses least may still miss too often: misses come by the hundred, of one user's jobs of one hour. So the
-misses of what was said are counted. While there are more of them than the binomial law allows of so many
-jobs, with the confidence asked for, each miss makes the bound more cautious and each hit less, as in adaptive
-conformal inference (Gibbs, Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021);
-what is owed is its integral (Angelopoulos, Candès, Tibshirani, "Conformal PID control for time series
-prediction", NeurIPS 2023). It is no margin that is raised, since that would grow without end while hundreds
-of misses are found one after another: caution first comes over to the highest of the ways, then to twice the
-longest wait of the queue so far, and no farther.
+misses of what was said are counted, and each makes the bound more cautious and each hit less, as in adaptive
+conformal inference (Gibbs, Candès, "Adaptive conformal inference under distribution shift", NeurIPS 2021),
+but only while too many were missed since the beginning (the integral of Angelopoulos, Candès, Tibshirani,
+"Conformal PID control for time series prediction", NeurIPS 2023). It is no margin that is raised, since that
+would grow without end while hundreds of misses are found one after another. While there are more misses than
+the binomial law allows of so many jobs, with the confidence asked for, caution comes over to the highest of
+the ways; while there are more than the quantile allows, on to twice the longest wait of the queue so far, and
+no farther.
 
 What no record helps against are jobs of a kind that were never seen, submitted before the first of them has
 waited for longer than its bound.
@@ -27,6 +28,7 @@ from forecasting.queues.binomial import CONFIDENCE, QUANTILE, binomial_rank, pro
 
 LONGER = 2.0  # times the longest wait so far: no bound is higher
 _STEP = 0.2  # a miss makes so much more cautious; from 0 to 1 it takes about five
+_BEYOND = 2.0  # how far caution grows past 1; from 2 on it is only lost later
 _USUAL_MISSES = 0.05  # where misses are to be more common than this, they tell less and caution ends earlier
 _LEAST_SQUARES = 1e-9
 
@@ -75,14 +77,14 @@ class Trust:
     def bound(self, blended_seconds: float, said_seconds: Sequence[float], oldest_seconds: float) -> float:
         """What is said: *blended_seconds*, or as much more as caution asks for. Some job has waited for
         *oldest_seconds* by now."""
-        if not self._caution or not self._owes:
+        if not self._caution or not self._missed_more_than_promised:
             return blended_seconds
         highest = max(blended_seconds, *said_seconds)
-        if self._caution <= 1.0:
-            return blended_seconds + self._caution * (highest - blended_seconds)
+        if self._caution <= 1.0 or self._missed <= (1.0 - self.quantile) * self._judged:
+            return blended_seconds + min(self._caution, 1.0) * (highest - blended_seconds)
         longest = max(highest, LONGER * self.longest_seconds, oldest_seconds)
         beyond = math.log1p(longest) - math.log1p(highest)
-        return math.expm1(math.log1p(highest) + (self._caution - 1.0) * beyond)
+        return math.expm1(math.log1p(highest) + min(self._caution - 1.0, 1.0) * beyond)
 
     def judge(self, missed: bool) -> None:
         """Learn whether a job has waited for longer than what was said."""
@@ -99,13 +101,12 @@ class Trust:
             way.learn(loss - self._loss(said, wait_seconds))
 
     @property
-    def _owes(self) -> bool:
-        """Whether more were missed than so many judged jobs may."""
+    def _missed_more_than_promised(self) -> bool:
         return self._missed > self._judged - binomial_rank(self._judged, self.quantile, self.confidence)
 
     @property
     def _most_cautious(self) -> float:
-        return 1.0 + min(1.0, math.log1p(-self.quantile) / math.log(_USUAL_MISSES))
+        return 1.0 + _BEYOND * min(1.0, math.log1p(-self.quantile) / math.log(_USUAL_MISSES))
 
     def _loss(self, bound_seconds: float, wait_seconds: float) -> float:
         share = promised_share(self._judged, self.quantile, self.confidence)
