@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 UP_WITHIN_SECONDS = 120.0
+STOPPING = "\nStopping: runs under way have 10 s to end (Ctrl-C again: at once)."
 NEEDED = {"ssh": "openssh-client", "scp": "openssh-client", "cc": "gcc and libc6-dev"}
 
 
@@ -55,30 +56,38 @@ class Command(BaseCommand):
         )
         for number in (signal.SIGINT, signal.SIGTERM):  # explicitly: a shell's background jobs ignore SIGINT
             signal.signal(number, signal.default_int_handler)
+        complete = None
         try:
             with supervisor.running(up_within_seconds=UP_WITHIN_SECONDS):
                 complete = self._watch(session, rounds, more)
         except (AlreadySupervised, NotUp) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
-            if rounds:
+            if rounds and complete is None:
                 raise CommandError("interrupted before the rounds were done") from None
+        if not more["exit"]:
             self._say("Stopped. The next `make demo` continues where this one ended.")
-            return
-        if not complete:
+        if rounds and not complete:
             raise CommandError(
                 "not every run is accounted for, or a scratch file is left at a site; see the summary"
             )
 
     def _watch(self, session: Session, rounds: int, more: dict[str, Any]) -> bool:
+        """Whether nothing is unaccounted for, when the rounds are done and, unless it stops then, somebody
+        has interrupted what follows."""
         try:
             session.say_where()
             complete = _complete(session, rounds, more["json"])
-            if not more["exit"]:
-                session.follow()
         except KeyboardInterrupt:
-            self._say("\nStopping: runs under way have 10 s to end (Ctrl-C again: at once).")
+            self._say(STOPPING)
             raise
+        if not more["exit"]:
+            if rounds:
+                self._say("The rounds are done. Everything stays up; stop it with Ctrl-C.")
+            try:
+                session.follow()
+            except KeyboardInterrupt:
+                self._say(STOPPING)
         return complete
 
     def _say(self, text: str) -> None:

@@ -62,12 +62,14 @@ def test_whatever_is_killed_no_run_is_lost_or_doubled(
     demo: Callable[..., Demo], done: Done, tmp_path: Path
 ) -> None:
     file = tmp_path / "out.json"
-    one = demo("--rounds=3", "--exit", f"--json={file}", before=done.demo)
+    one = demo("--rounds=3", f"--json={file}", before=done.demo)
     assert one.eventually(lambda: "circle-main" in one.said().partition("Finished runs follow")[2]), (
         one.said()
     )
     for service in ("web", "postgres", "valkey", "reporter", "control", "beat"):
         one.kill(service)
+    assert one.eventually(lambda: "The rounds are done" in one.said()), one.said()
+    one.process.send_signal(signal.SIGINT)
     assert one.wait() == 0, one.said()
     summary = json.loads(file.read_text())
     assert summary["complete"], one.said()
