@@ -146,10 +146,20 @@ def _use_these(news: Sequence[News], now: datetime, until: float) -> bool:
 
 def _use(groups: Sequence[_Group], now: datetime) -> None:
     """One batch; part of the caller's transaction."""
-    used = use([work for group in groups for work in group.works], now)
+    works = [work for group in groups for work in group.works]
+    _hear_what_is_chosen(works)
+    used = use(works, now)
     _keep_current(used)
     ended = success_use.use({group.series: group.hours for group in groups if group.hours}, now)
     _expect_again(used, ended)
+
+
+def _hear_what_is_chosen(works: Collection[Work]) -> None:
+    """Somebody may have chosen predictors since *works* were found; from now on nobody does."""
+    following.locked([work.metric for work in works])
+    chosen = {work.metric: work.heard for work, _ in _with_heard([work.followed for work in works])}
+    for work in works:
+        work.heard = chosen[work.metric]
 
 
 def _expect_again(followed: Iterable[Followed], done: Collection[int]) -> None:
