@@ -11,8 +11,8 @@ but only while too many were missed since the beginning (the integral of Angelop
 "Conformal PID control for time series prediction", NeurIPS 2023). It is no margin that is raised, since that
 would grow without end while hundreds of misses are found one after another. While there are more misses than
 the binomial law allows of so many jobs, with the confidence asked for, caution comes over to the highest of
-the ways; while there are more than the quantile allows, on to twice the longest wait of the queue so far, and
-no farther.
+the ways. While there are more than the quantile allows, it begins at what the first way says, and goes on to
+twice the longest wait of the queue so far, and no farther.
 
 What no record helps against are jobs of a kind that were never seen, submitted before the first of them has
 waited for longer than its bound.
@@ -52,7 +52,8 @@ class Way:
 
 @dataclass(slots=True)
 class Trust:
-    """What is made of the bounds of some *ways*, in one queue."""
+    """What is made of the bounds of some *ways*, two or more, in one queue. The first is to be the one that
+    knows most of what is different now."""
 
     ways: list[Way]
     quantile: float = QUANTILE
@@ -77,11 +78,14 @@ class Trust:
     def bound(self, blended_seconds: float, said_seconds: Sequence[float], oldest_seconds: float) -> float:
         """What is said: *blended_seconds*, or as much more as caution asks for. Some job has waited for
         *oldest_seconds* by now."""
-        if not self._caution or not self._missed_more_than_promised:
+        if not self._missed_more_than_promised:
             return blended_seconds
-        highest = max(blended_seconds, *said_seconds)
-        if self._caution <= 1.0 or self._missed <= (1.0 - self.quantile) * self._judged:
-            return blended_seconds + min(self._caution, 1.0) * (highest - blended_seconds)
+        short = self._missed > (1.0 - self.quantile) * self._judged
+        least, highest = blended_seconds, max(blended_seconds, *said_seconds)
+        if short:
+            least = max(least, said_seconds[0])
+        if self._caution <= 1.0 or not short:
+            return least + min(self._caution, 1.0) * (highest - least)
         longest = max(highest, LONGER * self.longest_seconds, oldest_seconds)
         beyond = math.log1p(longest) - math.log1p(highest)
         return math.expm1(math.log1p(highest) + min(self._caution - 1.0, 1.0) * beyond)
@@ -102,6 +106,8 @@ class Trust:
 
     @property
     def _missed_more_than_promised(self) -> bool:
+        if not self._missed:
+            return False
         return self._missed > self._judged - binomial_rank(self._judged, self.quantile, self.confidence)
 
     @property
