@@ -23,6 +23,8 @@ LONG = (
     "test_xrootd_transfer",
     "test_soak",
     "test_transfers",
+    "test_forecasters",
+    "test_migrations",
     "test_wan_grid",
     "test_probes_over_ssh",
     "test_faults_end_to_end",
