@@ -29,20 +29,36 @@ def serving(
 ) -> Iterator[process.Running]:
     """Run *argv*, with *env* added to the environment, until the context ends; enter it when *ready* holds.
 
+    A server that a signal ends before it is ready is begun once more: some of them crash now and then while
+    their threads begin.
+
     Raises:
         NotServing: it ended, or was not ready in time; with the end of what it and its *log* said.
         reporters.process.ProgramMissing: there is no such program.
     """
-    with process.start(argv, env={**os.environ, **(env or {})}, cwd=str(cwd) if cwd else None) as running:
-        until = time.monotonic() + START_SECONDS
-        while not ready():
+    with contextlib.ExitStack() as stack:
+        for may_crash in (True, False):
+            running = stack.enter_context(
+                process.start(argv, env={**os.environ, **(env or {})}, cwd=str(cwd) if cwd else None)
+            )
+            if _comes_up(running, ready):
+                break
             done = running.poll()
-            if done is not None or time.monotonic() > until:
+            if done is None or done.returncode >= 0 or not may_crash:
                 ended = "was not ready in time" if done is None else f"ended with status {done.returncode}"
                 said = (done.stderr + done.stdout if done else "") + _text(log)
                 raise NotServing(f"{argv[0]} {ended}: {tail(said).strip() or 'it said nothing'}")
-            time.sleep(_POLL_SECONDS)
         yield running
+
+
+def _comes_up(running: process.Running, ready: Callable[[], bool]) -> bool:
+    """Wait until it is *ready*, has ended, or time is over; whether it is."""
+    until = time.monotonic() + START_SECONDS
+    while not ready():
+        if running.poll() is not None or time.monotonic() > until:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
 
 
 def listens(address: str, port: int) -> bool:

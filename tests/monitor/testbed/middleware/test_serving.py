@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from monitor.testbed.errors import NotServing
+from monitor.testbed.middleware.serving import serving
+
+CRASH = "kill -SEGV $$"
+SERVE = "touch up; exec sleep 600"
+
+
+def test_a_server_that_crashes_while_it_begins_is_begun_once_more(tmp_path: Path) -> None:
+    script = f"[ -e before ] || {{ touch before; {CRASH}; }}; {SERVE}"
+    with serving(["sh", "-c", script], ready=(tmp_path / "up").exists, cwd=tmp_path) as running:
+        assert running.poll() is None
+    assert running.poll() is not None
+
+
+def test_one_that_crashes_again_is_named_with_how_it_ended(tmp_path: Path) -> None:
+    script = f"echo x >> starts; echo no luck >&2; {CRASH}"
+    with (
+        pytest.raises(NotServing, match=r"sh ended with status -11: no luck"),
+        serving(["sh", "-c", script], ready=lambda: False, cwd=tmp_path),
+    ):
+        raise AssertionError
+    assert (tmp_path / "starts").read_text() == "x\nx\n"
+
+
+def test_one_that_refuses_is_not_begun_again(tmp_path: Path) -> None:
+    script = "echo x >> starts; echo bad configuration >&2; exit 3"
+    with (
+        pytest.raises(NotServing, match=r"sh ended with status 3: bad configuration"),
+        serving(["sh", "-c", script], ready=lambda: False, cwd=tmp_path),
+    ):
+        raise AssertionError
+    assert (tmp_path / "starts").read_text() == "x\n"
