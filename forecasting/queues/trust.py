@@ -100,9 +100,10 @@ class Trust:
     def learn(self, said_seconds: Sequence[float], blended_seconds: float, wait_seconds: float) -> None:
         """Learn how long a job has waited of which the ways *said* this."""
         self.longest_seconds = max(self.longest_seconds, wait_seconds)
-        loss = self._loss(blended_seconds, wait_seconds)
+        share = promised_share(self._judged, self.quantile, self.confidence)
+        loss = _loss(share, wait_seconds - blended_seconds)
         for way, said in zip(self.ways, said_seconds, strict=True):
-            way.learn(loss - self._loss(said, wait_seconds))
+            way.learn(loss - _loss(share, wait_seconds - said))
 
     @property
     def _missed_more_than_promised(self) -> bool:
@@ -114,7 +115,7 @@ class Trust:
     def _most_cautious(self) -> float:
         return 1.0 + _BEYOND * min(1.0, math.log1p(-self.quantile) / math.log(_USUAL_MISSES))
 
-    def _loss(self, bound_seconds: float, wait_seconds: float) -> float:
-        share = promised_share(self._judged, self.quantile, self.confidence)
-        above = wait_seconds - bound_seconds
-        return max(share * above, (share - 1.0) * above)
+
+def _loss(share: float, above: float) -> float:
+    """The pinball loss of a bound that is to hold for a *share*, of a wait that is so much *above* it."""
+    return max(share * above, (share - 1.0) * above)
