@@ -172,10 +172,12 @@ def test_a_job_whose_connection_is_lost_lives_on_or_dies_as_its_batch_system_say
 
 
 def test_a_job_that_is_cancelled_at_once_does_nothing_more(cluster: Cluster) -> None:
-    job = cluster.submit("sh", "-c", "sleep 1; touch ran")
+    seconds = str(next(numbers))
+    job = cluster.submit("sh", "-c", f"sleep {seconds}; touch ran")
     job.cancel()
     with pytest.raises(JobFailed):
         job.wait_ended(timeout_seconds=60)
+    assert eventually(lambda: not processes_naming(f"sleep\0{seconds}"))
     assert not (cluster.directory / "ran").exists()
 
 
