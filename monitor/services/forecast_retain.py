@@ -9,9 +9,8 @@ from monitor.services import score_days
 from monitor.services.forecast_score import A_DAY, keep_newest
 from monitor.services.give import forget_given
 
-RESTS_AFTER = timedelta(
-    days=2
-)  # whoever is later than that has what is known of a segment of before read anew
+# Whoever is later than that has what is known of a segment of before read anew.
+RESTS_AFTER = timedelta(days=2)
 RESTING_AT_ONCE = 500  # metrics
 FORECASTS_AT_ONCE = 5_000
 
