@@ -112,7 +112,7 @@ def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[Score]]:
         yield from map(Task.scores, tasks)
         return
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(processes, len(tasks)), initializer=_die_of_interrupts)
+    pool = ProcessPoolExecutor(min(processes, len(tasks)), initializer=_leave_interrupts)
     try:
         yield from pool.map(Task.scores, tasks)
     except BrokenProcessPool:
@@ -126,9 +126,9 @@ def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[Score]]:
         pool.shutdown(cancel_futures=True)
 
 
-def _die_of_interrupts() -> None:
-    """In silence: the one whom they are meant for speaks."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _leave_interrupts() -> None:
+    """To who began this process, and ends it: dying of one before he does would look like a defect."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 # heading, field, format

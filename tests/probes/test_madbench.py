@@ -142,14 +142,15 @@ def test_one_matrix_at_a_time_is_in_memory(built: Path, tmp_path: Path) -> None:
 
 
 def test_busy_work_grows_with_its_exponent(built: Path, tmp_path: Path) -> None:
-    busy_seconds = []
-    for exponent in (0.0, 1.0, 2.0):
+    def busy_seconds(exponent: float) -> float:
         words = command(built, "S", tmp_path / "matrices")
         words[3], words[4], words[7] = 128, 1, exponent
         said = re.search(r"busy (\S+) ", run(*words))
         assert said is not None
-        busy_seconds.append(float(said[1]))
-    assert busy_seconds[2] > 3 * busy_seconds[1]  # 2.7e8 operations against 1.6e4
+        return float(said[1])
+
+    little = min(busy_seconds(1.0) for _ in range(5))  # others may be in the way of some
+    assert busy_seconds(2.0) > 3 * little  # 2.7e8 operations against 1.6e4
 
 
 def run_madbench(directory: Path, built: Path, **changes: object) -> Report:
