@@ -218,7 +218,7 @@ def judging(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A backtest in two processes, one of which has done its work, while the other will for long."""
     lines = ["group,series,kind,started_at,ended_at,value"]
     lines += [f"here,a,application,{at},{at + 1},{at % 7}" for at in range(0, 450, 10)]
-    lines += [f"here,b,application,{at},{at + 1},{at % 7}" for at in range(0, 50_000, 10)]
+    lines += [f"here,b,application,{at},{at + 1},{at % 7}" for at in range(0, 300_000, 10)]
     program = [sys.executable, "-m", "forecasting", "backtest", "--method", "blend", "--processes", "2"]
     with subprocess.Popen(
         [*program, table(directory, *lines)],
@@ -226,6 +226,8 @@ def judging(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # whoever began the tests in the background let them ignore interrupts, and all that they begin
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == b"here a: 45 runs\n"
