@@ -109,7 +109,7 @@ WHERE metric_id = metric AND (
 ) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
     AND NOT EXISTS (SELECT FROM monitor_forecastgiven WHERE forecast_id = old.id)
 """
-# What ``_PRUNE`` takes of metrics that have news, of all.
+# What ``_PRUNE`` takes of metrics that have news, of all. The first condition is that of an index.
 _FORGET_PASSING = """
 DELETE FROM monitor_forecast WHERE id = ANY (ARRAY(
     SELECT id FROM monitor_forecast AS old

@@ -154,13 +154,24 @@ def _inputs(work: Work, found: Mapping[int, list[Input]]) -> Iterable[Input]:
 
 
 def _hours(work: Work) -> set[int]:
-    return {micros(hour) // _HOUR for hour in work.hours}
+    return numbers_of(work.hours)
 
 
 def _sums(work: Work, found: Mapping[int, list[Input]], until: int) -> dict[int, int]:
     """By hour, of what was known at *until*."""
-    sums = dict.fromkeys(_hours(work), 0)
-    for one in _inputs(work, found):
+    return sums_by_hour(_hours(work), _inputs(work, found), until)
+
+
+def numbers_of(hours: Iterable[datetime]) -> set[int]:
+    """The numbers of *hours*, each said by its start, as inputs have them."""
+    return {micros(hour) // _HOUR for hour in hours}
+
+
+def sums_by_hour(hours: Iterable[int], those: Iterable[Input], until: int) -> dict[int, int]:
+    """Of each of *hours* the sum of the hashes of *those* in it that were known at *until*; they are in no
+    other hours."""
+    sums = dict.fromkeys(hours, 0)
+    for one in those:
         if one.known_at <= until:
             sums[one.hour] = (sums[one.hour] + one.hashed) % _WHOLE
     return sums

@@ -14,7 +14,7 @@ from monitor.depot.packing import pack_state
 from monitor.depot.used import Used
 from monitor.services.forecast_learn import LONG_AGO, Input, by_metric
 from monitor.services.forecast_score import HEADLINE
-from monitor.services.forecast_use import note_later
+from monitor.services.forecast_use import FOR_EVER, MOST_HOURS, note_later, numbers_of, sums_by_hour
 from monitor.services.success_made import Course, Known, expected, loaded
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from monitor.depot.succeeding import Row
 
 ENDS_AT_ONCE = 2_000  # of a series that reads the depot
-MOST_HOURS = 200
-_HOUR = 3_600_000_000  # microseconds
-_WHOLE = 1 << 64
-_FOR_EVER = datetime.max.replace(tzinfo=LONG_AGO.tzinfo)
 
 
 def use(hours: Mapping[int, set[datetime]], now: datetime) -> set[int]:
@@ -66,7 +62,7 @@ def read_part(series: int, now: datetime) -> None:
     if ends or row.is_behind:
         _go_on({series: row}, {series: ends}, behind=[series] if is_behind else ())
     if row.is_behind and not is_behind:
-        later = by_metric(succeeding.following(series, now, _FOR_EVER, ENDS_AT_ONCE)).get(series, [])
+        later = by_metric(succeeding.following(series, now, FOR_EVER, ENDS_AT_ONCE)).get(series, [])
         note_later((series, one) for one in later)
 
 
@@ -94,11 +90,7 @@ def _locked(series: Sequence[int]) -> dict[int, Row]:
 
 def _is_as_it_was(row: Row, hours: Collection[datetime], ends: Iterable[Input]) -> bool:
     """What is not remembered hour by hour is read anew: that is soon done."""
-    sums = {micros(hour) // _HOUR: 0 for hour in hours}
-    until = micros(row.used_until or LONG_AGO)
-    for one in ends:
-        if one.known_at <= until:
-            sums[one.hour] = (sums[one.hour] + one.hashed) % _WHOLE
+    sums = sums_by_hour(numbers_of(hours), ends, micros(row.used_until or LONG_AGO))
     return len(hours) <= MOST_HOURS and Used.load(row.used).are(sums) is True
 
 
