@@ -19,7 +19,7 @@ import numpy as np
 
 from forecasting import methods
 from forecasting.base import Method, Outdated
-from forecasting.remembered import Remembered
+from forecasting.memo import Remembered
 
 FORMAT = 1
 

@@ -10,7 +10,9 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 
 import probes
-from monitor.importers.base import IMPORTED
+from monitor.imports.formats.base import IMPORTED
+from monitor.ledger.maintenance_windows import Times, faults
+from monitor.ledger.read_schedule import read_schedule
 from monitor.models import (
     Alert,
     AlertRule,
@@ -31,11 +33,9 @@ from monitor.models import (
     Suite,
     Usage,
 )
-from monitor.services.read_schedule import read_schedule
-from monitor.services.read_windows import Times, faults
-from monitor.services.remove import remove
+from monitor.series.delete import remove
 from probes.base import InvalidParameters, ProbeError, checked_parameters
-from reporters import config, reach
+from reporters import config, resolve
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class ResourceForm(ResourceFormBase):
 
     def _check(self, resource: config.Resource) -> None:
         try:
-            reach.check(resource)
+            resolve.check(resource)
         except InvalidParameters as error:
             self.add_error(None, str(error))
 

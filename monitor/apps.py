@@ -10,7 +10,7 @@ class MonitorConfig(AppConfig):
 
     def ready(self) -> None:
         from monitor import checks  # noqa: F401, PLC0415 - registers them
-        from monitor.depot.extension import lift_limit  # noqa: PLC0415
+        from monitor.db.timescale_extension import lift_limit  # noqa: PLC0415
 
         connection_created.connect(lift_limit)
         gc.freeze()  # what is loaded stays: no need to look at it again, or to copy it into forked workers

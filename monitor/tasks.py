@@ -7,13 +7,14 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from monitor import housekeeping as tending
+from monitor import tick as ticking
+from monitor.alerts import deliver as notifying
 from monitor.celery import app
-from monitor.services import deliver, execute, forecast_follow
-from monitor.services import notify as notifying
-from monitor.services import roll as rolling
-from monitor.services import tend as tending
-from monitor.services import tick as ticking
-from monitor.services.health import seen
+from monitor.depot.rollups import worker as rolling
+from monitor.forecasts import refresh
+from monitor.health import seen
+from monitor.worker import deliver_spool, run_claimed
 
 
 @app.task(name="monitor.tasks.tick")
@@ -24,7 +25,7 @@ def tick() -> None:
 @app.task(name="monitor.tasks.pulse")
 def pulse() -> None:
     seen("reporter.home", timezone.now())
-    deliver.deliver()
+    deliver_spool.deliver()
 
 
 @app.task(name="monitor.tasks.notify")
@@ -39,7 +40,7 @@ def gather_marks() -> None:
 
 @app.task(name="monitor.tasks.forecast")
 def forecast() -> None:
-    forecast_follow.refresh(timezone.now())
+    refresh.refresh(timezone.now())
 
 
 @app.task(name="monitor.tasks.roll")
@@ -55,4 +56,4 @@ def tend() -> None:
 @app.task(name="monitor.tasks.run")
 def run(run_ids: list[str], slots: list[str] | None = None) -> None:
     known = None if slots is None else [datetime.fromisoformat(one) for one in slots]
-    execute.execute([uuid.UUID(one) for one in run_ids], known)
+    run_claimed.execute([uuid.UUID(one) for one in run_ids], known)

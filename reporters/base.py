@@ -27,8 +27,8 @@ from typing import Any, ClassVar
 
 from probes.base import ProbeFailed
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
-from reporters.complaints import decisive_line, tail
 from reporters.config import Resource
+from reporters.error_lines import decisive_line, tail
 from reporters.process import Running
 
 

@@ -20,7 +20,7 @@ from probes.base import ProbeFailed
 from probes.grid import Completed, CopyOptions, Transferred
 from reporters import process
 from reporters.base import CannotCopy, ConnectionLost, End, FileTransfer, TookTooLong, ended_as
-from reporters.complaints import decisive_line, tail
+from reporters.error_lines import decisive_line, tail
 
 _CHECK_SECONDS = 60.0
 _TIDY_SECONDS = 10.0

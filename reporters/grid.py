@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from probes.base import InvalidParameters, ProbeFailed, in_parallel
 from probes.grid import Capabilities, CopyOptions, Location, Transferred
-from reporters import reach, scratch
+from reporters import resolve, scratch
 from reporters.base import CleanupFailed, CredentialUnfit, End, FileTransfer
 from reporters.config import Assignment
 from reporters.deadline import BoundedShell, Deadline
@@ -154,7 +154,7 @@ class Grid:
 
     def _transfer(self, source: str, target: str) -> FileTransfer:
         sites = (self._site(source), self._site(target))
-        return reach.transfer_between(*(End(site.resource, site.shell) for site in sites))
+        return resolve.transfer_between(*(End(site.resource, site.shell) for site in sites))
 
     def _connect_all(self) -> None:
         with_all = ThreadPoolExecutor(max_workers=len(self._sites), thread_name_prefix="connect")
@@ -178,4 +178,4 @@ def _refuse_unfit(assignment: Assignment) -> None:
         if not _PATH_NAME.fullmatch(name):
             raise InvalidParameters(f"the name {name!r} may have letters, digits and ._- only")
     for resource in assignment.resources.values():
-        reach.check(resource)
+        resolve.check(resource)

@@ -30,7 +30,7 @@ from reporters.base import (
     TookTooLong,
     ended_as,
 )
-from reporters.complaints import decisive_line, tail
+from reporters.error_lines import decisive_line, tail
 from reporters.jobfiles import Breath
 from reporters.jobrecord import (
     OVER,

@@ -22,8 +22,8 @@ from datetime import datetime, timezone
 from typing import Any, Callable, TypeVar
 
 from probes.base import CATEGORIES
-from reporters.cutting import Unwritable, fitted
 from reporters.fields import Fields, Unfit, parse_object, parse_time
+from reporters.truncate import Unwritable, fitted
 from reporters.usage import Usage
 
 VERSION = 1

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from probes.base import ProbeFailed
 from reporters.base import ResourceShell, ResourceUnfit
-from reporters.complaints import decisive_line, tail
+from reporters.error_lines import decisive_line, tail
 from reporters.usage import amount
 
 _CHECK_SECONDS = 60.0

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from probes.base import ProbeFailed
-from reporters import reach, scratch
+from reporters import resolve, scratch
 from reporters.base import BatchJob, BatchSystem, CommandFailed, ConnectionLost, ResourceUnfit
-from reporters.complaints import decisive_line, tail
 from reporters.config import Assignment, Resource
 from reporters.deadline import BoundedShell, Deadline
+from reporters.error_lines import decisive_line, tail
 from reporters.process import ProcessError, Running
 from reporters.report import rfc3339, run_id
 from reporters.usage import JobMeter
@@ -43,7 +43,7 @@ class Site:
 
     def another_shell(self) -> BoundedShell:
         """A shell of its own connection, not connected yet; who asks for it closes it."""
-        return BoundedShell(reach.shell_of(self.resource, self._label), self._deadline)
+        return BoundedShell(resolve.shell_of(self.resource, self._label), self._deadline)
 
     def address(self) -> str:
         """The host name or IP address under which other sites reach it. Raises ResourceUnfit."""
@@ -81,7 +81,7 @@ class Site:
     def submit(self, argv: Sequence[str], directory: str, cpus: int, wall_seconds: float) -> BatchJob:
         with self._making:
             if self._batch is None:
-                self._batch = reach.batch_of(self.resource, self.shell)
+                self._batch = resolve.batch_of(self.resource, self.shell)
         job = self._batch.submit(argv, directory=directory, cpus=cpus, wall_seconds=wall_seconds)
         self._jobs.append(job)
         return job

@@ -18,8 +18,8 @@ from pathlib import Path
 from forecasting.base import Source
 from forecasting.reading.histories import History, Kind
 from forecasting.series import Observation
-from monitor.importers.base import Measured
-from monitor.importers.tokio import Importer as Tokio
+from monitor.imports.formats.base import Measured
+from monitor.imports.formats.tokio import Importer as Tokio
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TOKIO = (

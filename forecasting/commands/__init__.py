@@ -12,7 +12,7 @@ import pkgutil
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from forecasting.judging.evaluation import WARM_UP
+from forecasting.evaluation.rolling_origin import WARM_UP
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from forecasting import methods
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up, whole_number
-from forecasting.judging.evaluation import Heard, Score, Summary, judge, summaries
+from forecasting.evaluation.rolling_origin import Heard, Score, Summary, judge, summaries
 from forecasting.reading import histories
 from forecasting.reading.histories import History
 

@@ -9,8 +9,8 @@ from dataclasses import asdict
 
 from forecasting.base import ForecastingError, Source
 from forecasting.commands import Subparsers, probability
-from forecasting.judging import choice
-from forecasting.judging.choice import Candidate
+from forecasting.evaluation import choice
+from forecasting.evaluation.choice import Candidate
 from forecasting.reading import histories
 from forecasting.reading.histories import History
 

@@ -9,8 +9,8 @@ from dataclasses import asdict
 
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up
-from forecasting.judging import study
-from forecasting.judging.study import Cell
+from forecasting.evaluation import study
+from forecasting.evaluation.study import Cell
 from forecasting.reading import histories
 
 DESCRIPTION = """\

@@ -12,7 +12,7 @@ For series of which nothing is known beforehand, and which change,
 
 - regrets are measured in typical misses of the blend, so that a noisy past does not outweigh a calm present;
 - no single regret counts more than a few of those, so that no outlier decides alone;
-- after a shift of level (``forecasting.learning.shifts``) those sleep who have not come over yet;
+- after a shift of level (``forecasting.learning.level_shift``) those sleep who have not come over yet;
 - old regrets fade slowly, and nobody's sink below a depth; who has been there begins anew, with the learning
   rate of a newcomer. So who was wrong for long is listened to within some ten values of being right. This
   does what sharing a part of the weights does (Herbster, Warmuth, "Tracking the best expert", Machine
@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.learning.shifts import Shift
-from forecasting.learning.typical import Typical
+from forecasting.learning.level_shift import Shift
+from forecasting.learning.scale import Typical
 
 Numbers = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import copysign, exp
 from typing import ClassVar
 
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
 
 _HOLDING = 2.0  # memories for which a level is believed beyond the next value
 _TRUSTED = 1.2  # times the losses of the best

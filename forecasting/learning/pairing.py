@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting import hearing
+from forecasting import heard_values
 from forecasting.base import Age, Forecast, Source
-from forecasting.hearing import Heard
+from forecasting.heard_values import Heard
 from forecasting.learning.regression import Line
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
 from forecasting.methods import nws
 
 LEAST_PAIRS = 3
@@ -54,9 +54,9 @@ class Paired:
     _pairings: dict[str, Pairing] = field(default_factory=dict, init=False)
 
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        hearing.require_usable(time_seconds, known_at_seconds, value)
+        heard_values.require_usable(time_seconds, known_at_seconds, value)
         if source.series:
-            self.pairing(hearing.key(source)).heard.add(known_at_seconds, [float(value)])
+            self.pairing(heard_values.key(source)).heard.add(known_at_seconds, [float(value)])
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.note(time_seconds, value)
@@ -82,7 +82,7 @@ class Paired:
         best = self._best(at_seconds)
         if not best:
             return None
-        return next(hearing.source(key) for key, pairing in self._pairings.items() if pairing is best[0])
+        return next(heard_values.source(key) for key, pairing in self._pairings.items() if pairing is best[0])
 
     def pairing(self, key: str) -> Pairing:
         """What is known of the predictor *key*, from now on at least."""
@@ -128,9 +128,9 @@ class Expecting(Paired):
     _expected: dict[str, nws.Method] = field(default_factory=dict, init=False)
 
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        hearing.require_usable(time_seconds, known_at_seconds, value)
+        heard_values.require_usable(time_seconds, known_at_seconds, value)
         if source.series:
-            key = hearing.key(source)
+            key = heard_values.key(source)
             battery = self._expected.setdefault(key, nws.Method())
             battery.update(time_seconds, value)
             expected = battery.forecast(time_seconds).median  # whatever the time: the battery knows no clock

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from forecasting.base import LARGEST
-from forecasting.hearing import Heard
-from forecasting.judging.choice import Comparison
+from forecasting.evaluation.choice import Comparison
+from forecasting.heard_values import Heard
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.news import Course
+from forecasting.learning.innovations import Course
 from forecasting.learning.regression import Slope
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
 
 LIMIT = 8.0  # usual sizes of a number that count at most: beyond, a straight line is no guide
 PENALTY = 10.0  # pairs that have to be there before a regression is half believed

@@ -1,7 +1,7 @@
 """The answer that is given where none is asked for: the own history's blend, and what probes say.
 
 A probe that ran just before says in what state things are now. What counts is the news in it: what its own
-history did not let expect (``forecasting.learning.news``). Regressions on news correct the forecast from the
+history did not let expect (``forecasting.learning.innovations``). Regressions on news correct the forecast from the
 own history, and which of them is listened to, the past decides anew at each value: the uncorrected forecast
 stands among them, so with probes that say nothing it is the answer. The voices are
 
@@ -29,16 +29,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting import hearing
+from forecasting import heard_values
 from forecasting.base import Forecast, Source
 from forecasting.base import Method as AnyMethod
 from forecasting.learning.aggregation import Aggregation
-from forecasting.learning.news import Course
+from forecasting.learning.innovations import Course
 from forecasting.learning.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
 from forecasting.learning.regression import Ridge
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
+from forecasting.memo import Remembered
 from forecasting.methods import blend, lrp_robust
-from forecasting.remembered import Remembered
 
 MOST_PREDICTORS = 12  # the first that are heard of; a regression on more costs more than it tells
 _OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the places of the voices
@@ -115,8 +115,8 @@ class Method:
     _opinion: Remembered[Opinion] = field(default_factory=Remembered, init=False, compare=False)
 
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        hearing.require_usable(time_seconds, known_at_seconds, value)
-        key = hearing.key(source)
+        heard_values.require_usable(time_seconds, known_at_seconds, value)
+        key = heard_values.key(source)
         if key not in self._predictors:
             if not source.series or len(self._predictors) == MOST_PREDICTORS:
                 return
@@ -154,7 +154,7 @@ class Method:
         """What is listened to, the most helpful first, with how well each corrects the blend by itself."""
         prospects = [
             Prospect(
-                hearing.source(key),
+                heard_values.source(key),
                 one.record.n,
                 one.record.gain,
                 one.record.p_value,

@@ -20,7 +20,7 @@ from forecasting import methods
 from forecasting.base import Abstained, Age, Forecast
 from forecasting.base import Method as AnyMethod
 from forecasting.learning.aggregation import Aggregation
-from forecasting.remembered import Remembered
+from forecasting.memo import Remembered
 from forecasting.state import Experts
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from forecasting.base import Age, Forecast
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
 
 FIRST_FIT = 20
 GROWTH = 1.5  # from fit to fit

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from forecasting.base import Age, Forecast
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
 
 GAINS = ((0.1, 0.005), (0.3, 0.02), (0.5, 0.1))  # of an error, for the level and for the trend
 DAMPING = 0.95  # what is left of a trend after a step

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import Age, Forecast
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
 from forecasting.learning.windows import SortedWindow, middle
 
 _WINDOW = 51

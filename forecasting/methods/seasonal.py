@@ -21,8 +21,8 @@ from typing import ClassVar
 from forecasting.base import Age, Forecast
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.levels import MeanLevels, MedianLevels
-from forecasting.learning.typical import Typical
-from forecasting.remembered import Remembered
+from forecasting.learning.scale import Typical
+from forecasting.memo import Remembered
 
 _HOUR_SECONDS = 3600.0
 _HOURS = 24

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from forecasting import hearing
+from forecasting import heard_values
 from forecasting.base import Age, Forecast, Source
-from forecasting.learning.typical import Typical
+from forecasting.learning.scale import Typical
 from forecasting.learning.windows import SortedWindow, middle
 from forecasting.methods import lrp_robust
 
@@ -78,7 +78,7 @@ class Method:
     _judged: int = field(default=0, init=False)  # runs since a stage changed sides
 
     def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        hearing.require_usable(time_seconds, known_at_seconds, value)
+        heard_values.require_usable(time_seconds, known_at_seconds, value)
         if not (source.metric.startswith("stage.") and source.metric.endswith(".seconds")):
             return
         stage = self._stages.setdefault(source.metric, Stage())

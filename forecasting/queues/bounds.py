@@ -5,7 +5,7 @@ machine is, who waits for how long by now and what the user has there say what i
 regression weighs them up, in logarithms of waits. What it says of a queue begins as the bound of the queue,
 when that has its least history, and comes over to the regression as jobs of the queue are judged. Which of
 the three is believed how far, and how cautious one must be with all of them, each queue's record says
-(``forecasting.queues.trust``).
+(``forecasting.queues.bound_weights``).
 
 The regression has a level of its own for each queue. Every hit lowers it and every miss raises it, a little
 less each time, so that the promised share of jobs stays within its bounds whatever its weights do. The share
@@ -27,9 +27,9 @@ import numpy as np
 
 from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
-from forecasting.queues.backlog import SIGNALS, Backlog, Job, class_of
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, Waits, least_history, promised_share
-from forecasting.queues.trust import LONGER, Trust, Way
+from forecasting.queues.bound_weights import LONGER, Trust, Way
+from forecasting.queues.queue_state import SIGNALS, Backlog, Job, class_of
 
 _RATE = 0.1  # of a queue's level
 _FIRST_SQUARES = 0.03  # so that the hits before the first miss, which say little, lower it little

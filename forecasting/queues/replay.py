@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from statistics import median
 
-from forecasting.judging.metrics import coverage, pinball_loss
+from forecasting.evaluation.metrics import coverage, pinball_loss
 from forecasting.learning.windows import SortedWindow
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE
 from forecasting.queues.bounds import QueueBounds

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from forecasting.queues.backlog import Job
+from forecasting.queues.queue_state import Job
 from forecasting.reading.tables import Unreadable, lines
 
 FIELDS = 18

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from monitor.api.lookup import Window
+    from monitor.depot.rollups.statistics import Freshness
     from monitor.models import Metric
-    from monitor.services.statistics import Freshness
 
 
 class MetricOut(Schema):

@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from ninja.security import HttpBearer, SessionAuth
 
 from monitor.api.problems import Refused
+from monitor.ingest.group_commit import Together
 from monitor.models import ApiToken, Series
 from monitor.models.token import OUTCOME, READ, REPORT, REPORT_PERMISSION, RUN, Sender
-from monitor.services.together import Together
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime
 
 from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window
 from monitor.api.lookup import find_metric, window
-from monitor.services import distribution as service
+from monitor.depot.rollups import histogram as service
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

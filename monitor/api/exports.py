@@ -9,11 +9,11 @@ from django.utils import timezone
 from ninja import Router
 from pydantic import AwareDatetime
 
-from monitor import exports
 from monitor.api.lookup import checked, find_series
 from monitor.api.problems import Refused
-from monitor.exports.base import UnknownForm
-from monitor.services.export import export
+from monitor.depot.samples import formats
+from monitor.depot.samples.export import export
+from monitor.depot.samples.formats.base import UnknownForm
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -37,6 +37,6 @@ def whole(
     try:
         file = export(series, format, start=since, end=until, label=f"{timezone.now():%Y-%m-%d}")
     except UnknownForm as error:
-        raise Refused(422, "unknown_format", str(error), known=exports.names()) from error
+        raise Refused(422, "unknown_format", str(error), known=formats.names()) from error
     headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)

@@ -18,9 +18,9 @@ from monitor.api.answers import answer
 from monitor.api.lookup import in_utc
 from monitor.api.paths import Total, checked, metric_of, path, together
 from monitor.api.problems import Refused
-from monitor.services import foretell as service
-from monitor.services.foretell import Asked, NoAnswer, Said, UnknownMetric, UnknownSeries
-from monitor.services.ready import LEAST, MOST, candidates, quantile
+from monitor.forecasts import query as service
+from monitor.forecasts.lookup import LEAST, MOST, candidates, quantile
+from monitor.forecasts.query import Asked, NoAnswer, Said, UnknownMetric, UnknownSeries
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

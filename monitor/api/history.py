@@ -10,8 +10,8 @@ from pydantic import AwareDatetime
 
 from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window, times
 from monitor.api.lookup import find_metric, window
-from monitor.services.condense import condensed
-from monitor.services.downsample import LEAST_POINTS
+from monitor.depot.samples.downsampled import condensed
+from monitor.depot.samples.m4 import LEAST_POINTS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -10,10 +10,10 @@ from ninja import Query, Router, Schema, Status
 
 from monitor.api.auth import require_run_permission
 from monitor.api.problems import Refused
+from monitor.ledger import holds as holding
+from monitor.ledger.holds import AlreadyHeld, Held, HoldError, NotAllowed, NotHeld, UnknownScope
 from monitor.models import Hold
 from monitor.models.hold import Mode, Scope
-from monitor.services import hold as holding
-from monitor.services.hold import AlreadyHeld, Held, HoldError, NotAllowed, NotHeld, UnknownScope
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

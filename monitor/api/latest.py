@@ -17,8 +17,8 @@ from monitor.api.answers import answer, times
 from monitor.api.lookup import find_series
 from monitor.models import Series
 from monitor.models.run import ENDED
-from monitor.services.latest import LETTERS, UNKNOWN, Latest, latest
-from monitor.services.listing import NOT_WORKING, Choice, after
+from monitor.overview.latest import LETTERS, UNKNOWN, Latest, latest
+from monitor.overview.series_list import NOT_WORKING, Choice, after
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

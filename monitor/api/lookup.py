@@ -10,8 +10,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from monitor.api.problems import Refused
+from monitor.depot.samples.read import newest_time
 from monitor.models import Metric, Series
-from monitor.services.history import newest_time
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -12,14 +12,7 @@ from ninja import Router, Schema, Status
 from monitor.api.auth import require_outcome_permission
 from monitor.api.lookup import in_utc
 from monitor.api.problems import Refused
-from monitor.services.outcome import (
-    AlreadyTold,
-    OutcomeError,
-    Told,
-    UnknownForecast,
-    accuracy,
-    tell,
-)
+from monitor.forecasts.job_outcomes import AlreadyTold, OutcomeError, Told, UnknownForecast, accuracy, tell
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -12,8 +12,8 @@ from pydantic import AwareDatetime
 from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window, times
 from monitor.api.lookup import find_metric, in_utc, window
 from monitor.api.problems import Refused
-from monitor.services.correlate import LEVEL, correlation
-from monitor.services.pair import TooManyValues, paired
+from monitor.depot.samples.correlation import LEVEL, correlation
+from monitor.depot.samples.pairing import TooManyValues, paired
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

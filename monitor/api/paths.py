@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from monitor.api.problems import Refused
-from monitor.models.current import path_of
+from monitor.models.current_segment import path_of
 
 Total = Literal["i", "ii", "iii"]
 TOTALS: Mapping[str, str] = {

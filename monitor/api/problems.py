@@ -11,7 +11,7 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from monitor.services.room import RETRY_SECONDS, NoRoom
+from monitor.ingest.disk_guard import RETRY_SECONDS, NoRoom
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

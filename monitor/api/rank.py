@@ -17,9 +17,9 @@ from monitor.api.auth import require_read
 from monitor.api.forecasts import time_asked
 from monitor.api.paths import checked, path, together
 from monitor.api.problems import Refused
-from monitor.services.foretell import SLACK
-from monitor.services.rank import By, Ranked, Unranked, rank
-from monitor.services.ready import LEAST, MOST
+from monitor.forecasts.lookup import LEAST, MOST
+from monitor.forecasts.query import SLACK
+from monitor.forecasts.rank import By, Ranked, Unranked, rank
 
 MOST_CANDIDATES = 1000
 QUANTILE = 0.9

@@ -13,14 +13,14 @@ from monitor.api import envelope
 from monitor.api.auth import PersonAuth, SenderAuth, reportable
 from monitor.api.envelope import EnvelopeError, Malformed, TooMuch, Unsupported
 from monitor.api.problems import Refused, problem
-from monitor.services.receive import Busy, receive
+from monitor.ingest.http_senders import Busy, receive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.http import HttpRequest
 
-    from monitor.services.ingest import Receipt
+    from monitor.ingest.service import Receipt
 
 router = Router()
 BUSY_SECONDS = 1

@@ -12,9 +12,9 @@ from ninja import Query, Router, Schema, Status
 from monitor.api.auth import require_run_permission
 from monitor.api.holds import KindName, refused
 from monitor.api.problems import Refused
+from monitor.ledger.holds import HoldError, find
+from monitor.ledger.run_now import run_all
 from monitor.models import Run
-from monitor.services.hold import HoldError, find
-from monitor.services.run_now import run_all
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

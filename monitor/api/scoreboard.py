@@ -12,15 +12,15 @@ from ninja import Router, Schema
 
 from monitor.api.answers import answer
 from monitor.api.paths import checked
-from monitor.services import score_tables
-from monitor.services import scoreboard as service
-from monitor.services.forecast import METHOD
-from monitor.services.score_tables import Part
-from monitor.services.scoreboard import SPANS, Choice
+from monitor.forecasts import scoreboard as service
+from monitor.forecasts import scoreboard_csv
+from monitor.forecasts.issue import METHOD
+from monitor.forecasts.scoreboard import SPANS, Choice
+from monitor.forecasts.scoreboard_csv import Part
 
 if TYPE_CHECKING:
+    from monitor.forecasts.scoreboard import Last
     from monitor.models import ForecastPredictor
-    from monitor.services.scoreboard import Last
 
 router = Router()
 Range = Literal["7d", "30d", "90d", "1y"]
@@ -142,7 +142,9 @@ def table(
 ) -> HttpResponse:
     """The scores by method, metric, site or time, or the *last* forecasts with their truths: as the page has
     it."""
-    name, text = score_tables.table(request.user, _choice(site, metric, method, range), part, timezone.now())
+    name, text = scoreboard_csv.table(
+        request.user, _choice(site, metric, method, range), part, timezone.now()
+    )
     answer = HttpResponse(text, content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

@@ -11,11 +11,11 @@ from ninja import Query, Router, Schema, Status
 from monitor.api.auth import require_run_permission
 from monitor.api.holds import refused
 from monitor.api.problems import Refused
+from monitor.depot.samples.read import history
+from monitor.ledger.holds import HoldError
+from monitor.ledger.run_now import run_now
 from monitor.models import Metric, Series
-from monitor.services.history import history
-from monitor.services.hold import HoldError
-from monitor.services.run_now import run_now
-from monitor.services.segments import standing
+from monitor.series.segments import standing
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

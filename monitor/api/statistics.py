@@ -10,7 +10,7 @@ from pydantic import AwareDatetime
 
 from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window
 from monitor.api.lookup import LONGEST, Window, find_metric, window
-from monitor.services import statistics as service
+from monitor.depot.rollups import statistics as service
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

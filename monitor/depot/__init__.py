@@ -1,1 +1,1 @@
-"""How samples are written and read. Reached through services only."""
+"""The depot: samples, rollups, retention and backup on PostgreSQL or TimescaleDB."""

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from monitor.testbed.supervisor import lock
+from monitor.supervisor import lock
 
 from . import EmbeddedError, NotOurs, places
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from monitor.testbed.supervisor import Service
+from monitor.supervisor import Service
 
 from . import places, timescale
 from .binaries import PostgresPrograms, postgres_programs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from monitor.testbed.supervisor import Service
+from monitor.supervisor import Service
 
 from . import timescale
 from .postgres import PostgreSQL

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from monitor.testbed.supervisor import Supervisor
+from monitor.supervisor import Supervisor
 
 from . import places
 from .clean import clean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from monitor.testbed.supervisor import Service
+from monitor.supervisor import Service
 
 from . import places
 from .binaries import valkey_program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from monitor import notifiers
+from monitor.alerts import channels
 from monitor.gridfile.definition import AlertDefinition
 from monitor.gridfile.format import AlertRule, Channel, Watches
 from monitor.gridfile.problems import Path, nearest, shown
@@ -51,12 +51,12 @@ def _watch_faults(
 
 
 def _channel_faults(channel: Channel) -> Iterator[tuple[Path, str]]:
-    kinds = notifiers.names()
+    kinds = channels.names()
     if channel.kind not in kinds:
         yield ("kind",), f"there is no channel {shown(channel.kind)}{nearest(channel.kind, kinds)}"
         return
-    types = notifiers.load(channel.kind).option_types
-    for path, message in notifiers.faults(channel.model_dump()):
+    types = channels.load(channel.kind).option_types
+    for path, message in channels.faults(channel.model_dump()):
         if path and path[0] not in types:
             said = f"channel {shown(channel.kind)} has no option {shown(path[0])}{nearest(path[0], types)}"
             yield path, said

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-from monitor.depot.locks import yielding
+from monitor.db.advisory_locks import yielding
 from monitor.gridfile import depot
 from monitor.gridfile.definition import Grid
 from monitor.gridfile.loading import load

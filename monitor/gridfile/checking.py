@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 import probes
-from monitor import importers
 from monitor.gridfile import alerting, expansion, ways
 from monitor.gridfile.definition import (
     Grid,
@@ -25,9 +24,10 @@ from monitor.gridfile.definition import (
 from monitor.gridfile.format import NAME, WORD, GridFile, Maintenance
 from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import Path, nearest, shown
-from monitor.importers.base import IMPORTED
-from monitor.services import read_windows
-from monitor.services.read_schedule import read_schedule
+from monitor.imports import formats
+from monitor.imports.formats.base import IMPORTED
+from monitor.ledger import maintenance_windows
+from monitor.ledger.read_schedule import read_schedule
 from probes.base import InvalidParameters, Probe
 from reporters import config
 from reporters.schedule import InvalidSchedule, find_zone
@@ -196,7 +196,7 @@ def _check_maintenance(path: Path, work: Maintenance, names: Names) -> Iterator[
     for i, site in enumerate(work.sites):
         yield from _refer((*path, "sites", i), "site", site, names.sites)
     times = work.model_dump(exclude={"title", "sites"})
-    for key, message in read_windows.faults(read_windows.Times(**times)):
+    for key, message in maintenance_windows.faults(maintenance_windows.Times(**times)):
         yield (*path, key), message
 
 
@@ -232,7 +232,7 @@ def _check_parameters(parameters: Mapping[str, Any], probe: type[Probe]) -> Iter
 @cache
 def _imported() -> set[str]:
     """What imported series have in place of a probe."""
-    return {f"{IMPORTED}{kind}" for kind in importers.names()}
+    return {f"{IMPORTED}{kind}" for kind in formats.names()}
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 
 from monitor.gridfile.problems import Path, nearest, shown
 from probes.base import InvalidParameters
-from reporters import batch, config, reach, shells, transfers
+from reporters import batch, config, resolve, shells, transfers
 from reporters.base import End, options_of
 from reporters.options import unfit
 
@@ -36,7 +36,7 @@ def _options(way: str, options: Mapping[str, Any]) -> Iterator[tuple[Path, str]]
     if kind not in kinds:
         yield (way, "kind"), f"there is no {way} {shown(kind)}{nearest(kind, kinds)}"
         return
-    types = reach.option_types(way, kind)
+    types = resolve.option_types(way, kind)
     for name, value in options_of(options).items():
         if name not in types:
             yield (way, name), f"{way} {shown(kind)} has no option {shown(name)}{nearest(name, types)}"
@@ -46,9 +46,9 @@ def _options(way: str, options: Mapping[str, Any]) -> Iterator[tuple[Path, str]]
 
 def _made(way: str, resource: config.Resource) -> None:
     """Raise InvalidParameters unless *way* of *resource* can be made."""
-    shell = reach.shell_of(resource, "")
+    shell = resolve.shell_of(resource, "")
     if way == "transfer":
         end = End(resource, shell)
-        reach.transfer_between(end, end)
+        resolve.transfer_between(end, end)
     elif way == "batch":
-        reach.batch_of(resource, shell)
+        resolve.batch_of(resource, shell)

@@ -10,21 +10,21 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from monitor.depot.dumping import DumpError
-from monitor.depot.extension import NotToBeHad
+from monitor.db.timescale_extension import NotToBeHad
+from monitor.depot.backup.create import BackupError, back_up
+from monitor.depot.backup.manifest import NoManifest, schema
+from monitor.depot.backup.pg_tools import DumpError
+from monitor.depot.backup.restore import RestoreError, create_database, restore
+from monitor.depot.retention.apply import retain
+from monitor.depot.retention.dry_run import retention
+from monitor.ingest.reparse import Reparsed, reparse
 from monitor.models import Series
-from monitor.services.back_up import BackupError, back_up
-from monitor.services.manifest import NoManifest, schema
-from monitor.services.reparse import Reparsed, reparse
-from monitor.services.restore import RestoreError, create_database, restore
-from monitor.services.retain import retain
-from monitor.services.retention import retention
 from monitor.units import humanised
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from monitor.services.manifest import Manifest
+    from monitor.depot.backup.manifest import Manifest
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 

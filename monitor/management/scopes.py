@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
+from monitor.ledger.holds import HoldError, find
 from monitor.models.hold import Kind, Scope
-from monitor.services.hold import HoldError, find
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -6,9 +6,9 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import migrations, models
 from django.db.migrations.exceptions import IrreversibleError
 
+from monitor.compression import unpack
 from monitor.depot.engines import engine
-from monitor.depot.engines.plain import Plain
-from monitor.depot.packing import unpack
+from monitor.depot.engines.postgres import Plain
 
 # The key has all columns, so that what asks for one metric never looks at the rows themselves, which lie as
 # they came: a metric's are far apart.

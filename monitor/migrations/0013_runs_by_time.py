@@ -1,7 +1,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from monitor.depot.engines.plain import Plain
+from monitor.depot.engines.postgres import Plain
 
 # Rows that were just changed keep their table from being altered until their constraints have been checked.
 CHECK_NOW = "SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED"

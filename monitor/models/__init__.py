@@ -2,9 +2,8 @@
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.blackout import Blackout
-from monitor.models.component import Component
 from monitor.models.correction import Correction
-from monitor.models.current import Current
+from monitor.models.current_segment import Current
 from monitor.models.day_score import DayScore
 from monitor.models.forecast import Forecast, ForecastGiven
 from monitor.models.forecast_state import (
@@ -14,13 +13,14 @@ from monitor.models.forecast_state import (
     ForecastState,
     SuccessState,
 )
+from monitor.models.heartbeat import Component
 from monitor.models.hold import Hold
-from monitor.models.horizon import Horizon
-from monitor.models.latest import Latest
+from monitor.models.latest_run import Latest
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
+from monitor.models.retention_cutoff import Horizon
 from monitor.models.rollup import DayRollup, HourRollup, StaleHour
 from monitor.models.run import Run, Transition
 from monitor.models.segment import Segment

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import ValidationError
 from django.db import models
 
+from monitor.alerts.channels import faults
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite
 from monitor.models.site import Site
-from monitor.notifiers import faults
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -37,7 +37,7 @@ class Forecast(models.Model):
 
     *truth* is the first value of such a run that became known after it was said. Of the quantiles *below* are
     less than it, and *upto* not more. What was said again before the truth came, as a probe told something
-    new, does not *count*. Of each metric the newest are kept (``monitor.services.forecast_score.KEPT``),
+    new, does not *count*. Of each metric the newest are kept (``monitor.forecasts.score.KEPT``),
     those that were given to somebody (``ForecastGiven``), and those that he has told an outcome of.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
-from monitor.depot.packing import unpack
+from monitor.compression import unpack
 from monitor.models.run import Run
 from reporters import report as wire
 
@@ -26,7 +26,7 @@ class RawReport(models.Model):
     )
     slot = models.DateTimeField()
     received_at = models.DateTimeField()
-    packing = models.PositiveSmallIntegerField(help_text="how the body was packed: monitor.depot.packing")
+    packing = models.PositiveSmallIntegerField(help_text="how the body was packed: monitor.compression")
     packed = models.BinaryField()
     parsed_by = models.PositiveSmallIntegerField(
         db_default=1, help_text="which version of the parser its run's samples are from"

@@ -14,7 +14,7 @@ class Rollup(models.Model):
 
     *n* counts its samples, *passed* those of passed runs; all else is of these: null where there are none,
     *stdev* (of a sample: n - 1) also where there is one. *sketch* has the key of every value, in order
-    (``monitor.depot.sketch``): put together, sketches give quantiles of any stretch of time.
+    (``monitor.depot.rollups.ddsketch``): put together, sketches give quantiles of any stretch of time.
 
     On TimescaleDB these are continuous aggregates: nobody but its engine writes them.
     """
@@ -42,7 +42,7 @@ class Rollup(models.Model):
 
 class HourRollup(Rollup):
     """One hour. Either all hours of a day that have samples are here, or none: of days with few samples,
-    which are read as quickly themselves (``monitor.depot.engines.rolling.SPARSE``)."""
+    which are read as quickly themselves (``monitor.depot.engines.rollup_tables.SPARSE``)."""
 
 
 class DayRollup(Rollup):

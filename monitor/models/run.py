@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import models, transaction
 
-from monitor.depot import binary, stale
+from monitor.db import binary
 from monitor.depot.engines import engine
+from monitor.depot.rollups import mark_dirty
 from monitor.models.series import Series
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class RunQuerySet(models.QuerySet["Run"]):
             those = self if slots is None else self.filter(slot__in=slots)
             moved = those.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
             if moved and to in ENDED:
-                stale.mark_runs(wanted, slots)
+                mark_dirty.mark_runs(wanted, slots)
         return moved
 
 

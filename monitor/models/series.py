@@ -9,8 +9,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 import probes
-from monitor import importers
-from monitor.importers.base import IMPORTED
+from monitor.imports import formats
+from monitor.imports.formats.base import IMPORTED
 from monitor.models.reporter import Reporter
 from monitor.models.site import Resource
 
@@ -22,7 +22,7 @@ MOST_DAYS = 36_500  # a century
 
 def probe_choices() -> list[tuple[str, str]]:
     """A callable, so that a new probe needs no migration."""
-    imported = (f"{IMPORTED}{kind}" for kind in importers.names())
+    imported = (f"{IMPORTED}{kind}" for kind in formats.names())
     return [(name, name) for name in (*probes.names(), *imported)]
 
 
@@ -70,7 +70,7 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
 class Suite(models.Model):
     """A named group of series. With *viewers*, only they (and superusers) see it.
 
-    Runs and their outcomes are always kept; for how long the rest is, ``monitor.services.retain`` sees to.
+    Runs and their outcomes are always kept; for how long the rest is, ``monitor.depot.retention.apply`` sees to.
     """
 
     name = models.SlugField(unique=True)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
 
-from monitor.depot import binary
+from monitor.db import binary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

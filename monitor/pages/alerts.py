@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
+from monitor.alerts.listing import listed
 from monitor.models import Alert, AlertRule
 from monitor.pages.access import members_only, wants_part
-from monitor.services.alert_list import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 
+from monitor import health
 from monitor.pages.access import members_only
-from monitor.services import health
 
 if TYPE_CHECKING:
-    from monitor.services.health import Problem
+    from monitor.health import Problem
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:

@@ -13,14 +13,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from monitor.ledger import holds as holding
+from monitor.ledger.hold_history import log, places
+from monitor.ledger.holds import HoldError, InvalidOrder, UnknownScope, standings
+from monitor.ledger.maintenance import planned
+from monitor.ledger.run_now import run_all, run_now
 from monitor.models import Hold
 from monitor.models.hold import WHY_CHARACTERS, Kind, Mode, Scope
 from monitor.pages.access import members_only, wants_part
-from monitor.services import hold as holding
-from monitor.services.hold import HoldError, InvalidOrder, UnknownScope, standings
-from monitor.services.hold_log import log, places
-from monitor.services.maintenance import planned
-from monitor.services.run_now import run_all, run_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable

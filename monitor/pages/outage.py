@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
 
 from monitor.api.problems import problem
-from monitor.services.health import supervised
+from monitor.health import supervised
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,15 +12,15 @@ from django.utils import timezone
 
 from monitor.models import Suite
 from monitor.models.run import ENDED
+from monitor.overview import series_list, site_matrix
+from monitor.overview.grid import is_small, overview
 from monitor.pages.access import members_only, wants_part
-from monitor.services import listing, tally
-from monitor.services.overview import is_small, overview
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 ASKED = ("site", "suite", "state", "order")
-STATES = (listing.NOT_WORKING, *ENDED)
+STATES = (series_list.NOT_WORKING, *ENDED)
 
 
 @members_only
@@ -45,16 +45,16 @@ def _of_many(request: HttpRequest, now: datetime) -> dict[str, Any]:
     if asked["state"] not in STATES:
         asked["state"] = ""
     is_list = bool(asked["site"] or asked["state"])
-    orders = listing.ORDERS if is_list else tally.ORDERS
+    orders = series_list.ORDERS if is_list else site_matrix.ORDERS
     if asked["order"] not in orders:
         asked["order"] = orders[0]
-    choice = listing.Choice(asked["site"], asked["suite"], asked["state"])
+    choice = series_list.Choice(asked["site"], asked["suite"], asked["state"])
     order, number = asked["order"], _number(request.GET.get("page", ""))
     return {
         "part": "parts/listing.html" if is_list else "parts/tally.html",
-        "overview": listing.listing(request.user, now, choice, order=order, page=number)
+        "overview": series_list.listing(request.user, now, choice, order=order, page=number)
         if is_list
-        else tally.tally(request.user, now, suite=choice.suite, order=order, page=number),
+        else site_matrix.tally(request.user, now, suite=choice.suite, order=order, page=number),
         "choice": choice,
         "order": order,
         "orders": orders,

@@ -10,12 +10,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
+from monitor.charts.stage_shades import DrawnStage, drawn, of_probe
+from monitor.depot.samples.read import of_run
+from monitor.ledger.attribution import words
 from monitor.models import RawReport, Run
 from monitor.models.run import State
 from monitor.pages.access import members_only, wants_part
-from monitor.services.blame import words
-from monitor.services.history import of_run
-from monitor.services.stages import DrawnStage, drawn, of_probe
 
 if TYPE_CHECKING:
     import uuid

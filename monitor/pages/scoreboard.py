@@ -11,12 +11,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
+from monitor.charts.score_svg import Guide, Missed, lines, ratios
+from monitor.forecasts import scoreboard as service
+from monitor.forecasts import scoreboard_csv
+from monitor.forecasts.scoreboard import SPANS, Choice, Last, Score
+from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.pages.access import members_only
-from monitor.pages.score_drawings import Guide, Missed, lines, ratios
-from monitor.services import score_tables
-from monitor.services import scoreboard as service
-from monitor.services.score_tables import PARTS
-from monitor.services.scoreboard import SPANS, Choice, Last, Score
 from monitor.units import humanised
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def table(request: HttpRequest, part: str) -> HttpResponse:
     wanted = next((one for one in PARTS if one == part), None)
     if wanted is None:
         raise Http404(f"there is no table {part!r}")
-    name, text = score_tables.table(request.user, _choice(request), wanted, timezone.now())
+    name, text = scoreboard_csv.table(request.user, _choice(request), wanted, timezone.now())
     answer = HttpResponse(text, content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

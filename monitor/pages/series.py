@@ -14,22 +14,22 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
-from monitor import exports
-from monitor.exports.base import UnknownForm
+from monitor.charts.chart_ranges import STRETCHES, begin, named
+from monitor.charts.series_chart import chart
+from monitor.depot.samples import formats
+from monitor.depot.samples.export import export
+from monitor.depot.samples.formats.base import UnknownForm
+from monitor.forecasts.series_outlook import outlook
+from monitor.ledger import run_now as asking
+from monitor.ledger.holds import HoldError, standings
+from monitor.ledger.maintenance import over
 from monitor.models import Alert, Hold, Series
 from monitor.models.hold import Kind, Scope
 from monitor.models.run import State
 from monitor.pages import holds
 from monitor.pages.access import members_only, wants_part
-from monitor.services import run_now as asking
-from monitor.services.chart import chart
-from monitor.services.export import export
-from monitor.services.hold import HoldError, standings
-from monitor.services.maintenance import over
-from monitor.services.outlook import outlook
-from monitor.services.segments import standing
-from monitor.services.stretch import STRETCHES, begin, named
-from monitor.services.timeline import timeline
+from monitor.series.segment_history import timeline
+from monitor.series.segments import standing
 from monitor.units import carried_by
 from probes.base import ProbeError
 
@@ -69,7 +69,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "now": now,
         "stretch": stretch,
         "stretches": STRETCHES,
-        "forms": exports.names(),
+        "forms": formats.names(),
         "history": history,
         "turns": turns,
         "coming": stands.is_changed and not (turns and turns[0].segment == stands.current),

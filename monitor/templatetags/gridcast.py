@@ -15,13 +15,14 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import units
+from monitor.charts import score_svg, svg
+from monitor.depot.rollups.statistics import seconds_since
+from monitor.ledger import attribution
 from monitor.models.run import State
-from monitor.pages import drawings, score_drawings
-from monitor.services import blame, tally
-from monitor.services.changes import shown
-from monitor.services.overview import Cell
-from monitor.services.statistics import seconds_since
-from monitor.services.tally import Share
+from monitor.overview import site_matrix
+from monitor.overview.grid import Cell
+from monitor.overview.site_matrix import Share
+from monitor.series.segment_diff import shown
 
 register = template.Library()
 register.filter("humanised", units.humanised)
@@ -29,11 +30,11 @@ register.filter("seconds", units.seconds)
 register.filter("coarse_seconds", units.coarse_seconds)
 register.filter("exact", units.exact)
 register.filter("percent", units.percent)
-register.filter("words", blame.words)
-register.filter("sparkline", drawings.sparkline)
-register.filter("trend", drawings.trend)
-register.filter("hourly", drawings.hourly)
-register.filter("coverage_bar", score_drawings.coverage_bar)
+register.filter("words", attribution.words)
+register.filter("sparkline", svg.sparkline)
+register.filter("trend", svg.trend)
+register.filter("hourly", svg.hourly)
+register.filter("coverage_bar", score_svg.coverage_bar)
 
 # The icons of parts/icons.html: a shape for every state, so that no colour is needed to tell them apart.
 ICONS = {
@@ -117,18 +118,18 @@ def cell(seen: Cell | None, now: datetime) -> SafeString:
         ICONS[last.state],
         seen.words,
         age(last.at, now),
-        drawings.trend(seen.trend),
+        svg.trend(seen.trend),
     )
 
 
 # How the worst of a share is shown: its fault and its state, as those of a cell.
 _STANDINGS = {
-    tally.HERE: ("here", State.FAILED),
-    tally.SOMEWHERE: ("somewhere", State.FAILED),
-    tally.OURS: ("ours", State.BROKEN),
-    tally.ELSEWHERE: ("elsewhere", State.FAILED),
-    tally.PASSED: ("nobody", State.PASSED),
-    tally.UNTOLD: ("nobody", State.EXPECTED),
+    site_matrix.HERE: ("here", State.FAILED),
+    site_matrix.SOMEWHERE: ("somewhere", State.FAILED),
+    site_matrix.OURS: ("ours", State.BROKEN),
+    site_matrix.ELSEWHERE: ("elsewhere", State.FAILED),
+    site_matrix.PASSED: ("nobody", State.PASSED),
+    site_matrix.UNTOLD: ("nobody", State.EXPECTED),
 }
 
 
@@ -149,7 +150,7 @@ def share(context: dict[str, Any], seen: Share | None, site: str, number: int, n
         urlencode(asked),
         ICONS[state],
         seen.words,
-        drawings.shares(seen.counts),
+        svg.shares(seen.counts),
         seen.series,
         format_html(", {}", age(seen.newest, now)) if seen.newest else "",
     )

@@ -27,7 +27,7 @@ from reporters.base import (
     TookTooLong,
     ended_as,
 )
-from reporters.complaints import decisive_line, tail
+from reporters.error_lines import decisive_line, tail
 from reporters.process import ProcessError, Running
 from reporters.scratch import KILL_JOB, KILL_SESSION
 

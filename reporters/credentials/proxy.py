@@ -18,9 +18,9 @@ from typing import Any
 from probes.grid import Completed
 from reporters import process
 from reporters.base import Credential, CredentialUnfit
-from reporters.complaints import decisive_line
 from reporters.credentials import files
 from reporters.credentials.lifetime import Lifetime
+from reporters.error_lines import decisive_line
 
 _OPENSSL_SECONDS = 20.0
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -30,8 +30,8 @@ from reporters.base import (
     TookTooLong,
 )
 from reporters.commandline import RUN_ENCODED, encoded
-from reporters.complaints import decisive_line, tail
 from reporters.credentials.proxy import ProxyCertificate
+from reporters.error_lines import decisive_line, tail
 from reporters.globus import complaint
 
 _CONNECT_SECONDS = 30.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from probes.grid import Completed
 from reporters import process
 from reporters.base import ConnectionLost, ResourceShell, TookTooLong
-from reporters.complaints import tail
+from reporters.error_lines import tail
 
 # The reporter's other variables (tokens, database URLs ...) are none of a probe's business.
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")

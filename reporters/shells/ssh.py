@@ -25,9 +25,9 @@ from probes.grid import Completed
 from reporters import process
 from reporters.base import CannotConnect, ConnectionLost, Credential, ResourceShell, TookTooLong
 from reporters.commandline import for_any_shell
-from reporters.complaints import decisive_line, tail
 from reporters.credentials.files import is_there
 from reporters.credentials.ssh_key import SshKey
+from reporters.error_lines import decisive_line, tail
 
 # A stalled link is noticed after the product of these.
 SERVER_ALIVE_SECONDS = 5

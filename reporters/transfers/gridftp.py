@@ -24,10 +24,10 @@ from reporters.base import (
     End,
     ended_as,
 )
-from reporters.complaints import decisive_line, tail
 from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
 from reporters.endpoints import is_host
+from reporters.error_lines import decisive_line, tail
 from reporters.globus import complaint
 
 DEFAULT_PORT = 2811

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.base import CannotCopy, Credential, End, ended_as
-from reporters.complaints import decisive_line, tail
 from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
 from reporters.endpoints import Endpoint
+from reporters.error_lines import decisive_line, tail
 
 _PORT = 1094
 _STREAMS = 15  # xrdcp takes no more

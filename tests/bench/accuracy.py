@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from forecasting.commands.backtest import Task, all_judged
-from forecasting.judging.evaluation import WARM_UP, Score, geometric_mean
+from forecasting.evaluation.rolling_origin import WARM_UP, Score, geometric_mean
 from forecasting.reading.histories import History, heard_by
 from tests import realdata
 from tests.bench.base import Result

@@ -11,13 +11,14 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
 
-from monitor.depot.aggregates import NAMES as ROLLUPS
+from monitor.db.table_sizes import space
+from monitor.db.timescale_extension import extension
+from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
-from monitor.depot.extension import extension
-from monitor.depot.space import space
+from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS
+from monitor.depot.rollups import worker
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Series
-from monitor.services import convert, roll
-from monitor.services.define import SeriesDefinition, define
 from reporters.config import Resource
 from tests.bench.base import Result, seconds
 from tests.monitor.depot.databases import HOW_TO_GET_IT, in_its_place, in_postgres
@@ -69,7 +70,7 @@ def measure() -> list[Result]:
 
 
 def _timescale(count: int, plain: Sizes) -> Result:
-    converted_seconds = seconds(lambda: convert.convert(lambda _: None))
+    converted_seconds = seconds(lambda: migrate_to_timescale.convert(lambda _: None))
     packed = _sizes(count)
     figures = {
         **_named(engine().name, packed),
@@ -103,7 +104,7 @@ def _fill() -> int:
 
 
 def _rebuild() -> None:
-    for _ in roll.rebuild():
+    for _ in worker.rebuild():
         pass
 
 

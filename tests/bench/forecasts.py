@@ -17,10 +17,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from forecasting.uncertainty.intervals import GRID
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
-from monitor.services.current import keep_current
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.segments import identity_here
+from monitor.series.current_segment import keep_current
+from monitor.series.segments import identity_here
 from reporters.config import Resource
 from tests.bench import web
 from tests.bench.base import Result, interleaved, seconds

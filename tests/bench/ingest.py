@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest, ingest_all
 from monitor.models import RawReport, Run, Sample, Series
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.ingest import ingest, ingest_all
 from reporters import report as wire
 from reporters.config import Resource
 from tests.bench.base import Result, seconds

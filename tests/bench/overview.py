@@ -10,11 +10,11 @@ from django.db import connection, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from monitor.depot import latest as depot
 from monitor.depot.engines import engine
 from monitor.models import Series
-from monitor.services.latest import latest
-from monitor.services.tally import tally
+from monitor.overview import latest_sql as depot
+from monitor.overview.latest import latest
+from monitor.overview.site_matrix import tally
 from tests.bench import writers
 from tests.bench.base import Result, interleaved, seconds
 

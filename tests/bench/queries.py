@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 from django.db import connection
 
-from monitor.depot import samples
 from monitor.depot.engines import engine
-from monitor.depot.samples import Row
+from monitor.depot.rollups.worker import rebuild
+from monitor.depot.samples import write
+from monitor.depot.samples.correlation import correlation
+from monitor.depot.samples.downsampled import condensed
+from monitor.depot.samples.pairing import paired
+from monitor.depot.samples.write import Row
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, Sample, Segment, Series
-from monitor.services.condense import condensed
-from monitor.services.correlate import correlation
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.pair import paired
-from monitor.services.roll import rebuild
 from reporters.config import Resource
 from tests.bench.base import Result, interleaved, seconds
 
@@ -125,4 +125,4 @@ def _store(metric: Metric, first: datetime, rng: np.random.Generator) -> None:
     late_seconds = np.where(rng.random(HOURS) < 0.05, 50_000.0, 60.0) * rng.random(HOURS)
     times = [first + timedelta(hours=hour) for hour in range(HOURS)]
     known = [time + timedelta(seconds=late) for time, late in zip(times, late_seconds.tolist(), strict=True)]
-    samples.write([Row(metric.pk, *row) for row in zip(times, known, values, passed, strict=True)])
+    write.write([Row(metric.pk, *row) for row in zip(times, known, values, passed, strict=True)])

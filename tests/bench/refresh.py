@@ -10,13 +10,14 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from forecasting.series import GRID, Forecaster, Observation
-from monitor.depot import samples, stale
-from monitor.depot.packing import pack_state, unpack_state
-from monitor.depot.samples import Row
+from monitor.compression import pack_state, unpack_state
+from monitor.depot.rollups import mark_dirty
+from monitor.depot.samples import write
+from monitor.depot.samples.write import Row
+from monitor.forecasts.refresh import refresh
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, Segment, Series
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.forecast_follow import refresh
-from monitor.services.segments import identity_here
+from monitor.series.segments import identity_here
 from reporters.config import Resource
 from tests.bench.base import Result, seconds
 
@@ -86,8 +87,8 @@ def _tell(metrics: Sequence[Metric], time: datetime, draw: random.Random, told: 
         Row(metric.pk, time, time + timedelta(minutes=1), draw.lognormvariate(2.0, 0.4), True)
         for metric in metrics
     ]
-    samples.write(rows)
-    stale.mark({(metric.segment.series_id, time) for metric in metrics})
+    write.write(rows)
+    mark_dirty.mark({(metric.segment.series_id, time) for metric in metrics})
     told += rows
 
 

@@ -16,9 +16,9 @@ from itertools import count
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Component, Metric, Sample
 from monitor.models.token import REPORT
-from monitor.services.define import SeriesDefinition, define
 from reporters import report as wire
 from reporters.config import Resource
 from reporters.usage import Usage

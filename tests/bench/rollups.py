@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 from django.contrib.auth.models import User
 from django.db import connection
 
+from monitor.depot.rollups.histogram import distribution
+from monitor.depot.rollups.statistics import statistics, statistics_by
+from monitor.depot.samples.correlation import correlation
+from monitor.depot.samples.pairing import paired
 from monitor.models import ApiToken, DayRollup, Metric
 from monitor.models.token import READ
-from monitor.services.correlate import correlation
-from monitor.services.distribution import distribution
-from monitor.services.pair import paired
-from monitor.services.statistics import statistics, statistics_by
 from tests.bench import web, years
 from tests.bench.base import Result, interleaved, seconds
 

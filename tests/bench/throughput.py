@@ -21,9 +21,9 @@ from django.utils import timezone
 
 from monitor.embedded.places import made
 from monitor.env import ROOT
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, Run, Series, Transition
 from monitor.models.run import State
-from monitor.services.define import SeriesDefinition, define
 from reporters.config import Resource
 from reporters.report import run_id
 from tests.bench.bare import app as bare

@@ -16,13 +16,13 @@ import numpy as np
 from django.db import connection, connections
 from django.db.models import Q
 
+from monitor.depot.rollups.statistics import statistics_by
+from monitor.depot.rollups.worker import gather, roll, roll_all
+from monitor.depot.samples.pairing import paired
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest_all
 from monitor.models import RawReport, Series, Suite
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.ingest import ingest_all
-from monitor.services.latest import latest
-from monitor.services.pair import paired
-from monitor.services.roll import gather, roll, roll_all
-from monitor.services.statistics import statistics_by
+from monitor.overview.latest import latest
 from reporters import report as wire
 from reporters.config import Resource
 from tests.bench import years

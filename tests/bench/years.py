@@ -8,11 +8,11 @@ from functools import cache
 
 from django.db import connection
 
+from monitor.db.partition_ranges import span_of
 from monitor.depot.engines import engine
-from monitor.depot.engines.spans import span_of
+from monitor.depot.rollups.worker import rebuild
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, Segment, Series
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.roll import rebuild
 from reporters.config import Resource
 from tests.bench.base import seconds
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from monitor import exports
-from monitor.exports.base import UnknownForm, Value
+from monitor.depot.samples import formats
+from monitor.depot.samples.formats.base import UnknownForm, Value
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -29,7 +29,7 @@ VALUES = [
 ]
 PLENTY = 120_000
 
-every_form = pytest.mark.parametrize("form", exports.names())
+every_form = pytest.mark.parametrize("form", formats.names())
 
 
 def of_csv(file: bytes) -> list[dict[str, Any]]:
@@ -81,14 +81,14 @@ def test_there_is_a_reader_for_every_form(form: str) -> None:
 
 @every_form
 def test_every_value_is_read_back_as_it_was(form: str) -> None:
-    export = exports.load(form)("circle")
+    export = formats.load(form)("circle")
     rows = READ[form](b"".join(export.chunks(iter(VALUES))))
     assert [Value(**row) for row in rows] == VALUES
 
 
 @every_form
 def test_of_no_values_there_is_a_whole_file(form: str) -> None:
-    assert READ[form](b"".join(exports.load(form)("circle").chunks(iter(())))) == []
+    assert READ[form](b"".join(formats.load(form)("circle").chunks(iter(())))) == []
 
 
 @every_form
@@ -97,7 +97,7 @@ def test_more_values_take_no_more_memory(form: str) -> None:
     before = 0
     for count in (PLENTY // 4, PLENTY):  # what libraries keep for themselves they have after the first
         before = resident_bytes()
-        for _ in exports.load(form)("circle").chunks(many(count)):
+        for _ in formats.load(form)("circle").chunks(many(count)):
             pass
     assert resident_bytes() - before < 6_000_000
 
@@ -105,12 +105,12 @@ def test_more_values_take_no_more_memory(form: str) -> None:
 @every_form
 def test_the_first_bytes_come_before_the_last_values_are_asked_for(form: str) -> None:
     values = many(PLENTY)
-    assert next(iter(exports.load(form)("circle").chunks(values)))
+    assert next(iter(formats.load(form)("circle").chunks(values)))
     assert len(list(values)) > PLENTY / 2
 
 
 def test_the_schema_of_parquet_says_what_its_columns_are() -> None:
-    file = b"".join(exports.load("parquet")("circle").chunks(iter(VALUES)))
+    file = b"".join(formats.load("parquet")("circle").chunks(iter(VALUES)))
     schema = parquet.read_schema(pa.BufferReader(file))
     assert schema.metadata[b"series"] == b"circle"
     assert schema.field("time").type == pa.timestamp("us", tz="UTC")
@@ -120,4 +120,4 @@ def test_the_schema_of_parquet_says_what_its_columns_are() -> None:
 def test_a_form_that_there_is_not_imports_nothing() -> None:
     for form in ("xlsx", "base", "../csv", "os"):
         with pytest.raises(UnknownForm, match="known are csv, ndjson, parquet"):
-            exports.load(form)
+            formats.load(form)

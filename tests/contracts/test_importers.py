@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor import importers
-from monitor.importers.base import (
+from monitor.imports import formats
+from monitor.imports.as_report import report_of, written
+from monitor.imports.formats.base import (
     InvalidOption,
     Item,
     LeftOut,
@@ -24,23 +25,22 @@ from monitor.importers.base import (
     UnknownImporter,
     Unreadable,
 )
+from monitor.imports.run import Listener, Tally, import_history
+from monitor.imports.targets import Destination, Target
 from monitor.models import Run, Sample, Series
 from monitor.models.run import State
-from monitor.services.import_history import Listener, Tally, import_history
-from monitor.services.imported import Destination, Target
-from monitor.services.imported_report import report_of, written
-from monitor.services.segments import standing
+from monitor.series.segments import standing
 from reporters import report as wire
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = {"seconds", "bytes", "bytes_per_second", "count", "ratio"}
 PADDING = b"\n" * 600_000  # nothing, in all of these formats
 
-every_kind = pytest.mark.parametrize("kind", importers.names())
+every_kind = pytest.mark.parametrize("kind", formats.names())
 
 
 def read(kind: str, data: bytes) -> list[Item]:
-    return list(importers.made(kind, importers.load(kind).example.options).read(io.BytesIO(data)))
+    return list(formats.made(kind, formats.load(kind).example.options).read(io.BytesIO(data)))
 
 
 def read_or_why_not(kind: str, data: bytes) -> tuple[list[Item], str]:
@@ -53,7 +53,7 @@ def read_or_why_not(kind: str, data: bytes) -> tuple[list[Item], str]:
 
 
 def runs(kind: str) -> list[Measured]:
-    return [one for one in read(kind, importers.load(kind).example.data) if isinstance(one, Measured)]
+    return [one for one in read(kind, formats.load(kind).example.data) if isinstance(one, Measured)]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def bring() -> Callable[..., Tally]:
     """Import *data* as *kind*; what is malformed is collected in ``refused``."""
 
     def bring(kind: str, data: bytes, refused: list[Malformed] | None = None, **options: Any) -> Tally:
-        importer = importers.made(kind, importers.load(kind).example.options)
+        importer = formats.made(kind, formats.load(kind).example.options)
         listener = Listener((refused if refused is not None else []).append, lambda _: None)
         return import_history(importer, io.BytesIO(data), Target(kind, "x"), "a file", listener, **options)
 
@@ -97,9 +97,9 @@ def test_runs_of_a_series_have_different_slots(kind: str) -> None:
 
 @every_kind
 def test_the_first_run_is_there_before_all_has_been_read(kind: str) -> None:
-    example = importers.load(kind).example
+    example = formats.load(kind).example
     stream = io.BytesIO(example.data + PADDING)
-    found = importers.made(kind, example.options).read(stream)
+    found = formats.made(kind, example.options).read(stream)
     assert isinstance(next(found), Measured)
     assert stream.tell() < len(PADDING) / 4
     assert [item for item in found if isinstance(item, Malformed)] == []
@@ -107,8 +107,8 @@ def test_the_first_run_is_there_before_all_has_been_read(kind: str) -> None:
 
 @every_kind
 def test_reading_again_gives_the_same(kind: str) -> None:
-    data = importers.load(kind).example.data
-    importer = importers.made(kind, importers.load(kind).example.options)
+    data = formats.load(kind).example.data
+    importer = formats.made(kind, formats.load(kind).example.options)
     assert list(importer.read(io.BytesIO(data))) == list(importer.read(io.BytesIO(data)))
 
 
@@ -116,7 +116,7 @@ def test_reading_again_gives_the_same(kind: str) -> None:
 @settings(max_examples=60, derandomize=True, database=None)
 @given(data=st.data())
 def test_damaged_data_are_named_and_nothing_else_escapes(kind: str, data: st.DataObject) -> None:
-    whole = importers.load(kind).example.data
+    whole = formats.load(kind).example.data
     at = data.draw(st.integers(0, len(whole)))
     to = data.draw(st.integers(at, len(whole)))
     damage = data.draw(
@@ -161,16 +161,16 @@ def test_what_is_said_of_rubbish_does_nothing_to_a_terminal(kind: str) -> None:
 
 @every_kind
 def test_options_are_described_and_others_are_refused(kind: str) -> None:
-    importer = importers.load(kind)
+    importer = formats.load(kind)
     assert importer.summary
     assert all(option.description for option in importer.options.values())
     with pytest.raises(InvalidOption, match=r"--colour: .* has no such option; known are"):
-        importers.made(kind, {"colour": "red"})
+        formats.made(kind, {"colour": "red"})
 
 
 @every_kind
 def test_importing_twice_stores_once(db: None, kind: str, bring: Callable[..., Tally]) -> None:
-    data = importers.load(kind).example.data
+    data = formats.load(kind).example.data
     first = bring(kind, data)
     stored = (Run.objects.count(), Sample.objects.count())
     again = bring(kind, data)
@@ -183,7 +183,7 @@ def test_importing_twice_stores_once(db: None, kind: str, bring: Callable[..., T
 
 @every_kind
 def test_what_was_interrupted_is_gone_on_with(db: None, kind: str, bring: Callable[..., Tally]) -> None:
-    data = importers.load(kind).example.data
+    data = formats.load(kind).example.data
     bring(kind, data)
     half = Run.objects.order_by("slot")[: Run.objects.count() // 2].values("pk")
     Run.objects.exclude(pk__in=list(half.values_list("pk", flat=True))).delete()
@@ -196,7 +196,7 @@ def test_what_was_interrupted_is_gone_on_with(db: None, kind: str, bring: Callab
 def test_the_next_run_of_an_imported_series_belongs_to_its_segment(
     db: None, kind: str, bring: Callable[..., Tally]
 ) -> None:
-    bring(kind, importers.load(kind).example.data)
+    bring(kind, formats.load(kind).example.data)
     for series in Series.objects.all():
         stands = standing(series)
         assert stands.current == stands.segments[-1]
@@ -206,7 +206,7 @@ def test_the_next_run_of_an_imported_series_belongs_to_its_segment(
 def test_a_kind_that_there_is_not_imports_nothing() -> None:
     for kind in ("rrd", "base", "text", "../csv", "os"):
         with pytest.raises(UnknownImporter, match="known are csv, esmond, inca"):
-            importers.load(kind)
+            formats.load(kind)
 
 
 def test_importers_know_no_django() -> None:

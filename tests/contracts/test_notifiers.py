@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from monitor import notifiers
-from monitor.notifiers.base import InvalidOptions, Message, NotDelivered, UnknownChannel
+from monitor.alerts import channels
+from monitor.alerts.channels.base import InvalidOptions, Message, NotDelivered, UnknownChannel
 from tests.monitor.receivers import RECEIVERS, REFUSES, Receiver
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -27,9 +27,9 @@ OPENED = Message(
     url="https://gridcast.example.org/alerts/",
 )
 
-every_channel = pytest.mark.parametrize("kind", notifiers.names())
+every_channel = pytest.mark.parametrize("kind", channels.names())
 every_channel_with_somebody_else_at_its_end = pytest.mark.parametrize(
-    "kind", [kind for kind in notifiers.names() if kind != "log"]
+    "kind", [kind for kind in channels.names() if kind != "log"]
 )
 
 
@@ -53,7 +53,7 @@ def test_there_is_a_receiver_for_every_channel(kind: str) -> None:
 
 @every_channel
 def test_what_is_sent_arrives_once_with_all_that_it_says(kind: str, receiver: Receiver) -> None:
-    notifiers.made(receiver.channel).send(OPENED)
+    channels.made(receiver.channel).send(OPENED)
     (received,) = receiver.received()
     for part in ("circle-main", "three-in-a-row", "3 runs in a row did not pass", "opened"):
         assert part in received.lower()
@@ -61,14 +61,14 @@ def test_what_is_sent_arrives_once_with_all_that_it_says(kind: str, receiver: Re
 
 @every_channel
 def test_the_end_of_an_alert_is_told_apart_from_its_beginning(kind: str, receiver: Receiver) -> None:
-    notifiers.made(receiver.channel).send(replace(OPENED, event="closed", text="passed"))
+    channels.made(receiver.channel).send(replace(OPENED, event="closed", text="passed"))
     assert "closed" in receiver.received()[0].lower()
 
 
 @every_channel
 def test_nothing_in_a_text_is_anything_but_text(kind: str, receiver: Receiver) -> None:
     text = 'said\r\nBcc: eve@example.org\r\n.\r\nQUIT\r\n"}%s{0} \x1b[31m'
-    notifiers.made(receiver.channel).send(replace(OPENED, text=text))
+    channels.made(receiver.channel).send(replace(OPENED, text=text))
     (received,) = receiver.received()
     assert "eve@example.org" in received
 
@@ -77,7 +77,7 @@ def test_nothing_in_a_text_is_anything_but_text(kind: str, receiver: Receiver) -
 def test_who_refuses_is_told_with_what_he_said(kind: str, receiver: Receiver) -> None:
     receiver.mode = REFUSES
     with pytest.raises(NotDelivered, match=r"no such user here|503: come back later") as refused:
-        notifiers.made(receiver.channel).send(OPENED)
+        channels.made(receiver.channel).send(OPENED)
     assert receiver.address in str(refused.value)
     assert not receiver.received()
 
@@ -89,29 +89,29 @@ def test_where_nobody_listens_is_said(kind: str, receiver: Receiver) -> None:
         override_settings(EMAIL_PORT=int(port[1:])),
         pytest.raises(NotDelivered, match=rf"127.0.0.1{port}: .*refused"),
     ):
-        notifiers.made(channel).send(OPENED)
+        channels.made(channel).send(OPENED)
 
 
 @every_channel
 def test_an_option_that_there_is_not_is_refused(kind: str, receiver: Receiver) -> None:
-    faults = list(notifiers.faults({**receiver.channel, "colour": "red"}))
+    faults = list(channels.faults({**receiver.channel, "colour": "red"}))
     assert [path for path, _ in faults] == [("colour",)]
     with pytest.raises(InvalidOptions, match=f"colour: {kind} has no option 'colour'"):
-        notifiers.made({**receiver.channel, "colour": "red"})
+        channels.made({**receiver.channel, "colour": "red"})
 
 
 @every_channel
 def test_an_option_of_another_type_is_refused(kind: str, receiver: Receiver) -> None:
-    for option in notifiers.load(kind).option_types:
-        assert [path for path, _ in notifiers.faults({**receiver.channel, option: 7})] == [(option,)]
+    for option in channels.load(kind).option_types:
+        assert [path for path, _ in channels.faults({**receiver.channel, option: 7})] == [(option,)]
 
 
 def test_a_channel_that_there_is_not_imports_nothing() -> None:
     for kind in ("pigeon", "base", "../email", "os"):
         with pytest.raises(UnknownChannel, match="known are email, log, webhook"):
-            notifiers.load(kind)
+            channels.load(kind)
 
 
 @pytest.mark.parametrize("channel", [None, "log", [], {}, {"kind": 1}, {"to": ["ada@example.org"]}])
 def test_what_is_no_channel_at_all_is_refused(channel: Any) -> None:
-    assert [path for path, _ in notifiers.faults(channel)] == [()]
+    assert [path for path, _ in channels.faults(channel)] == [()]

@@ -12,7 +12,7 @@ import pytest
 
 from probes.base import in_parallel
 from probes.grid import CopyOptions, Transferred
-from reporters import reach, transfers
+from reporters import resolve, transfers
 from reporters.base import CannotCopy, FileTransfer, TookTooLong
 from reporters.registry import UnknownKind
 from tests.reporters.places import Place, two_places
@@ -40,7 +40,7 @@ class Ends:
         self.here, self.there = (place.scratch / str(number) for place in (source, target))
         self.here.mkdir()
         self.there.mkdir()
-        self.transfer: FileTransfer = reach.transfer_between(source.end, target.end)
+        self.transfer: FileTransfer = resolve.transfer_between(source.end, target.end)
 
     def file(self, size: int, name: str = "input.dat") -> Path:
         path = self.here / name

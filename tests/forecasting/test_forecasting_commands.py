@@ -17,7 +17,7 @@ import pytest
 
 from forecasting import commands, methods
 from forecasting.__main__ import main
-from forecasting.judging import choice
+from forecasting.evaluation import choice
 from tests import realdata
 
 GOLDEN = realdata.DATA / "nws-golden" / "nws-2.0.5-oracle.csv.gz"

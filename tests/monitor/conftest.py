@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Series
-from monitor.services.define import SeriesDefinition, define
 from reporters.config import Resource
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from monitor import health
+from monitor.ledger.run_now import run_now
 from monitor.models import Reporter, Series
-from monitor.services import health
-from monitor.services.run_now import run_now
 
 ROOT = Path(__file__).resolve().parents[2]
 

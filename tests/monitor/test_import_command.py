@@ -21,19 +21,19 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 
-from monitor import importers
+from monitor.depot.samples.read import history
+from monitor.forecasts.issue import issue
+from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile import depot, exporting, loading
+from monitor.imports import formats
+from monitor.imports.run import BATCH, Listener, import_history
+from monitor.imports.targets import Target
+from monitor.ledger.holds import InvalidOrder
+from monitor.ledger.run_now import run_now
 from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State
-from monitor.services.forecast import issue
-from monitor.services.forecast_follow import refresh_all
-from monitor.services.history import history
-from monitor.services.hold import InvalidOrder
-from monitor.services.import_history import BATCH, Listener, import_history
-from monitor.services.imported import Target
-from monitor.services.run_now import run_now
-from monitor.services.segments import standing
-from tests.monitor.importers.reading import (
+from monitor.series.segments import standing
+from tests.monitor.imports.formats.reading import (
     AZURE,
     LANL,
     MACHINES,
@@ -375,7 +375,7 @@ class Dying(io.BytesIO):
 
 def test_what_was_interrupted_is_gone_on_with(db: None) -> None:
     data = "".join(f"{1141214400 + second} 1\n" for second in range(2 * BATCH + 100)).encode()
-    importer, listener = importers.made("nws", {}), Listener(lambda _: None, lambda _: None)
+    importer, listener = formats.made("nws", {}), Listener(lambda _: None, lambda _: None)
     with pytest.raises(KeyboardInterrupt):
         import_history(importer, Dying(data), Target("nws", "x"), "values", listener)
     assert Run.objects.count() == BATCH

@@ -12,10 +12,10 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest
 from monitor.models import Blackout, Forecast, Metric, RawReport, Sample, Series, Site
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.ingest import ingest
-from monitor.services.segments import standing
+from monitor.series.segments import standing
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

@@ -13,8 +13,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 import probes
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.ingest import ingest_all
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest_all
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import Resource

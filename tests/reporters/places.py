@@ -15,7 +15,7 @@ from typing import Any
 from monitor.testbed.middleware import gram, gridftp, openssh, xrootd
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
-from reporters import reach
+from reporters import resolve
 from reporters.base import End, ResourceShell
 from reporters.config import Resource
 from tests.reporters.needs import needs
@@ -95,7 +95,7 @@ def _local_place(
         shell=shell or {"kind": "local", "path": _path(root / name)},
         transfer=transfer or {"kind": "local"},
     )
-    return Place(resource, reach.shell_of(resource, LABEL), root / name / "bin")
+    return Place(resource, resolve.shell_of(resource, LABEL), root / name / "bin")
 
 
 def _path(site: Path) -> str:
@@ -108,7 +108,7 @@ def _ssh() -> Iterator[tuple[Place, Place]]:
         for site in sites.sites.values():
             site.start_up = GREETING
         one, two = (
-            Place(resource, reach.shell_of(resource, LABEL), sites.sites[resource.name].root / "bin")
+            Place(resource, resolve.shell_of(resource, LABEL), sites.sites[resource.name].root / "bin")
             for resource in (sites.resource("one"), sites.resource("two"))
         )
         yield one, two
@@ -129,8 +129,8 @@ def _openssh(program: str) -> Iterator[tuple[Place, Place]]:
             clients.resource(two, program=program, host=mover.name),
         )
         yield (
-            Place(resources[0], reach.shell_of(resources[0], LABEL), one.root / "bin"),
-            Place(resources[1], reach.shell_of(resources[1], LABEL), two.root / "bin"),
+            Place(resources[0], resolve.shell_of(resources[0], LABEL), one.root / "bin"),
+            Place(resources[1], resolve.shell_of(resources[1], LABEL), two.root / "bin"),
         )
 
 

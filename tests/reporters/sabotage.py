@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from monitor.testbed.middleware.pki import Authority
-from reporters import reach
+from reporters import resolve
 from reporters.base import End, FileTransfer
 from tests.reporters.needs import needs
 from tests.reporters.places import Place
@@ -101,7 +101,7 @@ class BrokenServer:
 
     def _instead(self, transfer: FileTransfer, script: Script) -> FileTransfer:
         self._server.script = script
-        return reach.transfer_between(transfer.source, served_by(self._server, transfer.target))
+        return resolve.transfer_between(transfer.source, served_by(self._server, transfer.target))
 
 
 def served_by(server: ScriptedServer, end: End) -> End:

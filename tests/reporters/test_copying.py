@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.grid import CopyOptions
-from reporters import reach
+from reporters import resolve
 from reporters.base import CannotCopy
 from tests.reporters.places import two_places
 
@@ -15,7 +15,7 @@ def test_a_size_that_cannot_be_read_is_the_sites_failure_and_leaves_nothing(said
     with two_places("local") as (one, two):
         one.install("wc", f"echo '{said}'")
         (one.scratch / "file").write_bytes(b"12345")
-        transfer = reach.transfer_between(one.end, two.end)
+        transfer = resolve.transfer_between(one.end, two.end)
         paths = str(one.scratch / "file"), str(two.scratch / "file")
         with pytest.raises(CannotCopy, match="unreadable output of wc at one: ") as raised:
             transfer.copy(*paths, options=CopyOptions(), timeout_seconds=10)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from monitor.services.read_schedule import read_cron
+from monitor.ledger.read_schedule import read_cron
 from reporters import cron
 from reporters.cron import MAX_CHARACTERS, NAMED, Cron, InvalidSchedule, hashed, resolve
 from reporters.schedule import parse

@@ -21,7 +21,7 @@ from monitor.testbed.middleware import gridftp
 from monitor.testbed.middleware.gsi import Security
 from probes.base import InvalidParameters, ProbeFailed
 from probes.grid import CopyOptions, Transferred
-from reporters import reach
+from reporters import resolve
 from reporters.base import (
     CannotConnect,
     CannotCopy,
@@ -62,7 +62,7 @@ class Grid:
     ) -> FileTransfer:
         """From *source* to *target*; *here* are other options of the source, *there* of the target."""
         resources = (self.resource(source, **here), self.resource(target, **(there or {})))
-        return reach.transfer_between(*(End(one, reach.shell_of(one, "main@now")) for one in resources))
+        return resolve.transfer_between(*(End(one, resolve.shell_of(one, "main@now")) for one in resources))
 
     def copy(self, transfer: FileTransfer, source: Path | str, target: Path | str, **how: Any) -> Transferred:
         within_seconds = how.pop("within_seconds", 20)

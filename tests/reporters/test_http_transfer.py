@@ -22,7 +22,7 @@ from monitor.testbed.middleware.pki import Authority
 from monitor.testbed.middleware.serving import free_port
 from probes.base import InvalidParameters
 from probes.grid import CopyOptions, Transferred
-from reporters import reach
+from reporters import resolve
 from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookTooLong
 from reporters.config import Resource
 from tests.reporters.needs import needs
@@ -50,8 +50,8 @@ class Sites:
         for name, options in (("one", here), ("two", there or {})):
             reached = {**self.options[name], **options}
             resource = Resource(name, name, str(self.root / name), transfer=reached)
-            ends.append(End(resource, reach.shell_of(resource, "main@now")))
-        return reach.transfer_between(*ends)
+            ends.append(End(resource, resolve.shell_of(resource, "main@now")))
+        return resolve.transfer_between(*ends)
 
     def copy(
         self,

@@ -23,7 +23,7 @@ from monitor.testbed.middleware.openssh import Clients, Options, Server, make_ke
 from probes.base import InvalidParameters
 from probes.grid import CopyOptions, Transferred
 from probes.steps import check_transfers
-from reporters import reach
+from reporters import resolve
 from reporters.base import (
     CannotConnect,
     CannotCopy,
@@ -65,7 +65,7 @@ class Servers:
         """With a shell that stays connected."""
         resource = self.resource(server, **transfer)
         if server.name not in self.shells:
-            self.shells[server.name] = reach.shell_of(resource, LABEL)
+            self.shells[server.name] = resolve.shell_of(resource, LABEL)
             self.shells[server.name].connect(timeout_seconds=30)
         return End(resource, self.shells[server.name])
 
@@ -294,7 +294,9 @@ class Copies:
 
     def copy(self, target: Path | None = None, **changes: Any) -> Transferred:
         source, there = self.ends
-        transfer = reach.transfer_between(source, replace(there, resource=replace(there.resource, **changes)))
+        transfer = resolve.transfer_between(
+            source, replace(there, resource=replace(there.resource, **changes))
+        )
         paths = str(self.source), str(target or self.target)
         return transfer.copy(*paths, options=CopyOptions(block_bytes=65536), timeout_seconds=60)
 
@@ -436,7 +438,7 @@ def test_another_program_is_refused_by_name(servers: Servers) -> None:
     with pytest.raises(
         InvalidParameters, match="ncsa: transfer 'ssh': program 'ftp' is none of scp, rsync, sftp"
     ):
-        reach.transfer_between(end, end)
+        resolve.transfer_between(end, end)
 
 
 def test_a_server_that_cannot_be_started_says_why(servers: Servers) -> None:
@@ -459,5 +461,5 @@ def bare(servers: Servers, directory: Path) -> Iterator[Server]:
 
 
 def copies_need(copies: Copies) -> tuple[list[str], list[str]]:
-    can = reach.transfer_between(*copies.ends).capabilities
+    can = resolve.transfer_between(*copies.ends).capabilities
     return list(can.source_tools), list(can.target_tools)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.services.read_schedule import read_cron, read_schedule
+from monitor.ledger.read_schedule import read_cron, read_schedule
 from reporters import cron
 from reporters.cron import Cron
 from reporters.schedule import InvalidSchedule, Schedule, find_zone, parse

@@ -21,7 +21,7 @@ from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.serving import free_port
 from probes.base import InvalidParameters, ProbeFailed, in_parallel
 from probes.grid import CopyOptions, Transferred
-from reporters import reach
+from reporters import resolve
 from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookTooLong
 from reporters.config import Resource
 from reporters.transfers.xrootd import parse_failure
@@ -47,8 +47,8 @@ class Sites:
         for name, options in (("one", here), ("two", there or {})):
             reached = {**self.servers[name].transfer(self.proxy), **options}
             resource = Resource(name, name, str(self.root / name), transfer=reached)
-            ends.append(End(resource, reach.shell_of(resource, "main@now")))
-        return reach.transfer_between(*ends)
+            ends.append(End(resource, resolve.shell_of(resource, "main@now")))
+        return resolve.transfer_between(*ends)
 
     def copy(
         self,

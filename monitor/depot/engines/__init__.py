@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from django.db import connection
 
-from monitor.depot.engines import plain, timescale
-from monitor.depot.engines.base import Engine
+from monitor.depot.engines import postgres, timescale
+from monitor.depot.engines.engine import Engine
 
 _KINDS = """
 SELECT samples.relkind, rollups.relkind FROM pg_class AS samples, pg_class AS rollups
 WHERE samples.oid = 'monitor_sample'::regclass AND rollups.oid = 'monitor_hourrollup'::regclass
 """
 _ENGINES: dict[tuple[str, str], type[Engine]] = {
-    ("p", "r"): plain.Plain,  # a partitioned table; rollups in tables
+    ("p", "r"): postgres.Plain,  # a partitioned table; rollups in tables
     ("r", "r"): timescale.Apache,  # a hypertable is an ordinary table to the catalogue
     ("r", "v"): timescale.Timescale,  # a continuous aggregate is a view
 }

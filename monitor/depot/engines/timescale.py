@@ -13,13 +13,13 @@ from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
-from monitor.depot import aggregates
-from monitor.depot.engines.base import EVERY, Hours, Part
-from monitor.depot.engines.plain import Plain, drop_with
-from monitor.depot.locks import impatient
+from monitor.db.advisory_locks import impatient
+from monitor.depot.engines import continuous_aggregates
+from monitor.depot.engines.engine import EVERY, Hours, Part
+from monitor.depot.engines.postgres import Plain, drop_with
 
 LATE = timedelta(days=7)  # what comes later than this is rare enough to be put between compressed rows
-COMPRESSED = ("monitor_sample", *aggregates.NAMES)
+COMPRESSED = ("monitor_sample", *continuous_aggregates.NAMES)
 
 _IS_HYPERTABLE = "SELECT EXISTS (SELECT FROM timescaledb_information.hypertables WHERE hypertable_name = %s)"
 _LISTED = """
@@ -68,7 +68,7 @@ class Timescale(Apache):
         have what is final, or that somebody is reading."""
         whole_from = _ask(_WHOLE_FROM)
         with suppress(OperationalError), impatient():
-            aggregates.discard(start if whole_from is None else max(start, whole_from), end)
+            continuous_aggregates.discard(start if whole_from is None else max(start, whole_from), end)
 
     def roll(self, stale: Sequence[Hours]) -> None:
         """Refresh what is stale of most series, and roll the rest by hand, which a view lets us do.
@@ -77,7 +77,7 @@ class Timescale(Apache):
         of others are gone, whose rollups it would take away. Nor can it be part of a transaction.
         """
         refreshed = set() if connection.in_atomic_block else _refreshable(stale)
-        aggregates.refresh(refreshed)
+        continuous_aggregates.refresh(refreshed)
         rest = [Hours(one.series, [hour for hour in one.hours if hour not in refreshed]) for one in stale]
         with transaction.atomic():
             super().roll([one for one in rest if one.hours])

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from monitor.supervisor import AlreadySupervised, NotUp, Supervisor
 from monitor.testbed.demo.services import SEED, Options, free_port, is_free, services
 from monitor.testbed.demo.session import Session
-from monitor.testbed.supervisor import AlreadySupervised, NotUp, Supervisor
 from monitor.testbed.wan import requirements
 from monitor.testbed.wan.grid import Options as WanOptions
 from monitor.testbed.weather import profiles

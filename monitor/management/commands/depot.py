@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from monitor.depot.conversion import InUse, NotTheSame
-from monitor.depot.extension import NotToBeHad
+from monitor.db.timescale_extension import NotToBeHad
+from monitor.depot import migrate_to_timescale
+from monitor.depot import status as depot_status
+from monitor.depot.move_to_hypertables import InUse, NotTheSame
+from monitor.depot.rollups import worker
 from monitor.management.keeping import Keeping
-from monitor.services import convert, depot_status, roll
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -50,16 +52,16 @@ class Command(Keeping):
     def _migrate_to_timescale(self, *, abandon: bool, **_: Any) -> None:
         try:
             if abandon:
-                said = "Abandoned." if convert.abandon() else "There was nothing to abandon."
+                said = "Abandoned." if migrate_to_timescale.abandon() else "There was nothing to abandon."
             else:
-                done = convert.convert(self.stderr.write)
+                done = migrate_to_timescale.convert(self.stderr.write)
                 said = "The depot uses TimescaleDB." if done else "The depot uses TimescaleDB already."
-        except (NotToBeHad, convert.Busy, InUse, NotTheSame) as error:
+        except (NotToBeHad, migrate_to_timescale.Busy, InUse, NotTheSame) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(said)
 
     def _rebuild_rollups(self, **_: Any) -> None:
-        for progress in roll.rebuild():
+        for progress in worker.rebuild():
             self.stderr.write(f"{progress.done} of {progress.hours} hours")
         self.stdout.write("All rollups are made of the samples that there are.")
 

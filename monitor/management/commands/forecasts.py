@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitor.forecasts import refresh
+from monitor.forecasts.choose_predictors import choose_predictors
+from monitor.forecasts.status import behind_of, status
 from monitor.models import Series
-from monitor.services import forecast_follow
-from monitor.services.choose_predictors import choose_predictors
-from monitor.services.forecast_status import behind_of, status
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -36,10 +36,10 @@ class Command(BaseCommand):
         """Whoever is killed has it done by the workers, or goes on by calling it again."""
         series = _keys(names)
         choose_predictors(series)
-        metrics = forecast_follow.begin_anew(series)
+        metrics = refresh.begin_anew(series)
         while left := behind_of(series):
             self.stderr.write(f"{left} of {metrics + len(series)} are left")
-            forecast_follow.refresh(timezone.now(), wait=True)
+            refresh.refresh(timezone.now(), wait=True)
         self.stdout.write(f"{metrics} metrics of {len(series)} series know what the depot has.")
 
 

@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from monitor.ledger.holds import HoldError, hold, resume, standings, told
 from monitor.management.caller import caller
 from monitor.management.scopes import add_scopes, scope_of
 from monitor.models import Hold
 from monitor.models.hold import Mode
-from monitor.services.hold import HoldError, hold, resume, standings, told
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError
 
-from monitor import importers
-from monitor.importers.base import ImporterError, Malformed, Unreadable
-from monitor.importers.opening import STDIN, opened
-from monitor.importers.text import printable
+from monitor.imports import formats
+from monitor.imports.formats.base import ImporterError, Malformed, Unreadable
+from monitor.imports.formats.opening import STDIN, opened
+from monitor.imports.formats.text import printable
+from monitor.imports.preview import Preview, preview
+from monitor.imports.run import Listener, Stopped, Tally, import_history
+from monitor.imports.targets import NotImported, Target
+from monitor.ingest.disk_guard import NoRoom
 from monitor.models.series import Measures
-from monitor.services.import_history import Listener, Stopped, Tally, import_history
-from monitor.services.imported import NotImported, Target
-from monitor.services.preview_import import Preview, preview
-from monitor.services.room import NoRoom
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from typing import BinaryIO
 
-    from monitor.importers.base import Importer, Option
+    from monitor.imports.formats.base import Importer, Option
 
 MOST_SHOWN = 20  # of what cannot be read
 PROGRESS_SECONDS = 2.0
@@ -35,12 +35,12 @@ others are imported all the same."""
 
 
 class Command(BaseCommand):
-    help = "Import what others measured: " + ", ".join(importers.names()) + " (docs/importing.md)."
+    help = "Import what others measured: " + ", ".join(formats.names()) + " (docs/importing.md)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
-        for kind in importers.names():
-            importer = importers.load(kind)
+        for kind in formats.names():
+            importer = formats.load(kind)
             one = kinds.add_parser(
                 kind,
                 help=importer.summary,
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         name = "standard input" if file == STDIN else _shown(file)
         try:
             target = Target(kind, options["series"], options["suite"], options["site"], options["as"] or "")
-            importer = importers.made(kind, {name: options[name] for name in importers.load(kind).options})
+            importer = formats.made(kind, {name: options[name] for name in formats.load(kind).options})
             with opened(file, sys.stdin.buffer if sys.stdin else None) as stream:
                 self._run(importer, stream, target, name, options)
         except (NoRoom, OperationalError, InterfaceError) as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.services.audit import audit
+from monitor.ledger.audit import audit
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

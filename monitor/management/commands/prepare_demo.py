@@ -10,9 +10,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor import env
+from monitor.gridfile.define import define
 from monitor.models import ApiToken, Series
 from monitor.models.token import READ
-from monitor.services.define import define
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import load_description
 

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from forecasting.commands.study import document, lines
-from monitor.services.study import WARM_UP, Facts, Study, study
+from monitor.forecasts.study import WARM_UP, Facts, Study, study
 from monitor.units import coarse_seconds, seconds
 
 if TYPE_CHECKING:

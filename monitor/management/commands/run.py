@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitor import health
+from monitor.ledger.claim import claim_one
+from monitor.ledger.expand import BEAT
+from monitor.ledger.holds import HoldError, told
+from monitor.ledger.run_now import run_all, run_now
 from monitor.management.caller import caller
 from monitor.management.scopes import add_scopes, scope_of
 from monitor.models import Run, Series
 from monitor.models.hold import Kind, Scope
 from monitor.models.run import State
-from monitor.services import health
-from monitor.services.claim import claim_one
-from monitor.services.execute import execute
-from monitor.services.expand import BEAT
-from monitor.services.hold import HoldError, told
-from monitor.services.run_now import run_all, run_now
+from monitor.worker.run_claimed import execute
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

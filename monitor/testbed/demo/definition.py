@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from monitor.services.define import AlertDefinition, SeriesDefinition
+from monitor.gridfile.define import AlertDefinition, SeriesDefinition
 from monitor.testbed.wan.services import RESOURCE_SUFFIX
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from django.db.models import Min
 from django.utils import timezone
 
+from monitor.forecasts.issue import METHOD
 from monitor.models import Forecast, Metric, Run
 from monitor.models.run import State
-from monitor.services.forecast import METHOD
 
 if TYPE_CHECKING:
     import uuid

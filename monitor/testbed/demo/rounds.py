@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from monitor.ledger.claim import claim_due
+from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
-from monitor.services.claim import claim_due
-from monitor.services.run_now import run_now
-from monitor.services.send import send
+from monitor.worker.dispatch import send
 
 if TYPE_CHECKING:
     import uuid

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from monitor import env
 from monitor.embedded.servers import needed
+from monitor.supervisor import Service
 from monitor.testbed.demo import definition
-from monitor.testbed.supervisor import Service
 
 CELERY = [sys.executable, "-m", "celery", "--app=monitor.celery"]
 GUNICORN = [

@@ -13,20 +13,20 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from monitor import env
+from monitor.forecasts import refresh
+from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
-from monitor.services import forecast_follow
-from monitor.services.run_now import run_now
-from monitor.services.summarise import summarise
 from monitor.testbed.demo import definition
 from monitor.testbed.demo.following import Follower
 from monitor.testbed.demo.rounds import Rounds
+from monitor.testbed.demo.summary import summarise
 from monitor.testbed.sites.description import load_description
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from monitor.supervisor import ServiceStatus
     from monitor.testbed.demo.services import Options
-    from monitor.testbed.supervisor import ServiceStatus
 
 POLL_SECONDS = 0.25
 MINUTE_IS_YOUNG_SECONDS = 30
@@ -96,7 +96,7 @@ gridcast is up: {self.options.url}
         while not self._when_the_depot_is_there(lambda: rounds.advance(timezone.now())):
             self._say_news(follower)
             time.sleep(POLL_SECONDS)
-        self._when_the_depot_is_there(lambda: forecast_follow.refresh_all(timezone.now()))
+        self._when_the_depot_is_there(lambda: refresh.refresh_all(timezone.now()))
         self._say_news(follower)
         return self._summary(rounds, series, count, start)
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from monitor.supervisor.guard import descendants
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import locate
 from monitor.testbed.middleware.serving import free_port, serving
-from monitor.testbed.supervisor.guard import descendants
 from reporters import process
 from reporters.config import Resource
 

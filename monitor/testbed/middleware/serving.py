@@ -12,7 +12,7 @@ from pathlib import Path
 
 from monitor.testbed.errors import NotServing
 from reporters import process
-from reporters.complaints import tail
+from reporters.error_lines import tail
 
 START_SECONDS = 30.0
 _POLL_SECONDS = 0.02

@@ -20,7 +20,7 @@ from monitor.testbed.wan.holding import Namespaces, covers, holding
 from monitor.testbed.wan.namespaces import routes
 from monitor.testbed.wan.starting import all_entered
 from reporters import process
-from reporters.complaints import tail
+from reporters.error_lines import tail
 
 MARK = "GRIDCAST_WAN"  # names the directory in the environment of everything of a network
 MTU_BYTES = 9000  # jumbo frames, as research networks have them: the emulator is quicker with fewer packets

@@ -18,8 +18,8 @@ from monitor.testbed.wan import cluster, network
 from monitor.testbed.wan.network import WideAreaNetwork
 from monitor.testbed.wan.starting import all_entered
 from reporters import process
-from reporters.complaints import tail
 from reporters.config import Resource
+from reporters.error_lines import tail
 
 RESOURCE_SUFFIX = "-wan"  # a site's resource on the wide-area test-bed is another than on the local grid
 _SSH_PORT = 22

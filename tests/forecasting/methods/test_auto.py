@@ -5,7 +5,7 @@ import random
 
 from forecasting import methods
 from forecasting.base import Source
-from forecasting.judging.metrics import mean_absolute_error
+from forecasting.evaluation.metrics import mean_absolute_error
 from forecasting.methods import auto
 
 HOUR_SECONDS = 3600.0

@@ -11,8 +11,8 @@ import pytest
 
 from forecasting import state
 from forecasting.base import InvalidNumber
-from forecasting.queues.backlog import SIGNALS, Backlog, Job
 from forecasting.queues.bounds import Level, QueueBounds
+from forecasting.queues.queue_state import SIGNALS, Backlog, Job
 from forecasting.queues.replay import scores
 from forecasting.reading import swf
 from forecasting.reading.swf import Logged

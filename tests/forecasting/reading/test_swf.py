@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forecasting.queues.backlog import Job
+from forecasting.queues.queue_state import Job
 from forecasting.reading import swf
 from forecasting.reading.tables import Unreadable
 

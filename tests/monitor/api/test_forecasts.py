@@ -10,13 +10,13 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from monitor.forecasts.answer import METHOD
+from monitor.forecasts.issue import issue
+from monitor.forecasts.refresh import begin_anew, refresh_all
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest
 from monitor.models import ApiToken, Blackout, Forecast, Metric, Run, Series, Site, Suite
 from monitor.models.token import READ, RUN
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.forecast import issue
-from monitor.services.forecast_follow import begin_anew, refresh_all
-from monitor.services.forecast_made import METHOD
-from monitor.services.ingest import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report

@@ -11,10 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.api.latest import LatestOut, ManyLatestOut
+from monitor.depot.rollups.worker import roll
 from monitor.models import ApiToken, Series
 from monitor.models.run import State
 from monitor.models.token import READ
-from monitor.services.roll import roll
 from tests.monitor.pages import builders
 
 MINUTE = timedelta(minutes=1)

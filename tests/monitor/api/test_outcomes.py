@@ -10,14 +10,14 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from monitor.forecasts.delivered import forget_given
+from monitor.forecasts.issue import issue
+from monitor.forecasts.refresh import refresh_all
+from monitor.forecasts.score import keep_newest
+from monitor.ingest.service import ingest
 from monitor.models import ApiToken, ForecastGiven, ForecastNews, Metric, Outcome, Series, Suite
 from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
-from monitor.services.forecast import issue
-from monitor.services.forecast_follow import refresh_all
-from monitor.services.forecast_score import keep_newest
-from monitor.services.give import forget_given
-from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

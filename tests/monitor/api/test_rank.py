@@ -12,12 +12,12 @@ from django.test import Client
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import GRID
+from monitor.forecasts.issue import issue
+from monitor.forecasts.refresh import bring_up
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest
 from monitor.models import ApiToken, Blackout, ForecastState, Metric, Series, Site, SuccessState, Suite
 from monitor.models.token import READ, RUN
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.forecast import issue
-from monitor.services.forecast_follow import bring_up
-from monitor.services.ingest import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import Resource

@@ -22,11 +22,11 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.api.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
+from monitor.ingest import http_senders as receiving
+from monitor.ingest.http_senders import places
 from monitor.models import ApiToken, RawReport, Run, Sample, Series, Suite
 from monitor.models.run import State
 from monitor.models.token import READ, REPORT, RUN
-from monitor.services import receive as receiving
-from monitor.services.receive import places
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.waiting import eventually

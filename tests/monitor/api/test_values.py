@@ -13,15 +13,15 @@ from django.test import Client
 from django.utils import timezone
 from ninja import Schema
 
-from monitor import exports
 from monitor.api.distribution import DistributionOut
 from monitor.api.history import CondensedOut
 from monitor.api.pairs import PairsOut
 from monitor.api.statistics import StatisticsOut
+from monitor.depot.rollups.worker import roll_all
+from monitor.depot.samples import formats
+from monitor.ingest.service import ingest, ingest_all
 from monitor.models import ApiToken, Series, Suite
 from monitor.models.token import READ
-from monitor.services.ingest import ingest, ingest_all
-from monitor.services.roll import roll_all
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report
@@ -201,11 +201,11 @@ def test_too_few_pairs_have_no_correlation_and_it_says_so(runs: list[datetime], 
     assert (found["n"], found["why"], found["pearson"]) == (2, "too_few", None)
 
 
-@pytest.mark.parametrize("form", exports.names())
+@pytest.mark.parametrize("form", formats.names())
 def test_a_series_is_taken_away_in_every_form(runs: list[datetime], client: Client, form: str) -> None:
     answer = client.get("/api/v1/series/circle/export", {"format": form})
     assert answer.status_code == 200
-    assert answer["content-type"] == exports.load(form).media_type
+    assert answer["content-type"] == formats.load(form).media_type
     assert float(answer["Data-Age-Seconds"]) > 0
     assert f".{form}" in answer["content-disposition"]
 
@@ -217,7 +217,7 @@ def test_an_export_has_the_window_that_was_asked_for(runs: list[datetime], clien
     assert [row["value"] for row in rows if row["name"] == "total.seconds"] == ["6.0", "7.0", "8.0"]
 
 
-@pytest.mark.parametrize("form", exports.names())
+@pytest.mark.parametrize("form", formats.names())
 def test_an_export_of_nothing_is_a_whole_file(runs: list[datetime], client: Client, form: str) -> None:
     window = {"start": "1970-01-01T00:00:00Z", "end": "1971-01-01T00:00:00Z"}
     answer = client.get("/api/v1/series/circle/export", {"format": form, **window})

@@ -16,9 +16,9 @@ from django.db import connection
 
 from monitor.embedded.valkey import Valkey
 from monitor.env import ROOT
+from monitor.supervisor import Service, Supervisor, read_status
+from monitor.supervisor.guard import descendants
 from monitor.testbed.demo.services import CELERY, ONE_THREAD, WORKER
-from monitor.testbed.supervisor import Service, Supervisor, read_status
-from monitor.testbed.supervisor.guard import descendants
 from tests.monitor.testbed.observed import is_gone
 from tests.waiting import eventually
 

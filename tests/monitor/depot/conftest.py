@@ -8,7 +8,7 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.depot.engines import engine
-from monitor.depot.engines.base import Engine
+from monitor.depot.engines.engine import Engine
 from monitor.models import DayRollup, HourRollup
 from tests.monitor.depot.databases import KINDS, database
 

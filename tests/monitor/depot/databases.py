@@ -15,12 +15,12 @@ from django.core.management import call_command
 from django.db import connection, connections
 from psycopg import sql
 
-from monitor.depot.extension import create, extension
+from monitor.db.timescale_extension import create, extension
 from monitor.embedded.clean import clean
 from monitor.embedded.postgres import PostgreSQL
 from monitor.embedded.timescale import VARIABLE
 from monitor.env import parse_database_url
-from monitor.testbed.supervisor import Supervisor
+from monitor.supervisor import Supervisor
 
 PLAIN, TIMESCALE, APACHE = KINDS = ("PostgreSQL", "TimescaleDB", "TimescaleDB, Apache licence")
 HOW_TO_GET_IT = (

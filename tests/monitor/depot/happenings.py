@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from monitor.depot.engines import engine
 from monitor.depot.engines.timescale import Timescale
+from monitor.depot.rollups.worker import rebuild, roll, roll_all
 from monitor.models import StaleHour
-from monitor.services.roll import rebuild, roll, roll_all
 from tests.monitor.depot.life import Life
 from tests.monitor.depot.measured import FIRST, STEP, Value
 from tests.monitor.depot.naive import DAY, HOUR, Keeps, Of, Reading, floor

@@ -10,13 +10,13 @@ from itertools import islice
 
 from django.db import connection
 
+from monitor.depot.retention.apply import retain
+from monitor.depot.retention.dry_run import retention
+from monitor.ingest import extract_metrics
+from monitor.ingest.reparse import Parser, Reparsed, reparse
+from monitor.ingest.service import ingest_all
 from monitor.models import Metric, Series, Suite
-from monitor.models.horizon import Kind
-from monitor.services import numbers
-from monitor.services.ingest import ingest_all
-from monitor.services.reparse import Parser, Reparsed, reparse
-from monitor.services.retain import retain
-from monitor.services.retention import retention
+from monitor.models.retention_cutoff import Kind
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.measured import FIRST, Value
@@ -36,7 +36,7 @@ class Life:
     def __init__(self, series: Sequence[Series]) -> None:
         self.series = {one.name: one for one in series}
         self.naive = Naive()
-        self.version = numbers.VERSION
+        self.version = extract_metrics.VERSION
         self.now = FIRST  # or later: when retention was last
         self.metrics: dict[Of, Metric] = {}
         self.stopped_at: datetime | None = None  # the moment of a retention that has not come to its end

@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from monitor.depot import samples, stale
 from monitor.depot.engines import engine
+from monitor.depot.rollups import mark_dirty
+from monitor.depot.rollups.statistics import Every
+from monitor.depot.samples import write
 from monitor.models import Metric, Sample, Segment, Series
-from monitor.services.statistics import Every
 
 FIRST = datetime(2026, 2, 27, tzinfo=UTC)  # the month ends in between, and a part with it
 STEP = timedelta(minutes=10)
@@ -89,9 +90,9 @@ class Depot:
 
     def ingest(self, metric: Metric, new: Mapping[datetime, Value]) -> None:
         self.naive.take(metric.pk, new)
-        rows = [samples.Row(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()]
+        rows = [write.Row(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()]
         with transaction.atomic():
-            samples.write(rows)
+            write.write(rows)
             self._mark(metric, new)
 
     def correct(self, metric: Metric, time: datetime, value: float, passed: bool) -> None:
@@ -115,4 +116,4 @@ class Depot:
             self._mark(metric, gone)
 
     def _mark(self, metric: Metric, times: Iterable[datetime]) -> None:
-        stale.mark((metric.segment.series_id, time) for time in times)
+        mark_dirty.mark((metric.segment.series_id, time) for time in times)

@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from monitor.models.horizon import Kind
-from monitor.services import numbers
-from monitor.services.reparse import Reparsed
+from monitor.ingest import extract_metrics
+from monitor.ingest.reparse import Reparsed
+from monitor.models.retention_cutoff import Kind
 from reporters import report as wire
 from tests.monitor.depot.measured import Value
 
 if TYPE_CHECKING:
-    from monitor.services.decode import Told
+    from monitor.ingest.fast_parser import Told
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 TOTAL = "total.seconds"
@@ -54,7 +54,7 @@ class Reading:
         return value * self.factor
 
     def values(self, report: Told) -> Mapping[str, float]:
-        found = self.of(report.slot, numbers.values(report)[TOTAL])
+        found = self.of(report.slot, extract_metrics.values(report)[TOTAL])
         return {} if found is None else {TOTAL: found}
 
 
@@ -114,7 +114,7 @@ class Naive:
             return True
         self.ran[ran] = of, value
         if self.takes(Kind.REPORTS, ran):
-            self.reports[ran] = numbers.VERSION
+            self.reports[ran] = extract_metrics.VERSION
         if self.takes(Kind.SAMPLES, ran):
             self.samples.setdefault(of, {})[ran.slot] = value
             self.changed.add((ran.series, floor(ran.slot, HOUR)))

@@ -20,12 +20,13 @@ from django.test import Client
 from django.utils import timezone
 from psycopg import sql
 
+from monitor import health
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.disk_guard import RETRY_SECONDS, NoRoom, gauge
+from monitor.ingest.service import ingest_all
 from monitor.models import ApiToken, Component, RawReport, Run, Sample
 from monitor.models.token import REPORT
-from monitor.services import deliver, health
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.ingest import ingest_all
-from monitor.services.room import RETRY_SECONDS, NoRoom, gauge
+from monitor.worker import deliver_spool
 from reporters import report as wire
 from reporters.config import Resource
 from tests.monitor.builders import circle_report
@@ -165,11 +166,11 @@ def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there
 def test_the_home_reporter_keeps_its_reports_until_there_is_room(small: Disk, noon: datetime) -> None:
     small.fill(leave_bytes=RESERVE_BYTES // 2)
     report = circle_report(noon)
-    deliver.put(report.run, wire.to_json(report))
-    assert deliver.deliver() == 0
-    assert deliver.waits(report.run)
+    deliver_spool.put(report.run, wire.to_json(report))
+    assert deliver_spool.deliver() == 0
+    assert deliver_spool.waits(report.run)
     small.free()
-    assert deliver.deliver() == 1
+    assert deliver_spool.deliver() == 1
     assert RawReport.objects.count() == 1
 
 

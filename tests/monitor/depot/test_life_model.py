@@ -13,16 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.depot.arrays import micros
-from monitor.depot.engines.base import Engine
+from monitor.depot.engines.engine import Engine
+from monitor.depot.rollups.histogram import distribution
+from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
+from monitor.depot.samples import export
+from monitor.depot.samples.downsampled import condensed
+from monitor.depot.samples.read import history
+from monitor.depot.samples.sample_arrays import micros
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Correction, Series, Suite
-from monitor.services import export
-from monitor.services.condense import condensed
-from monitor.services.define import SeriesDefinition, define
-from monitor.services.distribution import distribution
-from monitor.services.history import history
-from monitor.services.latest import UNKNOWN, latest
-from monitor.services.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
+from monitor.overview.latest import UNKNOWN, latest
 from reporters.config import Resource
 from tests.monitor.depot.happenings import (
     EACH,
@@ -39,7 +39,7 @@ from tests.monitor.depot.happenings import (
 from tests.monitor.depot.life import Life
 from tests.monitor.depot.measured import FIRST, Value, figures, start_of
 from tests.monitor.depot.naive import DAY, HOUR, Of
-from tests.monitor.depot.test_rollups_model import FEW, agree, near
+from tests.monitor.depot.rollups.test_rollups_model import FEW, agree, near
 
 EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
 TREND_RUNS = 20

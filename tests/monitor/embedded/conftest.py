@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from monitor.embedded.clean import clean
-from monitor.testbed.supervisor import Service, Supervisor
+from monitor.supervisor import Service, Supervisor
 
 UP_WITHIN_SECONDS = 60.0
 

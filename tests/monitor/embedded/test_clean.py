@@ -14,7 +14,7 @@ from monitor.embedded import NotOurs, places
 from monitor.embedded.clean import clean
 from monitor.embedded.servers import needed
 from monitor.embedded.throwaway import throwaway
-from monitor.testbed.supervisor import read_status
+from monitor.supervisor import read_status
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -21,7 +21,7 @@ from monitor.embedded import NoProgram, NotOurs, PreparationFailed, places
 from monitor.embedded.binaries import PostgresPrograms, postgres_programs, valkey_program
 from monitor.embedded.clean import clean
 from monitor.embedded.postgres import PostgreSQL
-from monitor.testbed.supervisor import read_status
+from monitor.supervisor import read_status
 from tests.waiting import eventually
 
 from .conftest import ask, supervised

@@ -11,7 +11,7 @@ import redis
 
 from monitor.embedded import places
 from monitor.embedded.valkey import Valkey
-from monitor.testbed.supervisor import read_status
+from monitor.supervisor import read_status
 from tests.waiting import eventually
 
 from .conftest import supervised

@@ -18,10 +18,10 @@ from django.db import connection, transaction
 from monitor.gridfile import depot
 from monitor.gridfile.applying import apply, changing
 from monitor.gridfile.definition import Grid as Definitions
+from monitor.ledger.expand import expand
+from monitor.ledger.run_now import run_now
 from monitor.models import Alert, AlertRule, Blackout, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
-from monitor.services.expand import expand
-from monitor.services.run_now import run_now
 from tests.monitor.gridfile.conftest import Grid
 from tests.waiting import eventually
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import Group
 
+from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
-from monitor.services.run_now import run_now
 from tests.monitor.gridfile.conftest import Grid
 
 PAIR = """\

@@ -14,9 +14,9 @@ def main(series: int, file: Path) -> None:
     from django.contrib.auth.models import Permission, User
     from django.core.management import call_command
 
+    from monitor.gridfile.define import SeriesDefinition, define
     from monitor.models import ApiToken
     from monitor.models.token import REPORT
-    from monitor.services.define import SeriesDefinition, define
     from reporters.config import Resource
 
     call_command("migrate", verbosity=0)

@@ -14,9 +14,9 @@ import psycopg
 
 from monitor.embedded.postgres import PostgreSQL
 from monitor.env import ROOT
+from monitor.supervisor import Service, Supervisor, read_status
+from monitor.supervisor.guard import descendants
 from monitor.testbed.demo.services import GUNICORN, ONE_THREAD, free_port
-from monitor.testbed.supervisor import Service, Supervisor, read_status
-from monitor.testbed.supervisor.guard import descendants
 from tests.monitor.testbed.observed import is_gone
 from tests.waiting import eventually
 

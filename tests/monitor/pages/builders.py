@@ -11,11 +11,11 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 
 import probes
-from monitor.depot import stale
+from monitor.depot.rollups import mark_dirty
+from monitor.forecasts import refresh
+from monitor.ingest.service import ingest
 from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
-from monitor.services import forecast_follow
-from monitor.services.ingest import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
 
@@ -147,7 +147,7 @@ def passed(of: Series, slot: datetime, *, slowness: float = 1.0) -> Run:
 
 def not_run(of: Series, slot: datetime, state: State, reason: str) -> Run:
     """A slot that no report came of."""
-    stale.mark([(of.pk, slot)])
+    mark_dirty.mark([(of.pk, slot)])
     return Run.objects.create(
         id=wire.run_id(of.name, slot), series=of, slot=slot, due_at=slot, state=state, reason=reason
     )
@@ -192,7 +192,7 @@ def history(
             )  # fmt: skip
         runs.append(delivered(one))
         if with_forecasts:
-            forecast_follow.refresh_all(one.slot + timedelta(seconds=one.seconds + 1))
+            refresh.refresh_all(one.slot + timedelta(seconds=one.seconds + 1))
     return runs
 
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
-from monitor import exports
+from monitor.depot.samples import formats
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -26,7 +26,7 @@ def pages(grid: Grid, now: datetime) -> list[str]:
     return [
         "/",
         *of_series,
-        *(reverse("samples", args=["circle-ring", form]) for form in exports.names()),
+        *(reverse("samples", args=["circle-ring", form]) for form in formats.names()),
         *(reverse(name, args=[run.pk]) for name in ("run", "raw-report")),
         reverse("holds"),
         *(reverse(name, args=["site", "site1"]) for name in ("hold", "hold-act")),

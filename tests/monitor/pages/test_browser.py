@@ -18,10 +18,10 @@ from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from monitor.alerts import evaluate
+from monitor.health import seen
 from monitor.models import Alert, AlertRule, Blackout, Hold, Run, Series, Site
 from monitor.models.run import State
-from monitor.services import alert
-from monitor.services.health import seen
 from tests.monitor.pages import builders
 from tests.waiting import eventually
 
@@ -146,7 +146,7 @@ def watched(live_server: LiveServer) -> Watched:
     here.sites.set(Site.objects.filter(name__in=["site4"]))
     Blackout.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
     AlertRule.objects.create(name="every-failure", everything=True, failures_in_row=1)
-    alert.look(timezone.now())
+    evaluate.look(timezone.now())
     made = Alert.objects.get()
     over = AlertRule.objects.create(name="over", silent_seconds=60, enabled=False)
     Alert.objects.create(

@@ -10,8 +10,8 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
-from monitor.services.health import seen
-from monitor.testbed.supervisor.status import ServiceStatus, SupervisorStatus, write_status
+from monitor.health import seen
+from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 from tests.monitor.pages.conftest import Grid
 
 

@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from monitor.ledger.holds import hold
 from monitor.models import Blackout, Hold, Run, Site
 from monitor.models.hold import Kind, Mode, Scope
-from monitor.services.hold import hold
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 

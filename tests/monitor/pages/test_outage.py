@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError
 from django.test import Client
 
 from monitor.pages.outage import is_outage
-from monitor.testbed.supervisor.status import ServiceStatus, SupervisorStatus, write_status
+from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 
 
 @pytest.fixture

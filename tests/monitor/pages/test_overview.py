@@ -10,10 +10,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from monitor.ledger.attribution import Fault
 from monitor.models import Blackout, Run, Site
 from monitor.models.run import State
-from monitor.services.blame import Fault
-from monitor.services.overview import Cell, Overview, overview
+from monitor.overview.grid import Cell, Overview, overview
 from reporters.report import run_id
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid

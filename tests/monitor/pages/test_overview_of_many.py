@@ -11,16 +11,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from monitor import units
+from monitor.depot.rollups.worker import roll
 from monitor.models import Resource, Run, Series
 from monitor.models.run import State
-from monitor.services import overview, tally
-from monitor.services.listing import BY_NAME, NOT_WORKING, OLDEST, Choice, Line, listing
-from monitor.services.roll import roll
-from monitor.services.tally import Row, Share
+from monitor.overview import grid, site_matrix
+from monitor.overview.series_list import BY_NAME, NOT_WORKING, OLDEST, Choice, Line, listing
+from monitor.overview.site_matrix import Row, Share
 from tests.monitor.pages import builders
 
 REFUSED = "cannot connect to site2.example.org:22: Connection refused"
-MANY = overview.MOST_SERIES + 5
+MANY = grid.MOST_SERIES + 5
 HTMX = {"HX-Request": "true"}
 
 
@@ -39,11 +39,11 @@ def fails(of: Series, slot: datetime, resource: str) -> Run:
     return builders.delivered(builders.failed(builders.report(of, slot), "transfer_ring", resource, REFUSED))
 
 
-def row(content: tally.Tally, site: str) -> Row:
+def row(content: site_matrix.Tally, site: str) -> Row:
     return next(row for row in content.rows if row.site == site)
 
 
-def only_share(content: tally.Tally, site: str) -> Share:
+def only_share(content: site_matrix.Tally, site: str) -> Share:
     (share,) = row(content, site).shares
     assert share is not None
     return share
@@ -56,7 +56,7 @@ def test_a_failure_is_counted_where_it_was_and_as_elsewhere_at_the_other_site(
     fails(rings[1], now, "site2-login")
     builders.not_run(rings[2], now, State.MISSED, "")
     builders.not_run(rings[3], now, State.SKIPPED, "overlap")
-    content = tally.tally(reader, now)
+    content = site_matrix.tally(reader, now)
     assert only_share(content, "site1").counts == (MANY - 3, 1, 1, 1, 0, 0)
     assert only_share(content, "site2").counts == (MANY - 3, 1, 0, 1, 0, 1)
     assert [one.site for one in content.rows] == ["site2", "site1"]
@@ -67,7 +67,7 @@ def test_a_failure_at_no_place_that_is_known_is_somewhere(
     rings: list[Series], reader: User, now: datetime
 ) -> None:
     fails(rings[0], now, "nowhere")
-    assert only_share(tally.tally(reader, now), "site1").words == "1 failing somewhere"
+    assert only_share(site_matrix.tally(reader, now), "site1").words == "1 failing somewhere"
 
 
 def test_a_series_with_two_resources_at_a_site_counts_once(
@@ -76,18 +76,18 @@ def test_a_series_with_two_resources_at_a_site_counts_once(
     beside = Resource.objects.create(site=resources[0].site, name="beside", scratch="/scratch")
     for series in rings:
         series.bindings.create(role="ring", position=9, resource=beside)
-    assert only_share(tally.tally(reader, now), "site1").series == MANY
+    assert only_share(site_matrix.tally(reader, now), "site1").series == MANY
 
 
 def test_groups_are_suites_and_of_one_suite_its_probes(
     rings: list[Series], resources: list[Resource], reader: User, now: datetime
 ) -> None:
     builders.gather("gather-main", resources)
-    assert tally.tally(reader, now).groups == ["circle", "gather"]
+    assert site_matrix.tally(reader, now).groups == ["circle", "gather"]
     builders.gather("gather-other", resources, in_suite="other")
-    assert tally.tally(reader, now).groups == ["main", "other"]
-    assert tally.tally(reader, now, suite="other").groups == ["gather"]
-    assert [share is None for share in row(tally.tally(reader, now), "site3").shares] == [False, False]
+    assert site_matrix.tally(reader, now).groups == ["main", "other"]
+    assert site_matrix.tally(reader, now, suite="other").groups == ["gather"]
+    assert [share is None for share in row(site_matrix.tally(reader, now), "site3").shares] == [False, False]
 
 
 def test_what_does_not_work_is_counted_and_the_first_are_told(
@@ -96,9 +96,9 @@ def test_what_does_not_work_is_counted_and_the_first_are_told(
     for series in rings[:10]:
         fails(series, now - minute, "site2-login")
     again = fails(rings[0], now, "site2-login")
-    content = tally.tally(reader, now)
+    content = site_matrix.tally(reader, now)
     assert content.troubled == 10
-    assert len(content.troubles) == tally.MOST_TROUBLES
+    assert len(content.troubles) == site_matrix.MOST_TROUBLES
     first = content.troubles[0]
     assert (first.series, first.site, first.in_a_row) == ("ring-000", "site2", 2)
     assert first.last.run == again.pk
@@ -114,7 +114,7 @@ def test_the_runs_of_the_last_hour_are_counted_also_of_a_series_that_runs_more_o
     builders.passed(rings[0], now - 60 * minute)
     for number in range(25):
         builders.not_run(rings[1], now - number * minute, State.MISSED, "")
-    assert tally.tally(reader, now).outcomes == {"missed": 25, "passed": 1}
+    assert site_matrix.tally(reader, now).outcomes == {"missed": 25, "passed": 1}
 
 
 def test_whether_rows_are_kept_already_changes_nothing(
@@ -122,9 +122,9 @@ def test_whether_rows_are_kept_already_changes_nothing(
 ) -> None:
     fails(rings[0], now, "site2-login")
     builders.passed(rings[1], now)
-    before, listed = tally.tally(reader, now), listing(reader, now, Choice())
+    before, listed = site_matrix.tally(reader, now), listing(reader, now, Choice())
     roll(now)
-    assert tally.tally(reader, now).digest == before.digest
+    assert site_matrix.tally(reader, now).digest == before.digest
     assert listing(reader, now, Choice()).digest == listed.digest
 
 
@@ -208,7 +208,7 @@ def test_a_reader_counts_the_series_of_others_nowhere(
     closed.viewers.add(Group.objects.create(name="physicists"))
     secret = builders.circle("secret-ring", resources, in_suite="closed")
     fails(secret, now, "site3-login")
-    content = tally.tally(reader, now)
+    content = site_matrix.tally(reader, now)
     assert (content.series, content.troubled, content.outcomes) == (MANY, 0, {})
     assert [one.site for one in content.rows] == ["site1", "site2"]
     for path in ("/", "/?site=site3", "/?state=failed", "/?suite=closed"):

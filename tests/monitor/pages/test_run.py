@@ -9,10 +9,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from monitor.charts.stage_shades import of_probe
 from monitor.models import Run
 from monitor.models.run import State
 from monitor.pages.run import headline, planned, waterfall
-from monitor.services.stages import of_probe
 from reporters import report as wire
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid

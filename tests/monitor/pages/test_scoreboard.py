@@ -15,6 +15,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from monitor.charts.score_svg import Guide, Missed, coverage_bar, lines, ratios
+from monitor.forecasts.answer import METHOD
+from monitor.ingest.service import ingest
 from monitor.models import (
     ApiToken,
     DayScore,
@@ -27,9 +30,6 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, REPORT
-from monitor.pages.score_drawings import Guide, Missed, coverage_bar, lines, ratios
-from monitor.services.forecast_made import METHOD
-from monitor.services.ingest import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders

@@ -16,12 +16,12 @@ from django.http import StreamingHttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from monitor import exports
+from monitor.charts import series_chart as charts
+from monitor.charts.chart_ranges import STRETCHES, named
+from monitor.charts.series_chart import chart
+from monitor.depot.samples import formats
 from monitor.models import Forecast, Run, Series
 from monitor.models.run import State
-from monitor.services import chart as charts
-from monitor.services.chart import chart
-from monitor.services.stretch import STRETCHES, named
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -243,7 +243,7 @@ def test_a_button_on_somebody_elses_page_does_not_start_a_run(grid: Grid) -> Non
     assert not Run.objects.exists()
 
 
-@pytest.mark.parametrize("form", exports.names())
+@pytest.mark.parametrize("form", formats.names())
 def test_the_page_offers_its_values_in_every_form(grid: Grid, client: Client, form: str) -> None:
     link = f"/series/circle-ring/samples.{form}?range=24h"
     assert link in page(client, "circle-ring", range="24h")

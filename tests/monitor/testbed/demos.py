@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from monitor.testbed.supervisor import read_status
+from monitor.supervisor import read_status
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]

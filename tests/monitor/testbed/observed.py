@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from monitor.testbed.supervisor import Service, Supervisor
-from monitor.testbed.supervisor.status import ServiceStatus
+from monitor.supervisor import Service, Supervisor
+from monitor.supervisor.status import ServiceStatus
 from tests.waiting import eventually
 
 PATIENCE_SECONDS = 60.0

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from monitor.ingest.service import ingest
+from monitor.ledger.claim import claim_due
+from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
-from monitor.services.claim import claim_due
-from monitor.services.ingest import ingest
-from monitor.services.run_now import run_now
 from monitor.testbed.demo.following import Follower
 from monitor.testbed.demo.rounds import Rounds
 from reporters import report as wire

@@ -1,0 +1,24 @@
+"""The log of the control worker: always there, and where others that fail are seen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from monitor.alerts.channels.base import Message
+
+logger = logging.getLogger("monitor.alerts")
+
+
+class Notifier:
+    """No options."""
+
+    option_types: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        pass
+
+    def send(self, message: Message) -> None:
+        level = logging.INFO if message.event == "closed" else logging.WARNING
+        logger.log(level, "%s %s: %s: %s", message.rule, message.event, message.series, message.text)

@@ -1,0 +1,1 @@
+"""What pages draw, computed: columns of points, ranges, shades, SVG."""

@@ -1,0 +1,102 @@
+"""Small drawings made by the server, as SVG: they need no JavaScript."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from monitor.ledger.attribution import Fault
+from monitor.models.run import State
+
+_STEP, _HEIGHT = 4, 14
+# How a run stands in a trend: the class and the middle of its stroke, whose height the style sheet has. Place
+# and height tell it, not the colour alone: low where it passed, full where it failed here, above elsewhere.
+_STROKES = {
+    Fault.HERE: ("here", 7.0),
+    Fault.SOMEWHERE: ("somewhere", 7.0),
+    Fault.ELSEWHERE: ("elsewhere", 2.5),
+    Fault.OURS: ("ours", 9.5),
+}
+_PASSED, _NOT_RUN = ("passed", 11.5), ("none", 13.0)
+
+
+@lru_cache(maxsize=4096)
+def trend(runs: tuple[tuple[str, Fault], ...]) -> SafeString:
+    """A strip with a stroke for every run, oldest first. Equal neighbours are one dashed line."""
+    paths: dict[str, str] = {}
+    begun = 0
+    for (kind, middle), group in groupby(runs, key=_stroke):
+        count = len(list(group))
+        paths[kind] = f"{paths.get(kind, '')}M{begun * _STEP} {middle:g}h{count * _STEP - 1}"
+        begun += count
+    drawn = "".join(f'<path class="t-{kind}" d="{path}"/>' for kind, path in paths.items())
+    size = f'width="{max(begun, 1) * _STEP}" height="{_HEIGHT}"'
+    # Numbers and our own words only: nothing here came from outside.
+    return mark_safe(f'<svg class="trend" {size} aria-hidden="true">{drawn}</svg>')  # noqa: S308
+
+
+def _stroke(run: tuple[str, Fault]) -> tuple[str, float]:
+    state, whose = run
+    return _PASSED if state == State.PASSED else _STROKES.get(whose, _NOT_RUN)
+
+
+def sparkline(values: Sequence[float], *, width: int = 160, height: int = 24) -> SafeString:
+    """A line through *values*, oldest first, with a dot on the newest; empty for fewer than two."""
+    if len(values) < 2:
+        return SafeString("")
+    low, high = min(values), max(values)
+    scale = (height - 4) / (high - low) if high > low else 0.0
+    step = (width - 4) / (len(values) - 1)
+    points = [(2 + i * step, height - 2 - (value - low) * scale) for i, value in enumerate(values)]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    x, y = points[-1]
+    return format_html(
+        '<svg class="sparkline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" aria-hidden="true">'
+        '<polyline points="{line}"/><circle cx="{x}" cy="{y}" r="2"/></svg>',
+        w=width, h=height, line=line, x=f"{x:.1f}", y=f"{y:.1f}",
+    )  # fmt: skip
+
+
+_HOUR_WIDTH = 5
+
+
+def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
+    """A line through the means of hours, oldest first, broken where there is none (NaN); a lonely one is a
+    dot."""
+    there = [mean for mean in means if not math.isnan(mean)]
+    if not there:
+        return SafeString("")
+    low, high = min(there), max(there)
+    scale = (height - 4) / (high - low) if high > low else 0.0
+    lines, dots = [], []
+    for is_missing, group in groupby(enumerate(means), key=lambda hour: math.isnan(hour[1])):
+        if not is_missing:
+            points = [f"{2 + _HOUR_WIDTH * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
+            if len(points) == 1:
+                dots.append(f"M{points[0]}h.1")
+            else:
+                lines.append("M" + "L".join(points))
+    size = f'width="{_HOUR_WIDTH * (len(means) - 1) + 4}" height="{height}"'
+    paths = f'<path d="{"".join(lines)}"/><path class="alone" d="{"".join(dots)}"/>'
+    return mark_safe(f'<svg class="sparkline" {size} aria-hidden="true">{paths}</svg>')  # noqa: S308  # numbers
+
+
+_STANDING_WIDTH = 100
+_STANDINGS = ("untold", "passed", "elsewhere", "ours", "somewhere", "here")  # as ``tally`` counts them
+
+
+def shares(counts: Sequence[int]) -> SafeString:
+    """A bar of how many stand how, the worst first."""
+    whole, begun, drawn = sum(counts) or 1, 0.0, []
+    for name, count in reversed(list(zip(_STANDINGS, counts, strict=True))):
+        if count:
+            width = max(_STANDING_WIDTH * count / whole, 2.0)
+            drawn.append(f'<rect class="b-{name}" x="{begun:.1f}" width="{width:.1f}" height="6"/>')
+            begun += width
+    box = f'viewBox="0 0 {max(begun, 1):.1f} 6" preserveAspectRatio="none"'
+    return mark_safe(f'<svg class="shares" {box} aria-hidden="true">{"".join(drawn)}</svg>')  # noqa: S308  # numbers

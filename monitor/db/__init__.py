@@ -1,0 +1,1 @@
+"""PostgreSQL itself: binary parameters, advisory locks, partitions, snapshots."""

@@ -1,0 +1,1 @@
+"""Backups of the depot: created, described by a manifest, restored and verified."""

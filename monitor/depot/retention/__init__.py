@@ -1,0 +1,1 @@
+"""Retention: which data are older than their suite keeps them, and their removal."""

@@ -1,0 +1,1 @@
+"""Hourly and daily rollups of samples, and the statistics read from them."""

@@ -1,0 +1,1 @@
+"""Samples: written, read, paired, downsampled, exported."""

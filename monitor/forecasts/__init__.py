@@ -1,0 +1,1 @@
+"""Forecasts: issued when data arrive, kept, scored against the run that follows."""

@@ -1,0 +1,159 @@
+"""Take what schedulers tell of jobs that they had asked forecasts for, and say how these forecasts did."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.db import transaction
+
+from forecasting.evaluation import metrics as scores
+from monitor.forecasts.refresh import told
+from monitor.models import Forecast, Outcome
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+JOB_CHARACTERS = 200
+MOST_JOBS = 1000  # of one forecast
+MOST_SECONDS = 1e9
+LARGEST_KEY = 2**63 - 1
+SLACK = timedelta(seconds=60)  # between clocks
+ROUNDING_SECONDS = 1.0  # of times that are told in whole seconds
+NEWEST = 1000  # outcomes that accuracy is of
+
+
+class OutcomeError(Exception):
+    """It is not taken; says why.
+
+    UnknownForecast   there is none of that number, for the one who tells
+    InvalidOutcome    a time, a duration or a name that cannot be right
+    AlreadyTold       he has told something else of this job
+    """
+
+
+class UnknownForecast(OutcomeError):
+    pass
+
+
+class InvalidOutcome(OutcomeError):
+    pass
+
+
+class AlreadyTold(OutcomeError):
+    pass
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of *job*, as its owner names it. *seconds* is what had been forecast: all of the job, or
+    the part that the metric is of; without it, all from *started_at* to *ended_at*."""
+
+    job: str
+    passed: bool
+    started_at: datetime
+    ended_at: datetime
+    seconds: float | None = None
+
+    @property
+    def wall_seconds(self) -> float:
+        return (self.ended_at - self.started_at).total_seconds()
+
+    @property
+    def took_seconds(self) -> float:
+        return self.wall_seconds if self.seconds is None else self.seconds
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How the forecasts did of the newest *n* jobs of a consumer, of which so many *passed*. The rest is of
+    these: errors of the median, *mean_absolute_scaled_error* against the last value that was known, and
+    *coverage* of the interval of *level*. None where there is nothing to tell it from."""
+
+    n: int
+    passed: int
+    level: float
+    mean_absolute_error: float | None
+    relative_error: float | None
+    mean_absolute_scaled_error: float | None
+    coverage: float | None
+    newest_at: datetime | None
+
+
+def tell(
+    consumer: AbstractBaseUser | AnonymousUser, forecast: int, said: Told, now: datetime
+) -> tuple[Outcome, bool]:
+    """Keep it; with whether it is new: the same may be told again, and is kept once.
+
+    Raises:
+        OutcomeError: nothing was kept.
+    """
+    if not 0 < forecast <= LARGEST_KEY:
+        raise UnknownForecast(f"there is no forecast {forecast}")
+    asked = Forecast.objects.visible_to(consumer).filter(pk=forecast).select_related("metric").first()
+    if asked is None:
+        raise UnknownForecast(f"there is no forecast {forecast} that you may see")
+    _check(asked, said, now)
+    told_of = {"passed": said.passed, "started_at": said.started_at, "ended_at": said.ended_at}
+    kept = {**told_of, "forecast": asked, "metric": asked.metric, "seconds": said.took_seconds}
+    with transaction.atomic():
+        outcome, is_new = Outcome.objects.get_or_create(
+            consumer_id=consumer.pk, job=said.job, defaults={**kept, "received_at": now}
+        )
+        if is_new:
+            told(outcome)
+    if not is_new and any(getattr(outcome, name) != value for name, value in kept.items()):
+        before = f"{outcome} was told of it at {outcome.received_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise AlreadyTold(f"something else is known of the job {said.job!r}: {before}")
+    return outcome, is_new
+
+
+def accuracy(
+    consumer: AbstractBaseUser | AnonymousUser, reader: AbstractBaseUser | AnonymousUser
+) -> Accuracy:
+    """Of what *consumer* has told, as far as *reader* may see it."""
+    told_by = Outcome.objects.visible_to(reader).filter(consumer=consumer.pk)
+    newest = told_by.order_by("-received_at", "-pk")
+    of_forecast = [f"forecast__{name}" for name in ("median", "last_value", "lower", "upper", "level")]
+    rows = list(newest.values_list("received_at", "passed", "seconds", *of_forecast)[:NEWEST])
+    # Intervals of other levels are of long ago.
+    passed = [row[2:7] for row in reversed(rows) if row[1] and row[2] is not None]
+    truth, median, last, lower, upper = np.array(passed, dtype=float).reshape(-1, 5).T
+    known = np.isfinite(last)
+    naive = scores.mean_absolute_error(truth[known], last[known])
+    own = scores.mean_absolute_error(truth[known], median[known])
+    return Accuracy(
+        n=len(rows),
+        passed=sum(row[1] for row in rows),
+        level=rows[0][7] if rows else 0.8,
+        mean_absolute_error=scores.mean_absolute_error(truth, median),
+        relative_error=scores.relative_error(truth, median),
+        mean_absolute_scaled_error=own / naive if own is not None and naive else None,
+        coverage=scores.coverage(truth, lower, upper),
+        newest_at=rows[0][0] if rows else None,
+    )
+
+
+def _check(forecast: Forecast, said: Told, now: datetime) -> None:
+    """Raise InvalidOutcome for what cannot be."""
+    if not said.job.strip() or len(said.job) > JOB_CHARACTERS or "\x00" in said.job:
+        raise InvalidOutcome(f"job: expected 1 to {JOB_CHARACTERS} characters, got {said.job[:300]!r}")
+    if forecast.metric.unit != "seconds":
+        raise InvalidOutcome(f"the forecast is of {forecast.metric.unit}, and a job takes seconds")
+    if said.ended_at > now + SLACK:
+        raise InvalidOutcome(f"ended_at: expected a time that is past, got {said.ended_at.isoformat()}")
+    if said.started_at > said.ended_at:
+        raise InvalidOutcome(f"started_at: expected a time before the end, got {said.started_at.isoformat()}")
+    if said.started_at < forecast.issued_at - SLACK:
+        issued = f"{forecast.issued_at:%Y-%m-%d %H:%M:%S} UTC, when the forecast was issued"
+        raise InvalidOutcome(f"started_at: expected a time after {issued}")
+    if not (math.isfinite(said.took_seconds) and 0 <= said.took_seconds <= MOST_SECONDS):
+        raise InvalidOutcome(f"seconds: expected 0 to {MOST_SECONDS:g}, got {said.took_seconds}")
+    if said.took_seconds > said.wall_seconds + ROUNDING_SECONDS:
+        whole = f"{said.wall_seconds:g} from start to end"
+        raise InvalidOutcome(f"seconds: expected no more than the {whole}, got {said.took_seconds:g}")
+    if not forecast.outcomes.filter(job=said.job).exists() and forecast.outcomes.count() >= MOST_JOBS:
+        raise InvalidOutcome(f"{MOST_JOBS} jobs have been told of this forecast: ask for another one")

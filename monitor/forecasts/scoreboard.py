@@ -1,0 +1,286 @@
+"""How good forecasts were: by method, metric, site, and over time; for whom; and what probes added."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from django.contrib.auth.models import PermissionsMixin
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import F, Max, OuterRef, QuerySet, Sum
+from django.db.models.functions import TruncWeek
+
+from forecasting.evaluation import metrics as scores
+from monitor.forecasts.answer import METHOD
+from monitor.models import (
+    Binding,
+    DayScore,
+    Forecast,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    Outcome,
+    Series,
+    Suite,
+)
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+METRIC = "total.seconds"
+MOST_ROWS = 50
+MOST_OUTCOMES = 5000
+MOST_LAST = 60
+LEAST_COMPARED = 20  # forecasts: fewer are no place among methods
+_SUMS = (
+    *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "relative_n"),
+    *("relative_error", "interval_n", "within_80", "within_90"),
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The last so many *days*, this one too; shown by weeks where they are many."""
+
+    key: str
+    label: str
+    days: int
+
+    @property
+    def by_week(self) -> bool:
+        return self.days > 31
+
+    def start(self, now: datetime) -> date:
+        return now.astimezone(UTC).date() - timedelta(days=self.days - 1)
+
+
+SPANS = (
+    Span("7d", "7 days", 7),
+    Span("30d", "30 days", 30),
+    Span("90d", "90 days", 90),
+    Span("1y", "1 year", 365),
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is looked at; without a *site*, all of them."""
+
+    site: str = ""
+    metric: str = METRIC
+    method: str = METHOD
+    span: Span = SPANS[1]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Of *n* forecasts that have met their truth. Errors are of the median, *scaled_error* by that of the
+    last value: below 1 is better. *coverage* is by what was promised, of *interval_n*. None: nothing to tell
+    it from."""
+
+    name: str
+    unit: str
+    n: int
+    mean_absolute_error: float | None
+    relative_error: float | None
+    scaled_error: float | None
+    interval_n: int
+    coverage_80: float | None
+    coverage_90: float | None
+    start: date | None = None
+
+    @property
+    def better_by(self) -> float | None:
+        """How much less it was off than the last value; negative where that is better."""
+        return None if self.scaled_error is None else 1.0 - self.scaled_error
+
+
+@dataclass(frozen=True)
+class Last:
+    """One of the newest forecasts of a series that have met their truth."""
+
+    series: str
+    unit: str
+    forecast: Forecast
+
+    @property
+    def off_by(self) -> float:
+        return (self.forecast.truth or 0.0) - self.forecast.median
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """How forecasts did of the newest *n* jobs that somebody has told of."""
+
+    name: str
+    n: int
+    passed: int
+    mean_absolute_error: float | None
+    relative_error: float | None
+    coverage: float | None
+    newest_at: datetime
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """*whole* is of what was chosen; each of the others leaves out one part of the choice. Of *sites* there
+    are those with the most forecasts; *site_names* are of all."""
+
+    choice: Choice
+    whole: Score | None
+    methods: Sequence[Score]
+    metrics: Sequence[Score]
+    sites: Sequence[Score]
+    site_names: Sequence[str]
+    times: Sequence[Score]
+    newest_day: date | None
+
+
+def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: datetime) -> Scoreboard:
+    """Of what *user* may see. The number of queries, and what they read, do not depend on how many forecasts
+    there were, or series."""
+    visible = _visible(user, choice.span, now)
+    here = visible.filter(site__name=choice.site) if choice.site else visible.filter(site=None)
+    of_metric = here.filter(metric=choice.metric)
+    ours = of_metric.filter(method=choice.method)
+    everywhere = visible.filter(metric=choice.metric, method=choice.method).exclude(site=None)
+    times = _by(ours, "week" if choice.span.by_week else "day")
+    whole, sites = _by(ours, "metric"), _by(everywhere, "site__name")
+    return Scoreboard(
+        choice=choice,
+        whole=whole[0] if whole else None,
+        methods=sorted(_by(of_metric, "method"), key=_off_by),
+        metrics=_by(here.filter(method=choice.method), "metric"),
+        sites=sites[:MOST_ROWS],
+        site_names=sorted(one.name for one in sites),
+        times=sorted(times, key=lambda one: one.start or date.min),
+        newest_day=ours.aggregate(newest=Max("day"))["newest"],
+    )
+
+
+def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[Last]:
+    """Of the series that had news last, the newest forecasts that met their truth, of each as many as there
+    is room for; the newest truth first."""
+    states = ForecastState.objects.filter(metric__name=choice.metric, record_n__gt=0)
+    if choice.site:
+        states = states.filter(metric__segment__series__in=_at_site(choice.site))
+    if not _sees_all(user):
+        states = states.filter(metric__segment__series__in=Series.objects.visible_to(user))
+    metrics = states.order_by(F("last_time").desc(nulls_last=True)).values_list("metric", flat=True)[
+        :MOST_LAST
+    ]
+    each = MOST_LAST // max(len(metrics), 1)
+    scored = Forecast.objects.scored().filter(metric=OuterRef("pk"), method=choice.method, at=None)
+    newest = ArraySubquery(scored.order_by("-last_known_at").values("pk")[:each])
+    keys = (
+        Metric.objects.filter(pk__in=list(metrics)).annotate(newest=newest).values_list("newest", flat=True)
+    )
+    found = Forecast.objects.filter(pk__in=list(chain.from_iterable(keys)))
+    rows = found.select_related("metric__segment__series").order_by("-truth_time", "-pk")
+    return [Last(one.metric.segment.series.name, one.metric.unit, one) for one in rows]
+
+
+def predictors(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[ForecastPredictor]:
+    """What probes have added to forecasts of the metric, or have not: those that are kept, the most helpful
+    first, and then those that were dropped."""
+    found = ForecastPredictor.objects.filter(metric__name=choice.metric, is_kept__isnull=False)
+    if choice.site:
+        found = found.filter(metric__segment__series__in=_at_site(choice.site))
+    if not _sees_all(user):
+        visible = Series.objects.visible_to(user)
+        found = found.filter(series__in=visible, metric__segment__series__in=visible)
+    in_order = found.order_by("-is_kept", F("gain").desc(nulls_last=True), "pk")
+    return list(in_order.select_related("series", "metric__segment__series")[:MOST_ROWS])
+
+
+def consumers(user: AbstractBaseUser | AnonymousUser) -> list[Consumer]:
+    """Of the newest outcomes that *user* may see: his own or, if he may, all. Who told last comes first."""
+    told = Outcome.objects.visible_to(user)
+    if not (isinstance(user, PermissionsMixin) and user.has_perm("monitor.view_outcome")):
+        told = told.filter(consumer=user.pk)
+    of_forecast = [f"forecast__{name}" for name in ("median", "lower", "upper")]
+    rows = told.order_by("-received_at", "-pk").values_list(
+        "consumer__username", "received_at", "passed", "seconds", *of_forecast
+    )[:MOST_OUTCOMES]
+    by_name: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        by_name.setdefault(row[0], []).append(row[1:])
+    return [_consumer(name, told) for name, told in list(by_name.items())[:MOST_ROWS]]
+
+
+def names(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> Mapping[str, Sequence[str]]:
+    """What can be chosen: each ``metric`` and ``method`` of which there are scores."""
+    found = _visible(user, span, now).filter(site=None).order_by()
+    return {name: sorted(found.values_list(name, flat=True).distinct()) for name in ("metric", "method")}
+
+
+def _visible(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> QuerySet[DayScore]:
+    """As ``visible_to``, with suites that are known: that is planned better than a question within each."""
+    recent = DayScore.objects.filter(day__gte=span.start(now))
+    if _sees_all(user):
+        return recent
+    return recent.filter(suite__in=list(Suite.objects.visible_to(user).values_list("pk", flat=True)))
+
+
+def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
+    """The sums of *found* by *key*, those of the most forecasts first."""
+    if key == "week":
+        found = found.annotate(week=TruncWeek("day"))
+    rows = found.order_by().values(key, "unit").annotate(**{f"sum_{one}": Sum(one) for one in _SUMS})
+    made = [_score(row[key], row["unit"], {one: row[f"sum_{one}"] for one in _SUMS}) for row in rows]
+    return sorted(made, key=lambda one: (-one.n, one.name))
+
+
+def _off_by(score: Score) -> tuple[bool, float, float]:
+    """The method that was off least by the last value's error comes first, since each has its own forecasts;
+    those of a few come last."""
+    scaled, error = score.scaled_error, score.mean_absolute_error
+    is_of_few = score.n < LEAST_COMPARED
+    return is_of_few, math.inf if scaled is None else scaled, math.inf if error is None else error
+
+
+def _score(key: object, unit: str, sums: Mapping[str, float]) -> Score:
+    return Score(
+        name=str(key),
+        unit=unit,
+        n=int(sums["n"]),
+        mean_absolute_error=_share(sums["absolute_error"], sums["n"]),
+        relative_error=_share(sums["relative_error"], sums["relative_n"]),
+        scaled_error=_share(sums["compared_error"], sums["last_value_error"]),
+        interval_n=int(sums["interval_n"]),
+        coverage_80=_share(sums["within_80"], sums["interval_n"]),
+        coverage_90=_share(sums["within_90"], sums["interval_n"]),
+        start=key if isinstance(key, date) else None,
+    )
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _consumer(name: str, told: Sequence[tuple[Any, ...]]) -> Consumer:
+    passed = [row[2:] for row in told if row[1] and row[2] is not None]
+    truth, median, lower, upper = np.array(passed, dtype=float).reshape(-1, 4).T
+    return Consumer(
+        name=name,
+        n=len(told),
+        passed=sum(row[1] for row in told),
+        mean_absolute_error=scores.mean_absolute_error(truth, median),
+        relative_error=scores.relative_error(truth, median),
+        coverage=scores.coverage(truth, lower, upper),
+        newest_at=told[0][0],
+    )
+
+
+def _at_site(site: str) -> QuerySet[Binding, int]:
+    bound = Binding.objects.filter(resource__site__name=site).order_by()
+    return bound.values_list("series", flat=True)
+
+
+def _sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
+    return bool(user.is_active and getattr(user, "is_superuser", False))

@@ -1,0 +1,61 @@
+"""The tables of the scoreboard, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from monitor.forecasts.scoreboard import Choice, Last, Score, last_ones, scoreboard
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+Part = Literal["methods", "metrics", "sites", "times", "last"]
+PARTS: Sequence[Part] = get_args(Part)
+MOST_CHARACTERS = 100  # of the metric, in the name of a file
+_LAST = ("issued_at", "truth_time", "truth", "median", "mean", "lower", "upper", "level", "n", "method")
+
+
+class Table(NamedTuple):
+    """What a file of that *name* has."""
+
+    name: str
+    text: str
+
+
+def table(user: AbstractBaseUser | AnonymousUser, choice: Choice, part: Part, now: datetime) -> Table:
+    """Of what *user* may see: scores by method, metric, site or time, or the last forecasts."""
+    what = re.sub(r"[^\w.-]", "", choice.metric)[:MOST_CHARACTERS]
+    rows = (
+        _last_rows(last_ones(user, choice))
+        if part == "last"
+        else _score_rows(getattr(scoreboard(user, choice, now), part))
+    )
+    return Table(f"forecasts-{part}-{what}-{now:%Y-%m-%d}.csv", _csv(rows))
+
+
+def _score_rows(found: Iterable[Score]) -> Iterable[Sequence[Any]]:
+    yield [one.name for one in fields(Score)]
+    for score in found:
+        yield list(asdict(score).values())
+
+
+def _last_rows(found: Iterable[Last]) -> Iterable[Sequence[Any]]:
+    yield ["series", "unit", *_LAST]
+    for one in found:
+        yield [one.series, one.unit, *(_text(getattr(one.forecast, name)) for name in _LAST)]
+
+
+def _text(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    return out.getvalue()

@@ -1,0 +1,72 @@
+"""What is said of a series' next run: the newest forecast with its record, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from monitor.forecasts.answer import METHOD
+from monitor.forecasts.lookup import quantile
+from monitor.forecasts.query import Record
+from monitor.models import Forecast, ForecastState, SuccessState
+
+if TYPE_CHECKING:
+    from monitor.models import Metric
+    from monitor.series.segments import Standing
+
+TOTAL = "total.seconds"
+_NOTHING = "there is nothing to forecast from."
+_TOO_FEW = "too few to forecast from, or the first forecast is still being made."
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """*forecast* is of the total, in seconds; without one, *abstained* says why. *success* is how likely the
+    run passes, if that is known."""
+
+    forecast: Forecast | None
+    record: Record
+    abstained: str = ""
+    success: SuccessState | None = None
+
+    @property
+    def at_most(self) -> float | None:
+        """What nine of ten runs that pass do not exceed."""
+        quantiles = self.forecast.quantiles if self.forecast else None
+        return quantile(quantiles, 0.9) if quantiles else None
+
+    @property
+    def better_by(self) -> float | None:
+        """How much less off than the last value; negative where that was better."""
+        scaled = self.record.mean_absolute_scaled_error
+        return None if scaled is None else 1.0 - scaled
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of truths in the interval that is shown."""
+        return self.record.coverage(self.forecast.level) if self.forecast else None
+
+
+def outlook(standing: Standing) -> Outlook:
+    """The newest forecast that was issued of the current segment; none is made by looking."""
+    metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
+    if metric is None:
+        return Outlook(None, Record(), abstained=f"{_sentence(standing.said(0))}: {_NOTHING}")
+    newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
+    if newest is None:
+        passed = _sentence(standing.said(metric.samples.filter(passed=True).count()))
+        return Outlook(None, Record(), abstained=f"{passed}: {_TOO_FEW}")
+    success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
+    return Outlook(newest, _record(metric), success=success.first())
+
+
+def _record(metric: Metric) -> Record:
+    """The same that the API tells."""
+    figures = ("mean_absolute_error", "relative_error", "mean_absolute_scaled_error", "winkler_score")
+    state = ForecastState.objects.filter(metric=metric)
+    row = state.values_list("record_n", *figures, "less", "most").first()
+    return Record(*row) if row else Record()
+
+
+def _sentence(said: str) -> str:
+    return said[0].upper() + said[1:]

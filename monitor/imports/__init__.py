@@ -1,0 +1,1 @@
+"""Histories that other systems measured, stored as runs of series here."""

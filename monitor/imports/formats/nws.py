@@ -1,0 +1,71 @@
+"""Network Weather Service: what ``nws_extract`` prints, a time and a value a line.
+
+NWS (Wolski, Spring, Hayes: The Network Weather Service, FGCS 15, 1999) measured processors, memory, disks
+and networks; the time is in seconds since 1970, the unit is that of the resource, by the NWS User's Guide. A
+value says nothing of how long it took to get: it counts as known at its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from monitor.imports.formats import text
+from monitor.imports.formats.base import Example, Item, LeftOut, Malformed, Measured, Misfit, Option
+from probes.base import Metric
+from probes.foreign import safe_name, si_unit
+
+# resource -> the metric that it is here, and its unit there
+RESOURCES = {
+    "availableCpu": ("cpu.available", ""),
+    "currentCpu": ("cpu.current", ""),
+    "bandwidthTcp": ("bandwidth", "Mb/s"),
+    "latencyTcp": ("latency", "ms"),
+    "connectTimeTcp": ("connect_time", "ms"),
+    "freeDisk": ("disk.free", "MB"),
+    "freeMemory": ("memory.free", "MB"),
+}
+_FRACTIONS = ("availableCpu", "currentCpu")
+
+
+class Importer:
+    summary = "Network Weather Service: lines of a time (seconds since 1970) and a value; one series."
+    measures = "grid"
+    options = {
+        "resource": Option(
+            "what NWS measured: it says the unit, and the metric's name",
+            metavar="NAME",
+            choices=tuple(RESOURCES),
+        ),
+        "metric": Option("name of the metric, where no resource says it", "value", "NAME"),
+        "unit": Option("unit of the values, where no resource says it: ms, Mb/s, ...", metavar="UNIT"),
+    }
+    example = Example(b"1141056000 94.31\n1141056120 93.77\n", {"resource": "bandwidthTcp"})
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        resource = options["resource"]
+        name, unit = RESOURCES.get(resource, (options["metric"], options["unit"]))
+        self.factor, unit = si_unit(unit)
+        self.unit = "ratio" if resource in _FRACTIONS else unit
+        self.name = safe_name(name)
+        self.parameters = {"resource": resource} if resource else {}
+
+    def read(self, stream: BinaryIO) -> Iterator[Item]:
+        for number, line in enumerate(text.lines(stream), start=1):
+            words, where = line.split(), f"line {number}"
+            if not words:
+                continue
+            if line.startswith("#"):
+                yield LeftOut(where, "a comment")
+            else:
+                yield self._item(where, words)
+
+    def _item(self, where: str, words: list[str]) -> Measured | Malformed:
+        try:
+            if len(words) != 2:
+                raise Misfit("line", "a time and a value", " ".join(words))
+            slot = text.time("time", words[0])
+            value = text.number("value", words[1], self.factor)
+        except Misfit as misfit:
+            return misfit.at(where)
+        return Measured(where, slot, 0.0, (Metric(self.name, value, self.unit),), parameters=self.parameters)

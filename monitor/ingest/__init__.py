@@ -1,0 +1,1 @@
+"""Reports in: read, matched with the ledger, and written in one transaction."""

@@ -1,0 +1,1 @@
+"""The expectation ledger: which runs are expected, what may start, and how each run ended."""

@@ -1,0 +1,1 @@
+"""Series and their segments: what a series runs, and how that changed."""

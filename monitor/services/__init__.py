@@ -1,1 +1,0 @@
-"""One verb per file: everything that writes, or is called from two places."""

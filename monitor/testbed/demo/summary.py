@@ -1,0 +1,62 @@
+"""Summarise what the depot holds: per series its outcomes, stages, totals and the latest forecast."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.utils import timezone
+
+from monitor.depot.rollups.statistics import statistics
+from monitor.forecasts.issue import METHOD
+from monitor.models import Forecast, Metric, Run, Series
+from monitor.series.segments import current_metrics
+from reporters import report as wire
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+
+def summarise(series: Collection[Series], start: datetime) -> dict[str, Any]:
+    """For each of *series*, by name: everything since *start*, in plain JSON values; of what was measured,
+    what its current segment has."""
+    return {one.name: _summary(one, start) for one in series}
+
+
+def _summary(series: Series, start: datetime) -> dict[str, Any]:
+    runs = Run.objects.filter(series=series, slot__gte=start)
+    metrics = current_metrics(Series.objects.filter(pk=series.pk)).order_by("pk")
+    stages = [metric for metric in metrics if metric.name.startswith("stage.")]
+    totals = [metric for metric in metrics if metric.name in wire.totals(())]
+    return {
+        "runs": dict(Counter(runs.values_list("state", flat=True))),
+        "stages": {metric.name.split(".")[1]: _figures(metric, start) for metric in stages},
+        "totals": {metric.name.split(".")[0]: _figures(metric, start) for metric in totals},
+        "forecast": _forecast(totals),
+    }
+
+
+def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | None]:
+    """Of passed runs, which *n* counts."""
+    figures = msgspec.structs.asdict(statistics(metric, start, timezone.now()).figures)
+    said = {name: figures[name] for name in ("mean", "min", "max", "stdev")}
+    return {"n": figures["passed"], "unit": metric.unit, **said}
+
+
+def _forecast(metrics: Collection[Metric]) -> dict[str, Any] | None:
+    totals = Forecast.objects.filter(metric__in=metrics, metric__name="total.seconds")
+    latest = totals.filter(method=METHOD, at=None).first()
+    if latest is None:
+        return None
+    return {
+        "metric": "total.seconds",
+        "unit": "seconds",
+        "method": latest.method,
+        "mean": latest.mean,
+        "median": latest.median,
+        "interval": {"level": latest.level, "lower": latest.lower, "upper": latest.upper},
+        "n": latest.n,
+        "issued_at": latest.issued_at.isoformat(),
+    }

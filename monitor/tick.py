@@ -1,0 +1,39 @@
+"""One tick of the monitor's clock: everything that is due at a moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from monitor import health
+from monitor.alerts import deliver, evaluate
+from monitor.db.advisory_locks import alone
+from monitor.ledger import claim, holds
+from monitor.ledger.expand import BEAT, expand
+from monitor.ledger.reap import give_time, reap
+from monitor.ledger.retry import retry
+from monitor.worker.dispatch import send
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
+
+
+def tick(now: datetime) -> None:
+    """End holds, expand schedules, reap, retry, claim and send; then open and close alerts, and have
+    people told."""
+    with transaction.atomic():
+        if not alone(LOCK):
+            return
+        holds.end_overdue(now)
+        expand(now)
+        if health.was_silent(BEAT, now):
+            give_time(now)
+        reap(now)
+        retry(now)
+        health.seen(BEAT, now)
+    send(claim.claim_due(now))
+    evaluate.look(now)
+    deliver.ask(now)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forecasting.learning.level_shift import Shift
+
+OLD, NEW = 100.0, 200.0
+SAID = np.array([OLD, OLD, NEW])  # two who are slow, one who is quick
+
+
+def told(*truths: float) -> Shift:
+    shift = Shift()
+    for truth in truths:
+        shift.note(SAID, OLD, truth, 1.0)
+    return shift
+
+
+def test_a_single_value_far_away_is_no_shift() -> None:
+    assert not told(OLD, NEW).believed
+    assert not told(OLD, NEW, OLD, NEW).believed
+
+
+@pytest.mark.parametrize("new", [NEW, 2.0 * OLD - NEW])
+def test_two_values_near_each_other_are_believed_and_who_is_late_sleeps(new: float) -> None:
+    shift = told(OLD, new, new + 3.0)
+    assert shift.believed
+    listened_to = shift.listened_to(np.array([OLD, OLD + 0.5 * (new - OLD), new, np.nan]))
+    np.testing.assert_array_equal(listened_to, [np.nan, np.nan, new, np.nan])
+
+
+def test_two_wild_values_that_have_nothing_in_common_are_no_shift() -> None:
+    assert not told(OLD, NEW, 900.0).believed
+
+
+def test_a_value_far_beyond_the_new_level_is_doubted_as_any_wild_one() -> None:
+    shift = told(OLD, NEW, NEW, NEW)
+    assert not shift.is_doubtful
+    shift.note(SAID, NEW, 90.0 * NEW, 1.0)
+    assert shift.is_doubtful
+
+
+def test_where_nobody_has_come_over_all_are_listened_to() -> None:
+    said = np.array([OLD, np.nan, OLD + 1.0])
+    np.testing.assert_array_equal(told(OLD, NEW, NEW).listened_to(said), said)
+
+
+def test_who_comes_over_is_listened_to_and_when_all_have_it_is_over() -> None:
+    shift = told(OLD, NEW, NEW)
+    assert np.isfinite(shift.listened_to(np.array([OLD + 95.0, OLD, NEW]))[0])
+    shift.note(np.array([NEW, OLD + 95.0, NEW]), NEW, NEW, 1.0)
+    assert not shift.believed
+
+
+def test_a_truth_that_is_back_ends_it() -> None:
+    assert not told(OLD, NEW, NEW, OLD).believed
+
+
+def test_where_two_have_misled_only_three_are_believed() -> None:
+    misled = (OLD, NEW, NEW, OLD)
+    assert not told(*misled, NEW, NEW).believed
+    assert told(*misled, NEW, NEW, NEW).believed
+    assert told(*misled, NEW, NEW, NEW, OLD, NEW, NEW).believed  # right as often as wrong
+
+
+def test_where_levels_have_shifted_twice_the_next_one_is_believed_at_once() -> None:
+    shifted = (NEW, NEW, NEW, OLD)
+    assert not told(*shifted, NEW).believed
+    assert told(*shifted, *shifted, NEW).believed

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from forecasting.learning.scale import Typical
+
+
+def told(*misses: float, number: float = 0.0) -> Typical:
+    typical = Typical()
+    for miss in misses:
+        typical.add(miss, number)
+    return typical
+
+
+def test_it_is_the_mean_size_whatever_the_sign() -> None:
+    assert told(1.0, -3.0, 2.0, -2.0).size == pytest.approx(2.0)
+
+
+def test_a_wild_one_widens_it_by_less_than_half_and_zeros_say_nothing_first() -> None:
+    assert told(0.0, 2.0, *[-2.0] * 50, 1e300).size == pytest.approx(2.0 * 1.45)
+
+
+def test_what_has_become_usual_is_followed() -> None:
+    assert told(*[1.0, -1.0] * 50, *[50.0] * 100).size == pytest.approx(50.0, rel=0.05)
+    assert told(*[2.0] * 60, *[1e9] * 200, number=100.0).size == pytest.approx(1e9, rel=0.1)
+
+
+def test_misses_that_are_but_rounding_do_not_hold_it_back() -> None:
+    assert told(*[1e-13] * 100, *[1.0] * 90, number=1000.0).size == pytest.approx(1.0, rel=0.1)
+
+
+def test_where_nothing_was_ever_missed_misses_are_measured_in_the_number_itself() -> None:
+    assert Typical().unit(5e6) == pytest.approx(5.0)
+    assert Typical().unit() > 0.0
+
+
+def test_a_standard_number_is_in_usual_sizes_up_to_a_limit_and_0_before_there_are_any() -> None:
+    assert told(2.0, 2.0).standard(-5.0, 8.0) == -2.5
+    assert told(2.0, 2.0).standard(-1e300, 8.0) == -8.0
+    assert told(0.0).standard(5.0, 8.0) == 0.0

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from forecasting.queues.bound_weights import LONGER, Trust, Way
+
+LOW, HIGH = 60.0, 6000.0
+
+
+def trust(*, ways: int = 2, quantile: float = 0.95) -> Trust:
+    return Trust([Way() for _ in range(ways)], quantile)
+
+
+def lived_through(known: Trust, waits: Sequence[float], said: Sequence[float] = (LOW, HIGH)) -> list[float]:
+    """What was said of jobs of which each has started when the next comes."""
+    bounds = []
+    for wait in waits:
+        blended = known.blend(said)
+        bounds.append(known.bound(blended, said, 0.0))
+        known.judge(wait > bounds[-1])
+        known.learn(said, blended, wait)
+    return bounds
+
+
+def test_ways_that_agree_are_said_as_they_are() -> None:
+    assert trust(ways=3).blend((30.0, 30.0, 30.0)) == 30.0
+    assert trust(ways=3).blend((0.0, 0.0, 0.0)) == 0.0
+
+
+@pytest.mark.parametrize("better", [0, 1])
+def test_of_two_ways_the_one_that_loses_less_comes_to_be_said(better: int) -> None:
+    draw, known = random.Random(3), trust()
+    top = (LOW, HIGH)[better]
+    waits = [draw.uniform(0.9 * top, top) if draw.random() < 0.2 else 0.5 * LOW for _ in range(400)]
+    lived_through(known, waits)
+    assert known.blend((LOW, HIGH)) == pytest.approx(top, rel=0.01)
+
+
+def test_while_no_more_is_missed_than_was_promised_nothing_is_added() -> None:
+    draw, known = random.Random(4), trust()
+    waits = [HIGH if draw.random() < 0.02 else 30.0 for _ in range(2000)]
+    bounds = lived_through(known, waits, (LOW, LOW))
+    assert bounds[500:] == [LOW] * 1500
+
+
+def test_misses_in_a_run_make_cautious_at_once_and_hits_by_and_by_less() -> None:
+    known = trust()
+    blended = LOW
+    for _ in range(6):
+        known.judge(missed=True)
+    known.learn((LOW, HIGH), blended, 4.0 * HIGH)
+    after = known.bound(blended, (LOW, HIGH), 0.0)
+    assert HIGH < after < LONGER * 4.0 * HIGH
+    for _ in range(300):
+        known.judge(missed=False)
+    assert known.bound(blended, (LOW, HIGH), 0.0) == blended
+
+
+def test_however_many_misses_are_found_one_after_another_the_bound_has_an_end() -> None:
+    known = trust()
+    known.learn((LOW, HIGH), LOW, 4.0 * HIGH)
+    for _ in range(500):
+        known.judge(missed=True)
+    assert known.bound(LOW, (LOW, HIGH), 0.0) == pytest.approx(LONGER * 4.0 * HIGH)
+    assert known.bound(LOW, (LOW, HIGH), 1e6) == pytest.approx(1e6)
+
+
+def test_a_queue_that_owes_hits_is_told_no_less_than_the_first_way_says() -> None:
+    known = trust()
+    for missed in [True] * 20 + [False] * 310:
+        known.judge(missed)
+    assert known.bound(LOW, (HIGH, LOW), 0.0) == HIGH  # 20 of 330 is more than one in 20
+    for _ in range(200):
+        known.judge(missed=False)
+    assert known.bound(LOW, (HIGH, LOW), 0.0) == LOW
+
+
+def test_where_half_may_be_missed_caution_stays_far_from_the_longest_wait() -> None:
+    known = trust(quantile=0.5)
+    known.learn((LOW, HIGH), LOW, 100.0 * HIGH)
+    for _ in range(100):
+        known.judge(missed=True)
+    assert HIGH < known.bound(LOW, (LOW, HIGH), 0.0) < 20.0 * HIGH

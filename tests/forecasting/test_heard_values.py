@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from forecasting import heard_values
+from forecasting.base import Source
+from forecasting.heard_values import KEPT, Heard
+
+
+def heard(*known_at: float) -> Heard:
+    """Each row is the time from which it was known."""
+    found = Heard()
+    for at in known_at:
+        found.add(at, [at])
+    return found
+
+
+@pytest.mark.parametrize(("at", "expected"), [(9.0, None), (10.0, [10.0]), (29.0, [20.0]), (1e9, [30.0])])
+def test_the_newest_is_that_which_was_known_then(at: float, expected: list[float] | None) -> None:
+    assert heard(10.0, 20.0, 30.0).newest(at) == expected
+
+
+def test_what_comes_out_of_order_is_not_known_before_what_came_before_it() -> None:
+    found = heard(10.0, 20.0)
+    found.add(5.0, [5.0])
+    assert found.newest(19.0) == [10.0]
+    assert found.newest(20.0) == [5.0]
+
+
+def test_a_run_of_a_week_finds_nearly_what_was_known_at_its_start() -> None:
+    hours = [float(hour) for hour in range(24 * 14)]
+    start = 24.0 * 7
+    newest = heard(*hours).newest(start)
+    assert newest is not None
+    assert start - 48.0 <= newest[0] <= start
+
+
+def test_of_the_newest_every_one_is_kept_and_of_all_no_more_than_so_many() -> None:
+    found = heard(*map(float, range(1000)))
+    assert [found.newest(at) for at in (999.0, 998.0, 997.0)] == [[999.0], [998.0], [997.0]]
+    assert len({tuple(found.newest(float(at)) or ()) for at in range(1000)}) <= KEPT
+
+
+def test_a_clock_that_stands_still_fills_nothing() -> None:
+    assert heard(*[7.0] * 100).newest(7.0) == [7.0]
+
+
+def test_a_key_leads_back_to_its_source() -> None:
+    source = Source("Gather, nightly", "stage.transfer_1.seconds")
+    assert heard_values.source(heard_values.key(source)) == source

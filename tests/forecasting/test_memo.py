@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from forecasting import methods, state
+from forecasting.base import Hearing, Source
+from forecasting.memo import Remembered
+from forecasting.series import Forecaster, Observation
+
+HOUR_SECONDS = 3600.0
+PROBE = Source("probe", "seconds")
+
+
+def told(values: int) -> Forecaster:
+    forecaster, draw = Forecaster("auto"), random.Random(3)
+    for index in range(values):
+        at_seconds, load = index * HOUR_SECONDS, draw.lognormvariate(3.0, 0.4)
+        forecaster.observe(Observation(at_seconds - 900.0, at_seconds - 600.0, load), PROBE)
+        forecaster.observe(Observation(at_seconds, at_seconds + 60.0, 3.0 * load))
+    forecaster.learn_until(values * HOUR_SECONDS - 1000.0)
+    return forecaster
+
+
+def test_only_the_time_that_was_asked_about_is_remembered() -> None:
+    remembered: Remembered[str] = Remembered()
+    assert remembered.at(math.nan) is None
+    assert remembered.keep(7.0, "seven") == "seven"
+    assert (remembered.at(7.0), remembered.at(8.0)) == ("seven", None)
+    remembered.forget()
+    assert remembered.at(7.0) is None
+
+
+def test_who_was_asked_keeps_the_same_state_as_who_was_not() -> None:
+    asked, left_alone = told(60), told(60)
+    asked.forecast(60 * HOUR_SECONDS)
+    asked.others(60 * HOUR_SECONDS)
+    assert asked.dump() == left_alone.dump()
+
+
+def test_who_was_asked_before_news_came_says_what_one_says_who_was_not() -> None:
+    asked, left_alone = told(60), told(60)
+    at_seconds = 60 * HOUR_SECONDS
+    for forecaster in (asked, left_alone):
+        if forecaster is asked:
+            before = asked.forecast(at_seconds)
+        forecaster.observe(Observation(at_seconds - 900.0, at_seconds - 600.0, 90.0), PROBE)
+        heard = forecaster.forecast(at_seconds)
+        forecaster.observe(Observation(at_seconds - 500.0, at_seconds - 100.0, 300.0))
+    assert heard != before
+    assert asked.forecast(at_seconds) == left_alone.forecast(at_seconds) != heard
+    assert asked.others(at_seconds) == left_alone.others(at_seconds)
+
+
+@pytest.mark.parametrize("name", ["auto", "blend", "seasonal"])
+def test_one_time_after_another_and_back_gets_the_answer_of_each(name: str) -> None:
+    asked, fresh = methods.load(name)(), methods.load(name)()
+    draw = random.Random(4)
+    for index in range(50):
+        at_seconds, value = index * HOUR_SECONDS, draw.lognormvariate(3.0, 0.4)
+        for method in (asked, fresh):
+            if isinstance(method, Hearing):
+                method.hear(PROBE, at_seconds - 900.0, at_seconds - 600.0, value)
+            method.update(at_seconds, value)
+        times = [(50 + day) * 24 * HOUR_SECONDS for day in (1, 30, 1, 2)]
+        for time_seconds in times:
+            copy = state.load(type(fresh), state.dump(fresh))
+            assert asked.forecast(time_seconds) == copy.forecast(time_seconds)

@@ -1,0 +1,210 @@
+"""Whoever is to be told of an alert is told, at least once, and nobody waits for a channel that is broken."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import override_settings
+from kombu.exceptions import OperationalError
+
+from monitor import tasks
+from monitor.alerts.deliver import FIRST_PAUSE, LOCK, MAX_ATTEMPTS, ask, pause, send_due
+from monitor.celery import app
+from monitor.models import Alert, AlertRule, Notification, Series
+from monitor.models.alert import Event
+from tests.monitor.receivers import HANGS, REFUSES, TAKES, Hook, hook
+from tests.waiting import eventually
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def server() -> Iterator[Hook]:
+    with hook() as made:
+        yield made
+
+
+@pytest.fixture
+def alert(circle: Series, noon: datetime) -> Alert:
+    rule = AlertRule.objects.create(name="three", everything=True, failures_in_row=3)
+    return Alert.objects.create(rule=rule, series=circle, since=noon, opened_at=noon, text="it is down")
+
+
+def to(alert: Alert, channel: Any, event: str = Event.OPENED) -> Notification:
+    return Notification.objects.create(alert=alert, event=event, channel=channel, due_at=alert.opened_at)
+
+
+def test_what_is_due_is_sent_once(alert: Alert, server: Hook, noon: datetime) -> None:
+    one = to(alert, server.channel)
+    assert send_due(noon) == 1
+    assert send_due(noon + SECOND) == 0
+    one.refresh_from_db()
+    assert (one.sent_at, one.due_at, one.attempts, one.error) == (noon, None, 1, "")
+    assert [json.loads(text)["text"] for text in server.received()] == ["it is down"]
+
+
+def test_a_message_leads_to_the_page_of_alerts(alert: Alert, server: Hook, noon: datetime) -> None:
+    to(alert, server.channel)
+    with override_settings(GRIDCAST_URL="https://gridcast.example.org"):
+        send_due(noon)
+    assert json.loads(server.received()[0])["url"] == "https://gridcast.example.org/alerts/"
+
+
+def test_a_channel_that_refuses_is_asked_again_later_and_later_and_then_given_up(
+    alert: Alert, server: Hook, noon: datetime, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = to(alert, server.channel)
+    server.mode, now = REFUSES, noon
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        assert send_due(now - SECOND) == 0
+        assert send_due(now) == 1
+        now += pause(attempt)
+    one.refresh_from_db()
+    assert one.is_given_up
+    assert one.attempts == MAX_ATTEMPTS
+    assert one.error == f"http://{server.address} answered 503: come back later"
+    assert "given up: three: circle opened, webhook" in caplog.text
+    server.mode = TAKES
+    assert send_due(now + timedelta(days=30)) == 0
+
+
+def test_pauses_grow_to_hours() -> None:
+    assert pause(1) == FIRST_PAUSE
+    assert timedelta(hours=2) < sum(map(pause, range(1, MAX_ATTEMPTS)), timedelta()) < timedelta(hours=6)
+
+
+def test_the_end_of_an_alert_is_not_told_before_its_beginning(
+    alert: Alert, server: Hook, noon: datetime
+) -> None:
+    to(alert, server.channel)
+    to(alert, server.channel, Event.CLOSED)
+    server.mode = REFUSES
+    assert send_due(noon) == 1
+    server.mode = TAKES
+    assert send_due(noon + SECOND) == 0
+    send_due(noon + FIRST_PAUSE)
+    assert [json.loads(text)["event"] for text in server.received()] == ["opened", "closed"]
+
+
+def test_a_channel_that_is_broken_is_in_nobodys_way(alert: Alert, server: Hook, noon: datetime) -> None:
+    for broken in ({"kind": "pigeon"}, {"kind": "webhook"}, {"kind": "webhook", "url": 7}, {"kind": "base"}):
+        to(alert, broken)
+    to(alert, server.channel)
+    assert send_due(noon) == 5
+    assert len(server.received()) == 1
+    said = Notification.objects.filter(sent_at=None).order_by("pk").values_list("error", flat=True)
+    assert list(said) == [
+        "kind: there is no channel 'pigeon'; known are email, log, webhook",
+        "url: expected one such as https://hooks.example.org/gridcast, got ''",
+        "url: expected str, got 7",
+        "kind: there is no channel 'base'; known are email, log, webhook",
+    ]
+
+
+def test_a_channel_that_hangs_is_left_when_its_time_is_over(
+    alert: Alert, server: Hook, noon: datetime
+) -> None:
+    one = to(alert, server.channel)
+    server.mode = HANGS
+    assert send_due(noon, limit_seconds=0.1) == 1
+    one.refresh_from_db()
+    assert (one.error, one.due_at) == ("webhook did not take it within 0.1 s", noon + FIRST_PAUSE)
+
+
+def test_what_a_sender_claimed_who_then_died_is_sent_by_the_next(
+    alert: Alert, server: Hook, noon: datetime
+) -> None:
+    one = to(alert, server.channel)
+    Notification.objects.update(attempts=1, due_at=noon + FIRST_PAUSE)  # as it leaves it
+    assert send_due(noon + FIRST_PAUSE) == 1
+    one.refresh_from_db()
+    assert one.sent_at is not None
+
+
+def test_only_who_has_something_to_send_is_asked_for(alert: Alert, server: Hook, noon: datetime) -> None:
+    asked: list[int] = []
+    ask(noon, lambda: asked.append(1))
+    assert not asked
+    to(alert, server.channel)
+    ask(noon - SECOND, lambda: asked.append(1))
+    assert not asked
+    ask(noon, lambda: asked.append(1))
+    assert asked
+
+
+def test_whoever_works_for_the_scheduler_is_asked_by_the_broker(
+    alert: Alert, server: Hook, noon: datetime
+) -> None:
+    to(alert, server.channel)
+    with app.connection_for_read() as broker, broker.SimpleQueue("control") as queue:
+        queue.clear()
+        ask(noon)
+        message = queue.get(timeout=10)
+        message.ack()
+    assert message.headers["task"] == tasks.notify.name
+    tasks.notify()
+    assert len(server.received()) == 1
+
+
+def test_a_broker_that_is_away_stops_nobody(
+    alert: Alert, server: Hook, noon: datetime, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away() -> None:
+        raise OperationalError("connection refused")
+
+    to(alert, server.channel)
+    with caplog.at_level(logging.WARNING):
+        ask(noon, away)
+    assert "notifications wait: connection refused" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_while_one_sends_another_does_not_and_no_transaction_is_open(
+    alert: Alert, server: Hook, noon: datetime
+) -> None:
+    to(alert, server.channel)
+    server.mode = HANGS
+
+    def send() -> None:
+        try:
+            send_due(noon)
+        finally:
+            connection.close()
+
+    first = threading.Thread(target=send)
+    first.start()
+    try:
+        assert eventually(somebody_sends)
+        assert send_due(noon + timedelta(days=1)) == 0
+        assert not in_a_transaction()
+    finally:
+        server.over.set()  # it hangs up
+        first.join()
+    assert Notification.objects.get().error.startswith(f"cannot post to http://{server.address}")
+
+
+def somebody_sends() -> bool:
+    return Notification.objects.filter(attempts=1).exists() and bool(
+        _ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted", [LOCK])
+    )
+
+
+def in_a_transaction() -> int:
+    return _ask(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND state = 'idle in transaction'",
+        [],
+    )
+
+
+def _ask(query: str, parameters: list[int]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters)
+        return int(cursor.fetchone()[0])

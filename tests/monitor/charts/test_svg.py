@@ -1,0 +1,70 @@
+"""Drawings that the server makes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from django.conf import settings
+
+from monitor.charts import svg
+from monitor.ledger.attribution import Fault
+from monitor.models.run import State
+
+STYLES = Path(settings.BASE_DIR, "monitor/static/monitor/overview.css").read_text(encoding="utf-8")
+PASSED = (State.PASSED, Fault.NOBODY)
+
+
+def extents(drawn: str) -> dict[str, tuple[float, float]]:
+    """From where to where the strokes of every class reach: (top, bottom) in pixels."""
+    found = {}
+    for kind, middle in re.findall(r'class="t-(\w+)" d="M\d+ ([\d.]+)h', drawn):
+        width = re.search(rf"\.t-{kind} {{ stroke-width: (\d+)px", STYLES)
+        assert width is not None, f"the style sheet does not say how high t-{kind} is"
+        found[kind] = (float(middle) - int(width[1]) / 2, float(middle) + int(width[1]) / 2)
+    return found
+
+
+def test_every_kind_of_outcome_has_a_place_of_its_own_not_only_a_colour() -> None:
+    kinds = (PASSED, (State.FAILED, Fault.HERE), (State.FAILED, Fault.ELSEWHERE), (State.MISSED, Fault.OURS))
+    found = extents(svg.trend((*kinds, (State.SKIPPED, Fault.NOBODY))))
+    assert len(set(found.values())) == len(found) == 5
+    assert found["here"] == (0.0, 14.0)
+    assert all(0 <= top < bottom <= 14 for top, bottom in found.values())
+
+
+def test_equal_neighbours_are_one_line_as_long_as_they_are_many() -> None:
+    drawn = svg.trend((PASSED,) * 3 + ((State.FAILED, Fault.HERE),) + (PASSED,) * 2)
+    assert 'd="M0 11.5h11M16 11.5h7"' in drawn
+    assert 'd="M12 7h3"' in drawn
+
+
+def test_a_sparkline_needs_two_values() -> None:
+    assert svg.sparkline([1.0]) == ""
+    assert "<polyline" in svg.sparkline([1.0, 2.0])
+
+
+def test_equal_values_make_a_level_line() -> None:
+    points = re.search(r'points="([^"]+)"', svg.sparkline([3.0, 3.0, 3.0]))
+    assert points is not None
+    assert len({pair.split(",")[1] for pair in points[1].split()}) == 1
+
+
+def test_a_line_of_hours_is_broken_where_one_has_no_value() -> None:
+    gap = float("nan")
+    drawn = svg.hourly([1.0, 2.0, gap, 2.0, gap, 1.0, 2.0])
+    (lines,) = re.findall(r'<path d="([^"]+)"', drawn)
+    assert lines == "M2 22.0L7 2.0M27 22.0L32 2.0"
+    (alone,) = re.findall(r'<path class="alone" d="([^"]+)"', drawn)
+    assert alone == "M17 2.0h.1"
+    assert ".alone " in STYLES
+    assert svg.hourly([gap] * 24) == ""
+
+
+def test_a_bar_of_shares_has_the_worst_first_and_none_too_small_to_see() -> None:
+    drawn = svg.shares([0, 999, 0, 0, 0, 1])
+    assert re.findall(r'class="b-(\w+)"', drawn) == ["here", "passed"]
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)"', drawn)]
+    assert min(widths) == 2.0
+    for kind in ("untold", "passed", "elsewhere", "ours", "somewhere", "here"):
+        assert f".b-{kind} " in STYLES

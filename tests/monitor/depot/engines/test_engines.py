@@ -1,0 +1,333 @@
+"""The contract of engines, on every kind of database."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import psycopg
+import pytest
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
+
+from monitor.depot.engines import engine
+from monitor.depot.engines.engine import BY_TIME, EVERY, Engine, Hours, Part
+from monitor.depot.retention import expiry_sql
+from monitor.depot.samples import write
+from monitor.depot.samples.write import Row
+from monitor.ingest.service import ingest
+from monitor.models import DayRollup, Horizon, HourRollup, Metric, RawReport, Sample, Series
+from monitor.models.retention_cutoff import Kind
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+from tests.monitor.depot.databases import PLAIN, TIMESCALE
+from tests.monitor.depot.measured import metrics_of
+from tests.waiting import eventually
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+METRIC = 1
+LONG_AGO, FAR_AHEAD = datetime(1996, 7, 1, tzinfo=UTC), datetime(2044, 2, 29, 23, 59, tzinfo=UTC)
+
+
+def row(time: datetime, value: float = 1.0, metric: int = METRIC) -> Row:
+    return Row(metric, time, time + HOUR, value, passed=True)
+
+
+def store(*rows: Row) -> None:
+    with transaction.atomic():
+        engine().make_room({one.time for one in rows})
+        write.write(rows)
+
+
+def part_of(table: str, time: datetime) -> Part:
+    (found,) = [part for part in engine().parts(table) if part.start <= time < part.end]
+    return found
+
+
+@pytest.mark.parametrize("time", [LONG_AGO, FAR_AHEAD])
+def test_there_is_room_for_any_time(quick_engine: Engine, noon: datetime, time: datetime) -> None:
+    store(row(time), row(noon))
+    assert [one.time for one in write.read([METRIC])] == sorted([time, noon])
+
+
+def test_a_report_of_any_time_is_in_a_part_of_each_table(
+    quick_engine: Engine, circle: Series, noon: datetime
+) -> None:
+    slot = noon - 9 * 365 * DAY
+    assert ingest(wire.to_json(circle_report(slot))).accepted
+    assert all(part_of(table, slot).bytes for table in BY_TIME)
+
+
+def test_parts_are_told_oldest_first_and_do_not_overlap(quick_engine: Engine, noon: datetime) -> None:
+    store(*(row(noon - days * DAY) for days in (0, 100, 40, 200)))
+    parts = quick_engine.parts("monitor_sample")
+    assert len(parts) >= 4
+    assert all(one.start < one.end <= other.start for one, other in pairwise(parts))
+
+
+def test_what_is_there_already_is_refused_and_stays_as_it_was(quick_engine: Engine, noon: datetime) -> None:
+    store(row(noon, 1.0))
+    store(row(noon, 2.0), row(noon + HOUR, 3.0))
+    assert [one.value for one in write.read([METRIC])] == [1.0, 3.0]
+    with pytest.raises(IntegrityError):
+        Sample.objects.create(metric_id=METRIC, time=noon, known_at=noon, value=2.0, passed=True)
+
+
+def test_with_a_part_all_that_is_in_it_goes_and_nothing_else(depot_engine: Engine, noon: datetime) -> None:
+    old = noon - 100 * DAY
+    store(row(old), row(noon))
+    assert depot_engine.drop(part_of("monitor_sample", old), nobody)
+    assert [one.time for one in write.read([METRIC])] == [noon]
+    store(row(old, 2.0))
+    assert [one.value for one in write.read([METRIC])] == [2.0, 1.0]
+
+
+def test_a_part_that_somebody_needs_at_the_last_moment_stays(depot_engine: Engine, noon: datetime) -> None:
+    old = noon - 100 * DAY
+    store(row(old))
+    part = part_of("monitor_sample", old)
+
+    def somebody() -> bool:
+        with session() as other:
+            other.execute("SET lock_timeout = '10ms'")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute(INSERT, [METRIC, old + HOUR])
+        return True
+
+    assert not depot_engine.drop(part, somebody)
+    store(row(old + HOUR))
+    assert [one.time for one in write.read([METRIC])] == [old, old + HOUR]
+
+
+def nobody() -> bool:
+    """Nobody needs the part."""
+    return False
+
+
+@contextlib.contextmanager
+def session() -> Iterator[psycopg.Connection]:
+    """One of somebody else, who gives up when he has to wait."""
+    parameters = connection.get_connection_params()
+    wanted = {
+        name: parameters[name]
+        for name in ("dbname", "user", "password", "host", "port")
+        if name in parameters
+    }
+    with psycopg.connect(**wanted) as other:
+        other.execute("SET lock_timeout = '2s'")
+        yield other
+
+
+INSERT = "INSERT INTO monitor_sample VALUES (%s, %s, now(), 1, true)"
+WAITS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock' AND query NOT LIKE '%%pg_stat_activity%%'
+"""
+
+
+def test_who_writes_hardly_waits_while_a_part_is_dropped(depot_engine: Engine, noon: datetime) -> None:
+    old = noon - 100 * DAY
+    store(row(old), row(noon))
+    part = part_of("monitor_sample", old)
+
+    def drop() -> None:
+        with contextlib.suppress(OperationalError):  # others keep the table locked for long
+            depot_engine.drop(part, nobody)
+        connections.close_all()
+
+    with session() as writer, session() as other:
+        writer.execute(INSERT, [METRIC, noon + HOUR])
+        dropping = threading.Thread(target=drop)
+        dropping.start()
+        assert eventually(lambda: not dropping.is_alive() or _somebody_waits())
+        writer.execute(INSERT, [METRIC, noon + 2 * HOUR])
+        other.execute(INSERT, [METRIC, noon + 3 * HOUR])
+        other.commit()
+        writer.commit()
+        dropping.join(30)
+    for left in [one for one in depot_engine.parts("monitor_sample") if one.start == part.start]:
+        assert depot_engine.drop(left, nobody)
+    assert [one.time for one in write.read([METRIC])] == [noon + hours * HOUR for hours in range(4)]
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(WAITS)
+        return bool(cursor.fetchone()[0])
+
+
+def test_parts_are_ready_before_they_are_needed(quick_engine: Engine, noon: datetime) -> None:
+    quick_engine.prepare_ahead(noon)
+    quick_engine.prepare_ahead(noon)
+    later = noon + 30 * DAY
+    ready = {
+        table for table in BY_TIME for part in quick_engine.parts(table) if part.start <= later < part.end
+    }
+    assert ready == (
+        set(BY_TIME) if quick_engine.name == PLAIN else {"monitor_run"}
+    )  # chunks make themselves
+    store(row(later))
+
+
+def test_what_comes_late_into_a_part_that_was_compressed_is_there_like_any_other(
+    quick_engine: Engine, noon: datetime
+) -> None:
+    old = noon - 100 * DAY
+    store(*(row(old + hours * HOUR, float(hours), metric) for hours in range(24) for metric in (1, 2)))
+    quick_engine.prepare_ahead(noon)
+    assert part_of("monitor_sample", old).is_compressed == (quick_engine.name == TIMESCALE)
+    store(row(old + HOUR / 2, 0.5), row(old + HOUR, -1.0))  # the latter is there
+    Sample.objects.filter(metric=METRIC, time=old + 2 * HOUR).update(value=2.5)
+    Sample.objects.filter(metric=METRIC, time=old + 3 * HOUR).delete()
+    expected = [0.0, 0.5, 1.0, 2.5, *map(float, range(4, 24))]
+    assert [one.value for one in write.read([METRIC])] == expected
+    quick_engine.prepare_ahead(noon)
+    assert [one.value for one in write.read([METRIC])] == expected
+    assert len(write.read([2])) == 24
+
+
+def test_raw_reports_and_runs_stay_as_they_came(quick_engine: Engine, circle: Series, noon: datetime) -> None:
+    body = wire.to_json(circle_report(noon))
+    ingest(body)
+    quick_engine.prepare_ahead(noon + 100 * DAY)
+    assert RawReport.objects.get().body == body
+
+
+@pytest.fixture
+def metrics(depot_engine: Engine, circle: Series, noon: datetime) -> list[Metric]:
+    """Two of a series and one of another, with a value every ten minutes of half a day from noon on."""
+    other = Series.objects.create(name="other", probe="circle", reporter=circle.reporter, suite=circle.suite)
+    made = [*metrics_of(circle, 2), *metrics_of(other, 1)]
+    store(*(row(noon + n * HOUR / 6, float(n), metric.pk) for metric in made for n in range(72)))
+    return made
+
+
+WAYS = ("series by series", "all series", "in a transaction")
+
+
+def roll(way: str, metrics: list[Metric], *hours: datetime) -> None:
+    each = [Hours(series, hours) for series in sorted({metric.series.pk for metric in metrics})]
+    if way == "all series":
+        engine().roll([Hours(EVERY, hours)])
+    elif way == "series by series":
+        for one in each:
+            engine().roll([one])
+    else:
+        with transaction.atomic():
+            engine().roll(each)
+
+
+Rolled = list[tuple[datetime, int, float]]
+MEAN_WITH_100 = 115 / 7  # of 0 to 5 and 100
+
+
+def hours_of(metric: Metric) -> Rolled:
+    found = HourRollup.objects.filter(metric=metric).order_by("bucket")
+    return [(one.bucket, one.n, one.mean or 0.0) for one in found]
+
+
+def days_of(metric: Metric) -> Rolled:
+    return [(one.bucket, one.n, one.mean or 0.0) for one in DayRollup.objects.filter(metric=metric)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_however_it_is_rolled_up_it_is_what_the_samples_come_to(
+    metrics: list[Metric], noon: datetime, way: str
+) -> None:
+    hours = [noon + n * HOUR for n in range(12)]
+    roll(way, metrics, *hours)
+    for metric in metrics:
+        assert hours_of(metric) == [(hour, 6, 6 * n + 2.5) for n, hour in enumerate(hours)]
+        assert days_of(metric) == [(noon - noon.hour * HOUR, 72, 35.5)]
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_what_has_come_and_gone_since_is_rolled_up_anew(
+    metrics: list[Metric], noon: datetime, way: str
+) -> None:
+    hours = [noon + n * HOUR for n in range(12)]
+    roll(way, metrics, *hours)
+    first = metrics[0]
+    store(row(noon + HOUR / 12, 100.0, first.pk))
+    Sample.objects.filter(metric=first, time__gte=noon + HOUR, time__lt=noon + 2 * HOUR).delete()
+    roll(way, metrics, noon, noon + HOUR)
+    assert hours_of(first)[:2] == [(noon, 7, MEAN_WITH_100), (noon + 2 * HOUR, 6, 14.5)]
+    assert days_of(first) == [(noon - noon.hour * HOUR, 67, 2605 / 67)]
+    assert hours_of(metrics[1])[:2] == [(noon, 6, 2.5), (noon + HOUR, 6, 8.5)]
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_what_samples_came_to_that_are_too_old_to_be_kept_stays_whatever_is_rolled_up_beside(
+    metrics: list[Metric], noon: datetime, way: str
+) -> None:
+    roll(way, metrics, *(noon + n * HOUR for n in range(12)))
+    first, gone = metrics[0], metrics[2]
+    before = hours_of(gone), days_of(gone)
+    end = noon - noon.hour * HOUR + DAY
+    Horizon.objects.create(series=gone.series, kind=Kind.SAMPLES, kept_from=end, gone_before=end)
+    Sample.objects.filter(metric=gone).delete()
+    store(row(noon + HOUR / 12, 100.0, first.pk))
+    roll(way, metrics, noon)
+    assert (hours_of(gone), days_of(gone)) == before
+    assert hours_of(first)[0] == (noon, 7, MEAN_WITH_100)
+
+
+def unpacking_at_most(rows: int) -> None:
+    """Let the transaction fail that unpacks more."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL timescaledb.max_tuples_decompressed_per_dml_transaction = {rows}")
+
+
+def test_of_what_is_compressed_only_that_is_unpacked_which_changes(
+    metrics: list[Metric], noon: datetime
+) -> None:
+    roll("all series", metrics, *(noon + n * HOUR for n in range(12)))
+    engine().prepare_ahead(noon + 60 * DAY)
+    one, before = metrics[2], [(hours_of(metric), days_of(metric)) for metric in metrics]
+    with transaction.atomic():
+        unpacking_at_most(72)
+        assert expiry_sql.delete(Kind.SAMPLES, [one.series.pk], noon, noon + HOUR) == 6
+    with transaction.atomic():
+        unpacking_at_most(12 + 1)
+        roll("in a transaction", [one], noon)
+    assert [(hours_of(metric), days_of(metric)) for metric in metrics[:2]] == before[:2]
+    assert hours_of(one) == before[2][0][1:]
+    assert days_of(one) == [(noon - noon.hour * HOUR, 66, 38.5)]
+
+
+FILL = """
+INSERT INTO monitor_sample SELECT metric, time, time, 1, true
+FROM generate_series(1, 145) AS metric, generate_series(%s, %s, interval '1 hour') AS time
+"""
+
+
+def test_any_number_of_compressed_rows_may_change(quick_engine: Engine, noon: datetime) -> None:
+    first = datetime(2025, 6, 11, tzinfo=UTC)  # when a chunk begins
+    quick_engine.make_room([first, first + 30 * DAY])
+    with connection.cursor() as cursor:
+        cursor.execute(FILL, [first, first + 30 * DAY - HOUR])
+    quick_engine.prepare_ahead(noon)
+    assert Sample.objects.filter(time=first).update(value=2.0) == 145
+
+
+def test_rollups_that_are_about_to_be_made_anew_are_as_before_then(
+    metrics: list[Metric], noon: datetime
+) -> None:
+    hours = [noon + n * HOUR for n in range(12)]
+    roll("all series", metrics, *hours)
+    before = [(hours_of(metric), days_of(metric)) for metric in metrics]
+    part = part_of("monitor_sample", noon)
+    engine().discard(part.start, part.end)
+    roll("all series", metrics, *hours)
+    assert [(hours_of(metric), days_of(metric)) for metric in metrics] == before
+
+
+def test_rollups_that_somebody_reads_are_not_discarded(metrics: list[Metric], noon: datetime) -> None:
+    roll("all series", metrics, noon)
+    part = part_of("monitor_sample", noon)
+    with session() as other:
+        counted = other.execute("SELECT count(*) FROM monitor_dayrollup").fetchone()
+        engine().discard(part.start, part.end)
+        assert other.execute("SELECT count(*) FROM monitor_dayrollup").fetchone() == counted == (3,)

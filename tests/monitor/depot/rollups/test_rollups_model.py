@@ -1,0 +1,218 @@
+"""Whatever happens to samples, and whenever it is rolled up: answers are those of a list in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from monitor.depot.engines.engine import Engine
+from monitor.depot.rollups.combine import Figures
+from monitor.depot.rollups.histogram import distribution
+from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
+from monitor.depot.rollups.worker import rebuild, roll, roll_all
+from monitor.depot.samples.read import history
+from monitor.models import DayRollup, HourRollup, Metric, Sample, Series, StaleHour
+from tests.monitor.depot.measured import DAYS, FIRST, STEP, Depot, Value, figures, metrics_of, start_of
+
+EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
+STEPS = DAYS * 144
+METRICS = 2
+FEW = 20  # samples that are read: of more the database says what they come to
+WITHIN = 0.0101  # of the value itself: what a sketch promises, and an edge of a bucket
+
+times = st.integers(0, STEPS - 1).map(lambda step: FIRST + step * STEP)
+numbers = st.one_of(
+    st.floats(0.001, 1e4), st.sampled_from([0.0, -1.5, 1e-12, 3.0, 3.0, 1e18]), st.floats(-1e4, -0.001)
+)
+values = st.builds(
+    lambda late, number, passed: (late, number, passed),
+    st.integers(0, 100_000),
+    numbers,
+    st.booleans() | st.just(True),
+)
+which = st.integers(0, METRICS - 1)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that happens to the depot, and what it is called when an example is shown."""
+
+    name: str
+    told: Any
+
+    def happen(self, depot: Depot) -> None:
+        HAPPENS[self.name](depot, *self.told)
+
+
+def ingest(depot: Depot, number: int, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
+    known = {
+        at: Value(at + timedelta(seconds=late), value, passed) for at, (late, value, passed) in new.items()
+    }
+    depot.ingest(depot.metrics[number], known)
+
+
+def fill(depot: Depot, number: int, day: int, number_of: int, seed: int) -> None:
+    """A day of many: hours are kept of it."""
+    at = [FIRST + timedelta(days=day) + step * STEP for step in range(number_of)]
+    new = {
+        time: Value(time, 1 + (seed * 7919 + step * 104729) % 1000 / 7, (seed + step) % 11 != 0)
+        for step, time in enumerate(at)
+    }
+    depot.ingest(depot.metrics[number], new)
+
+
+def correct(depot: Depot, number: int, pick: int, value: float, passed: bool) -> None:
+    metric = depot.metrics[number]
+    there = sorted(depot.naive.values.get(metric.pk, {}))
+    if there:
+        depot.correct(metric, there[pick % len(there)], value, passed)
+
+
+def remove(depot: Depot, number: int, before: datetime) -> None:
+    depot.remove(depot.metrics[number], before)
+
+
+def roll_until(_: Depot, now: datetime) -> None:
+    roll(now)
+
+
+def roll_everything(_: Depot) -> None:
+    roll_all()
+    assert not StaleHour.objects.exists()
+
+
+def rebuild_all(_: Depot) -> None:
+    for _progress in rebuild():
+        pass
+
+
+def begin_to_rebuild(_: Depot) -> None:
+    """Who does so is killed when it has hardly begun."""
+    next(rebuild())
+
+
+HAPPENS: dict[str, Callable[..., None]] = {
+    one.__name__: one
+    for one in (ingest, fill, correct, remove, roll_until, roll_everything, rebuild_all, begin_to_rebuild)
+}
+midnights = st.integers(1, DAYS).map(lambda day: FIRST + timedelta(days=day))
+batches = st.dictionaries(times, values, min_size=1, max_size=10)
+arrivals = st.builds(Step, st.just("ingest"), st.tuples(which, batches)) | st.builds(
+    Step,
+    st.just("fill"),
+    st.tuples(which, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)),
+)
+steps = st.one_of(
+    arrivals,
+    st.builds(Step, st.just("correct"), st.tuples(which, st.integers(0, 10_000), numbers, st.booleans())),
+    st.builds(Step, st.just("remove"), st.tuples(which, times | midnights)),
+    st.builds(Step, st.just("roll_until"), st.tuples(times)),
+    st.builds(Step, st.sampled_from(["roll_everything", "rebuild_all", "begin_to_rebuild"]), st.just(())),
+)
+windows = st.tuples(times, times).map(sorted) | st.just([FIRST, FIRST + DAYS * timedelta(days=1)])
+
+
+@pytest.fixture
+def metrics(depot_engine: Engine, circle: Series) -> list[Metric]:
+    return metrics_of(circle, METRICS)
+
+
+@given(
+    had=st.lists(arrivals, max_size=3),
+    happened=st.lists(steps, min_size=1, max_size=6),
+    window=windows,
+    number=which,
+)
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_answers_are_those_of_a_list_in_memory(
+    metrics: list[Metric], had: list[Step], happened: list[Step], window: list[datetime], number: int
+) -> None:
+    empty()
+    depot = Depot(metrics)
+    for step in [*had, Step("roll_everything", ()), *happened]:
+        step.happen(depot)
+    agrees(depot, metrics[number], *window)
+    roll_everything(depot)
+    agrees(depot, metrics[number], *window)
+
+
+def agrees(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
+    expected = depot.naive.within(asked.pk, start, end)
+    for most_read in (MOST_READ, FEW):
+        its_statistics(asked, start, end, expected, most_read)
+        for every in EVERY:
+            its_statistics_by(asked, start, end, every, expected, most_read)
+    its_distribution(asked, start, end, expected)
+    assert [(point.time, point.value, point.passed) for point in history(asked, passed_only=False)] == [
+        (time, one.value, one.passed)
+        for time, one in depot.naive.within(asked.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
+    ]
+
+
+def empty() -> None:
+    for model in (Sample, HourRollup, DayRollup, StaleHour):
+        model.objects.all().delete()
+
+
+def its_statistics(
+    metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value], most_read: int
+) -> None:
+    found = statistics(metric, start, end, most_read=most_read)
+    agree(found.figures, figures(expected.values()))
+    newest = expected[max(expected)].known_at if expected else None
+    assert found.newest_known_at == newest
+
+
+def its_statistics_by(
+    metric: Metric,
+    start: datetime,
+    end: datetime,
+    every: Every,
+    expected: Mapping[datetime, Value],
+    most_read: int,
+) -> None:
+    grouped: dict[datetime, list[Value]] = {}
+    for time, one in expected.items():
+        grouped.setdefault(start_of(time, every), []).append(one)
+    found = statistics_by(metric, start, end, every, most_read=most_read)
+    assert [bucket.start for bucket in found.buckets] == list(grouped)
+    for bucket in found.buckets:
+        agree(bucket, figures(grouped[bucket.start]))
+
+
+def its_distribution(
+    metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value]
+) -> None:
+    """Few days are counted exactly."""
+    found = distribution(metric, start, end, bins=5)
+    numbers = [one.value for one in expected.values() if one.passed]
+    assert found.n == sum(found.counts) == len(numbers)
+    for least, most, count in zip(found.edges, found.edges[1:], found.counts, strict=False):
+        last = most == found.edges[-1]
+        assert count == sum(least <= number < most or (last and number == most) for number in numbers)
+
+
+def agree(figures: Figures, expected: Mapping[str, float | int | None]) -> None:
+    """Counts and extremes are the same, sums nearly, quantiles within what sketches promise."""
+    found = msgspec.structs.asdict(figures)
+    for name in ("n", "passed", "min", "max"):
+        assert found[name] == expected[name], name
+    largest = max(abs(expected["min"] or 0), abs(expected["max"] or 0))
+    assert near(found["mean"], expected["mean"], relative=1e-9, absolute=1e-12 * largest)
+    assert near(found["stdev"], expected["stdev"], relative=1e-9, absolute=1e-7 * largest)
+    for name in ("p50", "p95", "p99"):
+        assert near(found[name], expected[name], relative=WITHIN, absolute=1e-9), name
+
+
+def near(found: float | None, expected: float | None, *, relative: float, absolute: float) -> bool:
+    if found is None or expected is None:
+        return found is expected
+    return abs(found - expected) <= max(relative * abs(expected), absolute)

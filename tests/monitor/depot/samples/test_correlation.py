@@ -1,0 +1,75 @@
+"""Correlation says how much, how sure, and why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from monitor.depot.samples.correlation import LEAST_PAIRS, correlation
+
+values = st.one_of(st.integers(-4, 4).map(float), st.floats(-1e6, 1e6))
+columns = st.lists(st.tuples(values, values), min_size=LEAST_PAIRS, max_size=30).map(
+    lambda pairs: np.array(pairs).T
+)
+
+
+@given(columns, st.sampled_from([0.8, 0.95]))
+def test_the_coefficients_are_those_of_scipy(pair: np.ndarray, level: float) -> None:
+    assume(all(column.std() > 1e-3 * abs(column).max() for column in pair))
+    found = correlation(*pair, level=level)
+    expected = stats.pearsonr(*pair)
+    assert found.pearson is not None
+    assert found.spearman is not None
+    assert found.pearson.value == pytest.approx(expected.statistic, abs=1e-9)
+    assert found.spearman.value == pytest.approx(stats.spearmanr(*pair).statistic, abs=1e-9)
+    assert -1 <= found.spearman.lower <= found.spearman.value <= found.spearman.upper <= 1
+    assume(abs(found.pearson.value) < 0.999999)
+    assert found.pearson.p == pytest.approx(expected.pvalue, abs=1e-9)
+    interval = expected.confidence_interval(level)
+    assert (found.pearson.lower, found.pearson.upper) == pytest.approx(tuple(interval), abs=1e-9)
+
+
+def test_ranks_see_what_is_no_straight_line() -> None:
+    x = np.arange(1.0, 30.0)
+    found = correlation(x, np.exp(x))
+    assert found.n == 29
+    assert found.pearson is not None
+    assert found.spearman is not None
+    assert found.spearman.value == pytest.approx(1.0)
+    assert found.pearson.value < 0.6
+
+
+def test_the_interval_of_ranks_covers_as_often_as_it_promises() -> None:
+    """Of a thousand draws of 40 from a normal pair with a correlation of 0.6."""
+    rng = np.random.default_rng(7)
+    truth = 6 / np.pi * np.arcsin(0.6 / 2)
+    drawn = (correlation(*rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 40).T) for _ in range(1000))
+    covered = sum(one.spearman.lower <= truth <= one.spearman.upper for one in drawn if one.spearman)
+    assert 920 <= covered <= 980
+
+
+def test_huge_numbers_correlate_as_well_as_small_ones() -> None:
+    x = np.array([1.0, 2.0, 3.0, 5.0])
+    huge, small = correlation(x * 1e300, x[::-1] * 1e-300).pearson, correlation(x, x[::-1]).pearson
+    assert huge is not None
+    assert small is not None
+    assert vars(huge) == pytest.approx(vars(small), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        ([], [], "too_few"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "too_few"),
+        ([1.0, 2.0, 3.0, 4.0], [7.0, 7.0, 7.0, 7.0], "constant"),
+        ([0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0], "constant"),
+        ([0.1 + 0.2, 0.3, 0.3, 0.3], [1.0, 2.0, 3.0, 4.0], "constant"),
+    ],
+)
+def test_where_there_is_none_it_says_why(first: list[float], second: list[float], why: str) -> None:
+    found = correlation(np.array(first), np.array(second))
+    assert (found.pearson, found.spearman, found.why) == (None, None, why)
+    assert found.n == len(first)

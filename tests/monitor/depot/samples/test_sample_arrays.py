@@ -1,0 +1,99 @@
+"""Samples as arrays: the same as rows, faster."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from monitor.depot.engines.engine import Engine
+from monitor.depot.samples import sample_arrays, write
+from monitor.depot.samples.write import Row
+
+HOUR = timedelta(hours=1)
+METRIC, OTHER = 1, 2
+SELECTIONS: list[dict[str, Any]] = [  # times are hours since noon
+    {},
+    {"passed_only": False},
+    {"newest": 3},
+    {"newest": 3, "passed_only": False},
+    {"newest": 100},
+    {"start": 2},
+    {"end": 5},
+    {"start": 2, "end": 5, "passed_only": False},
+    {"known_by": 6},
+    {"known_by": 6, "newest": 2},
+    {"start": 30},
+]
+
+
+@pytest.fixture
+def stored(db: None, noon: datetime) -> None:
+    """Ten hours of two metrics; every third of a run that did not pass, every fourth a day late."""
+    rows = [
+        Row(
+            metric_id=metric,
+            time=noon + hour * HOUR,
+            known_at=noon + hour * HOUR + (24 * HOUR if hour % 4 == 0 else timedelta(seconds=1.5)),
+            value=hour / 3 if metric == METRIC else -1.0,
+            passed=hour % 3 != 0,
+        )
+        for metric in (METRIC, OTHER)
+        for hour in range(10)
+    ]
+    write.write(rows)
+
+
+def of_rows(**selection: Any) -> list[tuple[Any, ...]]:
+    return [(row.time, row.known_at, row.value, row.passed) for row in write.read([METRIC], **selection)]
+
+
+def of_arrays(**selection: Any) -> list[tuple[Any, ...]]:
+    found = sample_arrays.read(METRIC, **selection)
+    assert found.dtype == sample_arrays.SAMPLE
+    times = [[sample_arrays.moment(one) for one in found[name]] for name in ("time", "known_at")]
+    return list(zip(*times, found["value"].tolist(), found["passed"].tolist(), strict=True))
+
+
+def test_an_array_has_what_the_rows_have_on_every_engine(
+    quick_engine: Engine, stored: None, noon: datetime
+) -> None:
+    hours = ("start", "end", "known_by")
+    for selection in SELECTIONS:
+        asked = {name: noon + told * HOUR if name in hours else told for name, told in selection.items()}
+        assert of_arrays(**asked) == of_rows(**asked), selection
+
+
+def test_of_a_metric_that_there_is_not_there_is_nothing(stored: None) -> None:
+    assert len(sample_arrays.read(3)) == 0
+
+
+def test_more_than_are_asked_for_are_refused(stored: None) -> None:
+    assert len(sample_arrays.read(METRIC, passed_only=False, at_most=10)) == 10
+    with pytest.raises(sample_arrays.TooMany, match="more than 9 values"):
+        sample_arrays.read(METRIC, passed_only=False, at_most=9)
+
+
+def test_times_are_those_of_numpy(stored: None, noon: datetime) -> None:
+    first = sample_arrays.read(METRIC, passed_only=False)["time"].view("datetime64[us]")[0]
+    assert first == np.datetime64(noon.replace(tzinfo=None))
+    assert sample_arrays.moment(first.astype(int)) == noon
+    assert sample_arrays.micros(noon) == first.astype(int)
+
+
+def test_what_the_transaction_wrote_is_read_in_it(stored: None, noon: datetime) -> None:
+    with transaction.atomic():
+        write.write([Row(METRIC, noon - HOUR, noon, 7.0, True)])
+        assert sample_arrays.read(METRIC)["value"][0] == 7.0
+
+
+def test_an_error_of_the_database_is_one_of_django(stored: None, noon: datetime) -> None:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE monitor_sample RENAME value TO worth")
+        with pytest.raises(DatabaseError, match="value"):
+            sample_arrays.read(METRIC)
+        transaction.set_rollback(True)

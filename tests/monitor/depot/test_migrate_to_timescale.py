@@ -1,0 +1,259 @@
+"""A depot in use goes over to TimescaleDB: nothing is lost on the way, wherever it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, connections
+from django.db.migrations.exceptions import IrreversibleError
+from django.db.migrations.executor import MigrationExecutor
+from pytest_django.plugin import DjangoDbBlocker
+
+from monitor.db.timescale_extension import Extension, NotToBeHad, extension
+from monitor.depot import migrate_to_timescale
+from monitor.depot.engines import engine
+from monitor.depot.rollups.worker import roll_all
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest
+from monitor.models import DayRollup, RawReport, Sample, Series
+from reporters import report as wire
+from reporters.config import Resource
+from tests.monitor.builders import circle_report
+from tests.monitor.depot.databases import PLAIN, copy
+
+DAY = timedelta(days=1)
+REPORTS = 6  # one a month
+Everything = tuple[list[tuple[object, ...]], list[tuple[object, ...]]]
+
+
+def report(slot: datetime) -> None:
+    assert ingest(wire.to_json(circle_report(slot))).accepted
+
+
+@pytest.fixture
+def plain_copy(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    with django_db_blocker.unblock(), copy():
+        yield
+
+
+@pytest.fixture
+def depot(plain_copy: None, transactional_db: None, noon: datetime) -> datetime:
+    """A plain depot of some months until noon, on a server that has TimescaleDB."""
+    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
+    for months in range(REPORTS):
+        report(noon - 30 * months * DAY)
+    return noon
+
+
+def everything() -> Everything:
+    """All samples and raw reports."""
+    stored = Sample.objects.order_by("metric_id", "time").values_list()
+    raw = RawReport.objects.order_by("run_id", "slot").values_list("run_id", "slot", "packed")
+    return list(stored), [(run, slot, bytes(packed)) for run, slot, packed in raw]
+
+
+class Interrupting:
+    """Hears what is done, and does something of its own at the step *at*."""
+
+    def __init__(self, at: int, does: Callable[[], None]) -> None:
+        self.steps: list[str] = []
+        self._at, self._does = at, does
+
+    def __call__(self, step: str) -> None:
+        self.steps.append(step)
+        if len(self.steps) == self._at:
+            self._does()
+
+
+def test_all_of_it_is_there_afterwards_and_before_it_was_plain(depot: datetime) -> None:
+    roll_all()
+    before, days = everything(), list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
+    assert engine().name == PLAIN
+    assert migrate_to_timescale.convert(lambda _: None)
+    assert engine().name != PLAIN
+    assert everything() == before
+    assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == days
+    assert not migrate_to_timescale.convert(lambda _: None)
+
+
+@pytest.mark.parametrize("at", [1, 3, 2 * REPORTS])
+def test_what_comes_changes_and_goes_meanwhile_is_so_afterwards(depot: datetime, at: int) -> None:
+    oldest = depot - 30 * (REPORTS - 1) * DAY
+    expected: list[Everything] = []
+
+    def meanwhile() -> None:
+        report(depot + DAY)
+        report(oldest + timedelta(hours=1))
+        Sample.objects.filter(time=oldest).update(value=77.0)
+        Sample.objects.filter(time=depot).delete()
+        expected.append(everything())
+
+    migrate_to_timescale.convert(Interrupting(at, meanwhile))
+    assert [everything()] == expected
+
+
+@pytest.mark.parametrize("at", [1, 4, 2 * REPORTS + 1])
+def test_who_is_killed_goes_on_where_he_was(depot: datetime, at: int) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die() -> None:
+        raise Killed
+
+    before = everything()
+    told = Interrupting(at, die)
+    with pytest.raises(Killed):
+        migrate_to_timescale.convert(told)
+    assert everything() == before
+    report(depot + DAY)
+    before = everything()
+    again = Interrupting(0, die)
+    assert migrate_to_timescale.convert(again)
+    assert everything() == before
+    assert not set(told.steps[:-1]) & set(again.steps)
+
+
+def test_who_gives_up_leaves_nothing(depot: datetime) -> None:
+    before, tables = everything(), connection.introspection.table_names()
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        migrate_to_timescale.convert(Interrupting(4, die))
+    assert migrate_to_timescale.abandon()
+    assert (everything(), connection.introspection.table_names()) == (before, tables)
+    assert not migrate_to_timescale.abandon()
+    assert engine().name == PLAIN
+    report(depot + DAY)
+
+
+def test_what_samples_came_to_that_are_gone_is_kept(depot: datetime) -> None:
+    roll_all()
+    kept = list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
+    Sample.objects.filter(time__lt=depot - 45 * DAY).delete()
+    migrate_to_timescale.convert(lambda _: None)
+    assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == kept
+
+
+def test_who_reads_and_writes_meanwhile_finds_what_was_there(depot: datetime) -> None:
+    """Nobody is refused, and nothing that was committed is out of reach at any moment."""
+    seen: list[int] = []
+    over = threading.Event()
+
+    def use() -> None:
+        minutes = 0
+        while not over.is_set():
+            minutes += 1
+            report(depot + minutes * timedelta(minutes=1))
+            seen.append(Sample.objects.count())
+        connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        using = pool.submit(use)
+        migrate_to_timescale.convert(lambda _: None)
+        over.set()
+        using.result()
+    assert seen == [8 * (REPORTS + number) for number in range(1, len(seen) + 1)]
+    assert Sample.objects.count() == seen[-1]
+
+
+def test_two_at_once_are_one_too_many(depot: datetime) -> None:
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [migrate_to_timescale.LOCK])
+        with pytest.raises(migrate_to_timescale.Busy):
+            migrate_to_timescale.convert(lambda _: None)
+    finally:
+        other.close()
+
+
+def test_the_way_back_is_refused_and_nothing_is_changed(depot: datetime) -> None:
+    migrate_to_timescale.convert(lambda _: None)
+    before = everything()
+    with pytest.raises(IrreversibleError, match="this depot uses TimescaleDB"):
+        MigrationExecutor(connection).migrate([("monitor", "0011_run_kept")])
+    call_command("migrate", verbosity=0)
+    assert everything() == before
+
+
+def test_the_command_tells_what_it_does_and_what_there_is(depot: datetime) -> None:
+    told = status()
+    assert "is available, but not used. To use it:" in told[-2]
+    assert max(map(len, told)) <= 80
+    progress, said = io.StringIO(), io.StringIO()
+    call_command("depot", "migrate-to-timescale", stderr=progress, stdout=said)
+    assert "monitor_sample: 2025-10-01 to 2025-11-01" in progress.getvalue()
+    assert said.getvalue() == "The depot uses TimescaleDB.\n"
+    call_command("depot", "migrate-to-timescale", stdout=said)
+    assert said.getvalue().endswith("already.\n")
+    told = status("--parts")
+    assert told[0].startswith("TimescaleDB")
+    assert max(map(len, told)) <= 80
+
+
+def status(*options: str) -> list[str]:
+    said = io.StringIO()
+    call_command("depot", "status", *options, stdout=said)
+    return said.getvalue().splitlines()
+
+
+@pytest.mark.django_db
+def test_a_plain_depot_says_so_in_few_columns_and_as_json(circle: Series, noon: datetime) -> None:
+    report(noon)
+    told = status("--parts")
+    assert told[0].startswith("PostgreSQL 1")
+    assert max(map(len, told)) <= 80
+    assert any("wait for 1 hours" in line for line in told)
+    document = json.loads("\n".join(status("--json")))
+    assert document["engine"] == PLAIN
+    samples_table = next(table for table in document["tables"] if table["name"] == "monitor_sample")
+    assert any(part["start"] == "2026-03-01T00:00:00+00:00" for part in samples_table["parts"])
+    assert document["stale_hours"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rollups_are_made_anew_by_a_command(circle: Series, noon: datetime) -> None:
+    report(noon)
+    roll_all()
+    DayRollup.objects.all().delete()
+    progress, said = io.StringIO(), io.StringIO()
+    call_command("depot", "rebuild-rollups", stderr=progress, stdout=said)
+    assert DayRollup.objects.get(metric__name="total.seconds").n == 1
+    assert "hours" in progress.getvalue()
+
+
+HAS = Extension(available="2.29.2", is_loaded=True, installed=None, licence=None)
+
+
+@pytest.mark.parametrize(
+    ("has", "told"),
+    [
+        (replace(HAS, available=None), "looked for 'timescaledb' in pg_available_extensions"),
+        (replace(HAS, is_loaded=False), "shared_preload_libraries = 'timescaledb'"),
+        (replace(HAS, available="2.9.1"), "expected TimescaleDB 2.21 or newer, got 2.9.1"),
+    ],
+)
+def test_a_server_without_it_says_what_to_do(has: Extension, told: str) -> None:
+    assert not has.is_usable
+    with pytest.raises(NotToBeHad, match=told):
+        has.check()
+
+
+@pytest.mark.django_db
+def test_where_there_is_no_timescaledb_the_command_says_so_and_nothing_happens(circle: Series) -> None:
+    if extension().is_usable:
+        pytest.skip("the server of the tests has TimescaleDB")
+    with pytest.raises(CommandError, match="TimescaleDB"):
+        call_command("depot", "migrate-to-timescale")
+    assert engine().name == PLAIN

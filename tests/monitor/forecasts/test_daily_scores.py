@@ -1,0 +1,131 @@
+"""Forecasts that met their truth are counted by day, suite, site, metric and method."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import pytest
+
+from forecasting.uncertainty.intervals import GRID
+from monitor.forecasts.daily_scores import add, forget
+from monitor.forecasts.forecasts_sql import Scored
+from monitor.ingest.service import ingest
+from monitor.models import DayScore, Metric, Segment, Series, Site, Suite
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+
+@pytest.fixture
+def total(circle: Series, noon: datetime) -> int:
+    ingest(wire.to_json(circle_report(noon)))
+    return Metric.objects.get(name="total.seconds").pk
+
+
+@pytest.fixture
+def one(total: int, noon: datetime) -> Scored:
+    """Said 9, the last was 6, came 10: just within 90 %."""
+    place = GRID.index(0.95)
+    return Scored(
+        metric=total,
+        method="auto",
+        at=None,
+        truth_time=noon,
+        truth=10.0,
+        mean=9.0,
+        median=9.0,
+        last_value=6.0,
+        lower=8.0,
+        upper=10.0,
+        below=place,
+        upto=place + 1,
+    )
+
+
+def everywhere() -> DayScore:
+    return DayScore.objects.get(site=None)
+
+
+def test_a_forecast_counts_once_and_at_each_of_its_sites(one: Scored) -> None:
+    add([one])
+    sites = DayScore.objects.exclude(site=None).values_list("site__name", "n")
+    assert sorted(sites) == [("site-of-here", 1), ("site-of-there", 1)]
+    assert (everywhere().n, everywhere().day) == (1, date(2026, 3, 1))
+    assert (everywhere().metric, everywhere().unit, everywhere().method) == (
+        "total.seconds",
+        "seconds",
+        "auto",
+    )
+
+
+def test_metrics_of_one_name_in_two_units_are_counted_apart(one: Scored, noon: datetime) -> None:
+    segment = Metric.objects.get(pk=one.metric).segment
+    later = Segment.objects.create(series=segment.series, number=2, began_at=noon, fingerprint="other")
+    other = Metric.objects.create(segment=later, name="total.seconds", unit="ticks")
+    add([one, one._replace(metric=other.pk)])
+    assert sorted(DayScore.objects.filter(site=None).values_list("unit", "n")) == [
+        ("seconds", 1),
+        ("ticks", 1),
+    ]
+
+
+def test_errors_are_of_the_median_and_of_the_last_value(one: Scored) -> None:
+    add([one, one._replace(last_value=None, truth=0.0)])
+    kept = everywhere()
+    assert (kept.n, kept.absolute_error) == (2, 10.0)
+    assert (kept.last_value_n, kept.last_value_error, kept.compared_error) == (1, 4.0, 1.0)
+    assert kept.relative_n == 1
+    assert kept.relative_error == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("below", "upto", "within"),
+    [
+        (0, 0, (0, 0)),  # less than all of them
+        (len(GRID), len(GRID), (0, 0)),
+        (GRID.index(0.1), GRID.index(0.1) + 1, (1, 1)),  # on the lower end
+        (GRID.index(0.9), GRID.index(0.9) + 1, (1, 1)),
+        (GRID.index(0.05) + 1, GRID.index(0.05) + 1, (0, 1)),  # between 5 and 10 %
+        (GRID.index(0.95) + 1, GRID.index(0.95) + 1, (0, 0)),
+        (0, len(GRID), (1, 1)),  # all of them are what came
+    ],
+)
+def test_a_truth_lies_in_an_interval_its_ends_included(
+    one: Scored, below: int, upto: int, within: tuple[int, int]
+) -> None:
+    add([one._replace(below=below, upto=upto)])
+    assert (everywhere().interval_n, everywhere().within_80, everywhere().within_90) == (1, *within)
+
+
+def test_without_quantiles_no_interval_is_counted(one: Scored) -> None:
+    add([one._replace(below=None, upto=None)])
+    assert (everywhere().interval_n, everywhere().within_80) == (0, 0)
+
+
+def test_what_comes_later_is_added_to_its_day(one: Scored) -> None:
+    add([one])
+    add([one, one._replace(truth_time=one.truth_time + timedelta(days=1))])
+    days = DayScore.objects.filter(site=None).order_by("day").values_list("n", "interval_n")
+    assert list(days) == [(2, 2), (1, 1)]
+
+
+def test_the_largest_numbers_have_a_sum(one: Scored) -> None:
+    huge = one._replace(truth=1e300, median=-1e300, last_value=1e-300)
+    add([huge] * 3)
+    add([huge, huge._replace(truth=5e-324)])
+    assert everywhere().n == 5
+
+
+def test_what_is_gone_meanwhile_is_not_counted(one: Scored) -> None:
+    add([one._replace(metric=0)])
+    assert not DayScore.objects.exists()
+    Site.objects.filter(name="site-of-here").update(title="there still")
+    add([])
+
+
+def test_days_are_kept_as_long_as_their_suite_keeps_rollups_of_days(one: Scored, noon: datetime) -> None:
+    add([one, one._replace(truth_time=noon + timedelta(days=10))])
+    later = noon + timedelta(days=40)
+    assert forget(later) == 0  # for ever
+    Suite.objects.update(keep_samples_days=9, keep_hourly_days=20, keep_daily_days=35)
+    assert forget(later) > 0
+    assert {row.day for row in DayScore.objects.all()} == {(noon + timedelta(days=10)).date()}

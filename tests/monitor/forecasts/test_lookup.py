@@ -1,0 +1,78 @@
+"""Quantiles of the grid and between, and how many truths lay between two of them."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
+
+from forecasting.uncertainty.intervals import GRID
+from monitor.forecasts.lookup import LEAST, MOST, candidates, place_of, quantile, ready
+from monitor.forecasts.query import Record
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest
+from monitor.models import ForecastState, Metric, Series, Suite
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+TENFOLD = [10 * probability for probability in GRID]
+
+
+@pytest.mark.parametrize("probability", [*GRID, 0.0051, 0.15, 0.333, 0.925, 0.9949])
+def test_between_two_quantiles_of_the_grid_lie_those_between(probability: float) -> None:
+    assert quantile(TENFOLD, probability) == pytest.approx(10 * probability)
+
+
+def test_the_ends_of_the_grid_are_in_it() -> None:
+    assert place_of(LEAST) == (0, 0, 0.0)
+    assert place_of(MOST) == (len(GRID) - 1, len(GRID) - 1, 0.0)
+
+
+def test_coverage_is_what_lay_between_two_quantiles_ends_included() -> None:
+    less = [round(100 * probability) for probability in GRID]
+    most = [many + 5 for many in less]
+    assert Record(100, less=less, most=most).coverage(0.8) == pytest.approx(0.85)
+    assert Record(100, less=less, most=most).coverage(0.85) == pytest.approx(0.905, abs=0.01)
+    assert Record().coverage(0.8) is None
+    assert Record(100).coverage(0.8) is None
+
+
+@pytest.fixture
+def reader(db: None) -> User:
+    return User.objects.create_user("reader")
+
+
+def test_what_is_ready_is_of_what_the_next_run_does(circle: Series, reader: User) -> None:
+    now = timezone.now()
+    assert ready(reader, "circle", "total.seconds", now) is not None
+    ingest(wire.to_json(circle_report(now)))
+    total = Metric.objects.get(name="total.seconds")
+    ForecastState.objects.update_or_create(metric=total, defaults={"mean": 7.0})
+    found = ready(reader, "circle", "total.seconds", now)
+    assert found is not None
+    assert (found.metric, found.mean, found.place.path) == (total.pk, 7.0, "ring=here,there")
+    Series.objects.update(parameters={"file_bytes": 5000})
+    found = ready(reader, "circle", "total.seconds", now)
+    assert found is not None
+    assert (found.metric, found.place.is_current) == (None, False)
+
+
+def test_what_is_of_others_is_not_there(circle: Series, reader: User) -> None:
+    Suite.objects.get().viewers.add(staff := Group.objects.create(name="staff"))
+    now = timezone.now()
+    assert ready(reader, "circle", "total.seconds", now) is None
+    assert ready(User.objects.create_superuser("root"), "circle", "total.seconds", now) is not None
+    reader.groups.add(staff)
+    assert ready(reader, "circle", "total.seconds", now) is not None
+
+
+def test_series_are_found_by_name_path_and_resources(circle: Series, reader: User) -> None:
+    define([], [SeriesDefinition("back", "circle", {"ring": ["there", "here"]})])
+
+    def found(by: str, *asked: str) -> list[str]:
+        wanted = candidates(reader, by, asked, application="circle", metric="total.seconds", probability=0.9)
+        return sorted(one.place.name for one in wanted)
+
+    assert found("series", "back", "nobody") == ["back"]
+    assert found("path", "ring=here,there", "ring=here") == ["circle"]
+    assert found("resources", "here,there") == ["back", "circle"]

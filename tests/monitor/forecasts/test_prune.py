@@ -1,0 +1,143 @@
+"""What forecasting has kept for long enough goes; what anybody still reads stays."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from monitor.depot.rollups import mark_dirty
+from monitor.depot.samples import write
+from monitor.depot.samples.write import Row
+from monitor.forecasts.delivered import give
+from monitor.forecasts.issue import issue
+from monitor.forecasts.prune import retain_forecasts
+from monitor.forecasts.refresh import begin_anew, refresh_all
+from monitor.models import (
+    Current,
+    Forecast,
+    ForecastGiven,
+    ForecastMark,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    Segment,
+    Series,
+)
+from tests.monitor.builders import noops
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+LATER = 40 * HOUR
+
+
+@pytest.fixture
+def series(db: None, noon: datetime, tmp_path: Path) -> list[Series]:
+    return noops(2, tmp_path)
+
+
+@pytest.fixture
+def before(series: list[Series], noon: datetime) -> Metric:
+    """The total of what the first of them ran before; it has listened to the other one."""
+    total = begun(series[0], 1, noon)
+    begun(series[0], 2, noon + 20 * HOUR)
+    other = begun(series[1], 1, noon)
+    ForecastPredictor.objects.create(metric=total, series=series[1], name=other.name)
+    put(total, *(noon + n * HOUR for n in range(10)))
+    put(other, *(noon + n * HOUR for n in range(10)))
+    for n in (5, 11):
+        refresh_all(noon + n * HOUR)
+    return total
+
+
+def begun(series: Series, number: int, began_at: datetime) -> Metric:
+    segment = Segment.objects.create(
+        series=series, number=number, began_at=began_at, fingerprint=f"{series.name}, {number}"
+    )
+    Current.objects.update_or_create(series=series, defaults={"segment": segment})
+    return Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
+
+
+def put(metric: Metric, *times: datetime) -> None:
+    write.write([Row(metric.pk, time, time, 4.0 + time.hour % 5, True) for time in times])
+    mark_dirty.mark({(metric.segment.series_id, time) for time in times})
+
+
+def known(metric: Metric, now: datetime) -> tuple[bytes, bytes, int]:
+    refresh_all(now)
+    row = ForecastState.objects.get(metric=metric)
+    return bytes(row.state or b""), bytes(row.used or b""), row.n
+
+
+def at(metric: Metric) -> None:
+    """That is what its series runs now."""
+    Current.objects.filter(series=metric.segment.series).update(segment=metric.segment)
+
+
+def test_what_is_known_of_a_segment_that_is_over_goes_and_what_was_said_of_it_stays(
+    before: Metric, noon: datetime
+) -> None:
+    at(Metric.objects.get(segment__series=before.segment.series, segment__number=2))
+    said = ForecastState.objects.get(metric=before)
+    assert ForecastMark.objects.filter(metric=before).exists()
+    retain_forecasts(noon + DAY)
+    assert ForecastState.objects.get(metric=before).state is not None  # somebody may be late
+    retain_forecasts(noon + 3 * DAY)
+    rests = ForecastState.objects.get(metric=before)
+    assert (rests.state, rests.used, rests.is_behind) == (None, None, False)
+    assert (rests.mean, rests.n, rests.record_n) == (said.mean, 10, said.record_n)
+    assert not ForecastMark.objects.filter(metric=before).exists()
+    assert not ForecastPredictor.objects.filter(metric=before).exists()
+
+
+def test_who_comes_late_all_the_same_wakes_it_and_nobody_else_does(
+    before: Metric, series: list[Series], noon: datetime
+) -> None:
+    now_runs = Metric.objects.get(segment__series=series[0], segment__number=2)
+    at(now_runs)
+    retain_forecasts(noon + 3 * DAY)
+    put(now_runs, noon + 3 * DAY)
+    assert known(before, noon + 3 * DAY + HOUR) == (b"", b"", 10)
+    put(before, noon + 10 * HOUR)
+    late = known(before, noon + 3 * DAY + HOUR)
+    assert late[2] == 11
+    begin_anew([series[0].pk])
+    assert known(before, noon + 3 * DAY + HOUR) == late
+
+
+def test_what_a_series_runs_now_is_known_however_long_ago_it_ran(before: Metric, noon: datetime) -> None:
+    at(before)
+    retain_forecasts(noon + 300 * DAY)
+    assert ForecastState.objects.get(metric=before).state is not None
+
+
+def test_of_what_rests_there_is_an_answer_for_who_asks_when_it_is_gone_back_to(
+    before: Metric, series: list[Series], noon: datetime
+) -> None:
+    at(Metric.objects.get(segment__series=series[0], segment__number=2))
+    retain_forecasts(noon + 3 * DAY)
+    at(before)
+    now = noon + 3 * DAY + HOUR
+    assert issue(before, now).n == 10
+    assert issue(before, now, method="nws").last_time == noon + 9 * HOUR
+    put(before, now)
+    assert known(before, now + HOUR)[2] == 11
+
+
+def test_forecasts_about_a_time_that_is_over_go_unless_somebody_was_given_them(
+    before: Metric, noon: datetime
+) -> None:
+    now = noon + 11 * HOUR
+    over, given, to_come = (
+        issue(before, now, at=time) for time in (now + HOUR, now + 2 * HOUR, now + 90 * DAY)
+    )
+    give([(given.pk, None)], now)
+    counted = Forecast.objects.filter(at=None).count()
+    retain_forecasts(now + 3 * DAY)
+    assert set(Forecast.objects.exclude(at=None)) == {given, to_come}
+    retain_forecasts(now + 32 * DAY)
+    assert set(Forecast.objects.exclude(at=None)) == {to_come}
+    assert not ForecastGiven.objects.exists()
+    assert Forecast.objects.filter(at=None, counts=True).count() == counted
+    assert not Forecast.objects.filter(pk=over.pk).exists()

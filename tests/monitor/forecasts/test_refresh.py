@@ -1,0 +1,328 @@
+"""What forecasters know goes on with what becomes known, and is what the depot says at any time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from monitor.compression import pack_state, unpack_state
+from monitor.depot.rollups import mark_dirty
+from monitor.depot.samples import write
+from monitor.depot.samples.write import Row
+from monitor.forecasts import refresh as forecasts_refresh
+from monitor.forecasts import states_sql, update
+from monitor.forecasts.issue import METHOD, issue
+from monitor.forecasts.refresh import begin_anew, drop_outdated, refresh, refresh_all
+from monitor.forecasts.score import KEPT_OF_OTHERS, keep_newest
+from monitor.ingest.service import ingest
+from monitor.models import (
+    Forecast,
+    ForecastNews,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    Outcome,
+    Sample,
+    Series,
+    StaleHour,
+)
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def total(circle: Series, noon: datetime) -> Metric:
+    """A series with one metric, and nothing else."""
+    ingest(wire.to_json(circle_report(noon)))
+    Metric.objects.exclude(name="total.seconds").delete()
+    Sample.objects.all().delete()
+    StaleHour.objects.all().delete()
+    return Metric.objects.get()
+
+
+def put(total: Metric, *rows: Row) -> None:
+    """Values, as if reports had told them: those that are there stay."""
+    write.write(rows)
+    mark_dirty.mark({(total.segment.series_id, row.time) for row in rows})
+
+
+def value(total: Metric, time: datetime, seconds: float, *, known_after: timedelta = MINUTE) -> Row:
+    return Row(total.pk, time, time + known_after, seconds, True)
+
+
+def hourly(total: Metric, noon: datetime, count: int, *, first: int = 0) -> list[Row]:
+    return [value(total, noon + n * HOUR, 4.0 + n % 5) for n in range(first, first + count)]
+
+
+def state(total: Metric) -> tuple[bytes, bytes, int]:
+    """All that is known."""
+    row = ForecastState.objects.get(metric=total)
+    assert not row.is_behind
+    return bytes(row.state or b""), bytes(row.used or b""), row.n
+
+
+def made_of_the_depot(total: Metric, now: datetime) -> tuple[bytes, bytes, int]:
+    begin_anew([total.segment.series_id])
+    refresh_all(now)
+    return state(total)
+
+
+def test_what_is_new_is_used_and_what_was_known_is_not_read_again(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    before = state(total)
+    put(total, *hourly(total, noon, 1, first=7))
+    refresh(noon + 8 * HOUR)
+    after = state(total)
+    assert (before[2], after[2]) == (5, 6)
+    assert made_of_the_depot(total, noon + 8 * HOUR) == after
+    assert not ForecastNews.objects.exists()
+
+
+def test_a_late_value_is_used_where_it_belongs(total: Metric, noon: datetime) -> None:
+    first, *rest = hourly(total, noon, 6)
+    put(total, *rest)
+    refresh(noon + 7 * HOUR)
+    put(total, first)
+    refresh_all(noon + 7 * HOUR)
+    late = state(total)
+    assert late[2] == 6
+    assert made_of_the_depot(total, noon + 7 * HOUR) == late
+
+
+def test_who_is_a_little_late_does_not_have_everything_read_anew(total: Metric, noon: datetime) -> None:
+    for number in range(12):
+        put(total, value(total, noon + number * 20 * MINUTE, 4.0 + number % 5))
+        refresh(noon + number * 20 * MINUTE + 2 * MINUTE)
+    Sample.objects.filter(time__lt=noon + HOUR).delete()  # for their age
+    put(total, value(total, noon + 11 * 20 * MINUTE - 5 * MINUTE, 4.5))
+    now = noon + 12 * 20 * MINUTE
+    refresh_all(now)
+    assert state(total)[2] == 13
+    put(total, value(total, noon + 90 * MINUTE, 4.5))
+    refresh_all(now)
+    assert state(total)[2] == 11  # so long ago that it was
+
+
+def test_a_value_that_is_read_anew_changes_what_is_known(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 6))
+    refresh(noon + 7 * HOUR)
+    before, answer = state(total), issue(total, noon + 7 * HOUR)
+    Sample.objects.filter(time=noon + HOUR).update(value=400.0)
+    mark_dirty.mark([(total.segment.series_id, noon + HOUR)])
+    refresh_all(noon + 7 * HOUR)
+    after = state(total)
+    assert after != before
+    assert issue(total, noon + 7 * HOUR) != answer
+    assert made_of_the_depot(total, noon + 7 * HOUR) == after
+    Sample.objects.filter(time=noon + HOUR).delete()
+    mark_dirty.mark([(total.segment.series_id, noon + HOUR)])
+    refresh_all(noon + 7 * HOUR)
+    assert state(total)[2] == 5
+
+
+def test_a_change_of_an_hour_that_is_not_remembered_is_found_by_all_that_was_used(
+    total: Metric, noon: datetime
+) -> None:
+    put(total, *hourly(total, noon, 60))
+    refresh(noon + 61 * HOUR)
+    before = state(total)
+    mark_dirty.mark([(total.segment.series_id, noon)])  # a run that was missed, say
+    refresh(noon + 61 * HOUR)
+    assert state(total) == before
+    Sample.objects.filter(time=noon).update(value=400.0)
+    mark_dirty.mark([(total.segment.series_id, noon)])
+    refresh_all(noon + 61 * HOUR)
+    assert state(total) != before
+
+
+def test_values_that_go_for_their_age_change_nothing(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 30))
+    refresh(noon + 31 * HOUR)
+    before = state(total)
+    Sample.objects.filter(time__lt=noon + 12 * HOUR).delete()
+    put(total, *hourly(total, noon, 1, first=31))
+    refresh(noon + 33 * HOUR)
+    assert state(total)[2] == before[2] + 1
+
+
+def test_what_becomes_known_later_than_now_is_used_then_and_keeps_nobody_waiting(
+    total: Metric, noon: datetime
+) -> None:
+    put(total, *hourly(total, noon, 5))
+    put(total, value(total, noon + 5 * HOUR, 9.0, known_after=10 * HOUR))  # a clock that is fast
+    refresh(noon + 6 * HOUR)
+    assert state(total)[2] == 5
+    with CaptureQueriesContext(connection) as asked:
+        assert not refresh(noon + 7 * HOUR)
+    assert len(asked) < 10
+    refresh(noon + 16 * HOUR)
+    assert state(total)[2] == 6
+    put(total, value(total, noon + 16 * HOUR, 9.0, known_after=10 * HOUR))
+    refresh(noon + 17 * HOUR)
+    assert state(total)[2] == 6
+    refresh(noon + 27 * HOUR)
+    assert state(total)[2] == 7
+
+
+def test_a_long_history_is_read_part_by_part_and_its_answer_comes_with_the_last(
+    total: Metric, noon: datetime
+) -> None:
+    many = update.INPUTS_AT_ONCE + 10
+    put(total, *(value(total, noon + n * MINUTE, 4.0 + n % 5) for n in range(many)))
+    now = noon + (many + 2) * MINUTE
+    assert refresh(now, within_seconds=0.0)
+    row = ForecastState.objects.get()
+    assert (row.is_behind, row.n, row.mean) == (True, update.INPUTS_AT_ONCE, None)
+    refresh_all(now)
+    row = ForecastState.objects.get()
+    assert (row.is_behind, row.n) == (False, many)
+    assert row.forecast is not None
+    assert row.forecast.n == many
+
+
+def test_states_of_other_methods_are_made_anew(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    known = state(total)
+    assert drop_outdated() == 0
+    of_others = pack_state(b"another!" + unpack_state(known[0])[8:])
+    ForecastState.objects.update(versions=b"another!", state=of_others)
+    assert drop_outdated() == 1
+    refresh_all(noon + 6 * HOUR)
+    assert state(total) == known
+    ForecastState.objects.update(state=of_others)
+    put(total, *hourly(total, noon, 1, first=6))
+    refresh_all(noon + 8 * HOUR)
+    assert state(total)[2] == 6
+
+
+def test_what_was_answered_is_not_issued_again(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    made_of_the_depot(total, noon + 7 * HOUR)
+    assert Forecast.objects.count() == 1
+
+
+def test_a_job_that_somebody_ran_is_history(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    forecasts_refresh.told(told(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
+    refresh(noon + 8 * HOUR)
+    known = state(total)
+    row = ForecastState.objects.get()
+    assert (row.n, row.last_value, row.used_until) == (6, 44.0, noon + 7 * HOUR)
+    assert made_of_the_depot(total, noon + 8 * HOUR) == known
+
+
+def test_a_forecaster_that_fails_keeps_nobody_waiting(
+    total: Metric, noon: datetime, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Metric.objects.create(segment=total.segment, name="stage.compare.seconds", unit="seconds")
+    put(total, *hourly(total, noon, 5))
+    put(other, *hourly(other, noon, 5))
+    refresh(noon + 6 * HOUR)
+    known = unpack_state(state(total)[0])
+    broken = {**msgspec.msgpack.decode(known[8:]), "name": "nobody"}
+    ForecastState.objects.filter(metric=total).update(
+        state=pack_state(known[:8] + msgspec.msgpack.encode(broken))
+    )
+    put(total, *hourly(total, noon, 1, first=7))
+    put(other, *hourly(other, noon, 1, first=7))
+    refresh(noon + 9 * HOUR)
+    assert (state(total)[2], state(other)[2]) == (5, 6)
+    assert "the forecaster of total.seconds of circle failed" in caplog.text
+    assert not refresh(noon + 9 * HOUR)
+    put(total, *hourly(total, noon, 1, first=10))
+    refresh_all(noon + 12 * HOUR)  # from the mark that was left before
+    assert state(total)[2] == 7
+
+
+def test_old_forecasts_go_but_not_those_that_somebody_has_told_an_outcome_of(
+    total: Metric, noon: datetime
+) -> None:
+    said = [
+        Forecast(
+            metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
+            lower=0.5, upper=2.0, last_known_at=noon + number * HOUR,
+        )
+        for number in range(KEPT_OF_OTHERS + 20)
+    ]  # fmt: skip
+    oldest = Forecast.objects.bulk_create(said)[0]
+    told(oldest, noon)
+    keep_newest({total.pk: "stage.compare.seconds"}, noon)
+    assert Forecast.objects.count() == KEPT_OF_OTHERS + 2  # of the last that is kept there is none older
+    assert Forecast.objects.filter(pk=oldest.pk).exists()
+
+
+def test_who_asks_about_many_times_takes_nothing_away_from_the_record(total: Metric, noon: datetime) -> None:
+    row = Forecast(
+        metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
+        lower=0.5, upper=2.0, last_known_at=noon,
+    )  # fmt: skip
+    said = [copied(row, last_known_at=noon - HOUR), copied(row, issued_at=noon - 2 * DAY, at=noon - 2 * DAY)]
+    asked = [copied(row, at=noon + number * MINUTE) for number in range(KEPT_OF_OTHERS + 20)]
+    first, old = Forecast.objects.bulk_create([*said, *asked])[:2]
+    keep_newest({total.pk: "stage.compare.seconds"}, noon)
+    assert Forecast.objects.filter(pk=first.pk).exists()
+    assert not Forecast.objects.filter(pk=old.pk).exists()
+
+
+def test_what_no_method_uses_is_no_truth_either(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 5 * HOUR)
+    put(total, value(total, noon + 6 * HOUR, 1.7e308), value(total, noon + 7 * HOUR, 5.0))
+    refresh(noon + 8 * HOUR)
+    assert list(Forecast.objects.scored().values_list("truth", flat=True)) == [5.0]
+
+
+def test_what_is_told_of_a_job_is_news_of_its_hour(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5), value(total, noon + 4 * HOUR + MINUTE, 4.0))
+    refresh(noon + 6 * HOUR)
+    outcome = told(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
+    forecasts_refresh.told(outcome)
+    (news,) = ForecastNews.objects.all()
+    assert news.hour == noon + 4 * HOUR
+
+
+def test_news_of_a_predictor_that_measures_nothing_of_that_name_are_done_with(
+    total: Metric, noon: datetime
+) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon + 6 * HOUR)
+    mine = total.segment.series
+    other = Series.objects.create(name="other", probe="circle", suite=mine.suite, reporter=mine.reporter)
+    ForecastPredictor.objects.create(metric=total, series=other, name="gone")
+    states_sql.note([(other.pk, noon)])
+    refresh(noon + 7 * HOUR)
+    assert not ForecastNews.objects.exists()
+
+
+def copied(row: Forecast, **changes: datetime) -> Forecast:
+    its = {
+        one.attname: getattr(row, one.attname) for one in Forecast._meta.concrete_fields if one.name != "id"
+    }
+    return Forecast(**{**its, **changes})
+
+
+def told(forecast: Forecast, time: datetime) -> Outcome:
+    return Outcome.objects.create(
+        forecast=forecast,
+        metric=forecast.metric,
+        consumer=User.objects.create(username="scheduler"),
+        job="1",
+        passed=True,
+        seconds=44.0,
+        started_at=time,
+        ended_at=time + MINUTE,
+        received_at=time + HOUR,
+    )

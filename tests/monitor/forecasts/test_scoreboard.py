@@ -1,0 +1,175 @@
+"""How good forecasts were, of what somebody may see, by whatever is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from pytest_django import DjangoAssertNumQueries
+
+from forecasting.uncertainty.intervals import GRID
+from monitor.forecasts.answer import METHOD
+from monitor.forecasts.scoreboard import MOST_LAST, SPANS, Choice, last_ones, names, predictors, scoreboard
+from monitor.ingest.service import ingest
+from monitor.models import DayScore, Forecast, ForecastPredictor, ForecastState, Metric, Series, Site, Suite
+from reporters import report as wire
+from tests.monitor.builders import circle_report
+
+NOW = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
+WEEK, MONTH, QUARTER, YEAR = SPANS
+Score = Callable[..., DayScore]
+
+
+@pytest.fixture
+def reader(db: None) -> User:
+    return User.objects.create_user("reader")
+
+
+@pytest.fixture
+def score(circle: Series) -> Score:
+    """Ten forecasts, off by 1 where the last value was by 2; eight inside 80 %, nine inside 90 %."""
+
+    def make(**changes: Any) -> DayScore:
+        of = {"day": date(2026, 3, 30), "suite": circle.suite, "site": None, "metric": "total.seconds"}
+        counts = {"n": 10, "last_value_n": 10, "relative_n": 10, "interval_n": 10}
+        sums = {
+            "absolute_error": 10.0,
+            "last_value_error": 20.0,
+            "compared_error": 10.0,
+            "relative_error": 1.0,
+        }
+        inside = {"within_80": 8, "within_90": 9, "unit": "seconds", "method": METHOD}
+        return DayScore.objects.create(**{**of, **counts, **sums, **inside, **changes})
+
+    return make
+
+
+def test_what_was_summed_up_is_shared_out(score: Score, reader: User) -> None:
+    score()
+    score(day=date(2026, 3, 29), n=30, absolute_error=70.0, within_80=4)
+    whole = scoreboard(reader, Choice(), NOW).whole
+    assert whole is not None
+    assert (whole.n, whole.mean_absolute_error, whole.relative_error) == (40, 2.0, 0.1)
+    assert (whole.scaled_error, whole.better_by) == (0.5, 0.5)
+    assert (whole.interval_n, whole.coverage_80, whole.coverage_90) == (20, 0.6, 0.9)
+
+
+def test_without_a_score_there_is_none(reader: User, circle: Series) -> None:
+    board = scoreboard(reader, Choice(), NOW)
+    assert board.whole is None
+    assert (board.methods, board.times, board.newest_day) == ([], [], None)
+
+
+def test_what_nothing_can_be_told_from_is_not_told(score: Score, reader: User) -> None:
+    score(last_value_n=0, last_value_error=0.0, relative_n=0, interval_n=0)
+    whole = scoreboard(reader, Choice(), NOW).whole
+    assert whole is not None
+    assert (whole.scaled_error, whole.better_by, whole.relative_error) == (None, None, None)
+    assert (whole.coverage_80, whole.coverage_90) == (None, None)
+
+
+def test_each_table_leaves_out_one_part_of_the_choice(score: Score, reader: User) -> None:
+    here, there = Site.objects.order_by("name")
+    for site in (None, here, there):
+        score(site=site)
+    score(site=here, n=5, metric="total_core.seconds")
+    score(n=7, method="nws")
+    board = scoreboard(reader, Choice(), NOW)
+    assert [(one.name, one.n) for one in board.methods] == [(METHOD, 10), ("nws", 7)]
+    assert [(one.name, one.n) for one in board.metrics] == [("total.seconds", 10)]
+    assert sorted((one.name, one.n) for one in board.sites) == [(here.name, 10), (there.name, 10)]
+    board = scoreboard(reader, Choice(site=here.name), NOW)
+    assert [(one.name, one.n) for one in board.metrics] == [("total.seconds", 10), ("total_core.seconds", 5)]
+    assert board.site_names == [here.name, there.name]
+    assert names(reader, MONTH, NOW)["method"] == [METHOD, "nws"]
+
+
+def test_a_short_range_goes_by_days_and_a_long_one_by_weeks(score: Score, reader: User) -> None:
+    for ago in (0, 1, 8, 60):
+        score(day=(NOW - timedelta(days=ago)).date())
+    shown = scoreboard(reader, Choice(span=MONTH), NOW).times
+    assert [one.start for one in shown] == [date(2026, 3, 23), date(2026, 3, 30), date(2026, 3, 31)]
+    shown = scoreboard(reader, Choice(span=QUARTER), NOW).times
+    assert [(one.start, one.n) for one in shown] == [
+        (date(2026, 1, 26), 10),
+        (date(2026, 3, 23), 10),
+        (date(2026, 3, 30), 20),
+    ]
+    assert len(scoreboard(reader, Choice(span=WEEK), NOW).times) == 2
+
+
+def test_scores_of_a_suite_are_for_who_may_see_it(score: Score, reader: User) -> None:
+    score()
+    staff = Group.objects.create(name="staff")
+    Suite.objects.get().viewers.add(staff)
+    assert scoreboard(reader, Choice(), NOW).whole is None
+    assert names(reader, YEAR, NOW) == {"metric": [], "method": []}
+    reader.groups.add(staff)
+    assert scoreboard(User.objects.get(pk=reader.pk), Choice(), NOW).whole is not None
+    assert scoreboard(User.objects.create_superuser("root"), Choice(), NOW).whole is not None
+
+
+def test_how_much_is_asked_does_not_depend_on_how_much_there_is(
+    score: Score, reader: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for ago in range(20):
+        score(day=(NOW - timedelta(days=ago)).date())
+    with django_assert_max_num_queries(7):
+        scoreboard(reader, Choice(), NOW)
+
+
+@pytest.fixture
+def total(circle: Series) -> Metric:
+    ingest(wire.to_json(circle_report(NOW)))
+    return Metric.objects.get(name="total.seconds")
+
+
+def said(metric: Metric, minutes: int, truth: float | None, **changes: Any) -> Forecast:
+    at = NOW + timedelta(minutes=minutes)
+    of = {"metric": metric, "method": METHOD, "level": 0.8, "n": 9, "issued_at": at, "last_time": at}
+    figures = {"mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0, "quantiles": [7.0] * len(GRID)}
+    truths = {"truth": truth, "truth_time": at if truth is not None else None, "last_known_at": at}
+    return Forecast.objects.create(**{**of, **figures, **truths, **changes})
+
+
+def test_the_newest_forecasts_that_met_their_truth_are_told(total: Metric, reader: User) -> None:
+    ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
+    before = said(total, 0, 7.5)
+    told = said(total, 1, 9.0)
+    said(total, 2, None)
+    said(total, 3, 8.0, method="nws")
+    last, earlier = last_ones(reader, Choice())
+    assert (last.forecast, last.series, last.unit, last.off_by) == (told, "circle", "seconds", 2.0)
+    assert earlier.forecast == before
+    assert last_ones(reader, Choice(site="site-of-here")) == [last, earlier]
+    assert last_ones(reader, Choice(site="elsewhere")) == []
+    Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
+    assert last_ones(reader, Choice()) == []
+
+
+def test_the_more_series_there_are_the_fewer_last_forecasts_of_each_are_told(
+    circle: Series, total: Metric, reader: User
+) -> None:
+    ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
+    for minutes in range(MOST_LAST + 5):
+        said(total, minutes, 7.5)
+    assert len(last_ones(reader, Choice())) == MOST_LAST
+    Series.objects.create(name="other", probe="circle", suite=circle.suite, reporter=circle.reporter)
+    ingest(wire.to_json(circle_report(NOW, series="other")))
+    other = Metric.objects.get(name="total.seconds", segment__series__name="other")
+    ForecastState.objects.update_or_create(metric=other, defaults={"record_n": 1, "last_time": NOW})
+    said(other, 0, 7.5)
+    assert len(last_ones(reader, Choice())) == MOST_LAST // 2 + 1
+
+
+def test_predictors_that_are_used_come_before_those_that_were_dropped(total: Metric, reader: User) -> None:
+    told = {"metric": total, "series": total.series, "n": 50, "p_value": 0.01}
+    for name, gain, is_kept in (("a", -0.1, False), ("b", 0.2, True), ("c", 0.3, True), ("d", None, None)):
+        ForecastPredictor.objects.create(name=name, gain=gain, is_kept=is_kept, **told)
+    assert [one.name for one in predictors(reader, Choice())] == ["c", "b", "a"]
+    assert predictors(reader, Choice(metric="total_core.seconds")) == []
+    Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
+    assert predictors(reader, Choice()) == []

@@ -1,0 +1,138 @@
+"""How runs ended is used as it becomes known; how long it takes until one has passed is ready to be told."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from monitor.compression import pack_state
+from monitor.depot.rollups import mark_dirty
+from monitor.forecasts.refresh import begin_anew, bring_up, drop_outdated, refresh_all
+from monitor.forecasts.success import Success, successes
+from monitor.ingest.service import ingest
+from monitor.models import ForecastState, Run, Series, SuccessState
+from reporters import report as wire
+from tests.monitor.builders import circle_report, failed_circle_report
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def deliver(slot: datetime, *, passed: bool = True, **changes: Any) -> None:
+    report = circle_report(slot, **changes) if passed else failed_circle_report(slot)
+    assert ingest(wire.to_json(report)).accepted
+
+
+def known(series: Series) -> tuple[bytes, bytes, int]:
+    row = SuccessState.objects.get(series=series)
+    assert not row.is_behind
+    return bytes(row.state or b""), bytes(row.used or b""), row.n
+
+
+def test_most_runs_pass_where_most_have_passed(circle: Series, noon: datetime) -> None:
+    for number in range(20):
+        deliver(noon + number * MINUTE, passed=number % 10 != 3, ring_seconds=4.0 + number % 3)
+    refresh_all(noon + 21 * MINUTE)
+    row, total = SuccessState.objects.get(), ForecastState.objects.get(metric__name="total.seconds")
+    assert row.n == 20
+    assert 0.7 < (row.probability or 0.0) < 0.99
+    assert row.expected_seconds is not None
+    assert total.mean is not None
+    assert total.mean < row.expected_seconds < 2 * total.mean
+    assert row.quantiles == sorted(row.quantiles or [])
+
+
+def test_what_is_no_fault_of_the_path_does_not_count(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    for number, outcome in enumerate(("broken", "no_data", "skipped"), start=1):
+        deliver(noon + number * MINUTE, outcome=outcome, reason="not this time", stages=[], metrics=[])
+    Run.objects.create(
+        id=wire.run_id("circle", noon + HOUR), series=circle, slot=noon + HOUR, due_at=noon, state="missed"
+    )
+    refresh_all(noon + 2 * HOUR)
+    assert SuccessState.objects.get().n == 1
+
+
+def test_ends_that_become_known_step_by_step_come_to_what_the_depot_says(
+    circle: Series, noon: datetime
+) -> None:
+    draw = random.Random(1)
+    slots = [noon + number * 7 * MINUTE for number in range(40)]
+    late = draw.sample(slots[:-1], 3)
+    for slot in slots:
+        if slot not in late:
+            deliver(slot, passed=draw.random() < 0.7)
+        if draw.random() < 0.5:
+            refresh_all(slot + MINUTE)
+    for slot in late:
+        deliver(slot)
+        refresh_all(slots[-1] + MINUTE)
+    refresh_all(slots[-1] + MINUTE)
+    step_by_step = known(circle)
+    assert step_by_step[2] == 40
+    begin_anew([circle.pk])
+    refresh_all(slots[-1] + MINUTE)
+    assert known(circle) == step_by_step
+    mark_dirty.mark([(circle.pk, noon)])
+    refresh_all(slots[-1] + MINUTE)
+    assert known(circle) == step_by_step
+
+
+def test_who_asks_first_has_an_answer_at_once(circle: Series, noon: datetime) -> None:
+    for number in range(4):
+        deliver(noon + number * MINUTE)
+    bring_up([circle.pk], noon + 4 * MINUTE)
+    assert SuccessState.objects.get().n == 4
+    assert SuccessState.objects.get().expected_seconds is not None
+    assert {one.n for one in ForecastState.objects.all()} == {4}
+    stages = ForecastState.objects.get(metric__name="total.seconds").explanation
+    assert {stage["metric"] for stage in stages or ()} >= {
+        "stage.init.seconds",
+        "stage.transfer_ring.seconds",
+    }
+
+
+def test_what_others_than_todays_methods_have_made_is_made_anew(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    refresh_all(noon + MINUTE)
+    before = known(circle)
+    SuccessState.objects.update(versions=b"another!", state=pack_state(b"another! state"))
+    assert drop_outdated() == 1
+    refresh_all(noon + MINUTE)
+    assert known(circle) == before
+
+
+def test_what_is_ready_does_not_depend_on_when_it_was_made(circle: Series, noon: datetime) -> None:
+    for number in range(20):
+        deliver(noon + number * MINUTE, passed=number % 3 != 1)
+    refresh_all(noon + 20 * MINUTE)
+    before = said(circle)
+    begin_anew([circle.pk])
+    refresh_all(noon + 9 * HOUR)
+    assert said(circle) == before
+
+
+def test_of_a_time_that_is_asked_for_its_hour_and_how_long_nobody_has_looked_count(
+    circle: Series, noon: datetime
+) -> None:
+    for day in range(20):  # each noon it is down for an hour
+        for hour in range(-1, 2):
+            slot = noon + timedelta(days=day) + hour * HOUR
+            deliver(slot, passed=hour != 0, ring_seconds=4.0)
+            deliver(slot + 20 * MINUTE, passed=hour != 0, ring_seconds=5.0)
+    tomorrow = noon + timedelta(days=20)
+    refresh_all(tomorrow - HOUR)
+    ready = said(circle)
+    then = {hour: successes([circle.pk], tomorrow + hour * HOUR)[circle.pk] for hour in range(-1, 2)}
+    assert then[0].probability < 0.3
+    assert then[-1].probability > then[0].probability
+    assert then[1].probability > 0.5
+    assert (then[0].expected_seconds or 0.0) > (then[1].expected_seconds or 0.0)
+    assert said(circle) == ready
+    assert successes([circle.pk], noon)[circle.pk] == ready  # what is past is as of the latest news
+
+
+def said(series: Series) -> Success:
+    row = SuccessState.objects.get(series=series)
+    return Success(row.n, row.probability or 0.0, row.expected_seconds, row.quantiles)

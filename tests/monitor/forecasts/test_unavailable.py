@@ -1,0 +1,116 @@
+"""Where nothing can run: maintenance, holds, and resources that fail whoever comes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+
+from monitor.depot.rollups.worker import gather
+from monitor.forecasts.unavailable import down
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.service import ingest
+from monitor.ledger.holds import hold
+from monitor.models import Blackout, Series, Site
+from monitor.models.hold import Kind, Mode, Scope
+from reporters import report as wire
+from tests.monitor.builders import circle_report, failed_circle_report
+
+BOTH = ("here", "there")
+OPERATOR = User(is_superuser=True)
+MINUTE = timedelta(minutes=1)
+
+
+def deliver(*reports: wire.Report) -> None:
+    for report in reports:
+        ingest(wire.to_json(report))
+    gather()
+
+
+def failed(noon: datetime, times: int) -> list[wire.Report]:
+    return [failed_circle_report(noon + number * MINUTE) for number in range(times)]
+
+
+@pytest.fixture
+def later(noon: datetime) -> datetime:
+    return noon + timedelta(hours=1)
+
+
+def test_where_all_is_well_nothing_is_down(circle: Series, noon: datetime, later: datetime) -> None:
+    deliver(circle_report(noon))
+    assert down(OPERATOR, BOTH, later, later) == {}
+    assert down(OPERATOR, (), later, later) == {}
+
+
+def test_a_site_in_maintenance_is_down_while_it_lasts(circle: Series, later: datetime) -> None:
+    ends_at = later + timedelta(hours=2)
+    work = Blackout.objects.create(name="disks", title="new disks", starts_at=later, ends_at=ends_at)
+    work.sites.add(Site.objects.get(name="site-of-there"))
+    assert list(down(OPERATOR, BOTH, later, later)) == ["there"]
+    assert "new disks, until 2026-03-01 15:00 UTC" in down(OPERATOR, BOTH, later, later)["there"]
+    assert down(OPERATOR, BOTH, later - MINUTE, later) == {}
+    assert down(OPERATOR, BOTH, ends_at, later) == {}
+
+
+def test_maintenance_everywhere_is_of_every_site(circle: Series, later: datetime) -> None:
+    Blackout.objects.create(name="network", starts_at=later, ends_at=later + MINUTE)
+    assert sorted(down(OPERATOR, BOTH, later, later)) == ["here", "there"]
+
+
+def test_a_site_that_is_held_is_down_until_the_hold_ends(circle: Series, later: datetime) -> None:
+    until = later + timedelta(hours=1)
+    site = Scope(Kind.SITE, "site-of-here")
+    hold(site, Mode.PAUSE, who="ada", why="disk swap", now=later, until=until)
+    assert "disk swap" in down(OPERATOR, BOTH, later, later)["here"]
+    assert down(OPERATOR, BOTH, until + MINUTE, later) == {}
+
+
+def test_a_held_suite_says_nothing_of_its_sites(circle: Series, later: datetime) -> None:
+    hold(Scope(Kind.SUITE, circle.suite.name), Mode.PAUSE, who="ada", why="no need", now=later)
+    assert down(OPERATOR, BOTH, later, later) == {}
+
+
+def test_a_resource_is_down_after_three_failures_in_a_row(
+    circle: Series, noon: datetime, later: datetime
+) -> None:
+    deliver(circle_report(noon), *failed(noon + MINUTE, 2))
+    assert down(OPERATOR, BOTH, later, later) == {}
+    deliver(*failed(noon + 3 * MINUTE, 1))
+    assert down(OPERATOR, BOTH, later, later) == {
+        "there": "the last 3 runs failed at there, since 2026-03-01 12:01 UTC"
+    }
+
+
+def test_who_may_not_see_a_series_does_not_learn_that_it_fails(
+    circle: Series, noon: datetime, later: datetime
+) -> None:
+    staff, member, other = Group.objects.create(name="staff"), User(username="member"), User(username="other")
+    for user in (member, other):
+        user.save()
+    member.groups.add(staff)
+    circle.suite.viewers.add(staff)
+    deliver(*failed(noon, 3))
+    assert down(other, BOTH, later, later) == {}
+    assert list(down(member, BOTH, later, later)) == ["there"]
+
+
+def test_what_has_not_been_tried_for_days_may_work_again(circle: Series, noon: datetime) -> None:
+    deliver(*failed(noon, 3))
+    assert down(OPERATOR, BOTH, noon + timedelta(days=3), noon + timedelta(days=3)) == {}
+
+
+def test_nobody_says_of_an_outage_that_it_lasts_till_tomorrow(circle: Series, later: datetime) -> None:
+    deliver(*failed(later - 5 * MINUTE, 3))
+    assert list(down(OPERATOR, BOTH, later, later)) == ["there"]
+    assert down(OPERATOR, BOTH, later + timedelta(days=1), later) == {}
+
+
+def test_a_resource_at_which_another_series_passed_since_is_up(
+    circle: Series, noon: datetime, later: datetime
+) -> None:
+    define([], [SeriesDefinition("other", "circle", {"ring": list(BOTH)}, {"file_bytes": 1000})])
+    deliver(circle_report(noon - MINUTE, series="other"), *failed(noon, 4))
+    assert list(down(OPERATOR, BOTH, later, later)) == ["there"]
+    deliver(circle_report(noon + 2 * MINUTE, series="other"))
+    assert down(OPERATOR, BOTH, later, later) == {}

@@ -1,0 +1,118 @@
+"""Whatever becomes known in whatever order, what is known step by step is what the depot says as a whole."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+
+from monitor.depot.rollups import mark_dirty
+from monitor.depot.samples import write
+from monitor.depot.samples.write import Row
+from monitor.forecasts.refresh import begin_anew, refresh, refresh_all
+from monitor.models import ForecastNews, ForecastPredictor, ForecastState, Metric, Sample, Segment, Series
+from tests.monitor.builders import noops
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+STEPS = 25
+
+
+@pytest.fixture
+def metrics(db: None, noon: datetime, tmp_path: Path) -> list[Metric]:
+    """An application's total, and those of two probes that it listens to."""
+    totals = [_total(series, noon) for series in noops(3, tmp_path)]
+    for probe in totals[1:]:
+        ForecastPredictor.objects.create(metric=totals[0], series=probe.segment.series, name=probe.name)
+    return totals
+
+
+def _total(series: Series, noon: datetime) -> Metric:
+    segment = Segment.objects.create(series=series, number=1, began_at=noon, fingerprint=series.name)
+    return Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
+
+
+def changed(metric: Metric, *times: datetime) -> None:
+    mark_dirty.mark({(metric.segment.series_id, time) for time in times})
+
+
+class Histories:
+    """What happens to the values of some metrics; *draw* says what."""
+
+    def __init__(self, metrics: list[Metric], noon: datetime, draw: random.Random) -> None:
+        self.metrics, self.now, self.draw = metrics, noon + 60 * HOUR, draw
+        self.count = dict.fromkeys((metric.pk for metric in metrics), 0)
+
+    def happen(self) -> None:
+        """Something; it does not become known before it is written."""
+        self.now += self.draw.choice([MINUTE, HOUR, 3 * HOUR])
+        what: list[Callable[[Metric], None]] = [self.many, self.late, self.again, self.otherwise, self.less]
+        metric = self.draw.choice(self.metrics)
+        self.draw.choices(what, weights=[12, 2, 1, 1, 1])[0](metric)
+
+    def many(self, metric: Metric) -> None:
+        times = [
+            self.now - number * self.draw.choice([MINUTE, HOUR]) for number in range(self.draw.randint(1, 5))
+        ]
+        rows = [self._row(metric, time, self.now - self.draw.random() * MINUTE) for time in times]
+        write.write(rows)
+        changed(metric, *times)
+
+    def late(self, metric: Metric) -> None:
+        """Known long ago, by the clock of who tells it now; or known in a while, by a clock that is fast."""
+        time = self.now - self.draw.random() * 30 * HOUR
+        write.write([self._row(metric, time, time + self.draw.choice([MINUTE, HOUR, 40 * HOUR]))])
+        changed(metric, time)
+
+    def again(self, metric: Metric) -> None:
+        """A mark of an hour in which nothing changed."""
+        changed(metric, self.now - self.draw.random() * 40 * HOUR)
+
+    def otherwise(self, metric: Metric) -> None:
+        if sample := Sample.objects.filter(metric=metric).order_by("?").first():
+            Sample.objects.filter(metric=metric, time=sample.time).update(value=self.draw.random() * 100)
+            changed(metric, sample.time)
+
+    def less(self, metric: Metric) -> None:
+        if sample := Sample.objects.filter(metric=metric).order_by("?").first():
+            Sample.objects.filter(metric=metric, time=sample.time).update(passed=False)
+            changed(metric, sample.time)
+
+    def _row(self, metric: Metric, time: datetime, known_at: datetime) -> Row:
+        return Row(metric.pk, time, known_at, self.draw.lognormvariate(2.0, 0.5), True)
+
+
+def known(now: datetime) -> dict[int, tuple[bytes, bytes, int, list[float] | None]]:
+    refresh_all(now)
+    rows = ForecastState.objects.order_by("metric")
+    assert not any(row.is_behind for row in rows)
+    return {row.pk: (bytes(row.state or b""), bytes(row.used or b""), row.n, row.quantiles) for row in rows}
+
+
+def refresh_and_be_killed(now: datetime) -> None:
+    """Nothing of it was done."""
+    with transaction.atomic():
+        refresh(now, within_seconds=0.0)
+        transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_known_step_by_step_is_what_is_known_from_the_depot(
+    metrics: list[Metric], noon: datetime, seed: int
+) -> None:
+    draw = random.Random(seed)
+    histories = Histories(metrics, noon, draw)
+    for _ in range(STEPS):
+        histories.happen()
+        if draw.random() < 0.7:
+            refresh(histories.now, within_seconds=draw.choice([0.0, 1.0]))
+        if draw.random() < 0.2:
+            refresh_and_be_killed(histories.now)
+    step_by_step = known(histories.now)
+    begin_anew([metric.segment.series_id for metric in metrics])
+    assert known(histories.now) == step_by_step
+    assert not ForecastNews.objects.filter(due_at=None).exists()

@@ -1,0 +1,82 @@
+"""How tests read what importers read, and where the real data lie that some of them need."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import tarfile
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from monitor.imports import formats
+from monitor.imports.formats.base import Item, LeftOut, Malformed, Measured
+from monitor.imports.formats.opening import opened
+
+DATA = Path(__file__).parent / "data"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
+
+LANL = "lanl-failures/LA-UR-05-7318-failure-data-1996-2005.csv.gz"
+AZURE = "azure-vm-noise/azure-vm-noise-eastus.tar.gz"
+# How one would import them: outages of nodes, and what was measured on virtual machines.
+OUTAGES = {
+    "time_column": "Prob Started",
+    "end_column": "Prob Fixed",
+    "time_format": "%m/%d/%Y %H:%M",
+    "timezone": "America/Denver",
+    "value_columns": "",
+    "series_column": "System,nodenum",
+    "outcome": "failed",
+    "reason_columns": "Facilities,Hardware,Human Error,Network,Undetermined,Software",
+    "apart": "yes",
+}
+MACHINES = {"time_column": "starttime", "seconds_column": "runtime", "series_column": "VM_id"}
+
+needs_shared_data = pytest.mark.skipif(
+    not SHARED.is_dir(), reason="the real data (../shared/data beside the checkout) are not on this machine"
+)
+
+
+def read(kind: str, data: str | bytes, **options: str) -> list[Item]:
+    stream = io.BytesIO(data.encode() if isinstance(data, str) else data)
+    return list(formats.made(kind, options).read(stream))
+
+
+def runs(items: list[Item]) -> list[Measured]:
+    return [item for item in items if isinstance(item, Measured)]
+
+
+def refused(items: list[Item]) -> list[str]:
+    return [str(item) for item in items if isinstance(item, Malformed)]
+
+
+def left_out(items: list[Item]) -> list[str]:
+    return [item.why for item in items if isinstance(item, LeftOut)]
+
+
+def read_shared(kind: str, name: str, *, most: int | None = None, **options: str) -> list[Item]:
+    """What is in a file of the real data, at *most* so many items."""
+    with opened(str(SHARED / name), sys.stdin.buffer) as stream:
+        return list(islice(formats.made(kind, options).read(stream), most))
+
+
+def lines_of(name: str, wanted: Callable[[str], bool] = bool, *, most: int | None = None) -> list[str]:
+    """Lines of a file of the real data, read without anything of ours."""
+    with gzip.open(SHARED / name, "rt") as lines:
+        return list(islice(filter(wanted, lines), most))
+
+
+def member(archive: str, beginning: str, part: str) -> bytes:
+    """The first file in a tar archive of the real data whose name begins so and has this *part*."""
+    with tarfile.open(SHARED / archive) as tar:
+        for one in tar:
+            if one.name.startswith(beginning) and part in one.name and (file := tar.extractfile(one)):
+                return file.read()
+    raise FileNotFoundError(f"{archive} has no {beginning}...{part}")
+
+
+def metrics(run: Measured) -> dict[str, tuple[float, str]]:
+    return {metric.name: (metric.value, metric.unit) for metric in run.metrics}

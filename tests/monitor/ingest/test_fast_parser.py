@@ -1,0 +1,195 @@
+"""The fast reader of reports takes nothing that the strict one refuses, and reads nothing differently."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.ingest import fast_parser
+from monitor.ingest.fast_parser import Told, Unsure, fast, read, slow
+from probes.base import CATEGORIES
+from reporters import report as wire
+from tests.conftest import NOON
+from tests.monitor.builders import circle_report, failed_circle_report, gather_report
+
+REPORTS = [
+    gather_report(NOON, series="gather", numbers=random.Random(1)),
+    circle_report(NOON),
+    failed_circle_report(NOON, message='no "quota" on /scratch: \\\\fs: ä'),
+]
+BODIES = [wire.to_json(report) for report in REPORTS]
+PIECES = (
+    *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\t", b"\x00", b"\xff", b"\xc3"),
+    *(b"null", b"true", b"0", b"-0", b"01", b"1.", b"1e400", b"-1e-400", b"NaN", b"9223372036854775808"),
+    *(b"1e30", b"123456789012345678901", b'"a":1', b'"version":1', b'"run" :1', b"\\u0000", b"\\ud800"),
+    *(b'"seconds":2.0', b'"name":"init"', b'"file_bytes":1', b"2026-02-30T00:00:00.000000Z", b"+01:00"),
+)
+
+
+def said(told: Told) -> dict[str, Any]:
+    """All that is told, as plain values."""
+    plain = {name: getattr(told, name) for name in Told.__struct_fields__}
+    for name in ("stages", "metrics"):
+        plain[name] = [values(one) for one in plain[name]]
+    plain["failure"] = None if told.failure is None else values(told.failure)
+    used = told.usage
+    plain["usage"] = None if used is None else {name: values(one) for name, one in used.items()}
+    measured = told.measured
+    bound = {role: list(names) for role, names in measured.bindings.items()}
+    plain["measured"] = (measured.probe, measured.probe_version, dict(measured.parameters), bound)
+    return plain
+
+
+def values(one: object) -> dict[str, Any]:
+    names = getattr(one, "__struct_fields__", None) or vars(one)
+    return {name: getattr(one, name) for name in names}
+
+
+def holds(body: bytes) -> None:
+    """Where the fast one takes it, the strict one takes it as the same."""
+    try:
+        told = fast(body)
+    except Unsure:
+        return
+    strict = slow(body)
+    assert said(told) == said(strict)
+    assert told.measured.fingerprint == strict.measured.fingerprint
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_what_our_reporters_write_is_read_fast(body: bytes) -> None:
+    assert said(fast(body)) == said(slow(body))
+
+
+def test_a_report_without_bindings_and_usage_is_read_fast() -> None:
+    told = fast(wire.to_json(circle_report(NOON)))
+    assert (told.says_bindings, told.usage) == (False, None)
+
+
+@given(st.sampled_from(BODIES), st.data())
+def test_bytes_that_are_changed_are_not_read_otherwise_than_strictly(
+    body: bytes, data: st.DataObject
+) -> None:
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(body)))
+        end = start + data.draw(st.sampled_from((0, 0, 1, 2, 8)))
+        body = body[:start] + data.draw(st.sampled_from((b"", *PIECES))) + body[end:]
+    holds(body)
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["", "x" * 201, "2026-03-01T12:00:00Z", "2026-03-01T12:00:00.1234567Z", "passed"]),
+    st.sampled_from([-1, 2**63, 2**63 - 1, -(2**63), 1e15, 1.1e15, 0, -0.0, 10**400]),
+    st.lists(st.text(max_size=2), max_size=2),
+    st.dictionaries(st.text(max_size=2), st.integers(0, 3), max_size=2),
+)
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """The path of everything in a document."""
+    items: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        items = list(value.items())
+    if isinstance(value, list):
+        items = list(enumerate(value))
+    return [path, *(place for name, inner in items for place in places(inner, (*path, name)))]
+
+
+@given(st.sampled_from(BODIES), VALUES, st.booleans(), st.data())
+def test_values_that_are_changed_are_not_read_otherwise_than_strictly(
+    body: bytes, value: Any, is_put_beside: bool, data: st.DataObject
+) -> None:
+    document: Any = json.loads(body)
+    *path, last = data.draw(st.sampled_from(places(document)[1:]))
+    inner = document
+    for name in path:
+        inner = inner[name]
+    if is_put_beside and isinstance(inner, dict):
+        inner[data.draw(st.text(max_size=3))] = value
+    else:
+        inner[last] = value
+    compact = data.draw(st.booleans())
+    text = json.dumps(
+        document, ensure_ascii=data.draw(st.booleans()), separators=(",", ":") if compact else None
+    )
+    holds(text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [
+        (b'"reason":""', b'"reason":"","reason":"2"'),
+        (b'"reason":""', b'"reason" :"","reason":"2"'),
+        (b'"reason":""', b'"reason"\n:"","reason":"2"'),
+        (b'"reason":""', b'"reason":"\\": ","reason" :"2"'),
+        (b'"file_bytes":1000', b'"file_bytes":1000,"file_bytes":1000'),
+        (b'"reason":""', b'"reason":"\\u0000"'),
+        (b'"reason":""', b'"reason":"\\ud83d"'),
+        (b'"reason":""', b'"reason":"\xff"'),
+        (b'"version":1', b'"version":2'),
+        (b'"version":1', b'"version":true'),
+        (b'"seconds":7.0', b'"seconds":9223372036854775808'),
+        (b'"seconds":7.0', b'"seconds":-0.5'),
+        (b'"parameters":{', b'"parameters":{"deep":' + b"[" * 40 + b"]" * 40 + b","),
+        (b'"parameters":{', b'"parameters":{"deep":' + b"[" * 100_000 + b"]" * 100_000 + b","),
+        (b'"parameters":{', b'"parameters":{"large":99999999999999999999,'),
+        (b'"category":"cleanup"', b'"category":"tidying"'),
+        (b'"name":"cleanup"', b'"name":"init"'),
+        (b'"slot":"2026-03-01T12:00:00', b'"slot":"2026-02-30T12:00:00'),
+        (b'"slot":"2026-03-01T12:00:00', b'"slot":"2026-03-01T12:00:01'),
+        (b'"sent_at":"2026-03-01T', b'"sent_at":"2026-13-01T'),
+    ],
+)
+def test_what_is_wrong_is_refused_by_the_strict_one_in_its_words(there: bytes, instead: bytes) -> None:
+    body = wire.to_json(circle_report(NOON)).replace(there, instead)
+    with pytest.raises(wire.ReportError) as strict:
+        wire.from_json(body)
+    with pytest.raises(wire.ReportError) as refused:
+        read(body)
+    assert str(refused.value) == str(strict.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document | {"weather": "sunny"},
+        lambda document: document | {"started_at": "2026-03-01T13:00:00.1234567+01:00"},
+        lambda document: document | {"seconds": 1e30},
+    ],
+)
+def test_what_is_unusual_is_read_by_the_strict_one(
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    body = json.dumps(change(json.loads(BODIES[1]))).encode()
+    with pytest.raises(Unsure):
+        fast(body)
+    assert read(body).series == "circle"
+
+
+def test_parameters_of_any_length_are_read_and_only_short_ones_remembered(noon: datetime) -> None:
+    remembered = fast_parser._identity.cache_info().currsize
+    long = replace(circle_report(noon), parameters={"text": "x" * 5000})
+    assert fast(wire.to_json(long)).measured.parameters == long.parameters
+    assert fast_parser._identity.cache_info().currsize == remembered
+
+
+def test_both_know_the_same_words() -> None:
+    def words(kind: type, field: str) -> tuple[str, ...]:
+        return get_args(get_type_hints(kind)[field])
+
+    assert words(fast_parser._Report, "outcome") == wire.OUTCOMES
+    assert words(fast_parser._LogLine, "level") == wire.LEVELS
+    assert words(fast_parser._Stage, "category") == CATEGORIES

@@ -1,0 +1,361 @@
+"""Reports come in: once, whole, answered after commit."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection, transaction
+
+from monitor.depot.samples.read import history, of_run
+from monitor.ingest.service import Receipt, ingest, ingest_all
+from monitor.ledger.expand import AHEAD, expand
+from monitor.ledger.reap import reap
+from monitor.models import Metric, RawReport, Run, Sample, Segment, Series, Usage
+from monitor.models.run import State
+from reporters import report as wire
+from reporters.usage import Usage as Used
+from tests.monitor.builders import circle_report, failed_circle_report, noops
+from tests.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_a_passed_run_gives_its_stages_its_totals_and_its_metrics(circle: Series, noon: datetime) -> None:
+    ingest(wire.to_json(circle_report(noon)))
+    run = Run.objects.get()
+    assert (run.state, run.seconds) == (State.PASSED, 7.0)
+    assert {metric.name: (metric.value, metric.unit) for metric in of_run(run)} == {
+        "stage.init.seconds": (1.0, "seconds"),
+        "stage.transfer_ring.seconds": (4.0, "seconds"),
+        "stage.compare.seconds": (1.0, "seconds"),
+        "stage.cleanup.seconds": (1.0, "seconds"),
+        "total.seconds": (7.0, "seconds"),
+        "total_essential.seconds": (5.0, "seconds"),
+        "total_core.seconds": (5.0, "seconds"),
+        "ring.bytes_per_second": (500.0, "bytes_per_second"),
+    }
+
+
+def test_a_failed_run_keeps_its_cause_and_gives_no_totals(circle: Series, noon: datetime) -> None:
+    ingest(wire.to_json(failed_circle_report(noon)))
+    run = Run.objects.get()
+    assert (run.state, run.stage, run.failed_resource) == (State.FAILED, "transfer_ring", "there")
+    assert "No space left on device" in run.reason
+    assert not Metric.objects.filter(name="total.seconds").exists()
+    assert not Sample.objects.filter(passed=True).exists()
+
+
+def test_the_report_is_kept_byte_for_byte(circle: Series, noon: datetime) -> None:
+    body = wire.to_json(circle_report(noon))
+    ingest(body)
+    assert RawReport.objects.get().body == body
+
+
+def test_delivering_twice_stores_once(circle: Series, noon: datetime) -> None:
+    body = wire.to_json(circle_report(noon))
+    first, second = ingest(body), ingest(body)
+    assert (first.accepted, first.duplicate) == (True, False)
+    assert (second.accepted, second.duplicate) == (True, True)
+    assert Run.objects.count() == RawReport.objects.count() == 1
+
+
+def test_a_second_report_of_a_run_changes_nothing(circle: Series, noon: datetime) -> None:
+    ingest(wire.to_json(circle_report(noon)))
+    ingest(wire.to_json(failed_circle_report(noon)))
+    assert Run.objects.get().state == State.PASSED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_report_from_many_at_once_is_stored_once(circle: Series, noon: datetime) -> None:
+    body = wire.to_json(circle_report(noon))
+
+    def deliver(_: int) -> Receipt:
+        try:
+            return ingest(body)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        receipts = list(pool.map(deliver, range(8)))
+    assert all(receipt.accepted for receipt in receipts)
+    assert sum(not receipt.duplicate for receipt in receipts) == 1
+    assert Sample.objects.count() == 8
+
+
+def test_a_late_report_corrects_a_missed_run(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    reap(noon + 10 * MINUTE)
+    slot = noon + MINUTE
+    assert Run.objects.get(slot=slot).state == State.MISSED
+    ingest(wire.to_json(circle_report(slot)))
+    assert Run.objects.get(slot=slot).state == State.PASSED
+
+
+def test_a_value_is_known_when_its_run_had_ended_and_not_before(circle: Series, noon: datetime) -> None:
+    ingest(wire.to_json(circle_report(noon)))
+    total = Metric.objects.get(name="total.seconds")
+    assert history(total, known_by=noon + timedelta(seconds=6.9)) == []
+    assert [point.value for point in history(total, known_by=noon + timedelta(seconds=7))] == [7.0]
+
+
+def test_values_that_arrive_out_of_order_are_read_in_order(circle: Series, noon: datetime) -> None:
+    for number in (3, 1, 2):
+        ingest(wire.to_json(circle_report(noon + number * MINUTE, ring_seconds=float(number))))
+    points = history(Metric.objects.get(name="stage.transfer_ring.seconds"))
+    assert [point.value for point in points] == [1.0, 2.0, 3.0]
+
+
+def test_a_series_that_was_renamed_keeps_its_runs(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    Series.objects.update(name="ring")
+    for number, name in ((1, "circle"), (2, "ring")):  # as it was called when the run began
+        slot = noon + number * MINUTE
+        assert ingest(wire.to_json(circle_report(slot, series=name))).accepted
+        assert Run.objects.get(slot=slot).state == State.PASSED
+    assert Run.objects.count() == AHEAD // MINUTE
+
+
+def test_a_long_stage_or_resource_is_cut_in_the_ledger_only(circle: Series, noon: datetime) -> None:
+    failure = wire.Failure("s" * 150, "r" * 150, "no", exit_status=None, stderr_tail="")
+    assert ingest(wire.to_json(replace(failed_circle_report(noon), failure=failure))).accepted
+    run = Run.objects.get()
+    assert (run.stage, run.failed_resource) == ("s" * 100, "r" * 100)
+    assert RawReport.objects.get().parsed().failure == failure
+
+
+def _endless(report: wire.Report) -> bytes:
+    return wire.to_json(report).replace(b'"seconds":7.0', b'"seconds":1e300')
+
+
+def _long_unit(report: wire.Report) -> bytes:
+    return wire.to_json(replace(report, metrics=[wire.MetricValue("m", 1.0, "u" * 60)]))
+
+
+def _unknown_series(report: wire.Report) -> bytes:
+    return wire.to_json(circle_report(report.slot, series="nobody-knows"))
+
+
+def _newer(report: wire.Report) -> bytes:
+    return json.dumps({**json.loads(wire.to_json(report)), "version": 99}).encode()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda report: b"", "JSON"),
+        (lambda report: wire.to_json(report)[:-20], "JSON"),
+        (lambda report: wire.to_json(report).replace(b'"seconds":7.0', b'"seconds":-1'), "seconds"),
+        (_unknown_series, "nobody-knows"),
+        (_newer, "version 99"),
+        (_endless, "has not ended yet"),
+        (_long_unit, "cannot hold"),
+    ],
+)
+def test_a_bad_report_is_refused_with_the_reason_and_leaves_nothing(
+    circle: Series, noon: datetime, spoil: Callable[[wire.Report], bytes], said: str
+) -> None:
+    receipt = ingest(spoil(circle_report(noon)))
+    assert not receipt.accepted
+    assert said in receipt.error
+    assert Run.objects.count() == 0
+
+
+def test_texts_with_null_bytes_do_not_stop_a_report(circle: Series, noon: datetime) -> None:
+    report = failed_circle_report(noon, message="binary \x00 noise")
+    assert ingest(wire.to_json(report)).accepted
+    assert "binary" in Run.objects.get().reason
+
+
+def test_a_metric_named_like_a_stage_does_not_hide_it(circle: Series, noon: datetime) -> None:
+    own = wire.MetricValue("stage.init.seconds", 99.0, "seconds")
+    ingest(wire.to_json(replace(circle_report(noon), metrics=[own])))
+    assert {m.name: m.value for m in of_run(Run.objects.get())}["stage.init.seconds"] == 1.0
+
+
+def together(*reports: wire.Report) -> list[Receipt]:
+    return ingest_all([wire.to_json(report) for report in reports])
+
+
+def accepted(receipts: Sequence[Receipt]) -> list[tuple[bool, bool]]:
+    return [(receipt.accepted, receipt.duplicate) for receipt in receipts]
+
+
+NEW, DUPLICATE, REFUSED = (True, False), (True, True), (False, False)
+
+
+def test_of_a_run_that_is_reported_twice_at_once_the_first_report_counts(
+    circle: Series, noon: datetime
+) -> None:
+    first, second = circle_report(noon), failed_circle_report(noon)
+    other = circle_report(noon + MINUTE)
+    assert accepted(together(first, other, second, first)) == [NEW, NEW, DUPLICATE, DUPLICATE]
+    assert RawReport.objects.get(run__slot=noon).body == wire.to_json(first)
+    assert Run.objects.get(slot=noon).state == State.PASSED
+    assert Sample.objects.count() == 16
+
+
+def test_each_of_many_has_the_receipt_that_it_would_have_alone(circle: Series, noon: datetime) -> None:
+    bodies = [
+        wire.to_json(circle_report(noon)),
+        wire.to_json(circle_report(noon, series="nobody-knows")),
+        b"no report at all",
+        _long_unit(circle_report(noon + MINUTE)),
+        wire.to_json(circle_report(noon + 2 * MINUTE)),
+    ]
+    receipts = ingest_all(bodies)
+    assert accepted(receipts) == [NEW, REFUSED, REFUSED, REFUSED, NEW]
+    said = [receipt.error for receipt in receipts]
+    assert "nobody-knows" in said[1]
+    assert "JSON" in said[2]
+    assert "cannot hold" in said[3]
+    assert {run.slot for run in Run.objects.all()} == {noon, noon + 2 * MINUTE}
+    assert Sample.objects.count() == 16
+
+
+def test_none_of_no_reports_is_stored(db: None) -> None:
+    assert ingest_all([]) == []
+
+
+def test_reports_under_the_old_and_the_new_name_of_a_series_come_together(
+    circle: Series, noon: datetime
+) -> None:
+    Series.objects.update(schedule="*/2 * * * *")
+    expand(noon)
+    listed = Run.objects.count()
+    Series.objects.update(name="ring")
+    two, four = noon + 2 * MINUTE, noon + 4 * MINUTE
+    receipts = together(
+        circle_report(two),  # known by its old name
+        circle_report(two, series="ring"),  # the same slot
+        circle_report(four, series="ring"),
+        circle_report(noon + MINUTE, series="ring"),  # no slot of its schedule
+    )
+    assert accepted(receipts) == [NEW, DUPLICATE, NEW, NEW]
+    assert Run.objects.count() == listed + 1
+    assert {run.series for run in Run.objects.filter(state=State.PASSED)} == {circle}
+    assert RawReport.objects.count() == 3
+    assert Segment.objects.count() == 1
+
+
+def test_reports_of_older_reporters_and_new_ones_come_together(circle: Series, noon: datetime) -> None:
+    bound = {"ring": ("here",)}
+    used = {"here": Used(bytes_sent=5), "removed": Used(bytes_sent=7)}
+    assert all(
+        receipt.accepted
+        for receipt in together(
+            circle_report(noon),  # says neither
+            circle_report(noon + MINUTE, bindings=bound),
+            circle_report(noon + 2 * MINUTE, bindings=bound, usage=used),
+            circle_report(noon + 3 * MINUTE, usage={}),
+        )
+    )
+    kept = Usage.objects.order_by("run__slot", "site__name")
+    assert list(kept.values_list("run__slot__minute", "site__name", "bytes")) == [
+        (0, "site-of-here", None),
+        (0, "site-of-there", None),
+        (1, "site-of-here", None),
+        (2, "site-of-here", 5),
+        (3, "site-of-here", 0),
+        (3, "site-of-there", 0),
+    ]
+    bindings = Segment.objects.order_by("began_at").values_list("bindings", flat=True)
+    assert list(bindings) == [{"ring": ["here", "there"]}, {"ring": ["here"]}]
+
+
+def test_a_batch_that_is_skipped_altogether_measures_nothing(circle: Series, noon: datetime) -> None:
+    skipped = [
+        circle_report(noon + number * MINUTE, outcome="skipped", reason="load: 5.2") for number in range(2)
+    ]
+    assert accepted(together(*skipped)) == [NEW, NEW]
+    assert {(run.state, run.started_at, run.ended_at) for run in Run.objects.all()} == {
+        (State.SKIPPED, None, None)
+    }
+    assert not Usage.objects.exists()
+    assert not Segment.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_begin_the_same_segments_at_once_make_each_once(
+    circle: Series, tmp_path: Path, noon: datetime
+) -> None:
+    names = [series.name for series in noops(4, tmp_path)]
+    start = threading.Barrier(2)
+
+    def of(minute: int) -> list[wire.Report]:
+        return [
+            circle_report(noon + (minute + 2 * number) * MINUTE, series=name, parameters={"n": number})
+            for name in names
+            for number in range(3)
+        ]
+
+    def take(reports: Sequence[wire.Report]) -> list[Receipt]:
+        try:
+            start.wait()
+            return together(*reports)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        receipts = [receipt for each in pool.map(take, [of(0), of(1)[::-1]]) for receipt in each]
+    assert accepted(receipts) == [NEW] * 24
+    numbers = Segment.objects.order_by("series", "number").values_list("number", flat=True)
+    assert list(numbers) == [1, 2, 3] * 4
+    assert {segment.metrics.count() for segment in Segment.objects.all()} == {8}
+    assert Sample.objects.count() == 8 * 24
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_series_that_is_deleted_while_its_reports_are_stored_is_not_there_for_them(
+    circle: Series, tmp_path: Path, noon: datetime
+) -> None:
+    noops(1, tmp_path)
+
+    def take() -> list[Receipt]:
+        try:
+            return together(circle_report(noon), circle_report(noon, series="noop-0"))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            circle.delete()
+            taking = pool.submit(take)
+            assert eventually(_somebody_waits)  # for what became of the series that he has found
+        receipts = taking.result()
+    assert [(receipt.accepted, receipt.error) for receipt in receipts] == [
+        (False, "there is no series 'circle'"),
+        (True, ""),
+    ]
+    assert [run.series.name for run in Run.objects.all()] == ["noop-0"]
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def test_a_report_of_very_many_new_metrics_costs_no_more_for_each(circle: Series, noon: datetime) -> None:
+    def cpu_seconds(minute: int, count: int) -> float:
+        metrics = [wire.MetricValue(f"of-{minute}.{number}", 1.0, "seconds") for number in range(count)]
+        report = circle_report(noon + minute * MINUTE, metrics=metrics)
+        began = time.thread_time()
+        assert together(report)[0].accepted
+        return time.thread_time() - began
+
+    cpu_seconds(0, 10)
+    assert cpu_seconds(1, 4000) < 20 * cpu_seconds(2, 400)

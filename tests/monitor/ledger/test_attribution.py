@@ -1,0 +1,39 @@
+"""Whose fault an outcome is, seen from a site."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.ledger.attribution import WORDS, Fault, fault, words
+from monitor.models.run import State
+
+
+@pytest.mark.parametrize(
+    ("state", "failed_site", "whose"),
+    [
+        (State.PASSED, "", Fault.NOBODY),
+        (State.FAILED, "ours", Fault.HERE),
+        (State.TIMED_OUT, "ours", Fault.HERE),
+        (State.FAILED, "theirs", Fault.ELSEWHERE),
+        (State.FAILED, "", Fault.SOMEWHERE),
+        (State.BROKEN, "ours", Fault.OURS),
+        (State.MISSED, "", Fault.OURS),
+        (State.LOST, "", Fault.OURS),
+        (State.SKIPPED, "", Fault.NOBODY),
+        (State.NO_DATA, "", Fault.NOBODY),
+    ],
+)
+def test_a_site_is_blamed_only_for_what_failed_at_its_own_resources(
+    state: State, failed_site: str, whose: Fault
+) -> None:
+    assert fault(state, failed_site=failed_site, site="ours") == whose
+
+
+def test_every_state_has_words() -> None:
+    assert set(WORDS) == set(State)
+
+
+def test_the_words_say_where() -> None:
+    assert words(State.FAILED, Fault.HERE) == "failed here"
+    assert words(State.TIMED_OUT, Fault.ELSEWHERE) == "timed out elsewhere"
+    assert words(State.PASSED) == "passed"

@@ -1,0 +1,362 @@
+"""Holds: what is paused or drained does not begin, and everybody can see who said so, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from monitor import health, tick
+from monitor.ledger.claim import claim_due
+from monitor.ledger.expand import expand
+from monitor.ledger.holds import (
+    AlreadyHeld,
+    Held,
+    HoldError,
+    InvalidOrder,
+    NotHeld,
+    UnknownScope,
+    covering,
+    find,
+    hold,
+    resume,
+    standings,
+)
+from monitor.ledger.reap import reap
+from monitor.ledger.run_now import run_all, run_now
+from monitor.models import Binding, Hold, Resource, Run, Series, Site, Suite, Transition
+from monitor.models.hold import Kind, Mode, Scope
+from monitor.models.run import State
+from monitor.worker.run_claimed import execute
+
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+SITE = Scope(Kind.SITE, "site-of-here")
+SCOPES = [
+    Scope(Kind.SERIES, "circle"),
+    Scope(Kind.SUITE, "main"),
+    SITE,
+    Scope(Kind.REPORTER, "home"),
+]
+
+
+def held(scope: Scope, now: datetime, mode: Mode = Mode.PAUSE, until: datetime | None = None) -> Hold:
+    return hold(scope, mode, who="ada", why="disk swap", now=now, until=until)
+
+
+def ended_at(slot: datetime) -> tuple[str, str]:
+    run = Run.objects.get(slot=slot)
+    return run.state, run.reason
+
+
+@pytest.fixture
+def elsewhere(circle: Series) -> Series:
+    """Another series of another suite, which binds neither of Circle's sites."""
+    places = [
+        Resource.objects.create(
+            site=Site.objects.create(name=f"site-of-{name}"), name=name, scratch="/scratch"
+        )
+        for name in ("far", "away")
+    ]
+    made = Series.objects.create(
+        name="elsewhere",
+        suite=Suite.objects.create(name="other"),
+        probe="circle",
+        reporter=circle.reporter,
+        schedule="* * * * *",
+    )
+    for position, place in enumerate(places):
+        Binding.objects.create(series=made, role="ring", position=position, resource=place)
+    Series.objects.update(created_at=circle.created_at)
+    return made
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=str)
+@pytest.mark.parametrize(("mode", "word"), [(Mode.PAUSE, "paused"), (Mode.DRAIN, "drained")])
+def test_slots_of_what_is_held_are_skipped_when_their_time_comes(
+    circle: Series, noon: datetime, scope: Scope, mode: Mode, word: str
+) -> None:
+    expand(noon)
+    held(scope, noon, mode)
+    assert claim_due(noon + MINUTE) == []
+    assert ended_at(noon + MINUTE) == (State.SKIPPED, f"{word} by ada: disk swap")
+    assert ended_at(noon + 2 * MINUTE) == (State.EXPECTED, "")
+
+
+@pytest.mark.parametrize("scope", SCOPES[:3], ids=str)
+def test_what_is_not_held_goes_on(elsewhere: Series, noon: datetime, scope: Scope) -> None:
+    expand(noon)
+    held(scope, noon)
+    assert len(claim_due(noon + MINUTE)) == 1
+    assert Run.objects.get(state=State.CLAIMED).series == elsewhere
+
+
+def test_a_resumed_series_begins_with_its_next_slot(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    held(SITE, noon)
+    claim_due(noon + MINUTE)
+    ended = resume(SITE, who="bob", why="new disks are in", now=noon + MINUTE)
+    assert (ended.ended_by, ended.ended_why, ended.ended_at) == ("bob", "new disks are in", noon + MINUTE)
+    assert len(claim_due(noon + 2 * MINUTE)) == 1
+
+
+def test_a_series_is_free_only_when_no_hold_covers_it(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    held(SITE, noon)
+    held(SCOPES[0], noon)
+    resume(SITE, who="ada", why="done", now=noon)
+    assert claim_due(noon + MINUTE) == []
+    resume(SCOPES[0], who="ada", why="done", now=noon + MINUTE)
+    assert len(claim_due(noon + 2 * MINUTE)) == 1
+
+
+def test_a_pause_takes_back_what_has_not_begun(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    (claim,) = claim_due(noon + MINUTE)
+    held(SITE, noon + MINUTE)
+    execute([claim.run_id])  # the broker has its task still
+    assert ended_at(noon + MINUTE) == (State.SKIPPED, "paused by ada: disk swap")
+    assert Transition.objects.latest("id").cause == "the site site-of-here was paused"
+
+
+def test_a_drain_leaves_what_is_claimed(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    claim_due(noon + MINUTE)
+    held(SITE, noon + MINUTE, Mode.DRAIN)
+    assert ended_at(noon + MINUTE) == (State.CLAIMED, "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "before", "after"),
+    [(Mode.DRAIN, "draining, 1 left", "drained"), (Mode.PAUSE, "paused, 1 still to end", "paused")],
+)
+def test_what_runs_goes_on_to_its_end_and_is_counted(
+    circle: Series, noon: datetime, mode: Mode, before: str, after: str
+) -> None:
+    expand(noon)
+    (claim,) = claim_due(noon + MINUTE)
+    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE)
+    made = held(SITE, noon + MINUTE, mode)
+    assert ended_at(noon + MINUTE) == (State.RUNNING, "")
+    assert standings([made])[0].words == before
+    Run.objects.all().move([claim.run_id], State.PASSED, cause="it ran")
+    assert standings([made])[0].words == after
+
+
+def test_what_began_and_lost_its_executor_is_not_run_again_under_a_hold(
+    circle: Series, noon: datetime
+) -> None:
+    expand(noon)
+    (claim,) = claim_due(noon + MINUTE)
+    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE)
+    held(SITE, noon + MINUTE, Mode.DRAIN)
+    reap(noon + MINUTE + 31 * SECOND)
+    assert claim_due(noon + MINUTE + 31 * SECOND) == []
+    assert ended_at(noon + MINUTE) == (State.SKIPPED, "drained by ada: disk swap")
+
+
+def test_slots_of_a_paused_reporter_that_was_stopped_are_skipped_not_missed(
+    circle: Series, noon: datetime
+) -> None:
+    health.seen("reporter.home", noon)
+    tick.tick(noon)
+    held(Scope(Kind.REPORTER, "home"), noon)
+    for seconds in range(0, 300, 15):
+        tick.tick(noon + seconds * SECOND)
+    assert set(Run.objects.filter(slot__lt=noon + 5 * MINUTE).values_list("state", flat=True)) == {
+        State.SKIPPED
+    }
+
+
+def test_a_hold_ends_by_itself_when_its_time_is_over(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    held(SITE, noon, until=noon + 1.5 * MINUTE)
+    assert claim_due(noon + MINUTE) == []
+    assert len(claim_due(noon + 2 * MINUTE)) == 1  # even if nobody has noted its end yet
+    tick.tick(noon + 3 * MINUTE)
+    found = Hold.objects.get()
+    assert (found.ended_at, found.ended_by) == (noon + 1.5 * MINUTE, "its time was over")
+
+
+def test_who_holds_second_is_told_who_was_first(circle: Series, noon: datetime) -> None:
+    held(SITE, noon)
+    with pytest.raises(AlreadyHeld, match="paused by ada since 2026-03-01 12:00 UTC: disk swap"):
+        hold(SITE, Mode.DRAIN, who="bob", why="me too", now=noon + MINUTE)
+
+
+def test_what_was_held_can_be_held_again(circle: Series, noon: datetime) -> None:
+    held(SITE, noon, until=noon + MINUTE)
+    held(SITE, noon + 2 * MINUTE)
+    resume(SITE, who="ada", why="done", now=noon + 3 * MINUTE)
+    held(SITE, noon + 4 * MINUTE)
+    assert [one.ended_by for one in Hold.objects.all()] == ["", "ada", "its time was over"]
+
+
+def test_what_is_not_held_cannot_be_resumed(circle: Series, noon: datetime) -> None:
+    with pytest.raises(NotHeld, match="the site site-of-here is not held"):
+        resume(SITE, who="ada", why="done", now=noon)
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("", "got none"),
+        (" \n ", "got none"),
+        ("x" * 501, "at most 500 characters, got 501"),
+        ("a\x00b", "NUL"),
+    ],
+)
+def test_a_reason_is_needed_and_has_a_length(circle: Series, noon: datetime, why: str, said: str) -> None:
+    with pytest.raises(InvalidOrder, match=said):
+        hold(SITE, Mode.PAUSE, who="ada", why=why, now=noon)
+    assert not Hold.objects.exists()
+
+
+def test_a_reason_is_kept_on_one_line(circle: Series, noon: datetime) -> None:
+    assert hold(SITE, Mode.PAUSE, who="ada", why=" disk\n swap ", now=noon).why == "disk swap"
+
+
+def test_a_time_that_is_past_is_refused(circle: Series, noon: datetime) -> None:
+    with pytest.raises(InvalidOrder, match="expected a time after 2026-03-01 12:00:00 UTC"):
+        held(SITE, noon, until=noon)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("site", "nowhere"), ("planet", "earth"), ("site", "")])
+def test_what_there_is_not_cannot_be_held(circle: Series, kind: str, name: str) -> None:
+    with pytest.raises(UnknownScope):
+        find(kind, name)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_pause_at_once_one_is_first_and_the_other_is_told(circle: Series) -> None:
+    now = timezone.now()
+
+    def pause(who: str) -> str:
+        try:
+            return hold(SITE, Mode.PAUSE, who=who, why="disk swap", now=now).who
+        except AlreadyHeld as error:
+            return f"after {error.hold.who}"
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        said = set(pool.map(pause, ["ada", "bob"]))
+    first = Hold.objects.get().who
+    assert said == {first, f"after {first}"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_claims_while_somebody_pauses_nothing_is_left_claimed(circle: Series) -> None:
+    now = timezone.now()
+    for number in range(30):
+        circle.pk, circle.name = None, f"circle-{number}"
+        circle.save()
+        run_now(circle, who="bob", now=now)
+    scope = Scope(Kind.REPORTER, "home")
+    circle.reporter.capacity = 30
+    circle.reporter.save()
+
+    def meanwhile(work: str) -> None:
+        try:
+            claim_due(now + SECOND) if work == "claim" else held(scope, now + SECOND)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(meanwhile, ["claim", "pause"]))
+    claim_due(now + 2 * SECOND)
+    assert Counter(Run.objects.values_list("state", flat=True)) == {State.SKIPPED: 30}
+
+
+def test_the_database_itself_keeps_a_scope_to_one_hold(circle: Series, noon: datetime) -> None:
+    held(SITE, noon)
+    one = {"kind": "site", "name": SITE.name, "mode": "pause", "who": "bob", "why": "x", "began_at": noon}
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Hold.objects.create(**one)
+    Hold.objects.create(**{**one, "kind": "suite"})
+
+
+def test_a_hold_keeps_up_with_the_name_of_what_it_holds(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    held(SITE, noon)
+    Site.objects.filter(name=SITE.name).update(name="renamed")
+    assert Hold.objects.get().name == "renamed"
+    assert claim_due(noon + MINUTE) == []
+
+
+def test_the_hold_of_what_is_removed_ends(circle: Series, noon: datetime) -> None:
+    Site.objects.create(name="closing")
+    made = held(Scope(Kind.SITE, "closing"), noon)
+    Site.objects.filter(name="closing").delete()
+    made.refresh_from_db()
+    assert made.ended_at is not None
+    assert made.ended_by == "it was removed"
+
+
+def test_a_run_of_what_is_held_is_refused_with_who_and_why(circle: Series, noon: datetime) -> None:
+    held(SITE, noon)
+    with pytest.raises(Held, match=r"the site site-of-here is paused by ada since .*: disk swap"):
+        run_now(circle, who="bob", now=noon + MINUTE)
+    assert not Run.objects.exists()
+
+
+def test_a_forced_run_begins_in_spite_of_the_hold(circle: Series, noon: datetime) -> None:
+    held(SITE, noon)
+    run = run_now(circle, who="bob", why="is it mended?", force=True, now=noon + MINUTE)
+    assert [claim.run_id for claim in claim_due(noon + MINUTE)] == [run.pk]
+    assert run.trigger == "asked for by bob: is it mended?"
+
+
+def test_who_holds_after_a_run_was_forced_has_the_last_word(circle: Series, noon: datetime) -> None:
+    held(SITE, noon)
+    run_now(circle, who="bob", force=True, now=noon + SECOND)
+    held(Scope(Kind.SUITE, "main"), noon + 2 * SECOND)
+    assert claim_due(noon + MINUTE) == []
+    assert Run.objects.get().state == State.SKIPPED
+
+
+def test_a_forced_run_is_not_one_that_waits_for_a_pause_to_skip_it(circle: Series, noon: datetime) -> None:
+    waiting = run_now(circle, who="ada", now=noon)
+    held(SITE, noon + SECOND)
+    forced = run_now(circle, who="bob", force=True, now=noon + 2 * SECOND)
+    assert forced != waiting
+    assert [claim.run_id for claim in claim_due(noon + 2 * SECOND)] == [forced.pk]
+
+
+@pytest.mark.parametrize("scope", SCOPES[1:], ids=str)
+def test_all_of_a_scope_can_be_asked_for(elsewhere: Series, noon: datetime, scope: Scope) -> None:
+    asked = run_all(scope, who="ada", why="after the upgrade", now=noon)
+    names = ["circle", "elsewhere"] if scope.kind == Kind.REPORTER else ["circle"]
+    assert [run.series.name for run in asked.runs] == names
+    assert asked.runs[0].trigger == f"asked for by ada for the {scope}: after the upgrade"
+
+
+def test_who_asks_for_all_of_a_reporter_gets_those_that_are_free(elsewhere: Series, noon: datetime) -> None:
+    held(SITE, noon)
+    scope = Scope(Kind.REPORTER, "home")
+    asked = run_all(scope, who="ada", why="x", now=noon)
+    assert [run.series.name for run in asked.runs] == ["elsewhere"]
+    assert [(series.name, one.scope) for series, one in asked.held] == [("circle", SITE)]
+    forced = run_all(scope, who="ada", why="x", now=noon, force=True)
+    assert [run.series.name for run in forced.runs] == ["circle", "elsewhere"]
+    assert not forced.held
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, {"enabled": True}])
+def test_where_nothing_can_be_asked_for_that_is_said(
+    circle: Series, noon: datetime, change: dict[str, bool]
+) -> None:
+    Series.objects.update(**change)
+    held(SITE, noon)
+    with pytest.raises(HoldError, match=r"paused|switched on"):
+        run_all(SITE, who="ada", why="x", now=noon)
+
+
+def test_the_oldest_hold_over_a_series_is_the_one_that_is_named(circle: Series, noon: datetime) -> None:
+    first = held(SITE, noon)
+    held(SCOPES[0], noon + SECOND)
+    assert covering([circle.pk], Hold.objects.at(noon + MINUTE)) == {circle.pk: first}

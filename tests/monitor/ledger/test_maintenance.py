@@ -1,0 +1,159 @@
+"""Planned work in the depot: what goes on and what comes, and that no slot begins meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, transaction
+
+from monitor.ledger.claim import claim_due
+from monitor.ledger.expand import expand
+from monitor.ledger.maintenance import going_on, over, planned, windows
+from monitor.models import Blackout, Run, Series, Site, Suite
+from monitor.models.run import State
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)  # a Sunday
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+SUNDAYS: dict[str, Any] = {"schedule": "5 12 * * sun", "duration_seconds": 120}
+
+
+def work(name: str, *sites: str, **fields: Any) -> Blackout:
+    made = Blackout.objects.create(name=name, **fields)
+    made.sites.set([Site.objects.get_or_create(name=site)[0] for site in sites])
+    return made
+
+
+def test_slots_in_a_window_of_what_recurs_are_skipped_with_its_title(circle: Series) -> None:
+    work("disks", "site-of-there", title="new disks", **SUNDAYS)
+    expand(NOON)
+    begun = {minute: len(claim_due(NOON + minute * MINUTE)) for minute in (4, 5, 6)}
+    assert begun == {4: 1, 5: 0, 6: 0}
+    reasons = Run.objects.filter(state=State.SKIPPED).order_by("slot").values_list("slot", "reason")
+    said = "maintenance: new disks, until 2026-03-01 12:07 UTC"
+    assert [one for one in reasons if one[0] >= NOON + 5 * MINUTE] == [
+        (NOON + 5 * MINUTE, said),
+        (NOON + 6 * MINUTE, said),
+    ]
+
+
+def test_slots_after_a_window_begin_again_until_the_next(circle: Series) -> None:
+    work("disks", "site-of-there", **SUNDAYS)
+    expand(NOON)
+    assert len(claim_due(NOON + 7 * MINUTE)) == 1
+
+
+def test_work_elsewhere_stops_nobody_and_work_everywhere_does(circle: Series) -> None:
+    elsewhere = work("disks", "elsewhere", **SUNDAYS)
+    expand(NOON)
+    assert len(claim_due(NOON + 5 * MINUTE)) == 1
+    Run.objects.in_flight().delete()
+    elsewhere.sites.clear()
+    assert claim_due(NOON + 6 * MINUTE) == []
+
+
+@pytest.mark.django_db
+def test_windows_are_those_that_are_open() -> None:
+    work("past", starts_at=NOON - 2 * HOUR, ends_at=NOON)
+    work("now", "sdsc", "anl", starts_at=NOON - HOUR, ends_at=NOON + MINUTE)
+    work("coming", starts_at=NOON + MINUTE, ends_at=NOON + HOUR)
+    work("recurring", title="Backup", schedule="0 11 * * *", duration_seconds=7200)
+    work("recurred", schedule="0 11 * * *", duration_seconds=7200, ends_at=NOON - DAY)
+    work("later", schedule="0 11 * * *", duration_seconds=7200, starts_at=NOON)
+    found = {window.title: (window.starts_at, window.ends_at, window.sites) for window in windows(NOON)}
+    assert found == {
+        "now": (NOON - HOUR, NOON + MINUTE, frozenset({"sdsc", "anl"})),
+        "Backup": (NOON - HOUR, NOON + HOUR, frozenset()),
+    }
+
+
+@pytest.mark.django_db
+def test_work_whose_schedule_cannot_be_read_is_logged_and_stops_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    work("backup", schedule="0 11 * * *", timezone="Europe/Berln", duration_seconds=7200)
+    work("disks", starts_at=NOON, ends_at=NOON + HOUR)
+    with caplog.at_level(logging.ERROR):
+        assert [window.title for window in windows(NOON)] == ["disks"]
+    assert "maintenance backup is not kept to: time zone 'Europe/Berln'" in caplog.text
+
+
+@pytest.mark.django_db
+def test_what_is_planned_begins_with_what_goes_on_and_ends_with_what_comes_last() -> None:
+    work("past", starts_at=NOON - 2 * HOUR, ends_at=NOON)
+    work("monthly", "sdsc", schedule="0 0 1 * *", duration_seconds=60)
+    work("disks", "sdsc", "anl", starts_at=NOON + DAY, ends_at=NOON + 2 * DAY)
+    work("backup", schedule="0 11 * * *", duration_seconds=7200)
+    work("over", schedule="0 11 * * *", duration_seconds=60, ends_at=NOON)
+    found = planned(User(is_superuser=True), NOON)
+    assert [(one.blackout.name, one.is_open, one.window.starts_at, one.sites) for one in found] == [
+        ("backup", True, NOON - HOUR, []),
+        ("disks", False, NOON + DAY, ["anl", "sdsc"]),
+        ("monthly", False, datetime(2026, 4, 1, tzinfo=UTC), ["sdsc"]),
+    ]
+
+
+def test_work_at_sites_of_others_is_not_for_you(circle: Series) -> None:
+    work("everywhere", **SUNDAYS)
+    work("here", "site-of-here", **SUNDAYS)
+    work("both", "site-of-here", "site-of-there", "elsewhere", **SUNDAYS)
+    work("elsewhere", "elsewhere", **SUNDAYS)
+    reader = User.objects.create_user("reader")
+
+    def seen() -> list[str]:
+        return sorted(one.blackout.name for one in planned(reader, NOON))
+
+    assert seen() == ["both", "everywhere", "here"]
+    (both,) = (one for one in planned(reader, NOON) if one.blackout.name == "both")
+    assert both.where == "site-of-here, site-of-there"
+    Suite.objects.get().viewers.add(Group.objects.create(name="operators"))
+    assert seen() == ["everywhere"]
+
+
+def test_a_series_is_told_what_goes_on_at_its_own_sites(circle: Series) -> None:
+    work("here", "site-of-here", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
+    work("elsewhere", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
+    work("everywhere", title="Network", schedule="0 11 * * *", duration_seconds=7200)
+    assert [(one.blackout.name, one.where) for one in over(circle, NOON)] == [
+        ("everywhere", "everywhere"),
+        ("here", "site-of-here"),
+    ]
+    assert over(circle, NOON)[0].words == "in maintenance until 2026-03-01 13:00 UTC: Network"
+    assert [one.blackout.name for one in going_on(User(is_superuser=True), NOON)] == [
+        "everywhere",
+        "elsewhere",
+        "here",
+    ]
+    assert over(circle, NOON + 2 * HOUR) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"starts_at": NOON},
+        {"ends_at": NOON},
+        {"starts_at": NOON, "ends_at": NOON},
+        {"starts_at": NOON, "ends_at": NOON - HOUR},
+        {"starts_at": NOON, "ends_at": NOON + HOUR, "duration_seconds": 60},
+        {"schedule": "0 8 * * *"},
+        {"schedule": "0 8 * * *", "starts_at": NOON, "ends_at": NOON + HOUR},
+        {"schedule": "0 8 * * *", "duration_seconds": 0},
+        {"schedule": "0 8 * * *", "duration_seconds": 60, "starts_at": NOON, "ends_at": NOON},
+        {"duration_seconds": 60},
+    ],
+)
+@pytest.mark.django_db
+def test_the_depot_refuses_work_of_which_nobody_could_say_when_it_is(fields: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Blackout.objects.create(name="disks", **fields)
+
+
+@pytest.mark.django_db
+def test_two_plans_have_two_names() -> None:
+    work("disks", **SUNDAYS)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        work("disks", starts_at=NOON, ends_at=NOON + HOUR)

@@ -1,0 +1,165 @@
+"""Is planned work going on? Tables of cases, no database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.ledger.maintenance_windows import Span, Times, faults, next_after, open_at
+from reporters.schedule import InvalidSchedule
+
+HOUR = 3600
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def span(text: str) -> Span | None:
+    """``2026-03-01 08:00 2026-03-01 09:00``, or nothing."""
+    return Span(at(text[:16]), at(text[17:])) if text else None
+
+
+ONCE = Times(at("2026-03-01 08:00"), at("2026-03-02 08:00"))
+TUESDAYS = Times(schedule="0 8 * * tue", duration_seconds=4 * HOUR)
+NIGHTS = Times(schedule="0 22 * * *", duration_seconds=4 * HOUR)
+BACK_TO_BACK = Times(schedule="0 0 * * *", duration_seconds=24 * HOUR)
+FEBRUARY = Times(at("2026-02-01 00:00"), at("2026-02-24 08:00"), "0 8 * * tue", "UTC", 4 * HOUR)
+# Clocks in Berlin are changed on 29 March 2026, from 02:00 to 03:00, and on 25 October; both at 01:00 UTC.
+AT_TWO = Times(schedule="0 2 * * *", timezone="Europe/Berlin", duration_seconds=2 * HOUR)
+HALF_PAST_TWO = Times(schedule="30 2 * * *", timezone="Europe/Berlin", duration_seconds=HOUR)
+BERLIN_DAYS = Times(schedule="0 0 * * *", timezone="Europe/Berlin", duration_seconds=24 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("times", "now", "found"),
+    [
+        (ONCE, "2026-03-01 07:59", ""),
+        (ONCE, "2026-03-01 08:00", "2026-03-01 08:00 2026-03-02 08:00"),
+        (ONCE, "2026-03-02 07:59", "2026-03-01 08:00 2026-03-02 08:00"),
+        (ONCE, "2026-03-02 08:00", ""),
+        (TUESDAYS, "2026-03-03 07:59", ""),
+        (TUESDAYS, "2026-03-03 08:00", "2026-03-03 08:00 2026-03-03 12:00"),
+        (TUESDAYS, "2026-03-03 11:59", "2026-03-03 08:00 2026-03-03 12:00"),
+        (TUESDAYS, "2026-03-03 12:00", ""),
+        (TUESDAYS, "2026-03-04 09:00", ""),
+        # Over midnight, the end of a month, and of a year.
+        (NIGHTS, "2026-02-28 23:59", "2026-02-28 22:00 2026-03-01 02:00"),
+        (NIGHTS, "2026-03-01 01:59", "2026-02-28 22:00 2026-03-01 02:00"),
+        (NIGHTS, "2026-03-01 02:00", ""),
+        (NIGHTS, "2026-01-01 00:30", "2025-12-31 22:00 2026-01-01 02:00"),
+        # Without a gap between them: the next has begun where the one before it ends.
+        (BACK_TO_BACK, "2026-03-01 23:59", "2026-03-01 00:00 2026-03-02 00:00"),
+        (BACK_TO_BACK, "2026-03-02 00:00", "2026-03-02 00:00 2026-03-03 00:00"),
+        # The bounds are of when windows begin: the last one ends in its own time.
+        (FEBRUARY, "2026-01-27 09:00", ""),
+        (FEBRUARY, "2026-02-03 09:00", "2026-02-03 08:00 2026-02-03 12:00"),
+        (FEBRUARY, "2026-02-24 11:00", "2026-02-24 08:00 2026-02-24 12:00"),
+        (FEBRUARY, "2026-03-03 09:00", ""),
+        # In winter, and on the day on which clocks jump over its beginning: it lasts two hours all the same.
+        (AT_TWO, "2026-03-28 02:59", "2026-03-28 01:00 2026-03-28 03:00"),
+        (AT_TWO, "2026-03-29 00:59", ""),
+        (AT_TWO, "2026-03-29 01:00", "2026-03-29 01:00 2026-03-29 03:00"),
+        (AT_TWO, "2026-03-29 03:00", ""),
+        (AT_TWO, "2026-03-30 00:00", "2026-03-30 00:00 2026-03-30 02:00"),
+        (HALF_PAST_TWO, "2026-03-29 01:00", "2026-03-29 01:00 2026-03-29 02:00"),
+        (HALF_PAST_TWO, "2026-03-29 02:00", ""),
+        # What clocks show twice is the first time.
+        (HALF_PAST_TWO, "2026-10-25 00:30", "2026-10-25 00:30 2026-10-25 01:30"),
+        (HALF_PAST_TWO, "2026-10-25 01:29", "2026-10-25 00:30 2026-10-25 01:30"),
+        (HALF_PAST_TWO, "2026-10-25 01:30", ""),
+        # A day of 23 hours: two windows overlap, and the later end holds.
+        (BERLIN_DAYS, "2026-03-29 22:30", "2026-03-29 22:00 2026-03-30 22:00"),
+        # A day of 25 hours: there is one between them.
+        (BERLIN_DAYS, "2026-10-25 21:59", "2026-10-24 22:00 2026-10-25 22:00"),
+        (BERLIN_DAYS, "2026-10-25 22:30", ""),
+        (BERLIN_DAYS, "2026-10-25 23:00", "2026-10-25 23:00 2026-10-26 23:00"),
+    ],
+)
+def test_work_goes_on_while_a_window_is_open(times: Times, now: str, found: str) -> None:
+    assert open_at(times, at(now)) == span(found)
+
+
+@pytest.mark.parametrize(
+    ("times", "now", "found"),
+    [
+        (ONCE, "2026-02-28 00:00", "2026-03-01 08:00 2026-03-02 08:00"),
+        (ONCE, "2026-03-01 08:00", ""),
+        (TUESDAYS, "2026-03-03 08:00", "2026-03-10 08:00 2026-03-10 12:00"),
+        (FEBRUARY, "2026-01-01 00:00", "2026-02-03 08:00 2026-02-03 12:00"),
+        (FEBRUARY, "2026-02-24 08:00", ""),
+        (AT_TWO, "2026-03-28 12:00", "2026-03-29 01:00 2026-03-29 03:00"),
+    ],
+)
+def test_the_next_window_is_the_first_that_begins_later(times: Times, now: str, found: str) -> None:
+    assert next_after(times, at(now)) == span(found)
+
+
+@given(
+    now=st.datetimes(datetime(2025, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+    schedule=st.sampled_from(["30 2 * * *", "0 0 * * sun", "*/20 1-3 * * *", "0 0 29 2 *"]),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Havana"]),
+    seconds=st.integers(1, 1200),
+)
+def test_the_next_window_is_open_when_it_begins_and_until_it_ends(
+    now: datetime, schedule: str, zone: str, seconds: int
+) -> None:
+    times = Times(schedule=schedule, timezone=zone, duration_seconds=seconds)
+    assert not list(faults(times))
+    coming = next_after(times, now)
+    assert coming is not None
+    assert open_at(times, coming.starts_at) == coming
+    assert open_at(times, coming.ends_at - timedelta.resolution) == coming
+    assert open_at(times, coming.ends_at) != coming
+
+
+@pytest.mark.parametrize(
+    "times", [ONCE, TUESDAYS, NIGHTS, BACK_TO_BACK, FEBRUARY, AT_TWO, HALF_PAST_TWO, BERLIN_DAYS]
+)
+def test_what_is_sound_has_no_faults(times: Times) -> None:
+    assert list(faults(times)) == []
+
+
+@pytest.mark.parametrize(
+    ("schedule", "seconds", "fits"),
+    [
+        ("* * * * *", 60, True),
+        ("* * * * *", 61, False),
+        ("0 8,20 * * *", 12 * HOUR, True),
+        ("0 8,18 * * *", 12 * HOUR, False),
+        ("0 8,18 * * *", 10 * HOUR, True),
+        ("0 22,23 * * mon,tue", HOUR + 1, False),
+        ("0 0 1 * *", 28 * 24 * HOUR, True),
+        ("0 0 1 * *", 28 * 24 * HOUR + 1, False),
+        ("0 0 1 jan *", 365 * 24 * HOUR, True),
+        ("0 0 1,2 jan *", 24 * HOUR + 1, False),
+        ("0 0 29 feb *", 365 * 24 * HOUR, True),
+    ],
+)
+def test_a_window_is_not_longer_than_it_takes_to_the_next(schedule: str, seconds: int, fits: bool) -> None:
+    found = [key for key, _ in faults(Times(schedule=schedule, duration_seconds=seconds))]
+    assert found == ([] if fits else ["duration_seconds"])
+
+
+@pytest.mark.parametrize(
+    "schedule", ["H 8 * * *", "0 h * * *", "? 8 * * 1", "0 H(1-3) * * *", "@daily", "@weekly"]
+)
+def test_people_are_told_a_time_that_is_not_hashed(schedule: str) -> None:
+    ((key, message),) = faults(Times(schedule=schedule, duration_seconds=HOUR))
+    assert key == "schedule"
+    assert "hashed" in message
+
+
+@pytest.mark.parametrize("schedule", ["0  8 * * THU", "0 8 * mar-oct/2 *", " 5,10 8 1-7 * 0-7 "])
+def test_names_with_an_h_and_any_spaces_are_not_hashed(schedule: str) -> None:
+    assert list(faults(Times(schedule=schedule, duration_seconds=60))) == []
+
+
+def test_a_schedule_that_cannot_be_read_is_told_when_it_is_asked() -> None:
+    with pytest.raises(InvalidSchedule, match="Europe/Berln"):
+        open_at(
+            Times(schedule="0 8 * * *", timezone="Europe/Berln", duration_seconds=60), at("2026-03-01 08:00")
+        )

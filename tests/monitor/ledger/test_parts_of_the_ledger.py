@@ -1,0 +1,83 @@
+"""The ledger lies in parts by slot: whoever knows when a run is locks the part that has it, and no other."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from monitor.depot.engines import engine
+from monitor.ledger.claim import claim_due, release
+from monitor.ledger.holds import hold, resume
+from monitor.ledger.reap import reap
+from monitor.ledger.run_now import run_now
+from monitor.models import Run, Series
+from monitor.models.hold import Kind, Mode, Scope
+from monitor.models.run import State
+from monitor.worker.start_runs import begin
+from reporters.report import run_id
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+WRITES = "RowExclusiveLock"
+
+
+def written() -> set[datetime]:
+    """When the parts of the ledger begin that this transaction keeps locked for writing."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relation::regclass::text FROM pg_locks"
+            " WHERE locktype = 'relation' AND pid = pg_backend_pid() AND mode = %s",
+            [WRITES],
+        )
+        names = {name for (name,) in cursor.fetchall()}
+    return {part.start for part in engine().parts("monitor_run") if part.name in names}
+
+
+@pytest.fixture(autouse=True)
+def years(circle: Series, noon: datetime) -> None:
+    engine().make_room({noon - days * DAY for days in (100, 400, 800)})
+    assert len(engine().parts("monitor_run")) >= 4
+
+
+def test_what_becomes_of_a_run_is_written_in_its_part_alone(circle: Series, noon: datetime) -> None:
+    run_now(circle, who="ada", now=noon)
+    release(claim_due(noon))
+    (claim,) = claim_due(noon)
+    assert len(begin([claim.run_id], noon, [claim.slot])) == 1
+    reap(noon + DAY)  # its executor is dead: it is claimed again
+    claim_due(noon + DAY)
+    series = Scope(Kind.SERIES, circle.name)
+    hold(series, Mode.PAUSE, who="ada", why="a test", now=noon + DAY)
+    assert Run.objects.get().state == State.SKIPPED
+    resume(series, who="ada", why="a test", now=noon + DAY)
+    run_now(circle, who="ada", now=noon + DAY)
+    (run,) = Run.objects.filter(state=State.EXPECTED)
+    Run.objects.all().move([run.pk], State.PASSED, cause="it ran", slots=[run.slot])
+    assert written() == {noon.replace(day=1, hour=0)}
+
+
+def test_a_run_by_its_key_alone_is_looked_for_where_it_mostly_is(circle: Series, noon: datetime) -> None:
+    now, long_ago = noon + DAY, noon - 400 * DAY
+    for slot in (noon, long_ago):
+        Run(id=run_id("circle", slot), series=circle, slot=slot, due_at=slot).save(force_insert=True)
+    assert all(start > now - 62 * DAY for start in looked_at(noon, now))
+    assert long_ago.replace(day=1, hour=0) in looked_at(long_ago, now)
+    assert Run.objects.find(run_id("circle", noon + MINUTE), now) is None
+
+
+def looked_at(slot: datetime, now: datetime) -> set[datetime]:
+    """When the parts begin that are looked at for the run of *slot*."""
+    with CaptureQueriesContext(connection) as asked:
+        found = Run.objects.find(run_id("circle", slot), now)
+    assert found is not None
+    assert found.slot == slot
+    with connection.cursor() as cursor:
+        plans = []
+        for query in asked:
+            cursor.execute("EXPLAIN " + query["sql"])
+            plans += [line for (line,) in cursor.fetchall()]
+    parts = {part.start for part in engine().parts("monitor_run") if part.name in " ".join(plans)}
+    assert parts
+    return parts

@@ -1,0 +1,80 @@
+"""After a run that did not pass a series is looked at sooner, until it passes again."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from monitor.ledger.expand import expand
+from monitor.ledger.retry import retry
+from monitor.models import Run, Series
+from monitor.models.run import RETRY, SCHEDULE, State
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def hourly(circle: Series, noon: datetime) -> Series:
+    Series.objects.update(schedule="0 * * * *", retry_schedule="*/10 * * * *")
+    expand(noon)
+    return circle
+
+
+def end(slot: datetime, state: State) -> None:
+    Run.objects.all().move([Run.objects.get(slot=slot).pk], state, cause="it ran")
+
+
+def retries() -> list[datetime]:
+    return list(Run.objects.filter(trigger=RETRY).order_by("slot").values_list("slot", flat=True))
+
+
+def test_a_series_that_passes_keeps_to_its_schedule(hourly: Series, noon: datetime) -> None:
+    end(noon + HOUR, State.PASSED)
+    assert retry(noon + HOUR + MINUTE) == 0
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.BROKEN, State.TIMED_OUT, State.MISSED])
+def test_one_that_did_not_is_run_at_the_next_slot_of_its_retry_schedule(
+    hourly: Series, noon: datetime, state: State
+) -> None:
+    end(noon + HOUR, state)
+    assert retry(noon + HOUR + MINUTE) == 1
+    assert retry(noon + HOUR + 2 * MINUTE) == 0
+    assert retries() == [noon + HOUR + 10 * MINUTE]
+
+
+@pytest.mark.parametrize("state", [State.SKIPPED, State.NO_DATA])
+def test_what_says_nothing_of_the_grid_is_not_retried(hourly: Series, noon: datetime, state: State) -> None:
+    end(noon + HOUR, state)
+    assert retry(noon + HOUR + MINUTE) == 0
+
+
+def test_it_is_back_to_normal_after_so_many_passes_in_a_row(hourly: Series, noon: datetime) -> None:
+    Series.objects.update(retry_passes=2)
+    end(noon + HOUR, State.FAILED)
+    for number, state in enumerate((State.PASSED, State.FAILED, State.PASSED, State.PASSED), start=1):
+        assert retry(noon + HOUR + (10 * number - 9) * MINUTE) == 1
+        end(noon + HOUR + 10 * number * MINUTE, state)
+    assert retry(noon + HOUR + 41 * MINUTE) == 0
+
+
+def test_its_own_slot_is_not_doubled(hourly: Series, noon: datetime) -> None:
+    end(noon + HOUR, State.FAILED)
+    assert retry(noon + HOUR + 55 * MINUTE) == 0
+    assert set(Run.objects.values_list("trigger", flat=True)) == {SCHEDULE}
+
+
+def test_retries_leave_with_the_schedule(hourly: Series, noon: datetime) -> None:
+    end(noon + HOUR, State.FAILED)
+    retry(noon + HOUR + MINUTE)
+    Series.objects.update(enabled=False)
+    expand(noon + HOUR + MINUTE)
+    assert retries() == []
+
+
+def test_a_retry_schedule_that_cannot_be_read_stops_nothing(hourly: Series, noon: datetime) -> None:
+    Series.objects.update(retry_schedule="banana")
+    end(noon + HOUR, State.FAILED)
+    assert retry(noon + HOUR + MINUTE) == 0

@@ -1,0 +1,253 @@
+"""What series came to last: right at every moment, whoever brought rows up to date, and when."""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from monitor.depot.engines import engine
+from monitor.depot.rollups import dirty_hours, mark_dirty
+from monitor.depot.rollups.worker import roll
+from monitor.models import Latest as Kept
+from monitor.models import Metric, Reporter, Run, Sample, Segment, Series, StaleHour, Suite
+from monitor.models.run import ENDED, REPORTED, State
+from monitor.overview import latest_sql as depot
+from monitor.overview.latest import Latest, latest
+from reporters import report as wire
+
+EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
+QUARTER = timedelta(minutes=15)
+SERIES, SEGMENTS, SLOTS = 3, 2, 200  # slots are a quarter of an hour apart: two days
+
+which = st.integers(0, SERIES - 1)
+slots = st.integers(0, SLOTS - 1)
+reported = st.sampled_from(REPORTED) | st.just(State.PASSED)
+seconds = st.floats(0.5, 1e4)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Of one series, from its runs and samples alone."""
+
+    state: str
+    run: uuid.UUID | None
+    stage: str
+    outcomes: str
+    means: Sequence[float]
+
+
+class Killed(Exception):
+    """Whoever works is no more."""
+
+
+class Grid:
+    """A few series, and what happens to them; slot 0 is at *first*."""
+
+    def __init__(self, first: datetime) -> None:
+        self.first = first
+        StaleHour.objects.all().delete()
+        self.series = [new_series() for _ in range(SERIES)]
+        engine().make_room([first, first + SLOTS * QUARTER])
+
+    def end(self, number: int, slot: int, segment: int, state: State, took: float) -> None:
+        """A report comes of a slot; nothing if one had come already."""
+        series, at = self.series[number], self.first + slot * QUARTER
+        with transaction.atomic():
+            run = self._listed(series, at)
+            told: dict[str, Any] = {"stage": "run", "failed_resource": "host", "ended_at": at + QUARTER}
+            moved = Run.objects.all().move([run.pk], state, cause="reported", **told)
+            if moved and state == State.PASSED:
+                metric = metric_of(series, segment)
+                Sample.objects.create(metric=metric, time=at, known_at=at, value=took, passed=True)
+
+    def miss(self, number: int, slot: int) -> None:
+        """Nobody took a slot; a report may still come."""
+        run = self._listed(self.series[number], self.first + slot * QUARTER)
+        Run.objects.all().move([run.pk], State.MISSED, cause="nobody took it")
+
+    def correct(self, number: int, slot: int, took: float) -> None:
+        """Another parser read another value."""
+        at = self.first + slot * QUARTER
+        with transaction.atomic():
+            those = Sample.objects.filter(metric__segment__series=self.series[number], time=at)
+            if Sample.objects.filter(metric__in=those.values("metric"), time=at).update(value=took):
+                mark_dirty.mark([(self.series[number].pk, at)])
+
+    def lose(self, number: int, slot: int) -> None:
+        """Another parser reads no value any more."""
+        at = self.first + slot * QUARTER
+        Sample.objects.filter(metric__segment__series=self.series[number], time=at).delete()
+        mark_dirty.mark([(self.series[number].pk, at)])
+
+    def fill(self, number: int, slot: int) -> None:
+        """Many runs pass: more than a trend has."""
+        series, metric = self.series[number], metric_of(self.series[number], 0)
+        there = set(Run.objects.filter(series=series).values_list("slot", flat=True))
+        at = [self.first + later * QUARTER for later in range(slot, min(slot + 30, SLOTS))]
+        new = [one for one in at if one not in there]
+        Run.objects.bulk_create(Run(state=State.PASSED, ended_at=one, **listed(series, one)) for one in new)
+        values = {"metric": metric, "passed": True}
+        Sample.objects.bulk_create(Sample(time=one, known_at=one, value=one.hour, **values) for one in new)
+        mark_dirty.mark([(series.pk, one) for one in at])
+
+    def rename(self, number: int) -> None:
+        self.series[number].name = f"renamed-{uuid.uuid4()}"
+        self.series[number].save()
+
+    def remove(self, number: int) -> None:
+        """Another series takes its place."""
+        self.series[number].delete()
+        self.series[number] = new_series()
+
+    def bring_up(self) -> None:
+        roll(self.first + SLOTS * QUARTER)
+
+    def bring_some_up(self, at_most: int) -> None:
+        with transaction.atomic():
+            depot.bring_up(dirty_hours.gather(at_most))
+
+    def be_killed(self, at_most: int) -> None:
+        with suppress(Killed), transaction.atomic():
+            depot.bring_up(dirty_hours.gather(at_most))
+            raise Killed
+
+    def _listed(self, series: Series, at: datetime) -> Run:
+        return Run.objects.get_or_create(series=series, slot=at, defaults=listed(series, at))[0]
+
+
+def listed(series: Series, at: datetime) -> dict[str, Any]:
+    return {"id": wire.run_id(f"{series.pk}", at), "series": series, "slot": at, "due_at": at}
+
+
+def new_series() -> Series:
+    home, _ = Reporter.objects.get_or_create(name="home")
+    suite, _ = Suite.objects.get_or_create(name="main")
+    return Series.objects.create(name=f"series-{uuid.uuid4()}", probe="noop", suite=suite, reporter=home)
+
+
+def metric_of(series: Series, number: int) -> Metric:
+    """The total of its segment of that *number*."""
+    began = {"fingerprint": str(number), "began_at": series.created_at, "probe": series.probe}
+    segment, _ = Segment.objects.get_or_create(series=series, number=number, defaults=began)
+    return Metric.objects.get_or_create(segment=segment, name="total.seconds", unit="seconds")[0]
+
+
+def expected(series: Series, now: datetime) -> Expected:
+    runs = sorted(Run.objects.filter(series=series, state__in=ENDED), key=lambda run: run.slot)
+    told = [run for run in runs if run.state != State.SKIPPED]
+    samples = Sample.objects.filter(metric__segment__series=series, passed=True).order_by("time")
+    last = samples.last()
+    hours: dict[datetime, list[float]] = defaultdict(list)
+    for sample in samples.filter(metric=last.metric_id) if last else []:
+        hours[sample.time.replace(minute=0)].append(sample.value)
+    newest = max(now, last.time if last else now).replace(minute=0, second=0, microsecond=0)
+    asked = [newest - ago * timedelta(hours=1) for ago in range(23, -1, -1)]
+    return Expected(
+        state=told[-1].state[0] if told else " ",
+        run=told[-1].pk if told else None,
+        stage=told[-1].stage if told else "",
+        outcomes="".join(run.state[0] for run in runs[-20:]),
+        means=[fmean(hours[hour]) if hours[hour] else math.nan for hour in asked],
+    )
+
+
+def found(answer: Latest, series: Series) -> Expected:
+    (row,) = np.flatnonzero(answer.series == series.pk)
+    assert answer.name[row] == Series.objects.get(pk=series.pk).name
+    state = answer.state[row].decode() or " "
+    return Expected(
+        state=state,
+        run=None if state == " " else uuid.UUID(bytes=bytes(answer.run[row])),
+        stage=answer.stage[row],
+        outcomes=answer.outcomes[row].tobytes().decode().strip(),
+        means=answer.means[row].tolist(),
+    )
+
+
+def same(one: Expected, other: Expected) -> bool:
+    means = np.allclose(one.means, other.means, rtol=1e-6, equal_nan=True)
+    return means and replace(one, means=()) == replace(other, means=())
+
+
+numbers = st.integers(1, 5)
+steps = st.one_of(
+    st.tuples(st.just("end"), which, slots, st.integers(0, SEGMENTS - 1), reported, seconds),
+    st.tuples(st.sampled_from(["miss", "lose"]), which, slots),
+    st.tuples(st.just("correct"), which, slots, seconds),
+    st.tuples(st.just("fill"), which, slots),
+    st.tuples(st.sampled_from(["rename", "remove"]), which),
+    st.tuples(st.sampled_from(["bring_some_up", "be_killed"]), numbers),
+    st.tuples(st.just("bring_up")),
+)
+
+
+@given(happened=st.lists(steps, min_size=1, max_size=15), now=slots)
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_happens_the_answer_is_what_runs_and_samples_say(
+    db: None, noon: datetime, happened: list[tuple[Any, ...]], now: int
+) -> None:
+    grid = Grid(noon)
+    for name, *told in happened:
+        getattr(grid, name)(*told)
+    at = noon + now * QUARTER
+    for _ in range(2):
+        answer = latest(Series.objects.all(), at)
+        for series in grid.series:
+            assert same(found(answer, series), expected(series, at)), series
+        grid.bring_up()
+
+
+def test_a_report_of_an_hour_within_the_trend_that_comes_late_is_told_at_once(
+    db: None, noon: datetime
+) -> None:
+    grid = Grid(noon)
+    grid.fill(0, 100)
+    grid.miss(0, 132)
+    grid.bring_up()
+    grid.end(0, 141, 0, State.PASSED, 3.0)
+    grid.bring_up()
+    grid.end(0, 132, 0, State.FAILED, 3.0)
+    assert found(latest(Series.objects.all(), noon), grid.series[0]).outcomes.endswith("pfp")
+
+
+def test_hours_come_into_sight_again_when_later_ones_are_lost(db: None, noon: datetime) -> None:
+    grid = Grid(noon)
+    grid.end(0, 8, 0, State.PASSED, 3.0)
+    grid.end(0, 150, 0, State.PASSED, 4.0)
+    grid.bring_up()
+    grid.lose(0, 150)
+    answer = latest(Series.objects.all(), noon + 9 * QUARTER)
+    assert [found(answer, grid.series[0]).means[-1]] == [3.0]
+
+
+def test_what_is_older_than_all_that_is_told_makes_no_reader_work(db: None, noon: datetime) -> None:
+    grid = Grid(noon)
+    grid.fill(0, 150)
+    grid.bring_up()
+    grid.end(0, 3, 0, State.PASSED, 3.0)
+    Kept.objects.update(stage="as it is kept")
+    assert found(latest(Series.objects.all(), noon), grid.series[0]).stage == "as it is kept"
+
+
+def test_no_number_that_a_reporter_makes_up_keeps_others_from_being_told(db: None, noon: datetime) -> None:
+    grid = Grid(noon)
+    grid.end(0, 8, 0, State.PASSED, 1e300)
+    grid.end(1, 8, 0, State.PASSED, 1e-300)
+    grid.end(2, 8, 0, State.PASSED, 7.0)
+    grid.bring_up()
+    answer = latest(Series.objects.all(), noon + 8 * QUARTER)
+    assert [found(answer, one).means[-1] for one in grid.series] == [pytest.approx(1e30), 0.0, 7.0]

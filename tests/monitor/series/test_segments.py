@@ -1,0 +1,299 @@
+"""A series that changes keeps its name and begins a new segment: histories are never mixed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from monitor.depot.samples.export import values
+from monitor.depot.samples.read import history, of_run
+from monitor.forecasts.refresh import refresh_all
+from monitor.forecasts.series_outlook import outlook
+from monitor.ingest.service import ingest, ingest_all
+from monitor.models import (
+    Binding,
+    Forecast,
+    Metric,
+    RawReport,
+    Reporter,
+    Resource,
+    Run,
+    Sample,
+    Segment,
+    Series,
+)
+from monitor.models.segment import Identity
+from monitor.series.segments import currents, standing
+from probes.base import checked_parameters
+from reporters import report as wire
+from tests.monitor.builders import CIRCLE, circle_report, failed_circle_report
+
+MINUTE = timedelta(minutes=1)
+HERE, THERE = "here", "there"
+
+
+def parameters(**given: Any) -> dict[str, Any]:
+    return checked_parameters(CIRCLE, {"file_bytes": 1000, **given})
+
+
+LARGER = parameters(file_bytes=100_000)
+
+
+def deliver(slot: datetime, **changes: Any) -> None:
+    receipt = ingest(wire.to_json(circle_report(slot, **changes)))
+    assert receipt.accepted, receipt.error
+
+
+def feed(start: datetime, *ring_seconds: float, **changes: Any) -> None:
+    """Runs a minute apart from *start* on."""
+    for number, seconds in enumerate(ring_seconds):
+        deliver(start + number * MINUTE, ring_seconds=seconds, **changes)
+
+
+def totals(segment: int) -> list[float]:
+    return [
+        point.value for point in history(Metric.objects.get(segment__number=segment, name="total.seconds"))
+    ]
+
+
+def rebind(series: Series, *names: str) -> None:
+    series.bindings.all().delete()
+    for position, name in enumerate(names):
+        resource = Resource.objects.get(name=name)
+        Binding.objects.create(series=series, role="ring", position=position, resource=resource)
+
+
+def test_the_first_run_that_measures_something_begins_the_first_segment(
+    circle: Series, noon: datetime
+) -> None:
+    deliver(noon)
+    segment = Segment.objects.get()
+    assert (segment.number, segment.began_at) == (1, noon)
+    assert (segment.probe, segment.probe_version) == ("circle", CIRCLE.version)
+    assert (segment.parameters, segment.bindings) == (parameters(), {"ring": [HERE, THERE]})
+    assert standing(circle).current == segment
+
+
+def test_a_run_that_measured_nothing_begins_none(circle: Series, noon: datetime) -> None:
+    deliver(noon, outcome="broken", stages=[], metrics=[], parameters={"file_bites": 1})
+    assert not Segment.objects.exists()
+
+
+def test_other_parameters_begin_a_segment_whose_values_are_its_own(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0)
+    feed(noon + 2 * MINUTE, 40.0, 50.0, parameters=LARGER)
+    assert totals(1) == [7.0, 8.0]
+    assert totals(2) == [43.0, 53.0]
+
+
+def test_another_version_of_the_probe_begins_a_segment(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    deliver(noon + MINUTE, probe=wire.ProbeIdentity("circle", "99.0", "0" * 64))
+    assert [one.probe_version for one in Segment.objects.all()] == [CIRCLE.version, "99.0"]
+
+
+def test_a_report_that_is_late_goes_to_the_segment_that_it_is_of(circle: Series, noon: datetime) -> None:
+    deliver(noon + MINUTE)
+    feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
+    feed(noon, 1.0)
+    feed(noon + 2 * MINUTE, 2.0)
+    assert totals(1) == [4.0, 7.0, 5.0]
+    assert totals(2) == [43.0]
+    assert Segment.objects.get(number=1).began_at == noon
+
+
+def test_whichever_report_comes_first_the_segments_are_the_same(circle: Series, noon: datetime) -> None:
+    feed(noon + MINUTE, 40.0, parameters=LARGER)
+    deliver(noon)
+    assert [one.parameters["file_bytes"] for one in standing(circle).segments] == [1000, 100_000]
+
+
+def test_going_back_to_earlier_parameters_goes_on_with_their_segment(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0)
+    feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
+    feed(noon + 4 * MINUTE, 6.0)
+    assert totals(1) == [7.0, 8.0, 6.0, 9.0]
+    assert Segment.objects.count() == 2
+    assert standing(circle).current == Segment.objects.get(number=1)
+
+
+def test_a_series_that_is_bound_to_other_resources_measures_something_else(
+    circle: Series, noon: datetime
+) -> None:
+    deliver(noon, bindings={"ring": (HERE, THERE)})
+    deliver(noon + MINUTE, bindings={"ring": (THERE, HERE)})
+    assert [one.bindings["ring"] for one in Segment.objects.all()] == [[HERE, THERE], [THERE, HERE]]
+
+
+def test_what_an_older_reporter_does_not_say_is_what_its_series_is_bound_to(
+    circle: Series, noon: datetime
+) -> None:
+    deliver(noon)
+    rebind(circle, THERE, HERE)
+    deliver(noon + MINUTE)
+    assert [one.bindings["ring"] for one in Segment.objects.all()] == [[HERE, THERE], [THERE, HERE]]
+
+
+def test_a_series_that_was_renamed_goes_on_with_its_segment(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    Series.objects.update(name="ring")
+    deliver(noon + MINUTE, series="ring")
+    assert len(totals(1)) == 2
+    assert standing(Series.objects.get()).current == Segment.objects.get()
+
+
+def test_a_default_that_is_said_is_no_change(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    Series.objects.update(parameters=parameters())
+    assert standing(Series.objects.get()).current == Segment.objects.get()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_first_reports_of_segments_at_once_make_each_once(circle: Series, noon: datetime) -> None:
+    bodies = [
+        wire.to_json(circle_report(noon + n * MINUTE, parameters=parameters(file_bytes=1000 + n % 3)))
+        for n in range(12)
+    ]
+
+    def take(body: bytes) -> bool:
+        try:
+            return ingest(body).accepted
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(take, bodies))
+    assert sorted(Segment.objects.values_list("number", flat=True)) == [1, 2, 3]
+    assert [metrics.count() for metrics in (one.metrics for one in Segment.objects.all())] == [8, 8, 8]
+    assert Sample.objects.count() == RawReport.objects.count() * 8 == 96
+
+
+def test_segments_that_come_together_are_numbered_as_they_began(circle: Series, noon: datetime) -> None:
+    sizes = (9000, 2000, 7000, 3000, 8000, 1000)
+    reports = [
+        circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=size))
+        for number, size in enumerate(sizes)
+    ]
+    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(one) for one in reports[::-1]]))
+    segments = Segment.objects.order_by("number")
+    assert [one.parameters["file_bytes"] for one in segments] == list(sizes)
+    assert [one.began_at for one in segments] == [one.slot for one in reports]
+
+
+def test_a_batch_lets_segments_begin_with_the_earliest_of_its_reports(circle: Series, noon: datetime) -> None:
+    deliver(noon + 5 * MINUTE)
+    late = [
+        circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=1000 + 500 * (number % 2)))
+        for number in (4, 3, 2, 1)
+    ]
+    ingest_all([wire.to_json(one) for one in late])
+    begins = {one.parameters["file_bytes"]: one.began_at for one in Segment.objects.all()}
+    assert begins == {1000: noon + 2 * MINUTE, 1500: noon + MINUTE}
+
+
+def test_a_run_says_which_segment_it_is_of(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    ingest(wire.to_json(replace(failed_circle_report(noon + MINUTE), parameters=LARGER)))
+    found = [{metric.segment.number for metric in of_run(run)} for run in Run.objects.order_by("slot")]
+    assert found == [{1}, {2}]
+
+
+def change(circle: Series) -> Series:
+    Series.objects.update(parameters={"file_bytes": 100_000})
+    circle.refresh_from_db()
+    return circle
+
+
+def test_after_a_change_nothing_is_forecast_from_what_was_before(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0, 4.0)
+    refresh_all(noon + 5 * MINUTE)
+    assert outlook(standing(circle)).forecast is not None
+    stands = standing(change(circle))
+    assert (stands.current, stands.is_changed) == (None, True)
+    assert outlook(stands).forecast is None
+    assert outlook(stands).abstained.startswith("No run has passed since its parameters changed: ")
+
+
+def test_too_few_runs_since_a_change_are_counted_from_its_time(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0)
+    feed(noon + 3 * MINUTE, 40.0, 41.0, parameters=LARGER)
+    stands = standing(change(circle))
+    assert not stands.is_changed
+    assert [str(one) for one in stands.changes] == ["file_bytes 1 kB -> 100 kB"]
+    said = "2 runs have passed since its parameters changed on 2026-03-01 12:03 UTC"
+    assert outlook(stands).abstained.startswith(said)
+
+
+def test_a_forecast_is_made_from_and_scored_by_its_own_segment_alone(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0)
+    refresh_all(noon + 3 * MINUTE)
+    feed(noon + 3 * MINUTE, 40.0, 41.0, 42.0, parameters=LARGER)
+    refresh_all(noon + 6 * MINUTE)
+    old, new = (Forecast.objects.get(metric__name="total.seconds", metric__segment__number=n) for n in (1, 2))
+    assert old.truth is None
+    assert (old.n, new.n) == (3, 3)
+    assert new.mean > 40 > old.upper
+    feed(noon + 7 * MINUTE, 3.5)
+    feed(noon + 8 * MINUTE, 40.5, parameters=LARGER)
+    refresh_all(noon + 9 * MINUTE)
+    scored = Forecast.objects.filter(pk__in=[old.pk, new.pk]).order_by("pk")
+    assert [one.truth for one in scored] == [6.5, 43.5]
+
+
+def test_who_goes_back_has_his_forecast_at_once(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0)
+    refresh_all(noon + 3 * MINUTE)
+    feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
+    stands = standing(circle)
+    assert stands.is_changed
+    assert [str(one) for one in stands.changes] == ["file_bytes 100 kB -> 1 kB"]
+    forecast = outlook(stands).forecast
+    assert forecast is not None
+    assert forecast.n == 3
+
+
+def test_what_a_reporter_elsewhere_runs_is_known_from_its_newest_passed_run(
+    circle: Series, noon: datetime
+) -> None:
+    Series.objects.update(reporter=Reporter.objects.create(name="elsewhere"))
+    older = {"probe": wire.ProbeIdentity("circle", "0.9", "0" * 64), "parameters": {"file_bytes": 1000}}
+    feed(noon, 4.0, 5.0, **older)
+    assert standing(circle).current == Segment.objects.get()
+    stands = standing(change(circle))
+    assert [str(one) for one in stands.changes] == ["file_bytes 1 kB -> 100 kB"]
+
+
+def test_a_series_whose_probe_is_gone_stays_with_its_last_segment(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, probe=wire.ProbeIdentity("removed", "1.0", ""))
+    Series.objects.update(probe="removed")
+    assert standing(Series.objects.get()).current == Segment.objects.get()
+
+
+def test_the_segments_of_many_series_are_found_at_once(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    changed = Series.objects.create(
+        suite=circle.suite, name="changed", probe="circle", reporter=circle.reporter
+    )
+    deliver(noon, series="changed")
+    assert currents(Series.objects.all()) == {circle.pk: circle.segments.get().pk}
+    assert standing(changed).is_changed
+
+
+def test_an_export_says_which_segment_a_value_is_of(circle: Series, noon: datetime) -> None:
+    deliver(noon)
+    ingest(wire.to_json(replace(failed_circle_report(noon + MINUTE), parameters=LARGER)))
+    found = {(value.time, value.segment) for value in values(circle, start=None, end=None)}
+    assert found == {(noon, 1), (noon + MINUTE, 2)}
+
+
+def test_a_fingerprint_is_the_same_everywhere_and_for_ever() -> None:
+    one = Identity("gather", "1.0", {"b": 2, "a": 1.5}, {"sources": ["x", "y"], "compute": ("z",)})
+    other = Identity("gather", "1.0", {"a": 1.5, "b": 2}, {"compute": ["z"], "sources": ("x", "y")})
+    assert one.fingerprint == other.fingerprint
+    assert one.fingerprint == "575ca674c2259e8c8d62bcfa20dcc7571fc7128eb4029a910c23b85fdae62ee2"
+    assert replace(one, bindings={**one.bindings, "sources": ["y", "x"]}).fingerprint != one.fingerprint

@@ -1,0 +1,145 @@
+"""What is spooled gets into the depot: whole, by one at a time, and stays while the depot is away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from monitor.models import RawReport, Run, Sample, Series, Transition
+from monitor.models.run import State
+from monitor.worker.deliver_spool import deliver, spool
+from reporters import report as wire
+from tests.monitor.builders import asked_for, circle_report
+from tests.waiting import eventually
+
+if TYPE_CHECKING:
+    from pytest_django.fixtures import Settings
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def own_spool(settings: Settings, tmp_path: Path) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+
+
+def spooled(reports: Sequence[wire.Report]) -> None:
+    for report in reports:
+        spool().put(report.run, wire.to_json(report))
+
+
+def of_circle(count: int, noon: datetime) -> list[wire.Report]:
+    return [circle_report(noon + number * MINUTE) for number in range(count)]
+
+
+def stored() -> set[datetime]:
+    return set(RawReport.objects.values_list("run__slot", flat=True))
+
+
+def set_aside() -> list[str]:
+    bad = Path(settings.VAR_DIR) / "spool" / "home" / "bad"
+    return sorted(path.stem for path in bad.glob("*.json"))
+
+
+def test_those_that_are_refused_in_the_middle_of_many_stop_no_other(circle: Series, noon: datetime) -> None:
+    first, endless, unknown, last = of_circle(4, noon)
+    stranger = circle_report(unknown.slot, series="nobody-knows")
+    spooled([first, endless, stranger, last])
+    too_long = wire.to_json(replace(endless, metrics=[wire.MetricValue("m", 1.0, "u" * 60)]))
+    spool().put(endless.run, too_long)  # no metric of the depot has such a unit
+    asked_for(circle, endless.slot, state=State.RUNNING)
+    assert deliver() == 4
+    assert stored() == {first.slot, last.slot}
+    assert set_aside() == sorted(str(one.run) for one in (endless, stranger))
+    assert Run.objects.get(slot=endless.slot).reason.startswith("its report was refused: the depot cannot")
+    assert not spool().any()
+
+
+def test_a_report_that_was_delivered_before_leaves_the_spool(circle: Series, noon: datetime) -> None:
+    reports = of_circle(3, noon)
+    spooled(reports[:2])
+    assert deliver() == 2
+    spooled(reports)  # whoever delivered it was killed before he could forget it
+    assert deliver() == 3
+    assert stored() == {one.slot for one in reports}
+    assert not spool().any()
+
+
+def test_of_many_who_deliver_at_once_nobody_doubles_or_leaves_a_report(
+    circle: Series, noon: datetime
+) -> None:
+    reports = of_circle(24, noon)
+    start = threading.Barrier(4)
+
+    def work(mine: Sequence[wire.Report]) -> int:
+        try:
+            start.wait()
+            return sum(_put_and_deliver(one) for one in mine)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        delivered = sum(pool.map(work, [reports[number::4] for number in range(4)]))
+    assert delivered == len(reports)
+    assert stored() == {one.slot for one in reports}
+    assert not spool().any()
+    assert Sample.objects.count() == 8 * len(reports)
+    assert Transition.objects.filter(target=State.PASSED).count() == len(reports)
+
+
+def _put_and_deliver(report: wire.Report) -> int:
+    spooled([report])
+    return deliver()
+
+
+def test_when_the_depot_goes_away_in_the_middle_every_report_stays(circle: Series, noon: datetime) -> None:
+    reports = of_circle(3, noon)
+    spooled(reports)
+    with ThreadPoolExecutor(1) as pool, nobody_may_write("monitor_rawreport"):  # runs are written before
+        delivering = pool.submit(_deliver_and_disconnect)
+        assert eventually(_disconnect_who_waits, within_seconds=20.0)
+        assert delivering.result() == 0
+    assert {entry.run for entry in spool().pending()} == {one.run for one in reports}
+    assert not Run.objects.exists()
+    assert deliver() == 3
+    assert stored() == {one.slot for one in reports}
+
+
+@contextmanager
+def nobody_may_write(table: str) -> Iterator[None]:
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
+        yield
+    finally:
+        other.close()
+
+
+def _deliver_and_disconnect() -> int:
+    try:
+        return deliver()
+    finally:
+        connection.close()
+
+
+def _disconnect_who_waits() -> int:
+    """End the sessions of this test's database that wait for a lock; how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return len(cursor.fetchall())

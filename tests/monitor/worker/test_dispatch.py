@@ -1,0 +1,126 @@
+"""Which claims share a task, and what becomes of those that the broker does not take."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from kombu.exceptions import OperationalError
+from redis.exceptions import ResponseError
+
+from monitor.ledger.claim import Claim, claim_due
+from monitor.models import Reporter, Run
+from monitor.models.run import State
+from monitor.worker.dispatch import TOGETHER, TOGETHER_SECONDS, send, together
+from tests.monitor.builders import asked_for, noops
+
+UNKNOWN = math.inf
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HALF, LONG = TOGETHER_SECONDS / 2, 60.0
+TINY = TOGETHER_SECONDS / TOGETHER / 10
+
+
+def claim(usual_seconds: float, *, queue: str = "home", attempt: int = 1) -> Claim:
+    return Claim(uuid.uuid4(), NOON, attempt, queue, usual_seconds)
+
+
+@pytest.mark.parametrize(
+    ("usual_seconds", "tasks"),
+    [
+        ([], []),
+        ([UNKNOWN], [1]),
+        ([UNKNOWN, UNKNOWN], [1, 1]),
+        ([UNKNOWN, TINY, TINY, UNKNOWN, TINY], [1, 2, 1, 1]),
+        ([LONG, LONG, TINY], [1, 1, 1]),
+        ([TINY, LONG, TINY], [1, 1, 1]),
+        ([HALF, HALF], [2]),  # as long as may be, and no longer
+        ([HALF, HALF, TINY], [2, 1]),
+        ([HALF, HALF * 1.01, HALF * 0.9], [1, 2]),
+        ([TOGETHER_SECONDS, TINY], [1, 1]),
+        ([TINY] * TOGETHER, [TOGETHER]),
+        ([TINY] * (2 * TOGETHER + 1), [TOGETHER, TOGETHER, 1]),
+        ([0.0] * (TOGETHER + 1), [TOGETHER, 1]),
+    ],
+)
+def test_runs_go_together_while_those_before_them_were_over_in_no_time(
+    usual_seconds: Sequence[float], tasks: Sequence[int]
+) -> None:
+    claims = [claim(seconds) for seconds in usual_seconds]
+    found = list(together(claims))
+    assert [len(task) for task in found] == tasks
+    assert [one for task in found for one in task] == claims  # in their order
+
+
+def test_runs_of_several_reporters_never_share_a_task_and_keep_their_order() -> None:
+    claims = [claim(TINY, queue=queue) for queue in ("b", "a", "b", "a", "c")]
+    assert list(together(claims)) == [
+        [claims[1], claims[3]],
+        [claims[0], claims[2]],
+        [claims[4]],
+    ]
+
+
+def test_a_run_that_was_claimed_before_goes_alone() -> None:
+    """It may be what killed its executor, or came after a run that took unexpectedly long."""
+    claims = [claim(TINY), claim(TINY, attempt=2), claim(TINY, attempt=3), claim(TINY), claim(TINY)]
+    assert [len(task) for task in together(claims)] == [1, 1, 1, 2]
+
+
+def claimed(count: int, directory: Path, now: datetime) -> list[Claim]:
+    """So many claims, the last four of them of runs that go together, two and two."""
+    series = noops(count, directory)
+    Reporter.objects.update(capacity=count)
+    for one in series:
+        asked_for(one, now)
+    unknown = claim_due(now)
+    known = [Claim(one.run_id, one.slot, one.attempt, one.queue, HALF) for one in unknown[-4:]]
+    return [*unknown[:-4], *known]
+
+
+@pytest.mark.parametrize("refusal", [OperationalError("connection refused"), ResponseError("OOM")])
+def test_when_the_broker_refuses_in_the_middle_all_that_are_left_are_put_back(
+    db: None, tmp_path: Path, noon: datetime, refusal: Exception
+) -> None:
+    claims = claimed(6, tmp_path, noon)
+    taken: list[Claim] = []
+
+    def publish(task: Sequence[Claim]) -> None:
+        if len(task) > 1:
+            raise refusal
+        taken.extend(task)
+
+    send(claims, publish=publish)
+    assert taken == claims[:2]
+    left = Run.objects.filter(pk__in=[one.run_id for one in claims[2:]])
+    assert set(left.values_list("state", "attempt")) == {(State.EXPECTED, 0)}
+    kept = Run.objects.filter(pk__in=[one.run_id for one in taken])
+    assert set(kept.values_list("state", "attempt")) == {(State.CLAIMED, 1)}
+
+
+def test_what_was_put_back_is_claimed_again_as_if_for_the_first_time(
+    db: None, tmp_path: Path, noon: datetime
+) -> None:
+    def refuse(_: Sequence[Claim]) -> None:
+        raise OperationalError("connection refused")
+
+    send(claimed(4, tmp_path, noon), publish=refuse)
+    assert [one.attempt for one in claim_due(noon)] == [1, 1, 1, 1]
+
+
+def test_what_begins_although_the_broker_is_said_to_have_refused_it_goes_on(
+    db: None, tmp_path: Path, noon: datetime
+) -> None:
+    claims = claimed(4, tmp_path, noon)
+
+    def take_and_fall_silent(task: Sequence[Claim]) -> None:
+        began = [one.run_id for one in task]
+        Run.objects.all().move(began, State.RUNNING, cause="its task arrived")
+        raise OperationalError("timed out")
+
+    send(claims, publish=take_and_fall_silent)
+    assert Run.objects.filter(state=State.RUNNING, attempt=1).count() == 2
+    assert Run.objects.filter(state=State.EXPECTED, attempt=0).count() == 2

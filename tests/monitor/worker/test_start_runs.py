@@ -1,0 +1,85 @@
+"""A claimed run begins: once, and its reporter is told what to do and how long that is expected to take."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from monitor.forecasts.issue import issue
+from monitor.forecasts.refresh import refresh_all
+from monitor.ingest.service import ingest
+from monitor.ledger.claim import claim_due
+from monitor.ledger.run_now import run_now
+from monitor.models import Metric, Resource, Run, Series
+from monitor.models.run import State
+from monitor.worker.start_runs import begin
+from reporters import report as wire
+from reporters.config import Assignment
+from tests.monitor.builders import circle_report
+
+MINUTE = timedelta(minutes=1)
+
+
+def feed(noon: datetime, *ring_seconds: float) -> None:
+    for number, seconds in enumerate(ring_seconds):
+        ingest(wire.to_json(circle_report(noon + number * MINUTE, ring_seconds=seconds)))
+
+
+def assigned(series: Series, now: datetime) -> Assignment:
+    """What the reporter of *series* is told when it begins a run at *now*."""
+    run_now(series, who="ada", now=now)
+    (claim,) = claim_due(now)
+    (begun,) = begin([claim.run_id], now)
+    return begun.assignment
+
+
+def test_a_run_begins_once_and_only_when_it_was_claimed(circle: Series, noon: datetime) -> None:
+    run = run_now(circle, who="ada", now=noon)
+    assert begin([run.pk], noon) == []  # not claimed
+    claim_due(noon)
+    (begun,) = begin([run.pk], noon)
+    assert (begun.run_id, begun.attempt) == (run.pk, 1)
+    assert begin([run.pk], noon) == []
+    run.refresh_from_db()
+    assert (run.state, run.started_at) == (State.RUNNING, noon)
+
+
+def test_its_reporter_is_told_all_that_the_series_says(circle: Series, noon: datetime) -> None:
+    Series.objects.update(max_load1=4.0, warm_up_runs=2, limit_seconds=60.0)
+    Resource.objects.filter(name="there").update(address="data.example.org")
+    assignment = assigned(circle, noon)
+    told = (assignment.series, assignment.slot, assignment.reporter, assignment.probe, assignment.parameters)
+    assert told == ("circle", noon, "home", "circle", circle.parameters)
+    assert (assignment.max_load1, assignment.warm_up_runs, assignment.limit_seconds) == (4.0, 2, 60.0)
+    assert assignment.bindings == {"ring": ["here", "there"]}
+    there, known = assignment.resources["there"], Resource.objects.get(name="there")
+    assert (there.site, there.scratch, there.address) == (known.site.name, known.scratch, "data.example.org")
+    assert (there.shell, there.transfer, there.batch) == (known.shell, known.transfer, known.batch)
+
+
+def test_the_upper_bound_of_the_newest_forecast_is_expected(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0, 5.0, 3.0)
+    refresh_all(noon + 3 * MINUTE)
+    feed(noon + 3 * MINUTE, 4.0, 6.0)
+    now = noon + 5 * MINUTE
+    refresh_all(now)
+    expected = assigned(circle, now).expected_seconds
+    assert expected["total.seconds"] == issue(Metric.objects.get(name="total.seconds"), now).upper
+    assert expected["total.seconds"] > 6.0
+    assert "stage.compute.seconds" not in expected  # Circle has no such stage
+
+
+def test_nothing_is_expected_of_a_series_without_a_past(circle: Series, noon: datetime) -> None:
+    feed(noon, 4.0)
+    refresh_all(noon + MINUTE)
+    assert assigned(circle, noon + MINUTE).expected_seconds == {}
+
+
+def test_nothing_is_expected_of_a_series_whose_parameters_have_changed(
+    circle: Series, noon: datetime
+) -> None:
+    feed(noon, 4.0, 5.0, 3.0)
+    refresh_all(noon + 3 * MINUTE)
+    assert assigned(circle, noon + 3 * MINUTE).expected_seconds != {}
+    Run.objects.all().delete()
+    Series.objects.update(parameters={"file_bytes": 100_000})
+    assert assigned(circle, noon + 4 * MINUTE).expected_seconds == {}
