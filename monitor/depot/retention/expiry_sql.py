@@ -1,4 +1,4 @@
-"""What is older than it is kept: found and taken away, a kind at a time (``monitor.models.retention_cutoff``).
+"""Find and delete data older than their retention, one kind at a time (``models.retention_cutoff``).
 
 Every statement is about some series and a stretch of time, so that each is short and looks at few parts.
 """

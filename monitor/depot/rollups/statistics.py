@@ -49,8 +49,7 @@ class Freshness:
 
 @dataclass(frozen=True)
 class Statistics(Freshness):
-    """Of one stretch of time, in *unit*. Quantiles are within 1 % (``monitor.depot.rollups.ddsketch``), exact within a
-    day; all else is exact."""
+    """Of one time range, in *unit*. Quantiles are within 1 % (``ddsketch``), exact within a day; all else is exact."""
 
     figures: Figures
     unit: str
