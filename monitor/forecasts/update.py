@@ -77,7 +77,7 @@ def use(works: Sequence[Work], now: datetime) -> list[Followed]:
 
 
 def _awake(works: Iterable[Work], rows: Mapping[int, Row], found: Mapping[int, list[Input]]) -> list[Work]:
-    """Those that are not hibernating (``hibernate_sql``). A hibernating metric with a new value reads everything."""
+    """Those that are not hibernating. A hibernating metric with a new value reads its whole history."""
     resting = {metric for metric, row in rows.items() if not row.is_behind and row.used_until is None}
     woken = [
         work.metric

@@ -15,7 +15,7 @@ class ForecastState(models.Model):
 
     *state* is what ``forecasting.state`` keeps of its forecaster, which has used every input of the depot
     that was known at *used_until*, in the order of becoming known, and no other; *used* has a sum of what
-    these were, hour by hour (``monitor.forecasts.input_digest``), so that it is seen when one of them is not what it was.
+    these were, hour by hour (``monitor.forecasts.input_digest``): it shows when one of them has changed.
     While it *is_behind* there may be more in the depot: it is being read, part by part, and the answer is the
     one from before.
 

@@ -70,7 +70,7 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
 class Suite(models.Model):
     """A named group of series. With *viewers*, only they (and superusers) see it.
 
-    Runs and their outcomes are always kept; for how long the rest is, ``monitor.depot.retention.apply`` sees to.
+    Runs and their outcomes are always kept; ``monitor.depot.retention.apply`` removes the rest in time.
     """
 
     name = models.SlugField(unique=True)

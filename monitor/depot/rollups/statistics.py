@@ -49,7 +49,8 @@ class Freshness:
 
 @dataclass(frozen=True)
 class Statistics(Freshness):
-    """Of one time range, in *unit*. Quantiles are within 1 % (``ddsketch``), exact within a day; all else is exact."""
+    """Of one time range, in *unit*. Quantiles are within 1 % (``ddsketch``), exact within a day; all else
+    is exact."""
 
     figures: Figures
     unit: str
