@@ -81,7 +81,7 @@ def unpack_state(packed: bytes) -> bytes:
 
 @functools.cache
 def _dictionary() -> ZstdDict:
-    text = files("monitor.depot").joinpath("dictionaries/report-1.txt").read_bytes()
+    text = files("monitor").joinpath("dictionaries/report-1.txt").read_bytes()
     return ZstdDict(text, is_raw=True)
 
 

@@ -1,31 +1,72 @@
-"""The folder is the registry: what the three folders of ways to reach a site have in common."""
+"""Plug-ins of a package: one module each, found by listing the package's folder.
+
+A package of plug-ins declares its registry once and publishes its two methods::
+
+    _registry = PluginRegistry[type[ResourceShell]](__name__, __path__, "Shell", noun="shell")
+    names, load = _registry.names, _registry.load
+
+Listing a folder imports none of its modules. ``probes`` and ``forecasting`` may not import this module; they
+list their own folders.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Generic, TypeVar, cast
+
+PlugIn = TypeVar("PlugIn")
 
 
-class UnknownKind(LookupError):
-    """There is no plug-in of that name; nothing was imported."""
+class UnknownPlugin(LookupError):
+    """The folder has no plug-in of that name; nothing was imported."""
 
 
-def names(path: Iterable[str]) -> list[str]:
-    """The plug-ins of a package with this ``__path__``, sorted: every module in it."""
-    return list(_listed(tuple(path)))
+class PluginRegistry(Generic[PlugIn]):
+    """The plug-ins of one package, by the names of their modules."""
 
+    def __init__(
+        self,
+        package: str,
+        path: Iterable[str],
+        attribute: str,
+        *,
+        noun: str,
+        error: type[Exception] = UnknownPlugin,
+        shared: Collection[str] = (),
+    ) -> None:
+        """Describe the plug-ins of *package*, whose ``__path__`` is *path*.
 
-@functools.cache  # every run asks several times
-def _listed(path: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(info.name for info in pkgutil.iter_modules(path)))
+        Args:
+            attribute: the name that each module gives its plug-in, such as ``Shell``.
+            noun: what a plug-in is called in error messages.
+            error: raised with a message for a name that is not in the folder.
+            shared: the modules of the package that are no plug-ins, such as ``base``.
+        """
+        self._package, self._path, self._attribute = package, path, attribute
+        self._noun, self._error, self._shared = noun, error, shared
 
+    def names(self) -> list[str]:
+        """Return the names of the plug-ins, sorted."""
+        return list(self._names)
 
-def load(package: str, path: Iterable[str], class_name: str, kind: str) -> Any:
-    """The class called *class_name* in the module *kind* of *package*. Raises UnknownKind."""
-    known = names(path)
-    if kind not in known:  # checked first: a name from outside must never choose what is imported
-        raise UnknownKind(f"there is no {class_name.lower()} {kind!r}; known are {', '.join(known)}")
-    return getattr(importlib.import_module(f"{package}.{kind}"), class_name)
+    def load(self, name: str) -> PlugIn:
+        """Return the plug-in called *name*. Raises the registry's error for an unknown name."""
+        if name not in self._names:  # checked first: a name from outside must never choose what is imported
+            raise self._error(f"there is no {self._noun} {name!r}; known are {', '.join(self._names)}")
+        return cast("PlugIn", getattr(importlib.import_module(f"{self._package}.{name}"), self._attribute))
+
+    def load_all(self) -> Mapping[str, PlugIn]:
+        """Return every plug-in by its name, sorted by name."""
+        return self._plugins
+
+    @functools.cached_property  # each run asks several times
+    def _names(self) -> tuple[str, ...]:
+        modules = (module.name for module in pkgutil.iter_modules(self._path))
+        return tuple(sorted(name for name in modules if name not in self._shared))
+
+    @functools.cached_property
+    def _plugins(self) -> Mapping[str, PlugIn]:
+        return {name: self.load(name) for name in self._names}

@@ -12,7 +12,7 @@ from reporters import batch, shells, transfers
 from reporters.base import BatchSystem, CannotCopy, End, FileTransfer, ResourceShell, options_of
 from reporters.config import Resource
 from reporters.options import unfit
-from reporters.registry import UnknownKind
+from reporters.registry import UnknownPlugin
 
 Loaded = TypeVar("Loaded")
 _signature = functools.cache(
@@ -31,7 +31,7 @@ def check(resource: Resource) -> None:
 
 
 def option_types(way: str, kind: str) -> Mapping[str, str]:
-    """The options of *kind* of a *way* (shell, transfer, batch), each with its type. Raises UnknownKind."""
+    """The options of *kind* of a *way* (shell, transfer, batch), each with its type. Raises UnknownPlugin."""
     if way == "transfer":
         return transfers.load(kind).option_types
     made: type[Any] = shells.load(kind) if way == "shell" else batch.load(kind)
@@ -80,7 +80,7 @@ def _refuse_unfit_options(end: End, types: Mapping[str, str]) -> None:
 def _loaded(resource: Resource, what: str, kind: Any, load: Callable[[str], Loaded]) -> Loaded:
     try:
         return load(kind)
-    except UnknownKind as error:
+    except UnknownPlugin as error:
         raise InvalidParameters(f"resource {resource.name}: {what}: {error}") from None
 
 

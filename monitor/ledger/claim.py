@@ -122,7 +122,9 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
     runs = {run.pk: run for run in sorted(due, key=lambda run: (run.due_at, run.pk))}
     queues = {one.name: one.queue for one in reporters}
     wanted = candidates(list(runs.values()))
-    verdicts = {one.run: verdict for one, verdict in decide(wanted, situation(now), rules.every())}
+    verdicts = {
+        one.run: verdict for one, verdict in decide(wanted, situation(now), rules.load_all().values())
+    }
     _tell(runs, verdicts)
     admitted = [one for one in wanted if verdicts[one.run] is None]
     _mark_claimed([runs[one.run] for one in admitted], now)

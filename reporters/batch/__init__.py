@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from reporters import registry
 from reporters.base import BatchSystem
+from reporters.registry import PluginRegistry
 
-
-def names() -> list[str]:
-    """What there is, sorted."""
-    return registry.names(__path__)
-
-
-def load(kind: str) -> type[BatchSystem]:
-    """The class of *kind*. Raises UnknownKind."""
-    loaded: type[BatchSystem] = registry.load(__name__, __path__, "Batch", kind)
-    return loaded
+_registry = PluginRegistry[type[BatchSystem]](__name__, __path__, "Batch", noun="batch system")
+names, load = _registry.names, _registry.load

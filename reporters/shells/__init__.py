@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from reporters import registry
 from reporters.base import ResourceShell
+from reporters.registry import PluginRegistry
 
-
-def names() -> list[str]:
-    """What there is, sorted."""
-    return registry.names(__path__)
-
-
-def load(kind: str) -> type[ResourceShell]:
-    """The class of *kind*. Raises UnknownKind."""
-    loaded: type[ResourceShell] = registry.load(__name__, __path__, "Shell", kind)
-    return loaded
+_registry = PluginRegistry[type[ResourceShell]](__name__, __path__, "Shell", noun="shell")
+names, load = _registry.names, _registry.load

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from reporters import registry
 from reporters.base import FileTransfer
+from reporters.registry import PluginRegistry
 
-
-def names() -> list[str]:
-    """What there is, sorted."""
-    return registry.names(__path__)
-
-
-def load(kind: str) -> type[FileTransfer]:
-    """The class of *kind*. Raises UnknownKind."""
-    loaded: type[FileTransfer] = registry.load(__name__, __path__, "Transfer", kind)
-    return loaded
+_registry = PluginRegistry[type[FileTransfer]](__name__, __path__, "Transfer", noun="transfer")
+names, load = _registry.names, _registry.load

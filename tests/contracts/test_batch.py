@@ -12,7 +12,7 @@ import pytest
 
 from reporters import batch, shells
 from reporters.base import BatchJob, ConnectionLost, JobFailed, TookTooLong
-from reporters.registry import UnknownKind
+from reporters.registry import UnknownPlugin
 from tests.reporters.clusters import batch_system, install
 from tests.reporters.places import Place, two_places
 from tests.reporters.ssh_sites import processes_naming
@@ -71,7 +71,7 @@ def cluster(cluster_place: tuple[Place, str, list[BatchJob]]) -> Cluster:
 
 
 def test_an_unknown_kind_is_refused_by_name() -> None:
-    with pytest.raises(UnknownKind, match=r"there is no batch 'cloud'; known are .*fork.*slurm"):
+    with pytest.raises(UnknownPlugin, match=r"there is no batch system 'cloud'; known are .*fork.*slurm"):
         batch.load("cloud")
 
 

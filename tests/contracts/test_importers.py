@@ -211,7 +211,7 @@ def test_a_kind_that_there_is_not_imports_nothing() -> None:
 
 def test_importers_know_no_django() -> None:
     program = (
-        "import sys; from monitor import importers; [importers.load(kind) for kind in importers.names()];"
+        "import sys; from monitor.imports import formats; [formats.load(kind) for kind in formats.names()];"
         " sys.exit('django' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

@@ -14,7 +14,7 @@ from probes.base import InvalidParameters, NoData
 from reporters import shells
 from reporters.base import CommandFailed, TookTooLong
 from reporters.batch.fork import Batch
-from reporters.registry import UnknownKind
+from reporters.registry import UnknownPlugin
 from tests.reporters.places import LABEL, Place, two_places
 from tests.reporters.ssh_sites import processes_naming
 from tests.waiting import eventually
@@ -88,7 +88,7 @@ def answers(place: Place) -> Iterator[Answers]:
 
 
 def test_an_unknown_kind_is_refused_by_name() -> None:
-    with pytest.raises(UnknownKind, match=r"there is no shell '\.\.os'; known are .*local.*ssh"):
+    with pytest.raises(UnknownPlugin, match=r"there is no shell '\.\.os'; known are .*local.*ssh"):
         shells.load("..os")
 
 

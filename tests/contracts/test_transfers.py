@@ -14,7 +14,7 @@ from probes.base import in_parallel
 from probes.grid import CopyOptions, Transferred
 from reporters import resolve, transfers
 from reporters.base import CannotCopy, FileTransfer, TookTooLong
-from reporters.registry import UnknownKind
+from reporters.registry import UnknownPlugin
 from tests.reporters.places import Place, two_places
 from tests.reporters.sabotage import BrokenProgram, Saboteur, broken_server
 
@@ -77,7 +77,7 @@ def ends(places: tuple[Place, Place, Saboteur]) -> Iterator[Ends]:
 
 
 def test_an_unknown_kind_is_refused_by_name() -> None:
-    with pytest.raises(UnknownKind, match=r"there is no transfer 'pigeon'; known are .*local.*ssh"):
+    with pytest.raises(UnknownPlugin, match=r"there is no transfer 'pigeon'; known are .*local.*ssh"):
         transfers.load("pigeon")
 
 

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monitor.alerts.channels.base import InvalidOptions, Notifier, UnknownChannel
 from reporters.options import unfit
+from reporters.registry import PluginRegistry
 
 Fault = tuple[tuple[str, ...], str]  # the key at fault, if it is one, and what is wrong
 
-
-def names() -> list[str]:
-    """The kinds of channels, sorted: every module of this package but the contract."""
-    return sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name != "base")
-
-
-def load(kind: str) -> type[Notifier]:
-    """The class of *kind*. Raises UnknownChannel: it is not in the listing; nothing was imported."""
-    known = names()
-    if kind not in known:  # checked first: a name from outside must never choose what is imported
-        raise UnknownChannel(f"there is no channel {kind!r}; known are {', '.join(known)}")
-    notifier: type[Notifier] = importlib.import_module(f"{__name__}.{kind}").Notifier
-    return notifier
+_registry = PluginRegistry[type[Notifier]](
+    __name__, __path__, "Notifier", noun="channel", error=UnknownChannel, shared={"base"}
+)
+names, load = _registry.names, _registry.load
 
 
 def made(channel: Mapping[str, Any]) -> Notifier:

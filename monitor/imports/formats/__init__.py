@@ -3,31 +3,20 @@ the registry."""
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 from collections.abc import Mapping
 
 from monitor.imports.formats.base import Importer, InvalidOption, UnknownImporter
+from reporters.registry import PluginRegistry
 
-_NOT_IMPORTERS = {"base", "documents", "opening", "table", "text"}
-
-
-@functools.cache
-def names() -> tuple[str, ...]:
-    """The kinds of data, sorted: every module here but the contract and what importers share."""
-    return tuple(
-        sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in _NOT_IMPORTERS)
-    )
-
-
-def load(kind: str) -> type[Importer]:
-    """The class of *kind*. Raises UnknownImporter: it is not in the listing; nothing was imported."""
-    known = names()
-    if kind not in known:  # checked first: a name from outside must never choose what is imported
-        raise UnknownImporter(f"there is no importer {kind!r}; known are {', '.join(known)}")
-    importer: type[Importer] = importlib.import_module(f"{__name__}.{kind}").Importer
-    return importer
+_registry = PluginRegistry[type[Importer]](
+    __name__,
+    __path__,
+    "Importer",
+    noun="importer",
+    error=UnknownImporter,
+    shared={"base", "documents", "opening", "table", "text"},
+)
+names, load = _registry.names, _registry.load
 
 
 def made(kind: str, options: Mapping[str, str]) -> Importer:

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
-
 from monitor.ledger.admission.base import Rule
+from reporters.registry import PluginRegistry
 
-
-def names() -> list[str]:
-    """The names of all rules, sorted."""
-    return sorted(info.name for info in pkgutil.iter_modules(__path__))
-
-
-@functools.cache
-def every() -> tuple[Rule, ...]:
-    """All rules, in the order of their names."""
-    return tuple(importlib.import_module(f"{__name__}.{name}").judge for name in names())
+_registry = PluginRegistry[Rule](__name__, __path__, "judge", noun="admission rule")
+names, load_all = _registry.names, _registry.load_all

@@ -47,12 +47,12 @@ GATHER = demand("gather", "sdsc", "ncsa")
 
 @pytest.mark.parametrize("name", rules.names())
 def test_a_rule_has_nothing_against_a_run_when_nothing_else_is_going_on(name: str) -> None:
-    (rule,) = (rule for rule in rules.every() if rule.__module__.endswith(f".{name}"))
+    (rule,) = (rule for rule in rules.load_all().values() if rule.__module__.endswith(f".{name}"))
     assert rule(candidate(GATHER), during()) is None
 
 
 def test_every_file_of_the_folder_is_a_rule() -> None:
-    assert len(rules.every()) == len(rules.names()) >= 4
+    assert len(rules.load_all().values()) == len(rules.names()) >= 4
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_reporter_that_is_silent_is_given_nothing_but_its_held_slots_are_skipp
 
 
 def judged(candidates: Sequence[Candidate], situation: Situation) -> list[tuple[str, type[object]]]:
-    decided = decide(candidates, situation, rules.every())
+    decided = decide(candidates, situation, rules.load_all().values())
     return [(one.demand.series, type(verdict)) for one, verdict in decided]
 
 
