@@ -2,8 +2,8 @@
 
 A probe that ran just before says in what state things are now. What counts is the innovation in it
 (``forecasting.learning.innovations``): what its own history did not let expect. Regressions on news correct
-the forecast from the own history, and which of them is listened to, the past decides anew at each value: the uncorrected forecast
-stands among them, so with probes that say nothing it is the answer. The voices are
+the forecast from the own history, and which of them is listened to, the past decides anew at each value:
+the uncorrected forecast stands among them, so with probes that say nothing it is the answer. The voices are
 
 - the blend as it is;
 - the blend, corrected by the news of the day of all predictors together;
