@@ -1,20 +1,23 @@
-"""What the environment says, read in one place.
+"""The environment variables that gridcast reads, with their defaults.
 
-``GRIDCAST_VAR``         where state lives (default: ``var`` beside ``manage.py``)
-``DATABASE_URL``         an existing PostgreSQL; without it the embedded one under GRIDCAST_VAR
-``GRIDCAST_TIMESCALEDB`` a directory with TimescaleDB's files for the embedded PostgreSQL, which then loads
-                         it: ``share/extension/timescaledb.control`` and ``lib/timescaledb.so`` below it
-``REDIS_URL``            an existing Redis-protocol server; without it the embedded one
-``GRIDCAST_SECRET_KEY``  Django's secret; without it one is made once and kept under GRIDCAST_VAR
+``GRIDCAST_VAR``         directory of all state (default: ``var`` beside ``manage.py``)
+``DATABASE_URL``         an existing PostgreSQL server; unset: the embedded server under GRIDCAST_VAR
+``GRIDCAST_TIMESCALEDB`` directory of TimescaleDB's files, which the embedded PostgreSQL then loads:
+                         ``share/extension/timescaledb.control`` and ``lib/timescaledb.so`` below it
+``REDIS_URL``            an existing server that speaks the Redis protocol; unset: the embedded server
+``GRIDCAST_SECRET_KEY``  Django's secret key; unset: a random key, generated once and kept under GRIDCAST_VAR
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
-``GRIDCAST_TLS``         "1": people reach the web through a proxy that speaks TLS and sets X-Forwarded-Proto
-``GRIDCAST_URL``         where people reach the web, for links in mails: ``https://gridcast.example.org``
-``GRIDCAST_EMAIL_URL``   who takes mail: ``smtps://user:password@host:port?from=address``, or ``smtp``
-``GRIDCAST_DEPOT_DIRECTORY``      a directory of this host on the disk that has the database, to know how much
-                                  is free (default: the embedded one's)
-``GRIDCAST_DEPOT_MAX_BYTES``      how large the database may become (default: as large as it gets)
+``GRIDCAST_TLS``         "1": users reach the web through a TLS proxy that sets X-Forwarded-Proto
+``GRIDCAST_URL``         public URL of the web, for links in mails: ``https://gridcast.example.org``
+``GRIDCAST_EMAIL_URL``   outgoing mail server: ``smtps://user:password@host:port?from=address``, or ``smtp``
+``GRIDCAST_DEPOT_DIRECTORY``      a local directory on the database's disk, to measure its free space
+                                  (default: the embedded server's)
+``GRIDCAST_DEPOT_MAX_BYTES``      maximum size of the database (default: no limit)
 ``GRIDCAST_DEPOT_RESERVE_BYTES``  reports are refused while less than this is free (default: 268435456)
-``GRIDCAST_DEBUG``       "1" shows tracebacks in pages; never in production
+``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
+
+This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
+DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
 """
 
 from __future__ import annotations
@@ -28,27 +31,48 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from monitor.embedded import places
-
 ROOT = Path(__file__).resolve().parent.parent
+VAR_MARKER = ".gridcast"
+_FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
 
 class InvalidVariable(ValueError):
-    """A variable of the environment that cannot be used; says which, and what would do."""
+    """An environment variable has an unusable value; the message names the variable and what is expected."""
 
 
 def var_directory() -> Path:
     return Path(os.environ.get("GRIDCAST_VAR") or ROOT / "var").resolve()
 
 
-def database() -> dict[str, Any]:
-    """Django's settings of the depot's database."""
-    url = os.environ.get("DATABASE_URL") or _embedded_database_url()
-    return parse_database_url(url)
+def make_var_directory(var: Path) -> Path:
+    """Create the state directory and put a marker file into it, so that ``clean`` may remove it.
+
+    A directory that already holds other files gets no marker: it may be a home directory.
+    """
+    var.mkdir(parents=True, exist_ok=True)
+    if {entry.name for entry in var.iterdir()} <= _FIRST_CONTENTS:
+        (var / VAR_MARKER).touch()
+    return var
+
+
+def has_marker(var: Path) -> bool:
+    return (var / VAR_MARKER).is_file()
+
+
+def database_url() -> str | None:
+    return os.environ.get("DATABASE_URL") or None
+
+
+def redis_url() -> str | None:
+    return os.environ.get("REDIS_URL") or None
 
 
 def parse_database_url(url: str) -> dict[str, Any]:
-    """Turn ``postgresql://user:password@host:port/name?option=value`` into Django's settings."""
+    """Turn ``postgresql://user:password@host:port/name?option=value`` into Django's settings.
+
+    Raises:
+        InvalidVariable: the scheme or the port is wrong.
+    """
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -59,7 +83,7 @@ def parse_database_url(url: str) -> dict[str, Any]:
             f"DATABASE_URL: expected postgresql://user:password@host:port/name, "
             f"got the scheme {parts.scheme!r}"
         )
-    options = {"connect_timeout": "5", **dict(parse_qsl(parts.query))}  # a page must not wait for ever
+    options = {"connect_timeout": "5", **dict(parse_qsl(parts.query))}  # a page must not block for minutes
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
@@ -71,18 +95,13 @@ def parse_database_url(url: str) -> dict[str, Any]:
     }
 
 
-def redis_url() -> str:
-    return os.environ.get("REDIS_URL") or _embedded_redis_url()
-
-
 def secret_key() -> str:
-    given = os.environ.get("GRIDCAST_SECRET_KEY")
-    return given or kept_secret("secret-key")
+    return os.environ.get("GRIDCAST_SECRET_KEY") or kept_secret("secret-key")
 
 
 def kept_secret(name: str) -> str:
-    """A random secret of that name, made at the first call and kept in a file that only we can read."""
-    file = places.made(var_directory()) / "secrets" / name
+    """Return the random secret called *name*; the first call generates it and stores it with mode 0600."""
+    file = make_var_directory(var_directory()) / "secrets" / name
     try:
         return file.read_text(encoding="ascii")
     except FileNotFoundError:
@@ -92,12 +111,12 @@ def kept_secret(name: str) -> str:
         draft.write(secrets.token_urlsafe(48))
         draft.flush()
         with contextlib.suppress(FileExistsError):
-            os.link(draft.name, file)  # whole or not at all; the first who asks wins, and all read the same
+            os.link(draft.name, file)  # atomic: the first process wins, and all processes read its secret
     return file.read_text(encoding="ascii")
 
 
 def demo_password(user: str) -> str:
-    """The password of one of the demo's users: random, kept, short enough to type."""
+    """Return the password of the demo's account *user*: random, kept, short enough to type."""
     return kept_secret(f"demo-password-{user}")[:12]
 
 
@@ -110,7 +129,7 @@ def behind_tls() -> bool:
 
 
 def web_url() -> str:
-    """Without a slash at its end; empty where nobody has said it."""
+    """Return the public URL of the web without a trailing slash; empty if it is not configured."""
     return os.environ.get("GRIDCAST_URL", "").rstrip("/")
 
 
@@ -119,7 +138,7 @@ _MAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 
 @dataclass(frozen=True)
 class MailServer:
-    """Who takes mail from us; *host* is empty where nobody does."""
+    """The outgoing mail server; *host* is empty if none is configured."""
 
     host: str
     port: int
@@ -131,12 +150,15 @@ class MailServer:
 
 
 def email() -> MailServer:
-    """The mail server that the environment names."""
     return parse_email_url(os.environ.get("GRIDCAST_EMAIL_URL", ""))
 
 
 def parse_email_url(url: str) -> MailServer:
-    """Read ``smtps://user:password@host:port?from=address``."""
+    """Parse ``smtps://user:password@host:port?from=address``.
+
+    Raises:
+        InvalidVariable: the scheme, the host or the port is missing or wrong.
+    """
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -145,8 +167,8 @@ def parse_email_url(url: str) -> MailServer:
             f"GRIDCAST_EMAIL_URL: expected a number from 1 to 65535 as port: {error}"
         ) from None
     if url and (parts.scheme not in _MAIL_PORTS or not parts.hostname):
-        known = ", ".join(f"{scheme}://" for scheme in _MAIL_PORTS)
-        raise InvalidVariable(f"GRIDCAST_EMAIL_URL: expected {known} and a host, got {parts.scheme!r}")
+        schemes = ", ".join(f"{scheme}://" for scheme in _MAIL_PORTS)
+        raise InvalidVariable(f"GRIDCAST_EMAIL_URL: expected {schemes} and a host, got {parts.scheme!r}")
     return MailServer(
         host=parts.hostname or "",
         port=port or _MAIL_PORTS.get(parts.scheme, 25),
@@ -159,43 +181,29 @@ def parse_email_url(url: str) -> MailServer:
 
 
 def depot_directory() -> Path | None:
-    """A directory on the disk that has the depot's data; None where nobody has said where that is."""
-    given = os.environ.get("GRIDCAST_DEPOT_DIRECTORY")
-    if given:
-        return Path(given)
-    return None if os.environ.get("DATABASE_URL") else var_directory() / "postgres"
+    """Return GRIDCAST_DEPOT_DIRECTORY, or None if it is not set."""
+    directory = os.environ.get("GRIDCAST_DEPOT_DIRECTORY")
+    return Path(directory) if directory else None
 
 
 def depot_max_bytes() -> int | None:
-    """How large the depot's database may become; None: as large as it gets."""
+    """Return the maximum size of the depot's database; None: no limit."""
     return _bytes("GRIDCAST_DEPOT_MAX_BYTES", None)
 
 
 def depot_reserve_bytes() -> int:
-    """What reports leave free, for what cannot wait."""
+    """Return how many bytes must stay free: the ledger needs them when reports are already refused."""
     return _bytes("GRIDCAST_DEPOT_RESERVE_BYTES", 256 * 1024**2) or 0
 
 
 def _bytes(name: str, default: int | None) -> int | None:
-    given = os.environ.get(name)
-    if not given:
+    text = os.environ.get(name)
+    if not text:
         return default
-    if not (given.isascii() and given.isdigit()):
-        raise InvalidVariable(f"{name}: expected a whole number of bytes, got {given!r}")
-    return int(given)
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidVariable(f"{name}: expected a whole number of bytes, got {text!r}")
+    return int(text)
 
 
 def debug() -> bool:
     return os.environ.get("GRIDCAST_DEBUG") == "1"
-
-
-def _embedded_database_url() -> str:
-    from monitor.embedded import postgres  # noqa: PLC0415 - only where nothing else is named
-
-    return postgres.url(var_directory())
-
-
-def _embedded_redis_url() -> str:
-    from monitor.embedded import valkey  # noqa: PLC0415
-
-    return valkey.url(var_directory())

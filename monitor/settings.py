@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from monitor import env
+from monitor.embedded import urls
 
 
 def _directory_of(package: str) -> Path:
@@ -72,7 +73,7 @@ TEMPLATES = [
 
 DATABASES = {
     "default": {
-        **env.database(),
+        **env.parse_database_url(urls.database_url()),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,  # after a restart of the server the next request connects anew
     }
@@ -113,7 +114,7 @@ EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.starttls, _mail.tls
 DEFAULT_FROM_EMAIL = _mail.sender
 EMAIL_TIMEOUT = 10.0
 
-CELERY_BROKER_URL = env.redis_url()
+CELERY_BROKER_URL = urls.redis_url()
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_DEFAULT_QUEUE = "control"
@@ -153,7 +154,7 @@ GRIDCAST_RECEIVE_AT_ONCE = 4
 GRIDCAST_RECEIVE_WAITING = 64
 
 # Reports are refused while less than the reserve is free, on the disk or of what the database may become.
-GRIDCAST_DEPOT_DIRECTORY = env.depot_directory()
+GRIDCAST_DEPOT_DIRECTORY = urls.depot_directory()
 GRIDCAST_DEPOT_MAX_BYTES = env.depot_max_bytes()
 GRIDCAST_DEPOT_RESERVE_BYTES = env.depot_reserve_bytes()
 

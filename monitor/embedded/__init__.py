@@ -6,7 +6,7 @@ GRIDCAST_VAR, their sockets in a short private directory under /tmp (``places.py
 holds at most 107 bytes. As root PostgreSQL runs as an ordinary user (``identity.py``), since it refuses to
 be root.
 
-``postgres.url(var)`` and ``valkey.url(var)`` say where they are, running or not. ``servers`` makes the
+``urls.py`` says where they are, running or not, unless the environment names others. ``servers`` makes the
 services for a supervisor; ``throwaway.py`` has both for as long as a test run lasts; ``clean.py`` removes
 everything.
 

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from monitor import env
 from monitor.supervisor import lock
 
 from . import EmbeddedError, NotOurs, places
@@ -32,9 +33,9 @@ def clean(var: Path) -> None:
         NotOurs: *var* is not a directory that we made, by its mark.
         StillRunning: the supervisor was asked to stop and did not.
     """
-    if var.exists() and not places.is_marked(var):
+    if var.exists() and not env.has_marker(var):
         raise NotOurs(
-            f"{var} was not made by us (it has no {places.MARK}); remove it by hand if that is meant"
+            f"{var} was not made by us (it has no {env.VAR_MARKER}); remove it by hand if that is meant"
         )
     _remove(var)
 
@@ -63,8 +64,6 @@ def _stop_supervisor(run: Path) -> None:
 
 
 def main() -> int:
-    from monitor import env  # noqa: PLC0415 - not needed where ``clean`` is called with a directory
-
     var = env.var_directory()
     remove = _remove if var == env.ROOT / "var" else clean  # that one is ours by its place
     try:

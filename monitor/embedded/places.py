@@ -12,23 +12,6 @@ from . import NotOurs
 
 SOCKETS = Path("/tmp")  # noqa: S108 - short, and there for everybody; ``sockets_made`` trusts nothing that it finds
 RELOCATED = Path("/var/lib/gridcast")  # not /var/tmp: what cleans that up does not know a database
-MARK = ".gridcast"
-FIRST_CONTENTS = {"secrets"}  # what may be there before any server was needed
-
-
-def made(var: Path) -> Path:
-    """Make the directory of state, and mark it as ours, so that ``clean`` knows what it may remove.
-
-    One that holds other things already is not marked: a home, for example, is no directory of state.
-    """
-    var.mkdir(parents=True, exist_ok=True)
-    if {entry.name for entry in var.iterdir()} <= FIRST_CONTENTS:
-        (var / MARK).touch()
-    return var
-
-
-def is_marked(var: Path) -> bool:
-    return (var / MARK).is_file()
 
 
 def socket_directory(var: Path) -> Path:

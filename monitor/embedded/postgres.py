@@ -6,18 +6,17 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from urllib.parse import quote
 
 import psycopg
 
+from monitor import env
 from monitor.supervisor import Service
 
-from . import places, timescale
+from . import places, timescale, urls
 from .binaries import PostgresPrograms, postgres_programs
 from .cluster import ENVIRONMENT, Cluster, location
 from .identity import Identity, for_data
 
-NAME = "gridcast"  # of the database and of the role that owns it
 PORT = 5432  # only part of the socket's name
 
 SETTINGS = {
@@ -42,15 +41,6 @@ THROWAWAY_SETTINGS = {
 }
 
 
-def url(var: Path) -> str:
-    """DATABASE_URL of the server whose state is under *var*, running or not."""
-    return f"postgresql://{NAME}@/{NAME}?host={quote(str(_sockets(var)))}"
-
-
-def _sockets(var: Path) -> Path:
-    return places.socket_directory(var) / "postgres"
-
-
 class PostgreSQL:
     """The server of one directory of state. With ``durable=False`` a crash of the machine may cost its data.
 
@@ -72,8 +62,8 @@ class PostgreSQL:
         programs: PostgresPrograms | None = None,
         timescaledb: Path | None = None,
     ) -> None:
-        self.var = places.made(var)
-        self.url = url(var)
+        self.var = env.make_var_directory(var)
+        self.url = urls.postgres_url(var)
         self._durable = durable
         self._identity = for_data(var / "postgres")
         self._data = location(var, self._identity)
@@ -82,11 +72,11 @@ class PostgreSQL:
         self._settings = SETTINGS | ({} if durable else THROWAWAY_SETTINGS)
         if timescaledb is not None:
             self._settings |= timescale.settings(timescaledb, self._programs, self._identity)
-        self._cluster = Cluster(self.var, self._data, self._programs, self._identity, NAME)
+        self._cluster = Cluster(self.var, self._data, self._programs, self._identity, urls.POSTGRES_NAME)
 
     def service(self) -> Service:
         """For the supervisor. SIGINT is PostgreSQL's fast shutdown: sessions are ended, data are written."""
-        settings = self._settings | {"unix_socket_directories": str(_sockets(self.var))}
+        settings = self._settings | {"unix_socket_directories": str(urls.postgres_sockets(self.var))}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return Service(
             name=self.name,
@@ -112,7 +102,7 @@ class PostgreSQL:
         if self._programs != self._original_programs:
             self._original_programs.copy_to(places.relocated_made(self.var))
         self._cluster.make(sync=self._durable)
-        self._cluster.forget_dead_server(_sockets(self.var))
+        self._cluster.forget_dead_server(urls.postgres_sockets(self.var))
 
     def ready(self) -> bool:
         """Whether a session can be had."""
@@ -125,7 +115,7 @@ class PostgreSQL:
 
     def _make_sockets(self) -> None:
         places.sockets_made(self.var)
-        sockets = _sockets(self.var)
+        sockets = urls.postgres_sockets(self.var)
         sockets.mkdir(mode=0o700, exist_ok=True)
         if self._identity is not None:
             os.chown(sockets, self._identity.uid, self._identity.gid)

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from monitor import env
 from monitor.supervisor import Supervisor
 
-from . import places
 from .clean import clean
 from .servers import needed
 
@@ -26,7 +26,7 @@ def throwaway(var: Path, environment: Mapping[str, str] = os.environ) -> Iterato
         EmbeddedError: a server is needed that cannot be had here.
         NotUp: one did not come up; says what its log ends with.
     """
-    servers = needed(places.made(var), environment, durable=False)
+    servers = needed(env.make_var_directory(var), environment, durable=False)
     supervisor = Supervisor(
         [server.service() for server in servers.values()],
         status_file=var / "run" / "supervisor.json",

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from monitor import env
 from monitor.supervisor import Service
 
-from . import places
+from . import places, urls
 from .binaries import valkey_program
-
-
-def url(var: Path) -> str:
-    """REDIS_URL of the server whose state is under *var*, running or not; in the form that Celery takes."""
-    return f"redis+socket://{_socket(var)}"
-
-
-def _socket(var: Path) -> Path:
-    return places.socket_directory(var) / "valkey.sock"
 
 
 class Valkey:
@@ -29,8 +21,8 @@ class Valkey:
     name = "valkey"
 
     def __init__(self, var: Path, *, durable: bool = True) -> None:
-        self.var = places.made(var)
-        self.url = url(var)
+        self.var = env.make_var_directory(var)
+        self.url = urls.valkey_url(var)
         self._durable = durable
         self._program = valkey_program()
 
@@ -46,7 +38,14 @@ class Valkey:
 
     def _options(self) -> list[str]:
         # "--save" with an empty text switches saving off.
-        listening = ["--port", "0", "--unixsocket", str(_socket(self.var)), "--unixsocketperm", "700"]
+        listening = [
+            "--port",
+            "0",
+            "--unixsocket",
+            str(urls.valkey_socket(self.var)),
+            "--unixsocketperm",
+            "700",
+        ]
         keeping = ["--save", "60 1" if self._durable else "", "--appendonly", "no"]
         return [*listening, *keeping, "--dir", str(self._data), "--daemonize", "no", "--loglevel", "warning"]
 
@@ -69,7 +68,7 @@ class Valkey:
         """Whether it answers; while it loads its data it does not."""
         import redis  # noqa: PLC0415 - slow to import, and most who import this only want ``url``
 
-        client = redis.Redis(unix_socket_path=str(_socket(self.var)), socket_timeout=2.0)
+        client = redis.Redis(unix_socket_path=str(urls.valkey_socket(self.var)), socket_timeout=2.0)
         try:
             return bool(client.ping())
         except redis.ConnectionError:

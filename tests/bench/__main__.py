@@ -20,7 +20,7 @@ import django
 import psycopg
 from psycopg import sql
 
-from monitor.embedded import places
+from monitor import env
 from monitor.embedded.throwaway import throwaway
 from tests.bench.base import Result
 
@@ -85,7 +85,7 @@ def _measure(name: str) -> list[Result]:
 
 
 def show(results: list[Result]) -> None:
-    file = places.made(ROOT / "var") / "bench.json"
+    file = env.make_var_directory(ROOT / "var") / "bench.json"
     file.write_text(json.dumps([result.document() for result in results], indent=2) + "\n", encoding="utf-8")
     for result in results:
         verdict = "holds" if result.holds else "MISSED"

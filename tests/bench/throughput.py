@@ -19,8 +19,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from monitor.embedded.places import made
-from monitor.env import ROOT
+from monitor.env import ROOT, make_var_directory
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, Run, Series, Transition
 from monitor.models.run import State
@@ -89,7 +88,7 @@ def _rate() -> float:
 
 
 def _defined() -> list[Series]:
-    resource = Resource("here", "here", str(made(settings.VAR_DIR / "here")))
+    resource = Resource("here", "here", str(make_var_directory(settings.VAR_DIR / "here")))
     names = [f"noop-{number}" for number in range(SERIES)]
     define([resource], [SeriesDefinition(name, "noop", {"target": ["here"]}) for name in names])
     Reporter.objects.update(capacity=CAPACITY)
@@ -120,7 +119,7 @@ def _bare_worker() -> Iterator[None]:
 @contextlib.contextmanager
 def _gridcast() -> Iterator[None]:
     ours = "--app=monitor.celery"
-    schedule = made(settings.VAR_DIR / "run") / "beat"
+    schedule = make_var_directory(settings.VAR_DIR / "run") / "beat"
     with (
         _started(ours, *WORKER, "--queues=reporter.home", f"--concurrency={PROCESSES}", "-n", "reporter@%h"),
         _started(ours, *WORKER, "--queues=control", "--concurrency=1", "-n", "control@%h"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from monitor import env
+from monitor.embedded import urls
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,6 @@ def test_the_disk_of_a_depot_elsewhere_is_not_known_unless_somebody_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://db/depot")
-    assert env.depot_directory() is None
+    assert urls.depot_directory() is None
     monkeypatch.setenv("GRIDCAST_DEPOT_DIRECTORY", "/data")
-    assert env.depot_directory() == Path("/data")
+    assert urls.depot_directory() == Path("/data")

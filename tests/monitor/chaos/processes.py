@@ -19,7 +19,7 @@ from monitor.env import ROOT
 from monitor.supervisor import Service, Supervisor, read_status
 from monitor.supervisor.guard import descendants
 from monitor.testbed.demo.services import CELERY, ONE_THREAD, WORKER
-from tests.monitor.testbed.observed import is_gone
+from tests.processes import is_gone
 from tests.waiting import eventually
 
 UP_WITHIN_SECONDS = 60.0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from monitor import env
 from monitor.embedded import NotOurs, places
 from monitor.embedded.clean import clean
 from monitor.embedded.servers import needed
@@ -22,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[3]
 SUPERVISE = """
     import sys
     from pathlib import Path
-    from monitor.embedded import places
-    from monitor.testbed.supervisor import Service, Supervisor
-    var = places.made(Path(sys.argv[1]))
+    from monitor import env
+    from monitor.supervisor import Service, Supervisor
+    var = env.make_var_directory(Path(sys.argv[1]))
     services = [Service("sleeper", ["sleep", "600"])]
     Supervisor(services, status_file=var / "run" / "supervisor.json", log_dir=var / "log").in_foreground()
 """
@@ -56,7 +57,7 @@ def test_a_directory_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_home_named_as_the_directory_of_state_by_mistake_survives_cleaning(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    places.made(tmp_path)
+    env.make_var_directory(tmp_path)
     with pytest.raises(NotOurs):
         clean(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
@@ -67,7 +68,7 @@ def test_cleaning_where_there_is_nothing_is_fine(tmp_path: Path) -> None:
 
 
 def test_the_command_cleans_the_directory_that_the_environment_names(tmp_path: Path) -> None:
-    var = places.made(tmp_path / "var")
+    var = env.make_var_directory(tmp_path / "var")
     environment = {**os.environ, "GRIDCAST_VAR": str(var)}
     subprocess.run([sys.executable, "-m", "monitor.embedded.clean"], cwd=ROOT, env=environment, check=True)
     assert not var.exists()

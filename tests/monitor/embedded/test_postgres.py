@@ -159,7 +159,7 @@ AS_SOMEBODY = """
     from pathlib import Path
     from monitor.embedded import places
     from monitor.embedded.postgres import PostgreSQL
-    from monitor.testbed.supervisor import Supervisor, read_status
+    from monitor.supervisor import Supervisor, read_status
     var = Path(sys.argv[1])
     server = PostgreSQL(var, durable=False)
     status_file = var / "run" / "supervisor.json"

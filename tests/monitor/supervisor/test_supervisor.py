@@ -14,9 +14,10 @@ from monitor.supervisor import AlreadySupervised, NotUp, Service, lock, read_sta
 from monitor.supervisor.service import backoff_seconds, start_order
 from monitor.supervisor.status import STATES
 from monitor.supervisor.watched import describe_exit
+from tests.processes import is_gone, pid_in
 from tests.waiting import eventually
 
-from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper, trying
+from .observed import PATIENCE_SECONDS, Observed, running, sleeper, trying
 
 
 def test_services_start_after_what_they_depend_on_is_ready(tmp_path: Path) -> None:

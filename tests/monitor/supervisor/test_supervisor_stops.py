@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from monitor.supervisor import Service, read_status
+from tests.processes import is_gone, pid_in
 from tests.waiting import eventually
 
-from .observed import PATIENCE_SECONDS, Observed, is_gone, pid_in, running, sleeper
+from .observed import PATIENCE_SECONDS, Observed, running, sleeper
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -85,7 +86,7 @@ def test_a_service_that_waits_for_its_next_try_stops_at_once(tmp_path: Path) -> 
 SUPERVISE = """
     import sys
     from pathlib import Path
-    from monitor.testbed.supervisor import Service, Supervisor
+    from monitor.supervisor import Service, Supervisor
     directory = Path(sys.argv[1])
     grace_seconds = float(sys.argv[3])
     Supervisor(

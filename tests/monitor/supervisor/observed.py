@@ -10,7 +10,6 @@ from typing import Any
 
 from monitor.supervisor import Service, Supervisor
 from monitor.supervisor.status import ServiceStatus
-from tests.waiting import eventually
 
 PATIENCE_SECONDS = 60.0
 
@@ -72,16 +71,3 @@ def trying(directory: Path, service: Service) -> Iterator[Observed]:
     finally:
         observed.supervisor.request_stop()
         thread.join()
-
-
-def is_gone(pid: int) -> bool:
-    """Whether *pid* has ended; whether anybody has collected its status is not its business."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):  # while it was read
-        return True
-
-
-def pid_in(file: Path) -> int:
-    assert eventually(file.exists)
-    return int(file.read_text())
