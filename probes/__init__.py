@@ -1,4 +1,4 @@
-"""The probes: one file each. The folder is the registry."""
+"""The probes, one file each. The folder is the registry."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import pkgutil
 
 from probes.base import Probe, UnknownProbe
 
-_NOT_PROBES = {"base", "foreign", "grid", "kernels", "steps"}
+_CONTRACTS = {"base", "grid"}
 
 
 def names() -> list[str]:
-    """The names of all probes, sorted: every module here but the contracts and the shared steps."""
+    """Return the sorted names of all probes: every module of this folder except the contracts."""
     return list(_listed())
 
 
-@functools.cache  # every run asks
+@functools.cache  # called in every run
 def _listed() -> tuple[str, ...]:
-    return tuple(sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in _NOT_PROBES))
+    modules = [module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg]
+    return tuple(sorted(set(modules) - _CONTRACTS))
 
 
 def load(name: str) -> type[Probe]:
@@ -28,7 +29,7 @@ def load(name: str) -> type[Probe]:
         UnknownProbe: *name* is not in the listing; nothing was imported.
     """
     known = names()
-    if name not in known:  # checked first: a name from outside must never choose what is imported
+    if name not in known:  # before the import: a name from outside must not choose which module is imported
         raise UnknownProbe(f"there is no probe {name!r}; known are {', '.join(known)}")
     probe: type[Probe] = importlib.import_module(f"{__name__}.{name}").Probe
     return probe

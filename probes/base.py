@@ -80,7 +80,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Metric:
+class Measurement:
     """One number of a run. *unit* is an SI base unit ("seconds", "bytes", "bytes_per_second", "count")."""
 
     name: str
@@ -135,13 +135,13 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What a probe is to do: resources by role, in order, and its parameters, complete and checked."""
 
     bindings: Mapping[str, Sequence[str]]
     parameters: Mapping[str, Value]
 
-    def one(self, role: str) -> str:
+    def resource(self, role: str) -> str:
         return self.bindings[role][0]
 
     def integer(self, name: str) -> int:
@@ -150,7 +150,7 @@ class Plan:
     def text(self, name: str) -> str:
         return str(self.parameters[name])
 
-    def every_resource(self) -> list[str]:
+    def all_resources(self) -> list[str]:
         """Every resource once, in the order of first mention."""
         return list(dict.fromkeys(name for names in self.bindings.values() for name in names))
 
@@ -167,12 +167,12 @@ class Probe(Protocol):
     # Parameters of a run that takes a second or two over directories of one host.
     trial: ClassVar[Mapping[str, Value]]
 
-    def __init__(self, grid: Grid, plan: Plan) -> None: ...
+    def __init__(self, grid: Grid, plan: RunPlan) -> None: ...
 
 
 def checked_plan(
     probe: type[Probe], bindings: Mapping[str, Sequence[str]], parameters: Mapping[str, Value]
-) -> Plan:
+) -> RunPlan:
     """Fill in defaults and check everything against what *probe* accepts.
 
     Raises:
@@ -182,7 +182,7 @@ def checked_plan(
     for name, role in probe.roles.items():
         role.check(name, bindings.get(name, ()))
     complete = checked_parameters(probe, parameters)
-    return Plan(bindings={name: tuple(names) for name, names in bindings.items()}, parameters=complete)
+    return RunPlan(bindings={name: tuple(names) for name, names in bindings.items()}, parameters=complete)
 
 
 def checked_parameters(probe: type[Probe], parameters: Mapping[str, Value]) -> dict[str, Value]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from probes import steps
-from probes.base import Metric, Parameter, Plan, Role, Stage, Value
+from probes.base import Measurement, Parameter, Role, RunPlan, Stage, Value
+from probes.common import checks
 from probes.grid import Grid
 
 
@@ -30,21 +30,21 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.target = plan.one("target")
+        self.target = plan.resource("target")
         self.cpus = plan.integer("cpus")
         self.wall_seconds = float(plan.parameters["wall_seconds"])
 
     def init(self) -> None:
-        steps.check_resources(self.grid, {self.target: steps.Needs(0, ("true",))})
+        checks.check_resources(self.grid, {self.target: checks.Needs(0, ("true",))})
 
-    def queue_wait(self) -> list[Metric]:
+    def queue_wait(self) -> list[Measurement]:
         self.job = self.grid.submit(self.target, ["true"], cpus=self.cpus, wall_seconds=self.wall_seconds)
-        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+        return [Measurement("queue.seconds", self.job.wait_started(), "seconds")]
 
-    def compute(self) -> list[Metric]:
-        return [Metric("job.seconds", self.job.wait_ended(), "seconds")]
+    def compute(self) -> list[Measurement]:
+        return [Measurement("job.seconds", self.job.wait_ended(), "seconds")]
 
     def cleanup(self) -> None:
         self.grid.clean_up()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from probes import steps
-from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
+from probes.common import checks, copies, files, rates
 from probes.grid import Grid, Location
 
 
@@ -34,7 +34,7 @@ class Probe:
     roles = {"ring": Role(2, 64, "visited in this order; the last sends the file back to the first")}
     parameters = {
         "file_bytes": Parameter(100_000_000, "size of the file, bytes", 1, 1e13),
-        **steps.COPY_PARAMETERS,
+        **copies.COPY_PARAMETERS,
     }
     trial = {"file_bytes": 10_000}
     stages = (
@@ -45,26 +45,26 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
         self.ring = list(plan.bindings["ring"])
         self.file_bytes = plan.integer("file_bytes")
-        self.copy_options = steps.copy_options(plan)
+        self.copy_options = copies.copy_options(plan)
 
     def init(self) -> None:
         tools = ("sha256sum", "dd", "cmp")
         first, *others = self.ring
-        needs = {first: steps.Needs(2 * self.file_bytes, tools)}  # the original and what comes back
-        needs.update((resource, steps.Needs(self.file_bytes, ("sha256sum",))) for resource in others)
-        steps.check_resources(self.grid, needs)
+        needs = {first: checks.Needs(2 * self.file_bytes, tools)}  # the original and what comes back
+        needs.update((resource, checks.Needs(self.file_bytes, ("sha256sum",))) for resource in others)
+        checks.check_resources(self.grid, needs)
         links = [(hop.source, hop.target) for hop in self._hops()]
-        steps.check_transfers(self.grid, links, self.copy_options)
+        checks.check_transfers(self.grid, links, self.copy_options)
 
     def stage_data(self) -> None:
-        steps.random_file(self.grid, self._original(), self.file_bytes)
-        self.checksum = steps.sha256(self.grid, self._original())
+        files.make_random_file(self.grid, self._original(), self.file_bytes)
+        self.checksum = files.sha256(self.grid, self._original())
 
-    def transfer_ring(self) -> list[Metric]:
+    def transfer_ring(self) -> list[Measurement]:
         file, metrics = self._original(), []
         for hop in self._hops():
             file, measured = self._make(hop, file)
@@ -73,13 +73,13 @@ class Probe:
         seconds = sum(metric.value for metric in metrics if metric.unit == "seconds")
         return [
             *metrics,
-            *steps.rate_metric("ring.bytes_per_second", self.file_bytes * len(self.ring), seconds),
+            *rates.bytes_per_second("ring.bytes_per_second", self.file_bytes * len(self.ring), seconds),
         ]
 
     def compare(self) -> None:
         self.grid.shell(self.ring[0]).check(
             ["cmp", self._original().path, self.returned.path],
-            timeout_seconds=steps.CHECKSUM_TIMEOUT_SECONDS,
+            timeout_seconds=files.CHECKSUM_TIMEOUT_SECONDS,
             doing="match the returned file with the original byte by byte",
         )
 
@@ -93,18 +93,18 @@ class Probe:
         targets = self.ring[1:] + self.ring[:1]
         return [Hop(number, *ends) for number, ends in enumerate(zip(self.ring, targets), start=1)]
 
-    def _make(self, hop: Hop, file: Location) -> tuple[Location, list[Metric]]:
+    def _make(self, hop: Hop, file: Location) -> tuple[Location, list[Measurement]]:
         target = Location(hop.target, f"{self.grid.scratch(hop.target)}/hop-{hop.number}.dat")
         copy = self.grid.copy(file, target, self.copy_options)
         began = time.monotonic()
         self._verify(hop, target)
         return target, [
-            *steps.transfer_metrics(hop.name, copy),
-            Metric(f"{hop.name}.checksum.seconds", time.monotonic() - began, "seconds"),
+            *copies.transfer_metrics(hop.name, copy),
+            Measurement(f"{hop.name}.checksum.seconds", time.monotonic() - began, "seconds"),
         ]
 
     def _verify(self, hop: Hop, arrived: Location) -> None:
-        checksum = steps.sha256(self.grid, arrived)
+        checksum = files.sha256(self.grid, arrived)
         if checksum != self.checksum:
             raise ProbeFailed(
                 f"the file was damaged in hop {hop.number} from {hop.source} to {hop.target}: "

@@ -16,8 +16,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from probes import steps
-from probes.base import InvalidParameters, Metric, NoData, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import InvalidParameters, Measurement, NoData, Parameter, ProbeFailed, Role, RunPlan, Stage
+from probes.common import checks, kernels, rates
 from probes.grid import Grid
 
 FIO_OPERATIONS = {"write": "write", "read": "read", "randread": "read", "randwrite": "write"}  # in its JSON
@@ -32,7 +32,7 @@ _GRACE_SECONDS = 120.0  # for the flush after the last block
 
 
 @dataclass(frozen=True)
-class Measured:
+class OperationResult:
     """What one operation did in *seconds*."""
 
     operations: int
@@ -81,9 +81,9 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.target = plan.one("target")
+        self.target = plan.resource("target")
         self.file_bytes = plan.integer("file_bytes")
         self.large_bytes = plan.integer("sequential_block_bytes")
         self.small_bytes = plan.integer("random_block_bytes")
@@ -97,7 +97,7 @@ class Probe:
             raise InvalidParameters("blocks must be multiples of 512 bytes, for direct I/O")
 
     def init(self) -> None:
-        steps.check_resources(self.grid, {self.target: steps.Needs(self.file_bytes + _BUILD_BYTES, ())})
+        checks.check_resources(self.grid, {self.target: checks.Needs(self.file_bytes + _BUILD_BYTES, ())})
         if self.tool == "auto":
             self.tool = "fio" if self._runs("fio") else "own"
         self.can_build = self.tool == "own" or self._runs("cc")
@@ -106,27 +106,27 @@ class Probe:
 
     def build_executable(self) -> None:
         if self.can_build:
-            self.executable = steps.build_kernel(self.grid, self.target, "disk")
+            self.executable = kernels.build_kernel(self.grid, self.target, "disk")
         self.grid.log(f"measured by {'fio' if self.tool == 'fio' else 'the own kernel'}")
 
-    def sequential_write(self) -> list[Metric]:
+    def sequential_write(self) -> list[Measurement]:
         done = self._measure("write", self.large_bytes, self.file_bytes)
         self.written_bytes = done.size_bytes  # less where the time was up
-        return steps.rate_metric("sequential_write.bytes_per_second", done.size_bytes, done.seconds)
+        return rates.bytes_per_second("sequential_write.bytes_per_second", done.size_bytes, done.seconds)
 
-    def sequential_read(self) -> list[Metric]:
+    def sequential_read(self) -> list[Measurement]:
         done = self._measure("read", self.large_bytes, self.written_bytes)
-        return steps.rate_metric("sequential_read.bytes_per_second", done.size_bytes, done.seconds)
+        return rates.bytes_per_second("sequential_read.bytes_per_second", done.size_bytes, done.seconds)
 
-    def random_read(self) -> list[Metric]:
+    def random_read(self) -> list[Measurement]:
         done = self._measure("randread", self.small_bytes, self.written_bytes)
         return operations_metric("random_read", done)
 
-    def random_write(self) -> list[Metric]:
+    def random_write(self) -> list[Measurement]:
         done = self._measure("randwrite", self.small_bytes, self.written_bytes)
         return operations_metric("random_write", done)
 
-    def metadata(self) -> list[Metric]:
+    def metadata(self) -> list[Measurement]:
         if not self.can_build:
             self.grid.log(f"no metadata rate: fio has none, and {self.target} has no compiler", "warning")
             return []
@@ -155,7 +155,7 @@ class Probe:
                     f"no blocks of {block_bytes}"
                 )
 
-    def _measure(self, operation: str, block_bytes: int, size_bytes: int) -> Measured:
+    def _measure(self, operation: str, block_bytes: int, size_bytes: int) -> OperationResult:
         if self.tool == "own":
             return self._own(operation, block_bytes, size_bytes)[operation]
         try:
@@ -166,7 +166,7 @@ class Probe:
         self._go_through_the_cache()
         return self._measure(operation, block_bytes, size_bytes)
 
-    def _own(self, operation: str, block_bytes: int, size: int) -> dict[str, Measured]:
+    def _own(self, operation: str, block_bytes: int, size: int) -> dict[str, OperationResult]:
         arguments = [str(number) for number in (block_bytes, size, self.limit_seconds)]
         text = self.grid.shell(self.target).check(
             [self.executable, operation, self._file(), *arguments],
@@ -178,7 +178,7 @@ class Probe:
             self._go_through_the_cache()
         return measured
 
-    def _fio(self, operation: str, block_bytes: int, size_bytes: int) -> Measured:
+    def _fio(self, operation: str, block_bytes: int, size_bytes: int) -> OperationResult:
         argv = fio_command(
             operation, self._file(), block_bytes, size_bytes, self.limit_seconds, direct=self.direct
         )
@@ -209,12 +209,12 @@ class Probe:
         )
 
 
-def operations_metric(name: str, done: Measured) -> list[Metric]:
+def operations_metric(name: str, done: OperationResult) -> list[Measurement]:
     """A rate of operations; none where the time was too short for the clock that measured it."""
     if done.seconds <= 0:
         return []
     rate = done.operations / done.seconds
-    return [Metric(f"{name}.operations_per_second", rate, "operations_per_second")]
+    return [Measurement(f"{name}.operations_per_second", rate, "operations_per_second")]
 
 
 def fio_command(
@@ -238,7 +238,7 @@ def fio_command(
     ]
 
 
-def parse_fio(text: str, operation: str) -> Measured:
+def parse_fio(text: str, operation: str) -> OperationResult:
     """What fio did in its only job. Its complaints stand before the JSON.
 
     Raises:
@@ -248,7 +248,9 @@ def parse_fio(text: str, operation: str) -> Measured:
     try:
         job: dict[str, Any] = json.loads(brace + rest)["jobs"][0]
         done = job[FIO_OPERATIONS[operation]]
-        measured = Measured(int(done["total_ios"]), int(done["io_bytes"]), float(done["runtime"]) / 1000)
+        measured = OperationResult(
+            int(done["total_ios"]), int(done["io_bytes"]), float(done["runtime"]) / 1000
+        )
         errno = int(job["error"])
     except (ValueError, KeyError, IndexError, TypeError):
         raise FioFailed(f"unreadable output: {text[-200:]!r}") from None
@@ -261,7 +263,7 @@ def parse_fio(text: str, operation: str) -> Measured:
     return measured
 
 
-def parse_own(text: str, resource: str) -> tuple[bool, dict[str, Measured]]:
+def parse_own(text: str, resource: str) -> tuple[bool, dict[str, OperationResult]]:
     """Whether the I/O was direct, and each operation's result. Raises ProbeFailed."""
     direct, measured = True, {}
     try:
@@ -270,7 +272,7 @@ def parse_own(text: str, resource: str) -> tuple[bool, dict[str, Measured]]:
                 direct = numbers == ["1"]
             else:
                 operations, size, seconds = numbers
-                measured[name] = Measured(int(operations), int(size), float(seconds))
+                measured[name] = OperationResult(int(operations), int(size), float(seconds))
     except ValueError:
         measured = {}
     if not measured:

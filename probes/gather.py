@@ -6,8 +6,8 @@ application that collects distributed data.
 
 from __future__ import annotations
 
-from probes import steps
-from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage, in_parallel
+from probes.base import Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage, in_parallel
+from probes.common import checks, copies, files, jobs, kernels, rates
 from probes.grid import Grid, Location, Transferred
 
 JOB = """\
@@ -30,8 +30,8 @@ class Probe:
     parameters = {
         "file_bytes": Parameter(100_000_000, "size of each input file, bytes", 1, 1e13),
         "result_bytes": Parameter(500_000_000, "size of the result, bytes", 1, 1e13),
-        **steps.COPY_PARAMETERS,
-        "wall_seconds": steps.WALL_SECONDS,
+        **copies.COPY_PARAMETERS,
+        "wall_seconds": jobs.WALL_SECONDS,
     }
     trial = {"file_bytes": 10_000, "result_bytes": 10_000}
     stages = (
@@ -45,69 +45,68 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
         self.sources = list(plan.bindings["sources"])
-        self.compute_resource = plan.one("compute")
-        self.destination = plan.one("destination")
+        self.compute_resource = plan.resource("compute")
+        self.destination = plan.resource("destination")
         self.file_bytes = plan.integer("file_bytes")
         self.result_bytes = plan.integer("result_bytes")
-        self.copy_options = steps.copy_options(plan)
-        self.wall_seconds = steps.wall_seconds(grid, plan)
+        self.copy_options = copies.copy_options(plan)
+        self.wall_seconds = jobs.wall_seconds(grid, plan)
         self.checksums: dict[str, str] = {}  # source -> SHA-256 of its file, as made
 
     def init(self) -> None:
-        steps.check_resources(self.grid, self._needs())
+        checks.check_resources(self.grid, self._needs())
         inputs = [(source, self.compute_resource) for source in self.sources]
         results = [(self.compute_resource, self.destination)]
-        steps.check_transfers(self.grid, inputs + results, self.copy_options)
+        checks.check_transfers(self.grid, inputs + results, self.copy_options)
 
     def stage_data(self) -> None:
         sums = in_parallel(self._make_input, self.sources)
         self.checksums = dict(zip(self.sources, sums))
 
     def build_executable(self) -> None:
-        self.executable = steps.build_kernel(self.grid, self.compute_resource, "aggregate")
+        self.executable = kernels.build_kernel(self.grid, self.compute_resource, "aggregate")
 
-    def transfer_data(self) -> list[Metric]:
-        copies = in_parallel(self._send_input, self.sources)
-        slowest_seconds = max(copy.seconds for copy in copies)
-        everything = Transferred(
-            bytes=sum(copy.bytes for copy in copies),
-            seconds=slowest_seconds,
-            streams=sum(copy.streams for copy in copies),
-            retries=sum(copy.retries for copy in copies),
+    def transfer_data(self) -> list[Measurement]:
+        transfers = in_parallel(self._send_input, self.sources)
+        total = Transferred(
+            bytes=sum(transfer.bytes for transfer in transfers),
+            seconds=max(transfer.seconds for transfer in transfers),
+            streams=sum(transfer.streams for transfer in transfers),
+            retries=sum(transfer.retries for transfer in transfers),
         )
-        return steps.transfer_metrics("transfer", everything) + [
+        return copies.transfer_metrics("transfer", total) + [
             metric
-            for source, copy in zip(self.sources, copies)
-            for metric in steps.transfer_metrics(f"transfer.{source}", copy)
+            for source, transfer in zip(self.sources, transfers)
+            for metric in copies.transfer_metrics(f"transfer.{source}", transfer)
         ]
 
-    def queue_wait(self) -> list[Metric]:
+    def queue_wait(self) -> list[Measurement]:
         directory = self.grid.scratch(self.compute_resource)
         argv = ["sh", "-c", JOB, "gather", directory, self.executable, str(self.result_bytes)]
         self.job = self.grid.submit(self.compute_resource, argv, cpus=1, wall_seconds=self.wall_seconds)
-        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+        return [Measurement("queue.seconds", self.job.wait_started(), "seconds")]
 
-    def compute(self) -> list[Metric]:
+    def compute(self) -> list[Measurement]:
         seconds = self.job.wait_ended()
         self.result_sum = self._verified_result()
         read_bytes = self.file_bytes * len(self.sources)
-        return steps.rate_metric("compute.read.bytes_per_second", read_bytes, seconds)
+        return rates.bytes_per_second("compute.read.bytes_per_second", read_bytes, seconds)
 
-    def transfer_results(self) -> list[Metric]:
+    def transfer_results(self) -> list[Measurement]:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.dat")
         result = self._at_compute("result.dat")
-        copy = steps.deliver(
+        copy = copies.copy_verified(
             self.grid, result, target, self.copy_options, what="the result", sent_as=self.result_sum
         )
-        return steps.transfer_metrics("transfer.results", copy)
+        return copies.transfer_metrics("transfer.results", copy)
 
     def cleanup(self) -> None:
         self.grid.clean_up()
 
-    def _needs(self) -> dict[str, steps.Needs]:
+    def _needs(self) -> dict[str, checks.Needs]:
         needed: dict[str, tuple[int, set[str]]] = {}
 
         def add(resource: str, size_bytes: int, *tools: str) -> None:
@@ -118,7 +117,7 @@ class Probe:
             add(source, self.file_bytes, "dd")
         add(self.compute_resource, self.file_bytes * len(self.sources) + self.result_bytes, "cc")
         add(self.destination, self.result_bytes)
-        return {name: steps.Needs(size, sorted(tools)) for name, (size, tools) in needed.items()}
+        return {name: checks.Needs(size, sorted(tools)) for name, (size, tools) in needed.items()}
 
     def _input(self, source: str) -> Location:
         return Location(source, f"{self.grid.scratch(source)}/source.dat")
@@ -127,8 +126,8 @@ class Probe:
         return Location(self.compute_resource, f"{self.grid.scratch(self.compute_resource)}/{name}")
 
     def _make_input(self, source: str) -> str:
-        steps.random_file(self.grid, self._input(source), self.file_bytes)
-        return steps.sha256(self.grid, self._input(source))
+        files.make_random_file(self.grid, self._input(source), self.file_bytes)
+        return files.sha256(self.grid, self._input(source))
 
     def _send_input(self, source: str) -> Transferred:
         target = self._at_compute(_input_name(source))
@@ -136,17 +135,17 @@ class Probe:
 
     def _verified_result(self) -> str:
         """Compare the inputs' checksums at the compute resource with the sources'; return the result's."""
-        text = steps.read_of_job(self.grid, self.compute_resource, "checksums", what="checksums")
-        sums = steps.parse_sha256sum(text, self.compute_resource)
+        text = jobs.read_job_file(self.grid, self.compute_resource, "checksums", what="checksums")
+        sums = files.parse_sha256sum(text, self.compute_resource)
         for source in self.sources:
-            arrived = steps.sum_of(_input_name(source), sums, self.compute_resource)
+            arrived = files.digest_of(_input_name(source), sums, self.compute_resource)
             if arrived != self.checksums[source]:
                 raise ProbeFailed(
                     f"the input from {source} was damaged on its way to {self.compute_resource}: SHA-256 "
                     f"{arrived}, made as {self.checksums[source]}",
                     resource=self.compute_resource,
                 )
-        return steps.sum_of("result.dat", sums, self.compute_resource)
+        return files.digest_of("result.dat", sums, self.compute_resource)
 
 
 def _input_name(source: str) -> str:

@@ -94,7 +94,7 @@ class Shell(Protocol):
         ...
 
 
-class Job(Protocol):
+class BatchJob(Protocol):
     """A batch job. Waiting is bounded by the run's limit; one that is left behind is cancelled in cleanup."""
 
     def wait_started(self) -> float:
@@ -139,7 +139,7 @@ class Grid(Protocol):
         """Copy one file from resource to resource. It appears under its name only when it is whole."""
         ...
 
-    def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> Job:
+    def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> BatchJob:
         """Hand *argv* to the batch system of *resource*; it runs in the scratch directory there."""
         ...
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from probes import foreign
-from probes.base import Metric, ProbeFailed, Role, Stage
+from probes.base import Measurement, ProbeFailed, Role, Stage
+from probes.common import external_metrics, external_program, units
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
@@ -35,7 +35,7 @@ _TRIAL = (
 )
 
 
-class Unreadable(ValueError):
+class InvalidIncaReport(ValueError):
     """No Inca report, or one that is not safe to read."""
 
 
@@ -65,7 +65,7 @@ class Statistic:
 
 
 @dataclass(frozen=True)
-class Report:
+class IncaReport:
     """What of an Inca report is used. *log* has (text, level)."""
 
     name: str
@@ -75,7 +75,7 @@ class Report:
     log: tuple[tuple[str, str], ...]
 
 
-class Probe(foreign.ProgramProbe):
+class Probe(external_program.ExternalProgramProbe):
     version = "1.0"
     summary = "Runs an Inca reporter: its report says whether it completed and what it measured."
     roles = {"target": Role(1, 1, "runs the reporter")}
@@ -87,16 +87,16 @@ class Probe(foreign.ProgramProbe):
         Stage("cleanup", "cleanup"),
     )
 
-    def run_reporter(self) -> list[Metric]:
+    def run_reporter(self) -> list[Measurement]:
         """The metrics, also of a reporter that did not complete: what it has measured counts."""
         self.done = self.run_program()
         try:
             self.report = parse_report(self.done.stdout)
-        except Unreadable as error:
-            raise foreign.failed(
+        except InvalidIncaReport as error:
+            raise external_program.program_failed(
                 f"{self.argv[0]} at {self.target} printed no Inca report: {error}", self.target, self.done
             ) from None
-        foreign.log_lines(self.grid, list(self.report.log))
+        external_program.log_lines(self.grid, list(self.report.log))
         if self.report.completed and self.done.returncode != 0:
             self.grid.log(f"it completed, but ended with exit status {self.done.returncode}", "warning")
         return self._metrics()
@@ -106,25 +106,25 @@ class Probe(foreign.ProgramProbe):
             said = self.report.error_message or "it did not complete, and does not say why"
             raise ProbeFailed(f"{self.report.name}: {said}", resource=self.target)
 
-    def _metrics(self) -> list[Metric]:
-        measured = foreign.Measurements()
+    def _metrics(self) -> list[Measurement]:
+        measured = external_metrics.MeasurementCollector()
         for statistic in self.report.statistics:
-            factor, unit = foreign.si_unit(statistic.units)
+            factor, unit = units.si_unit(statistic.units)
             value = number(statistic.value)
             if value is None:
                 self.grid.log(f"no number: {statistic.name} is {statistic.value[:100]!r}", "warning")
             else:
                 measured.add(f"inca.{statistic.name}", value * factor, unit)
-        return measured.taken(self.grid)
+        return measured.collected(self.grid)
 
 
-def parse_report(text: str) -> Report:
-    """Read an Inca report. Raises Unreadable: no XML, no report, or larger or deeper than any report is."""
+def parse_report(text: str) -> IncaReport:
+    """Parse an Inca report. Raises InvalidIncaReport."""
     root = parse_xml(text)
     completed = root.text_of("exitStatus", "completed")
     if completed not in ("true", "false", "1", "0"):  # what XML Schema calls a boolean
-        raise Unreadable(f"exitStatus/completed: expected true or false, got {completed!r}")
-    return Report(
+        raise InvalidIncaReport(f"exitStatus/completed: expected true or false, got {completed!r}")
+    return IncaReport(
         name=root.text_of("name") or "an unnamed reporter",
         completed=completed in ("true", "1"),
         error_message=root.text_of("exitStatus", "errorMessage") or "",
@@ -144,7 +144,7 @@ def _statistics(element: Element, names: tuple[str, ...]) -> Iterator[Statistic]
     """All below *element*, which lies in elements with these *names*."""
     for child in element.children:
         name = child.text_of("ID") or child.text_of("name")
-        inner = (*names, foreign.safe_name(name)) if name else names
+        inner = (*names, external_metrics.safe_name(name)) if name else names
         if child.name == "statistic":
             yield Statistic(
                 ".".join(inner) or "statistic", child.text_of("value") or "", child.text_of("units") or ""
@@ -160,10 +160,10 @@ def _log(root: Element) -> Iterator[tuple[str, str]]:
 
 
 def parse_xml(text: str) -> Element:
-    """The root of an Inca report as a tree. Raises Unreadable."""
+    """The root of an Inca report as a tree. Raises InvalidIncaReport."""
     data = text.strip().encode("utf-8", "replace")
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"{len(data)} bytes, expected at most {MAX_BYTES}")
+        raise InvalidIncaReport(f"{len(data)} bytes, expected at most {MAX_BYTES}")
     tree = _Tree()
     parser = expat.ParserCreate("utf-8", namespace_separator=" ")  # whatever the document says of itself
     parser.StartDoctypeDeclHandler = tree.doctype
@@ -174,7 +174,7 @@ def parse_xml(text: str) -> Element:
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise Unreadable(f"no XML: {error}") from None
+        raise InvalidIncaReport(f"no XML: {error}") from None
     return tree.root
 
 
@@ -186,17 +186,17 @@ class _Tree:
         self._elements = 0
 
     def doctype(self, name: str, _system: object, _public: object, _internal: object) -> None:
-        raise Unreadable(f"a DOCTYPE ({name[:50]}), which no report has")
+        raise InvalidIncaReport(f"a DOCTYPE ({name[:50]}), which no report has")
 
     def start(self, name: str, _attributes: object) -> None:
         element = Element(name.rpartition(" ")[2])
         self._elements += 1
         if len(self._open) >= MAX_DEPTH or self._elements > MAX_ELEMENTS:
-            raise Unreadable(f"more than {MAX_DEPTH} levels or {MAX_ELEMENTS} elements")
+            raise InvalidIncaReport(f"more than {MAX_DEPTH} levels or {MAX_ELEMENTS} elements")
         if self._open:
             self._open[-1].children.append(element)
         elif element.name != _ROOT:
-            raise Unreadable(f"the root is {element.name[:50]!r}, expected {_ROOT!r}")
+            raise InvalidIncaReport(f"the root is {element.name[:50]!r}, expected {_ROOT!r}")
         else:
             self.root = element
         self._open.append(element)

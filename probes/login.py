@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from statistics import median
 from typing import ClassVar
 
-from probes import steps
-from probes.base import Metric, Parameter, Plan, Role, Stage, Value
+from probes.base import Measurement, Parameter, Role, RunPlan, Stage, Value
+from probes.common import checks
 from probes.grid import Grid
 
 _COMMAND_TIMEOUT_SECONDS = 60.0
@@ -32,26 +32,26 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.target = plan.one("target")
+        self.target = plan.resource("target")
         self.logins = plan.integer("logins")
 
     def init(self) -> None:
-        steps.check_resources(self.grid, {self.target: steps.Needs(0, ("true",))})
+        checks.check_resources(self.grid, {self.target: checks.Needs(0, ("true",))})
 
-    def login(self) -> list[Metric]:
+    def login(self) -> list[Measurement]:
         seconds = [self.grid.login(self.target) for _ in range(self.logins)]
         return [
-            Metric("login.seconds", median(seconds), "seconds"),
-            Metric("login.slowest.seconds", max(seconds), "seconds"),
+            Measurement("login.seconds", median(seconds), "seconds"),
+            Measurement("login.slowest.seconds", max(seconds), "seconds"),
         ]
 
-    def command(self) -> list[Metric]:
+    def command(self) -> list[Measurement]:
         shell = self.grid.shell(self.target)
         began = time.monotonic()  # as a login is timed, with what starting ssh costs here
         shell.check(["true"], timeout_seconds=_COMMAND_TIMEOUT_SECONDS, doing="run a program")
-        return [Metric("command.seconds", time.monotonic() - began, "seconds")]
+        return [Measurement("command.seconds", time.monotonic() - began, "seconds")]
 
     def cleanup(self) -> None:
         self.grid.clean_up()

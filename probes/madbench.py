@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from probes import steps
-from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
+from probes.common import checks, jobs, kernels, rates
 from probes.grid import Grid
 
 PHASES = ("S", "W", "C")
@@ -50,7 +50,7 @@ _TIMES = re.compile(
 
 
 @dataclass(frozen=True)
-class Times:
+class PhaseTimes:
     """What one task says of one phase. It waits for tasks that must not read or write at the same time."""
 
     phase: str
@@ -81,7 +81,7 @@ class Probe:
         "wmod": Parameter(1, "neighbouring tasks of which one writes at a time", 1, 256),
         "busy_exponent": Parameter(1.0, "operations of busy work per matrix: no_pix to twice this", 0.0, 2.0),
         "tasks": Parameter(2, "processes that share every matrix", 1, 256),
-        "wall_seconds": steps.WALL_SECONDS,
+        "wall_seconds": jobs.WALL_SECONDS,
     }
     trial = {"no_pix": 64, "no_bin": 2}
     stages = (
@@ -92,36 +92,36 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.compute_resource = plan.one("compute")
+        self.compute_resource = plan.resource("compute")
         self.no_pix = plan.integer("no_pix")
         self.no_bin = plan.integer("no_bin")
         self.tasks = min(plan.integer("tasks"), self.no_pix)  # each has one row at least
         self.others = [str(plan.parameters[name]) for name in ("rmod", "wmod", "busy_exponent")]
-        self.wall_seconds = steps.wall_seconds(grid, plan)
+        self.wall_seconds = jobs.wall_seconds(grid, plan)
 
     def init(self) -> None:
-        needs = steps.Needs(self._matrices_bytes(), ["cc"])
-        steps.check_resources(self.grid, {self.compute_resource: needs})
+        needs = checks.Needs(self._matrices_bytes(), ["cc"])
+        checks.check_resources(self.grid, {self.compute_resource: needs})
 
     def build_executable(self) -> None:
-        self.executable = steps.build_kernel(
+        self.executable = kernels.build_kernel(
             self.grid, self.compute_resource, "madbench", libraries=["-lm"], headers=["checked"]
         )
 
-    def queue_wait(self) -> list[Metric]:
+    def queue_wait(self) -> list[Measurement]:
         directory = self.grid.scratch(self.compute_resource)
         sizes = [str(number) for number in (self.no_pix, self.no_bin, self.tasks)]
         argv = ["sh", "-c", JOB, "madbench", directory, self.executable, *sizes, *self.others]
         self.job = self.grid.submit(
             self.compute_resource, argv, cpus=self.tasks, wall_seconds=self.wall_seconds
         )
-        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+        return [Measurement("queue.seconds", self.job.wait_started(), "seconds")]
 
-    def compute(self) -> list[Metric]:
+    def compute(self) -> list[Measurement]:
         self.job.wait_ended()
-        text = steps.read_of_job(self.grid, self.compute_resource, "times", what="times")
+        text = jobs.read_job_file(self.grid, self.compute_resource, "times", what="times")
         times = parse_times(text, self.tasks, self._matrices_bytes(), self.compute_resource)
         phases = [[one for one in times if one.phase == phase] for phase in PHASES]
         return [metric for phase in phases for metric in phase_metrics(phase)] + overall_metrics(phases)
@@ -133,7 +133,7 @@ class Probe:
         return VALUE_BYTES * self.no_pix * self.no_pix * self.no_bin
 
 
-def parse_times(text: str, tasks: int, matrices_bytes: int, resource: str) -> list[Times]:
+def parse_times(text: str, tasks: int, matrices_bytes: int, resource: str) -> list[PhaseTimes]:
     """Parse a line for each task of each phase, in order.
 
     Raises ProbeFailed unless every task reports every phase, and the phases moved all matrices.
@@ -151,29 +151,29 @@ def parse_times(text: str, tasks: int, matrices_bytes: int, resource: str) -> li
     return times
 
 
-def _times(match: re.Match[str]) -> Times:
+def _times(match: re.Match[str]) -> PhaseTimes:
     phase, task, read_bytes, read_seconds, write_bytes, *seconds = match.groups()
-    return Times(
+    return PhaseTimes(
         phase, int(task), int(read_bytes), float(read_seconds), int(write_bytes), *map(float, seconds)
     )
 
 
-def phase_metrics(times: Sequence[Times]) -> list[Metric]:
+def phase_metrics(times: Sequence[PhaseTimes]) -> list[Measurement]:
     """Of one phase. Its tasks wait for each other at its end: seconds are the slowest task's."""
     name = f"madbench.{times[0].phase.lower()}"
     moved_bytes = sum(one.read_bytes + one.write_bytes for one in times)
     io_seconds = _slowest(times, lambda one: one.io_seconds)
     return [
-        Metric(f"{name}.seconds", _slowest(times, lambda one: one.seconds), "seconds"),
-        Metric(f"{name}.busy.seconds", _slowest(times, lambda one: one.busy_seconds), "seconds"),
-        Metric(f"{name}.io.seconds", io_seconds, "seconds"),
-        Metric(f"{name}.wait.seconds", _slowest(times, lambda one: one.wait_seconds), "seconds"),
-        Metric(f"{name}.bytes", moved_bytes, "bytes"),
-        *steps.rate_metric(f"{name}.bytes_per_second", moved_bytes, io_seconds),
+        Measurement(f"{name}.seconds", _slowest(times, lambda one: one.seconds), "seconds"),
+        Measurement(f"{name}.busy.seconds", _slowest(times, lambda one: one.busy_seconds), "seconds"),
+        Measurement(f"{name}.io.seconds", io_seconds, "seconds"),
+        Measurement(f"{name}.wait.seconds", _slowest(times, lambda one: one.wait_seconds), "seconds"),
+        Measurement(f"{name}.bytes", moved_bytes, "bytes"),
+        *rates.bytes_per_second(f"{name}.bytes_per_second", moved_bytes, io_seconds),
     ]
 
 
-def overall_metrics(phases: Sequence[Sequence[Times]]) -> list[Metric]:
+def overall_metrics(phases: Sequence[Sequence[PhaseTimes]]) -> list[Measurement]:
     """Of all phases: everything moved; and what was read and written, without waiting for other tasks."""
     everything = [one for times in phases for one in times]
     read_bytes = sum(one.read_bytes for one in everything)
@@ -187,12 +187,12 @@ def overall_metrics(phases: Sequence[Sequence[Times]]) -> list[Metric]:
         )
     )
     return [
-        Metric("madbench.bytes", read_bytes + write_bytes, "bytes"),
-        *steps.rate_metric("madbench.bytes_per_second", read_bytes + write_bytes, io_seconds),
-        *steps.rate_metric("madbench.read.bytes_per_second", read_bytes, read_seconds),
-        *steps.rate_metric("madbench.write.bytes_per_second", write_bytes, write_seconds),
+        Measurement("madbench.bytes", read_bytes + write_bytes, "bytes"),
+        *rates.bytes_per_second("madbench.bytes_per_second", read_bytes + write_bytes, io_seconds),
+        *rates.bytes_per_second("madbench.read.bytes_per_second", read_bytes, read_seconds),
+        *rates.bytes_per_second("madbench.write.bytes_per_second", write_bytes, write_seconds),
     ]
 
 
-def _slowest(times: Sequence[Times], seconds: Callable[[Times], float]) -> float:
+def _slowest(times: Sequence[PhaseTimes], seconds: Callable[[PhaseTimes], float]) -> float:
     return max(seconds(one) for one in times)

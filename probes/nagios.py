@@ -22,8 +22,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from probes import foreign
-from probes.base import Metric, NoData, Role, Stage
+from probes.base import Measurement, NoData, Role, Stage
+from probes.common import external_metrics, external_program, units
 from probes.grid import Completed
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
@@ -35,7 +35,7 @@ _VALUE = re.compile(rf"(?P<number>{_NUMBER}|U)(?P<unit>[^\d;'\"]*)")  # so that 
 _RANGE = re.compile(rf"(?P<inside>@?)(?:(?P<start>~|{_NUMBER})?:)?(?P<end>{_NUMBER})?")
 
 
-class Unreadable(ValueError):
+class InvalidPerfdata(ValueError):
     """What does not follow the guidelines."""
 
 
@@ -58,7 +58,7 @@ class Perfdatum:
     bounds: Mapping[str, float]
 
 
-class Probe(foreign.ProgramProbe):
+class Probe(external_program.ExternalProgramProbe):
     version = "1.0"
     summary = "Runs a Nagios plugin: its exit status is the verdict, its perfdata are the metrics."
     roles = {"target": Role(1, 1, "runs the plugin")}
@@ -70,15 +70,17 @@ class Probe(foreign.ProgramProbe):
         Stage("cleanup", "cleanup"),
     )
 
-    def run_plugin(self) -> list[Metric]:
+    def run_plugin(self) -> list[Measurement]:
         """The metrics, also of a plugin whose verdict is a bad one: then they are what matters."""
         self.done = self.run_program()
         self.output = parse_output(self.done.stdout)
         self._log()
         items, unreadable = parse_perfdata(self.output.perfdata)
-        foreign.log_lines(self.grid, [(f"unreadable perfdata: {item!r}", "warning") for item in unreadable])
-        status = Metric("nagios.status", self.done.returncode, "status")
-        return [status, *metrics_of(items).taken(self.grid)]
+        external_program.log_lines(
+            self.grid, [(f"unreadable perfdata: {item!r}", "warning") for item in unreadable]
+        )
+        status = Measurement("nagios.status", self.done.returncode, "status")
+        return [status, *metrics_of(items).collected(self.grid)]
 
     def verdict(self) -> None:
         judge(self.output.summary, self.done, self.argv[0], self.target)
@@ -86,7 +88,7 @@ class Probe(foreign.ProgramProbe):
     def _log(self) -> None:
         level = "warning" if self.done.returncode == WARNING else "info"
         long_text = [(line, "info") for line in self.output.long_text]
-        foreign.log_lines(self.grid, [(self.output.summary or "(no output)", level), *long_text])
+        external_program.log_lines(self.grid, [(self.output.summary or "(no output)", level), *long_text])
 
 
 def judge(summary: str, done: Completed, program: str, target: str) -> None:
@@ -95,9 +97,9 @@ def judge(summary: str, done: Completed, program: str, target: str) -> None:
     if done.returncode == UNKNOWN:
         raise NoData(f"{program} could not tell at {target}: {said}")
     if done.returncode == CRITICAL:
-        raise foreign.failed(said, target, done)
+        raise external_program.program_failed(said, target, done)
     if done.returncode not in (OK, WARNING):
-        raise foreign.failed(
+        raise external_program.program_failed(
             f"{program} ended with exit status {done.returncode}, which no plugin has: {said}", target, done
         )
 
@@ -121,19 +123,19 @@ def parse_perfdata(text: str) -> tuple[list[Perfdatum], list[str]]:
 def _readable(text: str) -> Perfdatum | None:
     try:
         return parse_item(text)
-    except Unreadable:
+    except InvalidPerfdata:
         return None
 
 
 def parse_item(text: str) -> Perfdatum:
-    """One item, such as ``'disk /'=12MB;~:80;@90:95;0;100``. Raises Unreadable."""
+    """One item, such as ``'disk /'=12MB;~:80;@90:95;0;100``. Raises InvalidPerfdata."""
     pair = _PAIR.fullmatch(text)
     if pair is None:
-        raise Unreadable(text)
+        raise InvalidPerfdata(text)
     written, *bounds = pair["rest"].split(";")
     value = _VALUE.fullmatch(written)
     if value is None or len(bounds) > 4:
-        raise Unreadable(text)
+        raise InvalidPerfdata(text)
     label = pair["plain"] if pair["quoted"] is None else pair["quoted"].replace("''", "'")
     number = None if value["number"] == "U" else float(value["number"])
     return Perfdatum(label, number, value["unit"].strip(), _bounds([*bounds, "", "", "", ""][:4]))
@@ -147,29 +149,29 @@ def _bounds(texts: list[str]) -> dict[str, float]:
     try:
         return {**bounds, **{name: float(text) for name, text in limits}}
     except ValueError as error:
-        raise Unreadable(str(error)) from None
+        raise InvalidPerfdata(str(error)) from None
 
 
 def parse_range(text: str) -> dict[str, float]:
     """The numbers of a range by what they mean: alert "above", "below", or inside "from" and "to".
 
     ``10`` alerts below 0 and above 10, of which the 0 is implied and left out; ``10:`` below 10, ``~:10``
-    above 10, ``10:20`` outside, ``@10:20`` inside. Infinite ends are left out. Raises Unreadable.
+    above 10, ``10:20`` outside, ``@10:20`` inside. Infinite ends are left out. Raises InvalidPerfdata.
     """
     match = _RANGE.fullmatch(text)
     if match is None or text in ("", "@"):
-        raise Unreadable(text)
+        raise InvalidPerfdata(text)
     low, high = ("from", "to") if match["inside"] else ("below", "above")
     ends = {low: match["start"] if match["start"] != "~" else None, high: match["end"]}
     return {name: float(number) for name, number in ends.items() if number is not None}
 
 
-def metrics_of(items: list[Perfdatum]) -> foreign.Measurements:
+def metrics_of(items: list[Perfdatum]) -> external_metrics.MeasurementCollector:
     """The metrics of all *items*, in SI units."""
-    measured = foreign.Measurements()
+    measured = external_metrics.MeasurementCollector()
     for item in items:
-        factor, unit = foreign.si_unit(item.unit)
-        name = f"perfdata.{foreign.safe_name(item.label)}"
+        factor, unit = units.si_unit(item.unit)
+        name = f"perfdata.{external_metrics.safe_name(item.label)}"
         if item.value is not None:
             measured.add(name, item.value * factor, unit)
         for bound, number in item.bounds.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from probes.base import Parameter, Plan, Role, Stage, Value
+from probes.base import Parameter, Role, RunPlan, Stage, Value
 from probes.grid import Grid
 
 
@@ -18,9 +18,9 @@ class Probe:
     trial: ClassVar[Mapping[str, Value]] = {}
     stages = (Stage("init", "setup"), Stage("cleanup", "cleanup"))
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.target = plan.one("target")
+        self.target = plan.resource("target")
 
     def init(self) -> None:
         """Look at nothing: the target may be away."""

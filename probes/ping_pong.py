@@ -20,8 +20,17 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes import steps
-from probes.base import InvalidParameters, Metric, Parameter, Plan, ProbeFailed, Role, Stage, in_parallel
+from probes.base import (
+    InvalidParameters,
+    Measurement,
+    Parameter,
+    ProbeFailed,
+    Role,
+    RunPlan,
+    Stage,
+    in_parallel,
+)
+from probes.common import checks, files, kernels
 from probes.grid import Grid, Location
 
 READY_SECONDS = 30.0
@@ -72,9 +81,9 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.client, self.server = plan.one("client"), plan.one("server")
+        self.client, self.server = plan.resource("client"), plan.resource("server")
         self.port = plan.integer("port")
         self.sizes = [
             str(plan.integer(name)) for name in ("min_bytes", "max_bytes", "repetitions", "most_bytes")
@@ -84,7 +93,7 @@ class Probe:
 
     def init(self) -> None:
         ends = (self.client, self.server)
-        steps.check_resources(self.grid, {end: steps.Needs(1_000_000, ("cc",)) for end in ends})
+        checks.check_resources(self.grid, {end: checks.Needs(1_000_000, ("cc",)) for end in ends})
         self.address = self.grid.address(self.server)
 
     def build_executable(self) -> None:
@@ -92,9 +101,9 @@ class Probe:
         self.executables = dict(zip(ends, in_parallel(self._build, ends)))
         secret = secrets.token_hex(_SECRET_BYTES)
         for end in ends:
-            steps.write_file(self.grid, Location(end, self._secret(end)), secret)
+            files.write_file(self.grid, Location(end, self._secret(end)), secret)
 
-    def exchange(self) -> list[Metric]:
+    def exchange(self) -> list[Measurement]:
         serve = [self.executables[self.server], "serve", str(self.port), self._secret(self.server)]
         with self.grid.serving(self.server, serve, within_seconds=READY_SECONDS) as line:
             port = parse_port(line, self.server)
@@ -117,18 +126,21 @@ class Probe:
         self.grid.clean_up()
 
     def _build(self, end: str) -> str:
-        return steps.build_kernel(self.grid, end, "pingpong", options=("-O2", "-pthread"))
+        return kernels.build_kernel(self.grid, end, "pingpong", options=("-O2", "-pthread"))
 
     def _secret(self, end: str) -> str:
         return f"{self.grid.scratch(end)}/secret"
 
-    def _metrics(self, timings: Sequence[Timing]) -> list[Metric]:
+    def _metrics(self, timings: Sequence[Timing]) -> list[Measurement]:
         """Measured: the smallest message's time, the best rate, each size's time; and the fit, if any."""
         rates = [one.size_bytes / one.median_seconds for one in timings]
         metrics = [
-            Metric("latency.seconds", timings[0].median_seconds, "seconds"),
-            Metric("bandwidth.bytes_per_second", max(rates), "bytes_per_second"),
-            *(Metric(f"message.{one.size_bytes}.seconds", one.median_seconds, "seconds") for one in timings),
+            Measurement("latency.seconds", timings[0].median_seconds, "seconds"),
+            Measurement("bandwidth.bytes_per_second", max(rates), "bytes_per_second"),
+            *(
+                Measurement(f"message.{one.size_bytes}.seconds", one.median_seconds, "seconds")
+                for one in timings
+            ),
         ]
         fit = hockney(timings)
         if fit is None:
@@ -136,9 +148,9 @@ class Probe:
             return metrics
         return [
             *metrics,
-            Metric("fit.latency.seconds", fit.latency_seconds, "seconds"),
-            Metric("fit.bandwidth.bytes_per_second", fit.bytes_per_second, "bytes_per_second"),
-            Metric("fit.error", fit.error, "ratio"),
+            Measurement("fit.latency.seconds", fit.latency_seconds, "seconds"),
+            Measurement("fit.bandwidth.bytes_per_second", fit.bytes_per_second, "bytes_per_second"),
+            Measurement("fit.error", fit.error, "ratio"),
         ]
 
 

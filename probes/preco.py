@@ -17,8 +17,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes import steps
-from probes.base import InvalidParameters, Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import InvalidParameters, Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
+from probes.common import checks, copies, files, jobs, kernels
 from probes.grid import Grid, Location
 
 TILT_DEGREES = 60
@@ -61,7 +61,7 @@ _COMPARISON = re.compile(r"slices \d+ compared \d+ correlation (-?\d\.\d+) plain
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskTiming:
     """What one task of the job says: it did the slices from *first* to before *end* in *seconds*."""
 
     first: int
@@ -70,7 +70,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Correlations:
     """Pearson's correlation with the phantom, as far as the tilts can tell, and as it is."""
 
     within_tilts: float
@@ -92,8 +92,8 @@ class Probe:
         "thickness": Parameter(0, "extent of the volume along the beam, voxels; 0 is the size", 0, 2048),
         "tasks": Parameter(2, "processes that share the slices", 1, 256),
         "native": Parameter(True, "compile for the processor of the compute resource's own host"),
-        **steps.COPY_PARAMETERS,
-        "wall_seconds": steps.WALL_SECONDS,
+        **copies.COPY_PARAMETERS,
+        "wall_seconds": jobs.WALL_SECONDS,
     }
     trial = {"projections": 41, "size": 32}
     stages = (
@@ -107,11 +107,11 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.source = plan.one("source")
-        self.compute_resource = plan.one("compute")
-        self.destination = plan.one("destination")
+        self.source = plan.resource("source")
+        self.compute_resource = plan.resource("compute")
+        self.destination = plan.resource("destination")
         self.projections = plan.integer("projections")
         self.size = plan.integer("size")
         self.thickness = plan.integer("thickness") or self.size
@@ -122,13 +122,13 @@ class Probe:
             )
         self.ends = slab_ends(self.size, plan.integer("tasks"))
         self.native = bool(plan.parameters["native"])
-        self.copy_options = steps.copy_options(plan)
-        self.wall_seconds = steps.wall_seconds(grid, plan)
+        self.copy_options = copies.copy_options(plan)
+        self.wall_seconds = jobs.wall_seconds(grid, plan)
 
     def init(self) -> None:
-        steps.check_resources(self.grid, self._needs())
+        checks.check_resources(self.grid, self._needs())
         links = [(self.source, self.compute_resource), (self.compute_resource, self.destination)]
-        steps.check_transfers(self.grid, links, self.copy_options)
+        checks.check_transfers(self.grid, links, self.copy_options)
 
     def stage_data(self) -> None:
         phantom = self._build(self.source, "phantom")
@@ -136,27 +136,27 @@ class Probe:
         numbers = [str(number) for number in (self.size, self.projections, TILT_DEGREES)]
         self.grid.shell(self.source).check(
             [phantom, "project", series.path, *numbers],
-            timeout_seconds=steps.GENERATE_TIMEOUT_SECONDS,
+            timeout_seconds=files.GENERATE_TIMEOUT_SECONDS,
             doing=f"make {self.projections} projections of the phantom",
         )
-        self.series_sum = steps.sha256(self.grid, series)
+        self.series_sum = files.sha256(self.grid, series)
 
     def build_executable(self) -> None:
         self.executables = [self._build(self.compute_resource, name) for name in ("backproject", "phantom")]
 
-    def transfer_data(self) -> list[Metric]:
+    def transfer_data(self) -> list[Measurement]:
         copy = self.grid.copy(self._series(), self._at_compute("input.mrc"), self.copy_options)
-        return steps.transfer_metrics("transfer", copy)
+        return copies.transfer_metrics("transfer", copy)
 
-    def queue_wait(self) -> list[Metric]:
+    def queue_wait(self) -> list[Measurement]:
         directory = self.grid.scratch(self.compute_resource)
         numbers = [str(number) for number in (self.thickness, TILT_DEGREES, *self.ends)]
         argv = ["sh", "-c", JOB, "preco", directory, *self.executables, *numbers]
         tasks = len(self.ends)
         self.job = self.grid.submit(self.compute_resource, argv, cpus=tasks, wall_seconds=self.wall_seconds)
-        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+        return [Measurement("queue.seconds", self.job.wait_started(), "seconds")]
 
-    def compute(self) -> list[Metric]:
+    def compute(self) -> list[Measurement]:
         self.job.wait_ended()
         tasks = parse_tasks(self._read("tasks"), self.ends, self.compute_resource)
         comparison = parse_comparison(self._read("comparison"), self.compute_resource)
@@ -164,20 +164,20 @@ class Probe:
         self.volume_sum = self._checked_sums()
         return [
             *self._task_metrics([task.seconds for task in tasks]),
-            Metric("preco.correlation", comparison.within_tilts, "ratio"),
-            Metric("preco.correlation.plain", comparison.plain, "ratio"),
+            Measurement("preco.correlation", comparison.within_tilts, "ratio"),
+            Measurement("preco.correlation.plain", comparison.plain, "ratio"),
         ]
 
-    def transfer_results(self) -> list[Metric]:
+    def transfer_results(self) -> list[Measurement]:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.mrc")
         volume = self._at_compute("volume.mrc")
-        copy = steps.deliver(
+        copy = copies.copy_verified(
             self.grid, volume, target, self.copy_options, what="the volume", sent_as=self.volume_sum
         )
         moved_bytes = self._series_bytes() + self._volume_bytes()
         return [
-            *steps.transfer_metrics("transfer.results", copy),
-            Metric("preco.moved.bytes", moved_bytes, "bytes"),
+            *copies.transfer_metrics("transfer.results", copy),
+            Measurement("preco.moved.bytes", moved_bytes, "bytes"),
         ]
 
     def cleanup(self) -> None:
@@ -189,7 +189,7 @@ class Probe:
     def _volume_bytes(self) -> int:
         return HEADER_BYTES + VALUE_BYTES * self.size * self.size * self.thickness
 
-    def _needs(self) -> dict[str, steps.Needs]:
+    def _needs(self) -> dict[str, checks.Needs]:
         needed_bytes = dict.fromkeys((self.source, self.compute_resource, self.destination), 0)
         needed_bytes[self.source] += self._series_bytes()
         # The slabs, and the volume that is made of them.
@@ -197,12 +197,12 @@ class Probe:
         needed_bytes[self.destination] += self._volume_bytes()
         compilers = {self.source, self.compute_resource}
         return {
-            name: steps.Needs(size, ["cc", "sha256sum"] if name in compilers else ["sha256sum"])
+            name: checks.Needs(size, ["cc", "sha256sum"] if name in compilers else ["sha256sum"])
             for name, size in needed_bytes.items()
         }
 
     def _build(self, resource: str, kernel: str) -> str:
-        build = steps.build_native_kernel if self.native else steps.build_kernel
+        build = kernels.build_native_kernel if self.native else kernels.build_kernel
         return build(self.grid, resource, kernel, libraries=["-lm"], headers=["checked", "tomography"])
 
     def _series(self) -> Location:
@@ -212,9 +212,9 @@ class Probe:
         return Location(self.compute_resource, f"{self.grid.scratch(self.compute_resource)}/{name}")
 
     def _read(self, name: str) -> str:
-        return steps.read_of_job(self.grid, self.compute_resource, name, what=name)
+        return jobs.read_job_file(self.grid, self.compute_resource, name, what=name)
 
-    def _check_resemblance(self, comparison: Comparison) -> None:
+    def _check_resemblance(self, comparison: Correlations) -> None:
         if comparison.within_tilts < LEAST_CORRELATION:
             raise ProbeFailed(
                 f"the volume made at {self.compute_resource} does not look like the phantom: correlation "
@@ -224,26 +224,28 @@ class Probe:
 
     def _checked_sums(self) -> str:
         """Compare the series' checksum at the compute resource with the source's; return the volume's."""
-        sums = steps.parse_sha256sum(self._read("checksums"), self.compute_resource)
-        arrived = steps.sum_of("input.mrc", sums, self.compute_resource)
+        sums = files.parse_sha256sum(self._read("checksums"), self.compute_resource)
+        arrived = files.digest_of("input.mrc", sums, self.compute_resource)
         if arrived != self.series_sum:
             raise ProbeFailed(
                 f"the tilt series from {self.source} was damaged on its way to {self.compute_resource}: "
                 f"SHA-256 {arrived}, made as {self.series_sum}",
                 resource=self.compute_resource,
             )
-        return steps.sum_of("volume.mrc", sums, self.compute_resource)
+        return files.digest_of("volume.mrc", sums, self.compute_resource)
 
-    def _task_metrics(self, seconds: Sequence[float]) -> list[Metric]:
+    def _task_metrics(self, seconds: Sequence[float]) -> list[Measurement]:
         """Rates are of the tasks together, which end with the slowest."""
         slowest, mean = max(seconds), sum(seconds) / len(seconds)
         voxels = self.size * self.size * self.thickness
         flops = estimated_flops(self.projections, self.size, self.thickness)
-        each = [Metric(f"preco.task.{task}.seconds", took, "seconds") for task, took in enumerate(seconds)]
+        each = [
+            Measurement(f"preco.task.{task}.seconds", took, "seconds") for task, took in enumerate(seconds)
+        ]
         return [
-            Metric("compute.voxels_per_second", voxels / slowest, "voxels_per_second"),
-            Metric("compute.flops_per_second", flops / slowest, "flops_per_second"),
-            Metric("preco.imbalance", slowest / mean - 1.0, "ratio"),
+            Measurement("compute.voxels_per_second", voxels / slowest, "voxels_per_second"),
+            Measurement("compute.flops_per_second", flops / slowest, "flops_per_second"),
+            Measurement("preco.imbalance", slowest / mean - 1.0, "ratio"),
             *each,
         ]
 
@@ -266,10 +268,10 @@ def estimated_flops(projections: int, size: int, thickness: int) -> float:
     return 4.0 * rows * size * thickness + rows * length * (5 * stages + 1)
 
 
-def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[Task]:
+def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[TaskTiming]:
     """Parse a line for each task, in order. Raises ProbeFailed unless they did all slices up to *ends*."""
     matches = [_TASK.fullmatch(line) for line in text.splitlines()]
-    tasks = [Task(int(match[1]), int(match[2]), float(match[7])) for match in matches if match]
+    tasks = [TaskTiming(int(match[1]), int(match[2]), float(match[7])) for match in matches if match]
     firsts = [0, *ends[:-1]]
     as_planned = [(task.first, task.end) for task in tasks] == list(zip(firsts, ends))
     if len(tasks) != len(matches) or not as_planned or any(task.seconds <= 0 for task in tasks):
@@ -279,9 +281,9 @@ def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[Task]:
     return tasks
 
 
-def parse_comparison(text: str, resource: str) -> Comparison:
+def parse_comparison(text: str, resource: str) -> Correlations:
     """Parse what ``phantom compare`` prints. Raises ProbeFailed."""
     match = _COMPARISON.fullmatch(text.strip())
     if match is None:
         raise ProbeFailed(f"unreadable output of phantom at {resource}: {text[-200:]!r}", resource=resource)
-    return Comparison(float(match[1]), float(match[2]))
+    return Correlations(float(match[1]), float(match[2]))

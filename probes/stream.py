@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from probes import steps
-from probes.base import Metric, Parameter, Plan, ProbeFailed, Role, Stage
+from probes.base import Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
+from probes.common import checks, jobs, kernels, rates
 from probes.grid import Grid
 
 LOOPS = ("copy", "scale", "add", "triad")
@@ -50,7 +50,7 @@ class Probe:
         ),
         "repetitions": Parameter(10, "how often each loop runs; the first does not count", 2, 1000),
         "tasks": Parameter(1, "processes that share the arrays, each on a processor of its own", 1, 1024),
-        "wall_seconds": steps.WALL_SECONDS,
+        "wall_seconds": jobs.WALL_SECONDS,
     }
     trial = {"array_bytes": 1_000_000, "repetitions": 3}
     stages = (
@@ -61,39 +61,39 @@ class Probe:
         Stage("cleanup", "cleanup"),
     )
 
-    def __init__(self, grid: Grid, plan: Plan) -> None:
+    def __init__(self, grid: Grid, plan: RunPlan) -> None:
         self.grid = grid
-        self.target = plan.one("target")
+        self.target = plan.resource("target")
         self.arguments = [str(plan.integer(name)) for name in ("array_bytes", "repetitions", "tasks")]
         self.tasks = plan.integer("tasks")
-        self.wall_seconds = steps.wall_seconds(grid, plan)
+        self.wall_seconds = jobs.wall_seconds(grid, plan)
 
     def init(self) -> None:
-        steps.check_resources(self.grid, {self.target: steps.Needs(1_000_000, ("cc",))})
+        checks.check_resources(self.grid, {self.target: checks.Needs(1_000_000, ("cc",))})
 
     def build_executable(self) -> None:
-        self.executable = steps.build_kernel(
+        self.executable = kernels.build_kernel(
             self.grid, self.target, "stream", options=("-O3", "-pthread"), libraries=("-lm",)
         )
 
-    def queue_wait(self) -> list[Metric]:
+    def queue_wait(self) -> list[Measurement]:
         directory = self.grid.scratch(self.target)
         argv = ["sh", "-c", _JOB, "stream", directory, self.executable, *self.arguments]
         self.job = self.grid.submit(self.target, argv, cpus=self.tasks, wall_seconds=self.wall_seconds)
-        return [Metric("queue.seconds", self.job.wait_started(), "seconds")]
+        return [Measurement("queue.seconds", self.job.wait_started(), "seconds")]
 
-    def compute(self) -> list[Metric]:
+    def compute(self) -> list[Measurement]:
         self.job.wait_ended()
-        text = steps.read_of_job(self.grid, self.target, _OUTPUT, what="output")
+        text = jobs.read_job_file(self.grid, self.target, _OUTPUT, what="output")
         result = parse_result(text, self.target)
         self._judge_arrays(result)
         return [
-            Metric("array.bytes", result.array_bytes, "bytes"),
-            Metric("cache.bytes", result.cache_bytes, "bytes"),
+            Measurement("array.bytes", result.array_bytes, "bytes"),
+            Measurement("cache.bytes", result.cache_bytes, "bytes"),
             *(
                 metric
                 for name, loop in result.loops.items()
-                for metric in steps.rate_metric(
+                for metric in rates.bytes_per_second(
                     f"{name}.bytes_per_second", loop.size_bytes, loop.fastest_seconds
                 )
             ),

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 import probes
-from probes.base import Metric, Plan, Probe, ProbeFailed, Stage, checked_plan
+from probes.base import Measurement, Probe, ProbeFailed, RunPlan, Stage, checked_plan
 from reporters import host, load, usage
 from reporters.config import Assignment
 from reporters.deadline import Deadline
@@ -134,10 +134,10 @@ class _Run:
         self._guard(plan)
         return probe(self._grid, plan)
 
-    def _guard(self, plan: Plan) -> None:
+    def _guard(self, plan: RunPlan) -> None:
         """Raise TooBusy while somebody else needs the resources."""
         if self._assignment.max_load1 is not None:
-            load.check(self._grid.shell, plan.every_resource(), self._assignment.max_load1, self.log)
+            load.check(self._grid.shell, plan.all_resources(), self._assignment.max_load1, self.log)
 
     def _run_stages(self, probe: Probe) -> None:
         for stage in probe.stages:
@@ -151,7 +151,7 @@ class _Run:
             works.insert(0, getattr(probe, CLEANUP, None))
         self._run_stage(_CLEANUP_STAGE, *works)
 
-    def _run_stage(self, stage: Stage, *works: Callable[[], Iterable[Metric] | None]) -> bool:
+    def _run_stage(self, stage: Stage, *works: Callable[[], Iterable[Measurement] | None]) -> bool:
         """Do all *works* as one stage, whichever of them fail; whether none did."""
         self._tell(stage.name)
         began = self._tools.monotonic()
@@ -162,7 +162,7 @@ class _Run:
             seconds = self._tools.monotonic() - began
             self._stages.append(StageTiming(stage.name, stage.category, seconds, began - self._began))
 
-    def _do(self, stage: Stage, work: Callable[[], Iterable[Metric] | None]) -> None:
+    def _do(self, stage: Stage, work: Callable[[], Iterable[Measurement] | None]) -> None:
         self._deadline.check(f"beginning {stage.name}")
         for metric in work() or ():
             if not math.isfinite(metric.value) or any(metric.name == other.name for other in self._metrics):

@@ -19,7 +19,7 @@ from typing import Any
 
 from monitor.testbed.middleware.openssh import Clients, Server, sshd
 from probes import gather
-from probes.base import Metric, in_parallel
+from probes.base import Measurement, in_parallel
 from reporters import run
 from reporters.config import Assignment
 from reporters.report import Report
@@ -111,7 +111,7 @@ def _beside_by_hand(sites: Sites, pair: Pair) -> type[gather.Probe]:
     class Beside(gather.Probe):
         """Gather, whose inputs are copied by hand as well, at the same time."""
 
-        def transfer_data(self) -> list[Metric]:
+        def transfer_data(self) -> list[Measurement]:
             in_parallel(lambda copy: copy(), [self._ours, self._by_hand])
             return []
 

@@ -117,7 +117,7 @@ def files(assignment: Assignment) -> list[Path]:
     return [file for one in assignment.resources.values() for file in Path(one.scratch).rglob("*")]
 
 
-@pytest.mark.parametrize("name", ["", "base", "grid", "steps", "os", "../gather", "gather.Probe", "kernels"])
+@pytest.mark.parametrize("name", ["", "base", "grid", "common", "os", "../gather", "gather.Probe", "kernels"])
 def test_a_name_that_is_no_probe_is_never_imported(name: str) -> None:
     with pytest.raises(UnknownProbe, match=r"circle.* gather"):
         probes.load(name)

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from probes.steps import kernel_source
+from probes.common.kernels import kernel_source
 
 HEADERS = ("checked", "tomography")
 

@@ -12,8 +12,8 @@ import pytest
 
 from monitor.testbed.middleware.programs import locate
 from probes.base import ProbeFailed
-from probes.disk import FioFailed, Measured, fio_command, parse_fio, parse_own
-from probes.steps import kernel_source
+from probes.common.kernels import kernel_source
+from probes.disk import FioFailed, OperationResult, fio_command, parse_fio, parse_own
 from reporters.report import Report
 from tests.probes.runs import install, logged, metrics, run_locally, units
 from tests.reporters.needs import needs
@@ -42,7 +42,7 @@ def files(directory: Path) -> list[Path]:
 
 
 def test_what_fio_did_is_read() -> None:
-    assert parse_fio(FIO_WRITE, "write") == Measured(32, 33_554_432, 0.034)
+    assert parse_fio(FIO_WRITE, "write") == OperationResult(32, 33_554_432, 0.034)
     randread = parse_fio((DATA / "randread.json").read_text(), "randread")
     assert (randread.operations, randread.size_bytes) == (8192, 33_554_432)
 
@@ -87,10 +87,10 @@ def test_fio_gets_whole_blocks_and_a_path_whose_colons_are_no_separators() -> No
 def test_what_the_own_kernel_did_is_read() -> None:
     direct, measured = parse_own(PRINTED, "iu")
     assert direct
-    assert measured["unlink"] == Measured(1000, 0, 0.010911171)
+    assert measured["unlink"] == OperationResult(1000, 0, 0.010911171)
     assert parse_own("direct 0\nwrite 10 40960 0.000026940\n", "iu") == (
         False,
-        {"write": Measured(10, 40_960, 0.000026940)},
+        {"write": OperationResult(10, 40_960, 0.000026940)},
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.inca import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, Unreadable, parse_report, parse_xml
+from probes.inca import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, InvalidIncaReport, parse_report, parse_xml
 from tests.probes.runs import install, logged, metrics, run_locally, units
 
 DATA = Path(__file__).parent / "data" / "inca"
@@ -73,14 +73,14 @@ def test_statistics_of_usage_reports_have_names_for_ids() -> None:
     ],
 )
 def test_what_is_no_report_is_refused_with_the_reason(text: str, said: str) -> None:
-    with pytest.raises(Unreadable) as raised:
+    with pytest.raises(InvalidIncaReport) as raised:
         parse_report(text)
     assert said in str(raised.value)
 
 
 def test_a_billion_laughs_is_refused_before_the_first() -> None:
     began = time.process_time()
-    with pytest.raises(Unreadable, match=r"a DOCTYPE \(report\), which no report has"):
+    with pytest.raises(InvalidIncaReport, match=r"a DOCTYPE \(report\), which no report has"):
         parse_report(LAUGHS)
     assert time.process_time() - began < 0.5
 
@@ -96,7 +96,7 @@ def test_a_billion_laughs_is_refused_before_the_first() -> None:
     ],
 )
 def test_every_doctype_is_refused_whatever_it_asks_for(doctype: str) -> None:
-    with pytest.raises(Unreadable, match="a DOCTYPE"):
+    with pytest.raises(InvalidIncaReport, match="a DOCTYPE"):
         parse_report(f"<?xml version='1.0'?>{doctype}<report><name>&x;</name>{DONE}</report>")
 
 
@@ -120,7 +120,7 @@ def test_an_entity_of_another_file_is_never_there(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_larger_or_deeper_than_any_report_is_refused(text: str, said: str) -> None:
-    with pytest.raises(Unreadable, match=said):
+    with pytest.raises(InvalidIncaReport, match=said):
         parse_report(text)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from probes.base import InvalidParameters
-from probes.foreign import MAX_METRICS, Measurements, safe_name, si_unit
-from probes.nagios import Unreadable, metrics_of, parse_item, parse_output, parse_perfdata, parse_range
+from probes.common.external_metrics import MAX_METRICS, MeasurementCollector, safe_name
+from probes.common.units import si_unit
+from probes.nagios import InvalidPerfdata, metrics_of, parse_item, parse_output, parse_perfdata, parse_range
 from reporters.report import from_json, to_json
 from tests.probes.runs import install, logged, metrics, run_locally, units
 
@@ -62,7 +63,7 @@ def test_an_item_of_perfdata_has_a_label_a_value_a_unit_and_bounds(
     "text", ["", "x", "=1", "x=", "x=1,5s", "x=1;2;3;4;5;6", "x=y=1", "'x=1", "x=1;10..20", "x=1;;;zero"]
 )
 def test_what_does_not_follow_the_guidelines_is_unreadable(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(InvalidPerfdata):
         parse_item(text)
 
 
@@ -132,7 +133,7 @@ def test_a_label_becomes_a_name_that_is_safe(text: str, name: str) -> None:
 
 def test_labels_that_become_the_same_name_get_a_number() -> None:
     items, _ = parse_perfdata("/a=1 a=2 'a/'=3;4 a=5;6")
-    found = {metric.name: metric.value for metric in metrics_of(items).taken(_Silent())}  # type: ignore[arg-type]
+    found = {metric.name: metric.value for metric in metrics_of(items).collected(_Silent())}  # type: ignore[arg-type]
     assert found == {
         "perfdata.a": 1,
         "perfdata.a.2": 2,
@@ -154,10 +155,10 @@ class _Silent:
 
 
 def test_numbers_that_no_report_can_hold_are_left_out_and_counted() -> None:
-    measured, grid = Measurements(), _Silent()
+    measured, grid = MeasurementCollector(), _Silent()
     measured.add("x", float("inf"), "count")
     measured.add("n" * 500, 1.0, "count")
-    assert [len(metric.name) for metric in measured.taken(grid)] == [190]  # type: ignore[arg-type]
+    assert [len(metric.name) for metric in measured.collected(grid)] == [190]  # type: ignore[arg-type]
     assert grid.lines == ["1 values were left out: not finite, or more than 200 metrics"]
 
 

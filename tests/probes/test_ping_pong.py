@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from probes.base import ProbeFailed
+from probes.common.kernels import kernel_source
 from probes.ping_pong import Timing, hockney, parse_port, parse_timings
-from probes.steps import kernel_source
 from tests.probes.runs import logged, metrics, run_locally
 from tests.reporters.ssh_sites import SshSites
 from tests.waiting import eventually

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from probes.base import ProbeFailed
-from probes.preco import Comparison, Task, estimated_flops, parse_comparison, parse_tasks, slab_ends
+from probes.preco import Correlations, TaskTiming, estimated_flops, parse_comparison, parse_tasks, slab_ends
 from reporters.report import Report
 from tests.probes import tomography
 from tests.probes.kernels import build, compiler_that_copies, refusal, run
@@ -299,7 +299,7 @@ def test_a_compiler_that_is_broken_fails_the_run(built: Path, tmp_path: Path) ->
 
 
 def test_times_of_tasks_are_read_as_printed() -> None:
-    assert parse_tasks(TASKS, [16, 32], "ce1") == [Task(0, 16, 0.004812), Task(16, 32, 0.005017)]
+    assert parse_tasks(TASKS, [16, 32], "ce1") == [TaskTiming(0, 16, 0.004812), TaskTiming(16, 32, 0.005017)]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_times_that_are_not_of_all_slices_are_unreadable(text: str) -> None:
 
 def test_a_comparison_is_read_as_printed() -> None:
     printed = "slices 512 compared 32 correlation 0.978385 plain 0.902491\n"
-    assert parse_comparison(printed, "ce1") == Comparison(0.978385, 0.902491)
+    assert parse_comparison(printed, "ce1") == Correlations(0.978385, 0.902491)
     for text in ("", printed.replace("0.978385", "nan"), printed + printed):
         with pytest.raises(ProbeFailed, match="unreadable output of phantom at ce1"):
             parse_comparison(text, "ce1")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probes.base import ProbeFailed
-from probes.steps import kernel_source
+from probes.common.kernels import kernel_source
 from probes.stream import Loop, parse_result
 from tests.probes.runs import install, logged, metrics, run_locally, units
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from probes.base import NoData, OutOfTime, Plan, ProbeFailed
+from probes.base import NoData, OutOfTime, ProbeFailed, RunPlan
+from probes.common.checks import check_transfers
+from probes.common.jobs import DEFAULT_WALL_SECONDS, wall_seconds
 from probes.grid import Capabilities, CopyOptions
-from probes.steps import DEFAULT_WALL_SECONDS, check_transfers, wall_seconds
 from reporters.base import CannotCopy, CommandFailed, ResourceUnfit
 from reporters.config import Assignment, Resource
 from reporters.deadline import Deadline
@@ -169,10 +170,10 @@ def test_checksums_by_the_servers_are_only_asked_of_those_who_have_them() -> Non
 def test_a_wall_limit_is_what_was_asked_for_or_twice_the_forecast(
     tmp_path: Path, asked: float, given: float
 ) -> None:
-    plan = Plan(bindings={}, parameters={"wall_seconds": asked})
+    plan = RunPlan(bindings={}, parameters={"wall_seconds": asked})
     assert wall_seconds(grid_of(tmp_path), plan) == given
 
 
 def test_a_wall_limit_without_a_forecast_is_a_generous_one() -> None:
     grid: Any = Links()
-    assert wall_seconds(grid, Plan({}, {"wall_seconds": 0.0})) == DEFAULT_WALL_SECONDS
+    assert wall_seconds(grid, RunPlan({}, {"wall_seconds": 0.0})) == DEFAULT_WALL_SECONDS

@@ -21,8 +21,8 @@ from monitor.testbed.errors import NotServing
 from monitor.testbed.middleware import openssh
 from monitor.testbed.middleware.openssh import Clients, Options, Server, make_key, public, sshd
 from probes.base import InvalidParameters
+from probes.common.checks import check_transfers
 from probes.grid import CopyOptions, Transferred
-from probes.steps import check_transfers
 from reporters import resolve
 from reporters.base import (
     CannotConnect,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from probes.base import Metric, NoData, OutOfTime, Parameter, ProbeFailed, Role, Stage, UnknownProbe
+from probes.base import Measurement, NoData, OutOfTime, Parameter, ProbeFailed, Role, Stage, UnknownProbe
 from reporters.config import Assignment, Resource
 from reporters.report import Report, from_json, to_json
 from reporters.run import Tools, run
@@ -68,27 +68,27 @@ class FakeProbe:
         Stage("send", "transfer"),
         Stage("cleanup", "cleanup"),
     )
-    does: dict[str, Callable[[FakeGrid], list[Metric] | None]]
+    does: dict[str, Callable[[FakeGrid], list[Measurement] | None]]
 
     def __init__(self, grid: FakeGrid, plan: Any) -> None:
         self.grid, self.plan = grid, plan
         self._do("constructor")
 
-    def init(self) -> list[Metric] | None:
+    def init(self) -> list[Measurement] | None:
         return self._do("init")
 
-    def work(self) -> list[Metric] | None:
+    def work(self) -> list[Measurement] | None:
         return self._do("work")
 
-    def send(self) -> list[Metric] | None:
+    def send(self) -> list[Measurement] | None:
         return self._do("send")
 
-    def cleanup(self) -> list[Metric] | None:
+    def cleanup(self) -> list[Measurement] | None:
         if "cleanup" not in self.does:
             self.grid.clean_up()
         return self._do("cleanup")
 
-    def _do(self, stage: str) -> list[Metric] | None:
+    def _do(self, stage: str) -> list[Measurement] | None:
         return self.does[stage](self.grid) if stage in self.does else None
 
 
@@ -104,7 +104,7 @@ class Bench:
 
     def run(
         self,
-        does: dict[str, Callable[[FakeGrid], list[Metric] | None]] | None = None,
+        does: dict[str, Callable[[FakeGrid], list[Measurement] | None]] | None = None,
         *,
         on_stage: Callable[[str], None] | None = None,
         load: Callable[[str], Any] | None = None,
@@ -161,7 +161,7 @@ def test_a_run_that_passes_has_every_stage_in_order(bench: Bench) -> None:
 
 
 def test_metrics_and_defaults_are_in_the_report(bench: Bench) -> None:
-    report = bench.run({"work": lambda _grid: [Metric("speed", 3, "bytes_per_second")]})
+    report = bench.run({"work": lambda _grid: [Measurement("speed", 3, "bytes_per_second")]})
     assert [(metric.name, metric.value, metric.unit) for metric in report.metrics] == [
         ("speed", 3.0, "bytes_per_second")
     ]
@@ -265,12 +265,12 @@ def test_the_cleanup_has_a_limit_of_its_own(bench: Bench) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_metric_that_is_no_number_is_our_own_bug(bench: Bench, value: float) -> None:
-    report = bench.run({"work": lambda _grid: [Metric("speed", value, "seconds")]})
+    report = bench.run({"work": lambda _grid: [Measurement("speed", value, "seconds")]})
     assert (report.outcome, report.metrics) == ("broken", ())
 
 
 def test_a_metric_is_measured_once(bench: Bench) -> None:
-    metric = Metric("speed", 1, "seconds")
+    metric = Measurement("speed", 1, "seconds")
     report = bench.run({"init": lambda _grid: [metric], "work": lambda _grid: [metric]})
     assert "the metric speed is not finite or measured twice" in report.reason
 
@@ -327,7 +327,7 @@ def test_a_run_begins_where_the_load_is_no_more_than_allowed(bench: Bench) -> No
 def test_warm_ups_are_whole_runs_whose_values_are_thrown_away(bench: Bench) -> None:
     speeds = iter([1.0, 2.0, 3.0])
     report = bench.run(
-        {"work": lambda _grid: [Metric("speed", next(speeds), "bytes_per_second")]}, warm_up_runs=2
+        {"work": lambda _grid: [Measurement("speed", next(speeds), "bytes_per_second")]}, warm_up_runs=2
     )
     assert [metric.value for metric in report.metrics] == [3.0]
     assert [grid.cleaned for grid in bench.grids] == [2, 2, 2]  # by the probe, by the runner

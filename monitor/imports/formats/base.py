@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, ClassVar, Protocol
 
-from probes.base import Metric, Value
+from probes.base import Measurement, Value
 from reporters.report import StageTiming
 
 IMPORTED = "import-"  # with the kind behind it what imported series have for a probe: no file has that name
@@ -84,7 +84,7 @@ class Measured:
     where: str  # as in "line 17": where it was read
     slot: datetime
     seconds: float
-    metrics: Sequence[Metric]
+    metrics: Sequence[Measurement]
     stages: Sequence[StageTiming] = ()
     series: str = ""
     parameters: Mapping[str, Value] = field(default_factory=dict)

@@ -19,8 +19,9 @@ from monitor.imports.formats.base import (
     Option,
     stage,
 )
-from probes.base import Metric
-from probes.foreign import safe_name, si_unit
+from probes.base import Measurement
+from probes.common.external_metrics import safe_name
+from probes.common.units import si_unit
 from reporters.report import OUTCOMES
 
 
@@ -174,13 +175,13 @@ class Importer:
             return next(iter(said.values()))
         return "; ".join(f"{column}: {why}" for column, why in said.items() if why)
 
-    def _metrics(self, row: table.Row) -> list[Metric]:
+    def _metrics(self, row: table.Row) -> list[Measurement]:
         """An empty field was not measured."""
         said = [
             (column, name, factor, unit, row[column].strip()) for column, name, factor, unit in self.values
         ]
         return [
-            Metric(name, text.number(column, value, factor), unit)
+            Measurement(name, text.number(column, value, factor), unit)
             for column, name, factor, unit, value in said
             if value
         ]

@@ -26,7 +26,7 @@ from monitor.imports.formats.base import (
     time_at,
 )
 from monitor.imports.formats.documents import Document, number
-from probes.base import Metric, Value
+from probes.base import Measurement, Value
 
 _MILLISECONDS_FROM = 1e11
 _KEY_CHARACTERS = 8  # of a metadata key, in names of series
@@ -107,15 +107,15 @@ def _type(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _throughput(value: object, _bucket: float) -> list[Metric]:
-    return [Metric("throughput.bytes_per_second", _least("val", value) / _BITS, "bytes_per_second")]
+def _throughput(value: object, _bucket: float) -> list[Measurement]:
+    return [Measurement("throughput.bytes_per_second", _least("val", value) / _BITS, "bytes_per_second")]
 
 
-def _counted(name: str) -> Callable[[object, float], list[Metric]]:
-    return lambda value, _bucket: [Metric(name, _least("val", value), "count")]
+def _counted(name: str) -> Callable[[object, float], list[Measurement]]:
+    return lambda value, _bucket: [Measurement(name, _least("val", value), "count")]
 
 
-def _loss_rate(value: object, _bucket: float) -> list[Metric]:
+def _loss_rate(value: object, _bucket: float) -> list[Measurement]:
     """The API has a number, the store what it was made of."""
     if isinstance(value, dict):
         lost, of = (
@@ -125,11 +125,11 @@ def _loss_rate(value: object, _bucket: float) -> list[Metric]:
         if not 0 <= lost <= of or not of:
             raise Misfit("val", "a numerator and a denominator that is not less", value)
         value = lost / of
-    return [Metric("packets.lost", _least("val", value), "ratio")]
+    return [Measurement("packets.lost", _least("val", value), "ratio")]
 
 
-def _delays(prefix: str) -> Callable[[object, float], list[Metric]]:
-    def metrics(value: object, bucket_seconds: float) -> list[Metric]:
+def _delays(prefix: str) -> Callable[[object, float], list[Measurement]]:
+    def metrics(value: object, bucket_seconds: float) -> list[Measurement]:
         counts = _histogram(value)
         packets = sum(counts.values())
         mean = math.fsum(delay * count for delay, count in counts.items()) / packets
@@ -141,9 +141,10 @@ def _delays(prefix: str) -> Callable[[object, float], list[Metric]]:
             "max": max(counts),
         }
         seconds = [
-            Metric(f"{prefix}.{name}.seconds", of * bucket_seconds, "seconds") for name, of in found.items()
+            Measurement(f"{prefix}.{name}.seconds", of * bucket_seconds, "seconds")
+            for name, of in found.items()
         ]
-        return [*seconds, Metric("packets.received", packets, "count")]
+        return [*seconds, Measurement("packets.received", packets, "count")]
 
     return metrics
 
@@ -178,7 +179,7 @@ def _least(field: str, value: object) -> float:
     return found
 
 
-_METRICS: Mapping[str, Callable[[object, float], list[Metric]]] = {
+_METRICS: Mapping[str, Callable[[object, float], list[Measurement]]] = {
     "throughput": _throughput,
     "histogram-owdelay": _delays("one_way_delay"),
     "histogram-rtt": _delays("round_trip"),

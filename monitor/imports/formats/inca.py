@@ -14,8 +14,9 @@ from typing import BinaryIO
 from monitor.imports.formats import text
 from monitor.imports.formats.base import Example, Item, Measured, Misfit, Option, Unreadable
 from probes import inca
-from probes.base import Metric, Value
-from probes.foreign import MAX_METRICS, safe_name, si_unit
+from probes.base import Measurement, Value
+from probes.common.external_metrics import MAX_METRICS, safe_name
+from probes.common.units import si_unit
 
 _END = re.compile(rb"</(?:[\w.-]+:)?report\s*>")
 _CHUNK_BYTES = 1 << 16
@@ -44,7 +45,7 @@ class Importer:
             where = f"report {place}"
             try:
                 yield _run(where, document)
-            except inca.Unreadable as error:
+            except inca.InvalidIncaReport as error:
                 yield Misfit("report", "an Inca report", error).at(where)
             except Misfit as misfit:
                 yield misfit.at(where)
@@ -99,7 +100,7 @@ def _run(where: str, document: str) -> Measured:
     )
 
 
-def _metrics(report: inca.Report) -> Iterator[Metric]:
+def _metrics(report: inca.IncaReport) -> Iterator[Measurement]:
     """What is a number, each name once."""
     seen: set[str] = set()
     for statistic in report.statistics:
@@ -112,4 +113,4 @@ def _metrics(report: inca.Report) -> Iterator[Metric]:
         except Misfit:
             continue
         seen.add(name)
-        yield Metric(name, value, unit)
+        yield Measurement(name, value, unit)

@@ -12,8 +12,9 @@ from typing import BinaryIO
 
 from monitor.imports.formats import text
 from monitor.imports.formats.base import Example, Item, LeftOut, Malformed, Measured, Misfit, Option
-from probes.base import Metric
-from probes.foreign import safe_name, si_unit
+from probes.base import Measurement
+from probes.common.external_metrics import safe_name
+from probes.common.units import si_unit
 
 # resource -> the metric that it is here, and its unit there
 RESOURCES = {
@@ -68,4 +69,6 @@ class Importer:
             value = text.number("value", words[1], self.factor)
         except Misfit as misfit:
             return misfit.at(where)
-        return Measured(where, slot, 0.0, (Metric(self.name, value, self.unit),), parameters=self.parameters)
+        return Measured(
+            where, slot, 0.0, (Measurement(self.name, value, self.unit),), parameters=self.parameters
+        )

@@ -26,8 +26,9 @@ from monitor.imports.formats.base import (
     time_at,
 )
 from monitor.imports.formats.documents import Document, number
-from probes.base import Metric, Value
-from probes.foreign import safe_name, si_unit
+from probes.base import Measurement, Value
+from probes.common.external_metrics import safe_name
+from probes.common.units import si_unit
 
 _NAME = "__name__"
 _UNITS = {"seconds": "seconds", "bytes": "bytes", "ratio": "ratio", "celsius": "celsius", "meters": "meters"}
@@ -127,7 +128,7 @@ class _Series:
             if pair[1] in _NO_NUMBERS:
                 return LeftOut(where, "no number")
             slot = time_at("time", number("time", pair[0]))
-            metric = Metric(self._name, text.number("value", pair[1], self._factor), self._unit)
+            metric = Measurement(self._name, text.number("value", pair[1], self._factor), self._unit)
         except Misfit as misfit:
             return misfit.at(where)
         return Measured(

@@ -33,7 +33,7 @@ from monitor.imports.formats.base import (
     stage,
     time_at,
 )
-from probes.base import Metric, Value
+from probes.base import Measurement, Value
 
 FIELDS = 18
 _START = re.compile(r";\s*UnixStartTime:\s*(\S+)")
@@ -148,7 +148,7 @@ def _known(field: str, word: str) -> float | None:
     return None if value == _UNKNOWN else text.seconds(field, word)
 
 
-def _asked(words: list[str]) -> tuple[Metric, ...]:
+def _asked(words: list[str]) -> tuple[Measurement, ...]:
     """What is known of a job when it is submitted: what it asked for and, where that is not said, what it
     got."""
     processors = text.number("requested processors", words[7])
@@ -156,7 +156,7 @@ def _asked(words: list[str]) -> tuple[Metric, ...]:
         processors = text.number("processors", words[4])
     asked_seconds = text.number("requested time", words[8])
     found = (
-        Metric("job.processors", processors, "count"),
-        Metric("job.requested.seconds", asked_seconds, "seconds"),
+        Measurement("job.processors", processors, "count"),
+        Measurement("job.requested.seconds", asked_seconds, "seconds"),
     )
     return tuple(metric for metric in found if metric.value != _UNKNOWN)

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from monitor.imports.formats import table, text
 from monitor.imports.formats.base import Example, Item, LeftOut, Malformed, Measured, Misfit, Option, stage
-from probes.base import Metric, Value
+from probes.base import Measurement, Value
 
 _MIB = 1024.0**2
 _SYSTEM = re.compile(r"/bin\.([A-Za-z0-9_-]+)/[^/]+$")
@@ -142,17 +142,17 @@ def _count(row: table.Row, column: str) -> float:
     return text.number(column, row[column].strip() or "0")
 
 
-def _metrics(row: table.Row) -> Iterator[Metric]:
+def _metrics(row: table.Row) -> Iterator[Measurement]:
     wanted = {**_OF_THE_RUN, **(_TRAFFIC if _was_sampled(row) else {})}
     for column, (name, factor, unit) in wanted.items():
         value = table.optional(row, column)
         if value is not None:
-            yield Metric(name, value * factor, unit)
+            yield Measurement(name, value * factor, unit)
     percent = 0.01 if "fshealth_ost_count" in row else 1.0
     for column, name in _FULLNESS.items():
         full = table.optional(row, column)
         if full is not None:
-            yield Metric(name, full * percent, "ratio")
+            yield Measurement(name, full * percent, "ratio")
 
 
 def _was_sampled(row: table.Row) -> bool:

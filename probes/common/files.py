@@ -1,0 +1,65 @@
+"""Files at a resource: write small ones, make random ones, compute and read SHA-256 sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from probes.base import ProbeFailed
+from probes.grid import Grid, Location
+
+CHECKSUM_TIMEOUT_SECONDS = 600.0
+GENERATE_TIMEOUT_SECONDS = 900.0
+
+
+def write_file(grid: Grid, target: Location, text: str) -> None:
+    """Write a small text file."""
+    grid.shell(target.resource).check(
+        ["sh", "-c", 'cat > "$1"', "sh", target.path],
+        timeout_seconds=60.0,
+        doing=f"write {target.path}",
+        input=text,
+    )
+
+
+def make_random_file(grid: Grid, target: Location, size_bytes: int) -> None:
+    """Make a file of *size_bytes* random bytes."""
+    argv = [
+        "dd",
+        "if=/dev/urandom",
+        f"of={target.path}",
+        "bs=1048576",
+        f"count={size_bytes}",
+        "iflag=fullblock,count_bytes",
+        "status=none",
+    ]
+    grid.shell(target.resource).check(
+        argv, timeout_seconds=GENERATE_TIMEOUT_SECONDS, doing=f"make a file of {size_bytes} bytes"
+    )
+
+
+def sha256(grid: Grid, file: Location) -> str:
+    """The SHA-256 of *file*, computed where it lies, as 64 hexadecimal digits."""
+    answer = grid.shell(file.resource).check(
+        ["sha256sum", file.path], timeout_seconds=CHECKSUM_TIMEOUT_SECONDS, doing=f"checksum {file.path}"
+    )
+    return digest_of(file.path, parse_sha256sum(answer, file.resource), file.resource)
+
+
+def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
+    """Parse the output of ``sha256sum``: path -> digest. Names that it would escape are not ours."""
+    sums = {}
+    for line in text.splitlines():
+        digest, separator, path = line.partition("  ")
+        if not separator or len(digest) != 64:
+            raise ProbeFailed(f"unreadable output of sha256sum at {resource}: {line!r}", resource=resource)
+        sums[path] = digest
+    return sums
+
+
+def digest_of(path: str, sums: Mapping[str, str], resource: str) -> str:
+    """That of *path* among what ``parse_sha256sum`` has read. Raises ProbeFailed where it is missing."""
+    if path not in sums:
+        raise ProbeFailed(
+            f"unreadable output of sha256sum at {resource}: nothing about {path}", resource=resource
+        )
+    return sums[path]

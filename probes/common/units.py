@@ -1,0 +1,51 @@
+"""Units of other monitoring systems, converted to SI units."""
+
+from __future__ import annotations
+
+import re
+
+from probes.common.external_metrics import safe_name
+
+_UNIT_CHARACTERS = 50
+_PER_SECOND = re.compile(r"(.+?)(?:/ ?(?:s|sec|second)|ps)")
+
+_SECONDS = {
+    "h": 3600.0,
+    "hours": 3600.0,
+    "min": 60.0,
+    "minutes": 60.0,
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "usec", "usecs", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("ns", "nsec", "nsecs", "nanosecond", "nanoseconds"), 1e-9),
+}
+_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_PREFIXES.update({f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTP", start=1)})
+# B is the byte and b the bit: of 8 bits a byte is made here, so that all rates compare.
+_BYTES = {
+    f"{prefix}{name}": factor / bits
+    for prefix, factor in _PREFIXES.items()
+    for bits, names in ((1, ("B", "byte", "bytes", "Byte", "Bytes")), (8, ("b", "bit", "bits")))
+    for name in names
+}
+
+
+def si_unit(unit: str) -> tuple[float, str]:
+    """What to multiply values by that are in *unit*, and the unit that they have then.
+
+    A prefix is decimal (KB: 1000 bytes) unless it says otherwise (KiB): guidelines leave it open, Icinga and
+    SI read it so. A unit that is not known stays what it is.
+    """
+    text = unit.strip()
+    rate = _PER_SECOND.fullmatch(text)
+    if rate is not None and rate[1].strip() in _BYTES:
+        return _BYTES[rate[1].strip()], "bytes_per_second"
+    if text in _BYTES:
+        return _BYTES[text], "bytes"
+    if text.lower() in _SECONDS:
+        return _SECONDS[text.lower()], "seconds"
+    if text.lower() in ("%", "percent"):
+        return 0.01, "ratio"
+    if text in ("", "c"):  # things, and a counter of things
+        return 1.0, "count"
+    return 1.0, safe_name(text)[:_UNIT_CHARACTERS]
