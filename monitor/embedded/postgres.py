@@ -14,8 +14,8 @@ from monitor.supervisor import Service
 
 from . import places, timescale, urls
 from .binaries import PostgresPrograms, postgres_programs
-from .cluster import ENVIRONMENT, Cluster, location
-from .identity import Identity, for_data
+from .data_directory import ENVIRONMENT, DataDirectory, location
+from .server_user import ServerUser, for_data
 
 PORT = 5432  # only part of the socket's name
 
@@ -72,7 +72,9 @@ class PostgreSQL:
         self._settings = SETTINGS | ({} if durable else THROWAWAY_SETTINGS)
         if timescaledb is not None:
             self._settings |= timescale.settings(timescaledb, self._programs, self._identity)
-        self._cluster = Cluster(self.var, self._data, self._programs, self._identity, urls.POSTGRES_NAME)
+        self._cluster = DataDirectory(
+            self.var, self._data, self._programs, self._identity, urls.POSTGRES_NAME
+        )
 
     def service(self) -> Service:
         """For the supervisor. SIGINT is PostgreSQL's fast shutdown: sessions are ended, data are written."""
@@ -128,7 +130,7 @@ class PostgreSQL:
         return programs.copy_in(places.relocated(self.var))
 
 
-def _runs(programs: PostgresPrograms, identity: Identity) -> bool:
+def _runs(programs: PostgresPrograms, identity: ServerUser) -> bool:
     try:
         tried = subprocess.run(
             [programs.initdb, "--version"], cwd="/", capture_output=True, check=False, **identity.drop()

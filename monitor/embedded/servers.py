@@ -13,7 +13,7 @@ from .postgres import PostgreSQL
 from .valkey import Valkey
 
 
-class Server(Protocol):
+class EmbeddedServer(Protocol):
     """What another kind of server would have to be."""
 
     name: str
@@ -26,14 +26,16 @@ class Server(Protocol):
     def ready(self) -> bool: ...
 
 
-def needed(var: Path, environment: Mapping[str, str], *, durable: bool = True) -> dict[str, Server]:
+def needed_servers(
+    var: Path, environment: Mapping[str, str], *, durable: bool = True
+) -> dict[str, EmbeddedServer]:
     """The servers to run, by the variable that names their address; empty where *environment* names both.
 
     Raises:
         EmbeddedError: one is needed that cannot be had here.
     """
     files = environment.get(timescale.VARIABLE)
-    makers: dict[str, Callable[[], Server]] = {
+    makers: dict[str, Callable[[], EmbeddedServer]] = {
         "DATABASE_URL": lambda: PostgreSQL(
             var, durable=durable, timescaledb=Path(files).absolute() if files else None
         ),

@@ -11,7 +11,7 @@ from monitor import env
 from monitor.supervisor import Supervisor
 
 from .clean import clean
-from .servers import needed
+from .servers import needed_servers
 
 UP_WITHIN_SECONDS = 60.0
 
@@ -26,7 +26,7 @@ def throwaway(var: Path, environment: Mapping[str, str] = os.environ) -> Iterato
         EmbeddedError: a server is needed that cannot be had here.
         NotUp: one did not come up; says what its log ends with.
     """
-    servers = needed(env.make_var_directory(var), environment, durable=False)
+    servers = needed_servers(env.make_var_directory(var), environment, durable=False)
     supervisor = Supervisor(
         [server.service() for server in servers.values()],
         status_file=var / "run" / "supervisor.json",

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from . import PreparationFailed
 from .binaries import PostgresPrograms
-from .identity import Identity
+from .server_user import ServerUser
 
 VARIABLE = "GRIDCAST_TIMESCALEDB"
 FILES = ("share/extension/timescaledb.control", "lib/timescaledb.so")
 LEAST_VERSION = 18  # the first that looks for extensions outside of its own directories
 
 
-def settings(directory: Path, programs: PostgresPrograms, identity: Identity | None) -> dict[str, str]:
+def settings(directory: Path, programs: PostgresPrograms, identity: ServerUser | None) -> dict[str, str]:
     """What PostgreSQL, run by *identity*, has to be told to load TimescaleDB from *directory*.
 
     Raises:
@@ -56,7 +56,7 @@ def _check_there(files: list[Path]) -> None:
             )
 
 
-def _check_readable(files: list[Path], identity: Identity | None) -> None:
+def _check_readable(files: list[Path], identity: ServerUser | None) -> None:
     for file in files:
         if identity is not None and not identity.can("-r", file):
             raise PreparationFailed(

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from monitor.testbed.middleware.openssh import Clients, Server, sshd
+from monitor.testbed.middleware.openssh import SshClients, SshServer, sshd
 from probes import gather
 from probes.base import Measurement, in_parallel
 from reporters import run
@@ -42,8 +42,8 @@ def measure() -> list[Result]:
 
 @dataclass(frozen=True)
 class Sites:
-    clients: Clients
-    servers: dict[str, Server]
+    clients: SshClients
+    servers: dict[str, SshServer]
 
 
 @dataclass
@@ -132,7 +132,7 @@ def _beside_by_hand(sites: Sites, pair: Pair) -> type[gather.Probe]:
 
 @contextlib.contextmanager
 def _sites(directory: Path) -> Iterator[Sites]:
-    clients = Clients(directory)
+    clients = SshClients(directory)
     with contextlib.ExitStack() as running:
         names = (*SOURCES, COMPUTE, DESTINATION)
         sites = Sites(clients, {name: running.enter_context(sshd(name, clients)) for name in names})

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from monitor.testbed.sites import GridDescription, Options, running_sites
-from monitor.testbed.weather.conditions import Fault
+from monitor.testbed.sites import GridDescription, LocalGridOptions, running_sites
+from monitor.testbed.weather.conditions import SiteFault
 from reporters import run as reporter
 from reporters.config import Assignment, Resource
 from reporters.report import Report
@@ -34,7 +34,7 @@ class Grid:
     _slots: Iterator[int] = field(default_factory=itertools.count)
 
     def break_(self, site: str, mechanism: str, kind: str) -> None:
-        self.weather.fault = Fault(self.description.sites.index(site), mechanism, kind)
+        self.weather.fault = SiteFault(self.description.sites.index(site), mechanism, kind)
         self._until(site, listens=kind != "refused")
 
     def mend(self) -> None:
@@ -92,7 +92,7 @@ class Grid:
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
     # Long enough for a job to begin before it is killed.
     weather = Weather(seconds={"compute": 0.5})
-    options = Options(sites=7)
+    options = LocalGridOptions(sites=7)
     with running_sites(tmp_path_factory.mktemp("grid"), weather=weather, options=options) as description:
         yield Grid(description, weather)
 

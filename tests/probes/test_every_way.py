@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from monitor.testbed.middleware.gsi import Security
-from monitor.testbed.middleware.serving import free_port
+from monitor.testbed.middleware.server_process import free_port
 from reporters.report import Report
 from tests.probes import ways
 from tests.probes.ways import COMPUTE, DESTINATION, SOURCES, Way, damage, found, open_way, with_proxy

@@ -18,8 +18,8 @@ from typing import Any
 
 from monitor.testbed.middleware import gridftp, slurm
 from monitor.testbed.middleware.gsi import Security
-from monitor.testbed.sites import GridDescription, Options, running_sites
-from monitor.testbed.weather.conditions import Conditions, Fault
+from monitor.testbed.sites import GridDescription, LocalGridOptions, running_sites
+from monitor.testbed.weather.conditions import Conditions, SiteFault
 from reporters import run as reporter
 from reporters.config import Assignment, Resource
 from reporters.report import Report
@@ -48,7 +48,7 @@ LIMIT_SECONDS = 60.0
 class Weather:
     """Fine for everybody, but for the fault that is set; then mechanisms take these *seconds*."""
 
-    fault: Fault | None = None
+    fault: SiteFault | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     def at(self, label: str | None, now: datetime) -> Conditions | None:
@@ -67,8 +67,8 @@ class Way:
     description: GridDescription
     weather: Weather
     resources: dict[str, Resource]
-    cluster: slurm.Cluster | None = None
-    servers: Mapping[str, gridftp.Server] = field(default_factory=dict)
+    cluster: slurm.SlurmCluster | None = None
+    servers: Mapping[str, gridftp.GridFtpServer] = field(default_factory=dict)
     security: Security | None = None
     _slots: Iterator[int] = field(default_factory=itertools.count)
 
@@ -148,7 +148,7 @@ class Way:
         return take_away
 
     def break_(self, site: str, mechanism: str, kind: str) -> None:
-        self.weather.fault = Fault(SITES.index(site), mechanism, kind)
+        self.weather.fault = SiteFault(SITES.index(site), mechanism, kind)
 
     def mend(self) -> None:
         self.weather.fault = None
@@ -161,7 +161,7 @@ def open_way(name: str) -> Iterator[Way]:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="way-", dir="/tmp")))
         directory.chmod(0o755)
         weather = Weather()
-        sites = running_sites(directory / "grid", weather=weather, options=Options(sites=len(SITES)))
+        sites = running_sites(directory / "grid", weather=weather, options=LocalGridOptions(sites=len(SITES)))
         description = stack.enter_context(sites)
         yield _MIDDLEWARE[name](
             Way(name, description, weather, dict(description.resources)), directory, stack
@@ -185,7 +185,8 @@ def _gridftp(way: Way, directory: Path, stack: contextlib.ExitStack) -> Way:
     """A GridFTP server at every site, for the files that its SSH sessions see."""
     way.security = Security.create(directory / "gsi")
     sites = [
-        gridftp.Site(name, f"127.0.1.{number}", directory / name) for number, name in enumerate(SITES, 1)
+        gridftp.GridFtpSite(name, f"127.0.1.{number}", directory / name)
+        for number, name in enumerate(SITES, 1)
     ]
     way.servers = stack.enter_context(gridftp.servers(way.security, sites))
     proxy = str(way.security.proxy())
@@ -195,7 +196,7 @@ def _gridftp(way: Way, directory: Path, stack: contextlib.ExitStack) -> Way:
     return way
 
 
-def _gridftp_options(server: gridftp.Server, security: Security, proxy: str) -> dict[str, Any]:
+def _gridftp_options(server: gridftp.GridFtpServer, security: Security, proxy: str) -> dict[str, Any]:
     return {
         "kind": "gridftp",
         "host": server.site.address,

@@ -20,7 +20,7 @@ from tests.reporters.needs import needs
 from tests.reporters.places import Place
 from tests.reporters.stand_ins import Condor, OpenPbs, served
 
-PLAIN_SLURM = slurm.Options()
+PLAIN_SLURM = slurm.SlurmOptions()
 SLURM_PROGRAMS = (*slurm.SERVERS, *slurm.CLIENTS)
 
 
@@ -41,7 +41,7 @@ def batch_system(kind: str) -> Iterator[Path | None]:
 
 
 @contextlib.contextmanager
-def slurm_cluster(options: slurm.Options = PLAIN_SLURM) -> Iterator[slurm.Cluster]:
+def slurm_cluster(options: slurm.SlurmOptions = PLAIN_SLURM) -> Iterator[slurm.SlurmCluster]:
     needs(*SLURM_PROGRAMS)
     root = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
     try:
@@ -58,7 +58,7 @@ def install(programs: Path | None, place: Place) -> None:
 
 
 @contextlib.contextmanager
-def gridengine_cell() -> Iterator[gridengine.Cell]:
+def gridengine_cell() -> Iterator[gridengine.GridEngineCell]:
     needs(*gridengine.SERVERS, *gridengine.CLIENTS)
     if os.geteuid() != 0:
         pytest.skip("sge_execd serves root only")

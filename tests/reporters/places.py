@@ -119,11 +119,11 @@ def _openssh(program: str) -> Iterator[tuple[Place, Place]]:
     """Real servers; where copies need no shell, the second place has a data mover that gives none."""
     needs("sshd", program)
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, contextlib.ExitStack() as running:
-        clients = openssh.Clients(Path(directory))
+        clients = openssh.SshClients(Path(directory))
         one, two = (running.enter_context(openssh.sshd(name, clients)) for name in ("one", "two"))
         mover = two
         if program == "sftp":
-            mover = running.enter_context(openssh.sshd("mover", clients, openssh.Options(sftp_only=True)))
+            mover = running.enter_context(openssh.sshd("mover", clients, openssh.SshdOptions(sftp_only=True)))
         resources = (
             clients.resource(one, program=program),
             clients.resource(two, program=program, host=mover.name),
@@ -143,7 +143,7 @@ def _gridftp() -> Iterator[tuple[Place, Place]]:
         security = Security.create(root / "security")
         proxy = security.proxy()
         names = ("one", "two")
-        sites = [gridftp.Site(name, f"127.0.0.{11 + n}", root / name) for n, name in enumerate(names)]
+        sites = [gridftp.GridFtpSite(name, f"127.0.0.{11 + n}", root / name) for n, name in enumerate(names)]
         with gridftp.servers(security, sites) as servers:
             one, two = (
                 _local_place(name, root, {**servers[name].transfer(proxy), "path": _path(root / "one")})
@@ -179,11 +179,11 @@ def _http() -> Iterator[tuple[Place, Place]]:
 
 
 @contextlib.contextmanager
-def xrootd_servers(root: Path) -> Iterator[dict[str, xrootd.Server]]:
+def xrootd_servers(root: Path) -> Iterator[dict[str, xrootd.XrootdServer]]:
     """Of the places that will be "one" and "two" in *root*."""
     needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
     security = Security.create(root / "security")
-    sites = [xrootd.Site(name, root / f"{name}-server", root / name) for name in ("one", "two")]
+    sites = [xrootd.XrootdSite(name, root / f"{name}-server", root / name) for name in ("one", "two")]
     with xrootd.servers(security, sites) as servers:
         yield servers
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from monitor.testbed.middleware.openssh import Clients, make_key, public
+from monitor.testbed.middleware.openssh import SshClients, make_key, public
 from reporters.base import CredentialUnfit
 from reporters.credentials.lifetime import Lifetime, in_words
 from reporters.credentials.ssh_configuration import parse_configuration
@@ -29,8 +29,8 @@ def nothing_but_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def clients(tmp_path_factory: pytest.TempPathFactory) -> Clients:
-    return Clients(tmp_path_factory.mktemp("clients"))
+def clients(tmp_path_factory: pytest.TempPathFactory) -> SshClients:
+    return SshClients(tmp_path_factory.mktemp("clients"))
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_configuration_that_ssh_cannot_read_is_left_to_the_login(tmp_path: Pat
 
 
 def test_a_certificate_must_be_there_and_last_for_the_run(
-    clients: Clients, key: Path, tmp_path: Path
+    clients: SshClients, key: Path, tmp_path: Path
 ) -> None:
     certificate = clients.certify(key, valid="-5m:+5m")
     one = credential(identity_file=str(key))
@@ -185,13 +185,13 @@ def test_a_certificate_must_be_there_and_last_for_the_run(
         ("+3h:+4h", r"SSH certificate .*-cert.pub is not valid yet: it begins in 3 h"),
     ],
 )
-def test_a_certificate_must_be_valid_now(clients: Clients, key: Path, valid: str, said: str) -> None:
+def test_a_certificate_must_be_valid_now(clients: SshClients, key: Path, valid: str, said: str) -> None:
     clients.certify(key, valid=valid)
     assert re.fullmatch(said, complaint(credential(identity_file=str(key))))
 
 
 def test_a_certificate_that_is_fit_makes_up_for_one_that_is_not(
-    clients: Clients, key: Path, tmp_path: Path
+    clients: SshClients, key: Path, tmp_path: Path
 ) -> None:
     old = clients.certify(key, valid="20200101:20200102").rename(tmp_path / "old-cert.pub")
     clients.certify(key)

@@ -49,7 +49,7 @@ class Grid:
 
     root: Path
     security: Security
-    servers: dict[str, gridftp.Server]
+    servers: dict[str, gridftp.GridFtpServer]
     proxy: Path
 
     def resource(self, name: str, **transfer: Any) -> Resource:
@@ -78,7 +78,7 @@ def grid() -> Iterator[Grid]:
         security = Security.create(root / "security")
         servers = {
             name: running.enter_context(
-                gridftp.server(security, gridftp.Site(name, address, root / name), *options)
+                gridftp.server(security, gridftp.GridFtpSite(name, address, root / name), *options)
             )
             for name, address, options in (
                 ("one", "127.0.0.21", EVERYTHING),

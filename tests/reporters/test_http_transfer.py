@@ -19,7 +19,7 @@ import pytest
 from monitor.testbed.middleware import xrootd
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.pki import Authority
-from monitor.testbed.middleware.serving import free_port
+from monitor.testbed.middleware.server_process import free_port
 from probes.base import InvalidParameters
 from probes.grid import CopyOptions, Transferred
 from reporters import resolve
@@ -41,7 +41,7 @@ class Sites:
 
     root: Path
     options: dict[str, dict[str, Any]]
-    servers: dict[str, xrootd.Server]
+    servers: dict[str, xrootd.XrootdServer]
     proxy: Path | None = None
 
     def transfer(self, *, there: dict[str, Any] | None = None, **here: Any) -> FileTransfer:
@@ -80,7 +80,7 @@ def real_sites() -> Iterator[Sites]:
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         root = Path(directory)
         security = Security.create(root / "security")
-        exported = [xrootd.Site(name, root / f"{name}-server", root / name) for name in ("one", "two")]
+        exported = [xrootd.XrootdSite(name, root / f"{name}-server", root / name) for name in ("one", "two")]
         with xrootd.servers(security, exported) as servers:
             (root / "one" / "file").write_bytes(os.urandom(100_000))
             proxy = security.proxy()

@@ -19,7 +19,7 @@ import pytest
 
 from monitor.testbed.errors import NotServing
 from monitor.testbed.middleware import openssh
-from monitor.testbed.middleware.openssh import Clients, Options, Server, make_key, public, sshd
+from monitor.testbed.middleware.openssh import SshClients, SshdOptions, SshServer, make_key, public, sshd
 from probes.base import InvalidParameters
 from probes.common.checks import check_transfers
 from probes.grid import CopyOptions, Transferred
@@ -53,15 +53,15 @@ CAREFUL = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.get
 class Servers:
     """*dtn* and *mover* are other ways to the files of *ncsa*; behind *gate* are all of them."""
 
-    clients: Clients
-    iu: Server
-    ncsa: Server
-    gate: Server
-    dtn: Server
-    mover: Server
+    clients: SshClients
+    iu: SshServer
+    ncsa: SshServer
+    gate: SshServer
+    dtn: SshServer
+    mover: SshServer
     shells: dict[str, ResourceShell] = field(default_factory=dict, init=False)
 
-    def end(self, server: Server, **transfer: Any) -> End:
+    def end(self, server: SshServer, **transfer: Any) -> End:
         """With a shell that stays connected."""
         resource = self.resource(server, **transfer)
         if server.name not in self.shells:
@@ -69,16 +69,16 @@ class Servers:
             self.shells[server.name].connect(timeout_seconds=30)
         return End(resource, self.shells[server.name])
 
-    def resource(self, server: Server, **transfer: Any) -> Resource:
+    def resource(self, server: SshServer, **transfer: Any) -> Resource:
         return self.clients.resource(server, **transfer)
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     needs("sshd", "rsync")
-    clients = Clients(tmp_path_factory.mktemp("openssh"))
-    kinds = {"iu": Options(), "ncsa": Options(sessions=3, prefix=CAREFUL), "gate": Options()}
-    kinds |= {"dtn": Options(), "mover": Options(sftp_only=True, prefix=CAREFUL)}
+    clients = SshClients(tmp_path_factory.mktemp("openssh"))
+    kinds = {"iu": SshdOptions(), "ncsa": SshdOptions(sessions=3, prefix=CAREFUL), "gate": SshdOptions()}
+    kinds |= {"dtn": SshdOptions(), "mover": SshdOptions(sftp_only=True, prefix=CAREFUL)}
     with contextlib.ExitStack() as running:
         made = Servers(clients, *(running.enter_context(sshd(name, clients, kinds[name])) for name in kinds))
         yield made
@@ -94,7 +94,7 @@ def opened() -> Iterator[contextlib.ExitStack]:
 
 
 def shell_to(
-    opened: contextlib.ExitStack, servers: Servers, server: Server, *lines: str, **options: Any
+    opened: contextlib.ExitStack, servers: Servers, server: SshServer, *lines: str, **options: Any
 ) -> Shell:
     """Not connected; *lines* come before what clients are configured with."""
     config = servers.clients.directory / f"config-{len(list(servers.clients.directory.iterdir()))}"
@@ -110,7 +110,7 @@ def refusal(shell: Shell) -> CannotConnect:
     return raised.value
 
 
-def logins(server: Server) -> int:
+def logins(server: SshServer) -> int:
     return server.log.read_text().count("Accepted publickey")
 
 
@@ -170,7 +170,7 @@ def test_a_configuration_that_is_not_there_is_named(opened: contextlib.ExitStack
 
 def test_what_a_login_says_is_no_output_of_a_program(servers: Servers) -> None:
     greets = 'echo "Welcome!"; echo; echo "module: command not found" >&2; eval "$SSH_ORIGINAL_COMMAND"'
-    with sshd("greets", servers.clients, Options(lines=(f"ForceCommand {greets}",))) as server:
+    with sshd("greets", servers.clients, SshdOptions(lines=(f"ForceCommand {greets}",))) as server:
         shell = servers.end(server).shell
         done = shell.run(["sh", "-c", "echo out; echo err >&2; exit 255"], timeout_seconds=20)
         assert (done.returncode, done.stdout, done.stderr) == (255, "out\n", "err\n")
@@ -186,7 +186,7 @@ def test_a_certificate_lets_in_until_it_expires(
     opened: contextlib.ExitStack, servers: Servers, tmp_path: Path
 ) -> None:
     clients, key = servers.clients, make_key(tmp_path / "key")
-    with sshd("certified", clients, Options(authority=True)) as server:
+    with sshd("certified", clients, SshdOptions(authority=True)) as server:
         assert "Permission denied (publickey)" in refusal(shell_to(opened, servers, server)).message
         clients.certify(key)
         shell = shell_to(opened, servers, server, identity_file=str(key))
@@ -282,7 +282,7 @@ def test_a_connection_whose_guardian_is_killed_leaves_nothing_and_can_be_made_an
 class Copies:
     """Copies by one program from *iu* to *ncsa*, by way of *server*."""
 
-    def __init__(self, servers: Servers, program: str, server: Server | None = None) -> None:
+    def __init__(self, servers: Servers, program: str, server: SshServer | None = None) -> None:
         by_way_of = server or (servers.mover if program == "sftp" else servers.ncsa)
         target = servers.end(servers.ncsa, program=program, host=by_way_of.name)
         self.ends = [servers.end(servers.iu, program=program), target]
@@ -442,7 +442,7 @@ def test_another_program_is_refused_by_name(servers: Servers) -> None:
 
 
 def test_a_server_that_cannot_be_started_says_why(servers: Servers) -> None:
-    taken = Options(port=servers.iu.port)
+    taken = SshdOptions(port=servers.iu.port)
     with (
         pytest.raises(NotServing, match=r"Bind to port \d+ on 127\.0\.0\.1 failed: Address already in use"),
         sshd("second", servers.clients, taken),
@@ -451,11 +451,11 @@ def test_a_server_that_cannot_be_started_says_why(servers: Servers) -> None:
 
 
 @contextlib.contextmanager
-def bare(servers: Servers, directory: Path) -> Iterator[Server]:
+def bare(servers: Servers, directory: Path) -> Iterator[SshServer]:
     """A server with little on its PATH."""
     for program in ("sh", "timeout", "wc", "mv", "rm", "cat", "setpriv"):
         (directory / program).symlink_to(f"/usr/bin/{program}")
-    with openssh.sshd("bare", servers.clients, Options(path=str(directory))) as server:
+    with openssh.sshd("bare", servers.clients, SshdOptions(path=str(directory))) as server:
         yield server
         servers.shells.pop("bare").close()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from monitor.testbed.middleware.slurm import Cluster, Options
+from monitor.testbed.middleware.slurm import SlurmCluster, SlurmOptions
 from probes.base import OutOfTime
 from reporters.base import BatchJob, ConnectionLost, JobFailed, JobStuck
 from reporters.batch.slurm import Batch
@@ -30,19 +30,19 @@ HOLD = ["--hold"]
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Cluster]:
+def running() -> Iterator[SlurmCluster]:
     with slurm_cluster() as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(running: Cluster) -> Iterator[Cluster]:
+def cluster(running: SlurmCluster) -> Iterator[SlurmCluster]:
     yield running
     assert eventually(lambda: running.jobs() == [])
 
 
 @pytest.fixture(scope="module")
-def place(running: Cluster) -> Iterator[Place]:
+def place(running: SlurmCluster) -> Iterator[Place]:
     with two_places("local") as (one, _):
         install(running.programs, one)
         yield one
@@ -74,7 +74,7 @@ class Jobs:
 
 
 @pytest.fixture
-def jobs(cluster: Cluster, place: Place) -> Iterator[Jobs]:
+def jobs(cluster: SlurmCluster, place: Place) -> Iterator[Jobs]:
     made = Jobs(place)
     yield made
     made.cancel()
@@ -86,7 +86,7 @@ def failure(work: Callable[[], object]) -> str:
     return raised.value.message
 
 
-def test_a_job_behind_a_gatekeeper_is_handed_in_and_followed(cluster: Cluster) -> None:
+def test_a_job_behind_a_gatekeeper_is_handed_in_and_followed(cluster: SlurmCluster) -> None:
     with two_places("gram") as (gate, _):
         install(cluster.programs, gate)
         jobs = Jobs(gate)
@@ -101,7 +101,7 @@ def test_a_partition_that_does_not_exist_is_refused_in_slurms_words(jobs: Jobs) 
 
 
 def test_an_account_that_may_not_use_a_partition_is_refused_in_slurms_words(
-    jobs: Jobs, cluster: Cluster
+    jobs: Jobs, cluster: SlurmCluster
 ) -> None:
     cluster.run("scontrol", "update", "PartitionName=long", "AllowAccounts=physics")
     try:
@@ -112,7 +112,7 @@ def test_an_account_that_may_not_use_a_partition_is_refused_in_slurms_words(
         cluster.run("scontrol", "update", "PartitionName=long", "AllowAccounts=ALL")
 
 
-def test_queue_account_processors_and_limit_arrive(jobs: Jobs, cluster: Cluster) -> None:
+def test_queue_account_processors_and_limit_arrive(jobs: Jobs, cluster: SlurmCluster) -> None:
     system = Batch(jobs.place.shell, queue="long", account="physics", extra=HOLD)
     job = system.submit(["true"], directory=str(jobs.directory), cpus=2, wall_seconds=61)
     (number,) = cluster.run("squeue", "-h", "-t", "PENDING", "-o", "%A").split()
@@ -129,7 +129,7 @@ def test_a_job_that_is_held_waits_and_says_why(jobs: Jobs) -> None:
     assert raised.value.message == f"{waited}; it is PENDING (JobHeldUser)"
 
 
-def test_a_queue_wait_is_as_long_as_the_job_was_in_the_queue(jobs: Jobs, cluster: Cluster) -> None:
+def test_a_queue_wait_is_as_long_as_the_job_was_in_the_queue(jobs: Jobs, cluster: SlurmCluster) -> None:
     cluster.close_partitions()
     job = jobs.submit("true")
     began = time.monotonic()
@@ -140,7 +140,7 @@ def test_a_queue_wait_is_as_long_as_the_job_was_in_the_queue(jobs: Jobs, cluster
     assert 1.4 < queued < time.monotonic() - began + 1.0
 
 
-def test_a_job_for_drained_nodes_never_starts(jobs: Jobs, cluster: Cluster) -> None:
+def test_a_job_for_drained_nodes_never_starts(jobs: Jobs, cluster: SlurmCluster) -> None:
     cluster.drain_nodes("new memory")
     try:
         with pytest.raises(JobStuck, match=r"it is PENDING \(.*(DOWN|DRAINED|Resources|Nodes)"):
@@ -156,7 +156,7 @@ def test_an_output_that_cannot_be_written_is_told(jobs: Jobs) -> None:
     assert not (jobs.directory / "ran").exists()
 
 
-def test_a_job_that_somebody_else_cancels_was_cancelled(jobs: Jobs, cluster: Cluster) -> None:
+def test_a_job_that_somebody_else_cancels_was_cancelled(jobs: Jobs, cluster: SlurmCluster) -> None:
     waiting = jobs.submit("true", extra=HOLD)
     at_work = jobs.started("sleep", "600")
     cluster.run("scancel", "--partition=short")
@@ -168,7 +168,7 @@ def test_a_job_that_somebody_else_cancels_was_cancelled(jobs: Jobs, cluster: Clu
     )
 
 
-def test_a_job_whose_node_dies_lost_its_node(jobs: Jobs, cluster: Cluster) -> None:
+def test_a_job_whose_node_dies_lost_its_node(jobs: Jobs, cluster: SlurmCluster) -> None:
     job = jobs.submit("sleep", "600", extra=["--nodelist=cn2"])
     job.wait_started(timeout_seconds=60)
     cluster.lose_node("cn2")
@@ -180,7 +180,7 @@ def test_a_job_whose_node_dies_lost_its_node(jobs: Jobs, cluster: Cluster) -> No
         cluster.await_idle()
 
 
-def test_a_controller_that_is_down_takes_no_job(jobs: Jobs, cluster: Cluster) -> None:
+def test_a_controller_that_is_down_takes_no_job(jobs: Jobs, cluster: SlurmCluster) -> None:
     cluster.stop_controller()
     try:
         message = failure(lambda: jobs.submit("true"))
@@ -190,7 +190,7 @@ def test_a_controller_that_is_down_takes_no_job(jobs: Jobs, cluster: Cluster) ->
     assert "Unable to contact slurm controller" in message
 
 
-def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, cluster: Cluster) -> None:
+def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, cluster: SlurmCluster) -> None:
     job = jobs.started("sh", "-c", "until [ -e go ]; do sleep 0.05; done")
     cluster.stop_controller()
     try:
@@ -212,7 +212,7 @@ def test_a_job_that_does_not_want_to_end_ends_soon_after_its_limit(jobs: Jobs) -
 def test_a_job_that_slurm_kills_at_its_limit_exceeded_it() -> None:
     needs("faketime")
     with (
-        slurm_cluster(Options(launcher=["faketime", "-f", "+0 x20"])) as hurried,
+        slurm_cluster(SlurmOptions(launcher=["faketime", "-f", "+0 x20"])) as hurried,
         two_places("local") as sites,
     ):
         install(hurried.programs, sites[0])
@@ -249,7 +249,7 @@ def resource_of(place: Place, *extra: str) -> Resource:
     return Resource("one", "one", place.resource.scratch, shell=place.resource.shell, batch=batch)
 
 
-def test_a_run_that_is_out_of_time_says_what_its_job_waited_for(cluster: Cluster, place: Place) -> None:
+def test_a_run_that_is_out_of_time_says_what_its_job_waited_for(cluster: SlurmCluster, place: Place) -> None:
     run = Run(resource_of(place, "--hold"), datetime.now(UTC), limit_seconds=2.0)
     job = run.grid.submit("one", ["true"], cpus=1, wall_seconds=30)
     with pytest.raises(OutOfTime) as raised:
@@ -261,7 +261,9 @@ def test_a_run_that_is_out_of_time_says_what_its_job_waited_for(cluster: Cluster
     assert cluster.jobs() == []
 
 
-def test_the_jobs_of_a_killed_reporter_are_cancelled_by_the_next_run(cluster: Cluster, place: Place) -> None:
+def test_the_jobs_of_a_killed_reporter_are_cancelled_by_the_next_run(
+    cluster: SlurmCluster, place: Place
+) -> None:
     killed = Run(resource_of(place, "--hold"), datetime(2026, 3, 1, tzinfo=UTC))
     killed.grid.submit("one", ["true"], cpus=1, wall_seconds=30)
     assert len(cluster.jobs()) == 1
@@ -272,7 +274,7 @@ def test_the_jobs_of_a_killed_reporter_are_cancelled_by_the_next_run(cluster: Cl
     following.clean_up()
 
 
-def test_a_run_that_is_begun_again_cancels_its_own_earlier_jobs(cluster: Cluster, place: Place) -> None:
+def test_a_run_that_is_begun_again_cancels_its_own_earlier_jobs(cluster: SlurmCluster, place: Place) -> None:
     slot = datetime(2026, 3, 3, tzinfo=UTC)
     Run(resource_of(place, "--hold"), slot).grid.submit("one", ["true"], cpus=1, wall_seconds=30)
     again = Run(resource_of(place), slot)
@@ -281,7 +283,7 @@ def test_a_run_that_is_begun_again_cancels_its_own_earlier_jobs(cluster: Cluster
     again.clean_up()
 
 
-def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(cluster: Cluster) -> None:
+def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(cluster: SlurmCluster) -> None:
     with SshSites("one") as sites, ThreadPoolExecutor(1) as pool:
         for program in cluster.programs.iterdir():
             sites.sites["one"].install(program.name, f'exec {program} "$@"')
@@ -299,7 +301,7 @@ def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(clus
         assert list(sites.sites["one"].scratch.iterdir()) == []
 
 
-def test_nothing_is_run_that_somebody_else_may_have_put_there(cluster: Cluster, place: Place) -> None:
+def test_nothing_is_run_that_somebody_else_may_have_put_there(cluster: SlurmCluster, place: Place) -> None:
     planted = place.scratch / "gridcast" / "gather-main" / "old" / "one" / "job-0"
     planted.mkdir(parents=True)
     (planted / "cancel").write_text(f"touch {place.scratch}/ran\n")

@@ -18,7 +18,7 @@ import pytest
 
 from monitor.testbed.middleware import xrootd
 from monitor.testbed.middleware.gsi import Security
-from monitor.testbed.middleware.serving import free_port
+from monitor.testbed.middleware.server_process import free_port
 from probes.base import InvalidParameters, ProbeFailed, in_parallel
 from probes.grid import CopyOptions, Transferred
 from reporters import resolve
@@ -38,7 +38,7 @@ class Sites:
 
     root: Path
     security: Security
-    servers: dict[str, xrootd.Server]
+    servers: dict[str, xrootd.XrootdServer]
     proxy: Path
 
     def transfer(self, *, there: dict[str, Any] | None = None, **here: Any) -> FileTransfer:
@@ -75,7 +75,8 @@ def two_sites() -> Iterator[Sites]:
         root = Path(directory)
         security = Security.create(root / "security")
         sites = [
-            xrootd.Site(name, root / f"{name}-server", root / name, ["/closed"]) for name in ("one", "two")
+            xrootd.XrootdSite(name, root / f"{name}-server", root / name, ["/closed"])
+            for name in ("one", "two")
         ]
         with xrootd.servers(security, sites) as servers:
             for site in sites:

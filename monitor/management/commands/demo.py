@@ -13,10 +13,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor.supervisor import AlreadySupervised, NotUp, Supervisor
-from monitor.testbed.demo.services import SEED, Options, free_port, is_free, services
+from monitor.testbed.demo.services import SEED, DemoOptions, free_port, is_free, services
 from monitor.testbed.demo.session import Session
 from monitor.testbed.wan import requirements
-from monitor.testbed.wan.grid import Options as WanOptions
+from monitor.testbed.wan.grid import WanOptions
 from monitor.testbed.weather import profiles
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         _check_port(port)
         if more["wan"]:
             _check_wan()
-        options = Options(
+        options = DemoOptions(
             settings.VAR_DIR, port or free_port(), weather, seed, scheduled=not rounds, wan=more["wan"]
         )
         session = Session(options, self._say)

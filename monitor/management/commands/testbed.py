@@ -16,14 +16,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor import env
-from monitor.testbed.sites import Options, TestbedError, load_description, open_sites
+from monitor.testbed.sites import LocalGridOptions, TestbedError, load_description, open_sites
 from monitor.testbed.sites.files import write_atomically
-from monitor.testbed.sites.serving import NO_WEATHER
-from monitor.testbed.sites.sources import FAULT_FILE, parse_fault
-from monitor.testbed.wan import by_hand, requirements
+from monitor.testbed.sites.grid import NO_WEATHER
+from monitor.testbed.sites.weather_sources import FAULT_FILE, parse_fault
+from monitor.testbed.wan import manual_changes, requirements
 from monitor.testbed.wan.geography import HUB
-from monitor.testbed.wan.grid import Options as WanOptions
-from monitor.testbed.wan.grid import open_grid
+from monitor.testbed.wan.grid import WanOptions, open_grid
 from monitor.testbed.weather import profiles
 from monitor.testbed.weather.conditions import FAULT_KINDS
 
@@ -67,10 +66,10 @@ class Command(BaseCommand):
         if wan:
             self._serve_wan(directory or _wan_directory(), _wan_options(options))
         else:
-            known = {name: options[name] for name in Options.__dataclass_fields__}
-            asyncio.run(self._serve(directory or _local_directory(), Options(**known)))
+            known = {name: options[name] for name in LocalGridOptions.__dataclass_fields__}
+            asyncio.run(self._serve(directory or _local_directory(), LocalGridOptions(**known)))
 
-    async def _serve(self, directory: Path, options: Options) -> None:
+    async def _serve(self, directory: Path, options: LocalGridOptions) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -108,14 +107,14 @@ class Command(BaseCommand):
 
     def _mend(self, *, directory: Path | None, **_: Any) -> None:
         ((directory or _local_directory()) / FAULT_FILE).unlink(missing_ok=True)
-        by_hand.mend(directory or _wan_directory())
+        manual_changes.mend(directory or _wan_directory())
 
     def _link(self, *, directory: Path | None, source: str, target: str, **options: Any) -> None:
-        figures = {name: options[name] for name in by_hand.FIGURES}
-        by_hand.change(directory or _wan_directory(), source, target, figures)
+        figures = {name: options[name] for name in manual_changes.FIGURES}
+        manual_changes.change(directory or _wan_directory(), source, target, figures)
 
     def _links(self, *, directory: Path | None, **_: Any) -> None:
-        for line in by_hand.report(directory or _wan_directory()):
+        for line in manual_changes.report(directory or _wan_directory()):
             self._say(line)
 
     def _say(self, text: str) -> None:
@@ -130,13 +129,15 @@ def _wan_options(options: dict[str, Any]) -> WanOptions:
 
 def _add_up(parser: ArgumentParser) -> None:
     _add_directory(parser)
-    parser.add_argument("--sites", type=int, default=Options.sites)
+    parser.add_argument("--sites", type=int, default=LocalGridOptions.sites)
     parser.add_argument(
         "--weather", dest="profile", default="teragrid", choices=[*profiles.names(), NO_WEATHER]
     )
-    parser.add_argument("--seed", type=int, default=Options.seed, help="the same seed gives the same weather")
     parser.add_argument(
-        "--scale", type=_positive, default=Options.scale, help="grid seconds in one real second"
+        "--seed", type=int, default=LocalGridOptions.seed, help="the same seed gives the same weather"
+    )
+    parser.add_argument(
+        "--scale", type=_positive, default=LocalGridOptions.scale, help="grid seconds in one real second"
     )
     parser.add_argument("--compute", help="the site that computes (default: ncsa)")
     parser.add_argument("--destination", help="the site that gets the results (default: sdsc)")
@@ -149,14 +150,14 @@ def _add_references(parser: ArgumentParser) -> None:
         "--applications",
         nargs="+",
         metavar="SERIES",
-        default=Options.applications,
+        default=LocalGridOptions.applications,
         help="a series that meets the weather of PreCo, with * for any ending (default: preco*)",
     )
     references = {
-        "--reference-file-bytes": Options.reference_file_bytes,
-        "--reference-result-bytes": Options.reference_result_bytes,
-        "--application-file-bytes": Options.application_file_bytes,
-        "--application-result-bytes": Options.application_result_bytes,
+        "--reference-file-bytes": LocalGridOptions.reference_file_bytes,
+        "--reference-result-bytes": LocalGridOptions.reference_result_bytes,
+        "--application-file-bytes": LocalGridOptions.application_file_bytes,
+        "--application-result-bytes": LocalGridOptions.application_result_bytes,
     }
     for option, default in references.items():
         what = option.split("-")[3]

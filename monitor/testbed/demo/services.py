@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monitor import env
-from monitor.embedded.servers import needed
+from monitor.embedded.servers import needed_servers
 from monitor.supervisor import Service
 from monitor.testbed.demo import definition
 
@@ -35,7 +35,7 @@ SEED = 10
 
 
 @dataclass(frozen=True)
-class Options:
+class DemoOptions:
     """What can be chosen about a demo."""
 
     var: Path
@@ -59,9 +59,9 @@ class Options:
         return definition.WAN if self.wan else definition.LOCAL
 
 
-def services(options: Options) -> list[Service]:
+def services(options: DemoOptions) -> list[Service]:
     """Everything that the demo runs. Servers that the environment names are not started."""
-    servers = needed(options.var, os.environ)
+    servers = needed_servers(options.var, os.environ)
     own = [server.service() for server in servers.values()]
     names = [service.name for service in own]
     return [*own, _testbed(options), _prepare(options, names), *_gridcast(options, names)]
@@ -86,7 +86,7 @@ def is_free(port: int) -> bool:
         return True
 
 
-def _testbed(options: Options) -> Service:
+def _testbed(options: DemoOptions) -> Service:
     directory = options.grid_file.parent
     argv = ["testbed", "up", f"--sites={len(definition.SITES)}", f"--directory={directory}"]
     argv += [f"--weather={options.weather}", f"--seed={options.seed}", *(["--wan"] if options.wan else [])]
@@ -99,13 +99,13 @@ def _testbed(options: Options) -> Service:
     )
 
 
-def _prepare(options: Options, servers: list[str]) -> Service:
+def _prepare(options: DemoOptions, servers: list[str]) -> Service:
     chosen = {"--unscheduled": not options.scheduled, "--wan": options.wan}
     argv = _manage("prepare_demo", *(option for option, given in chosen.items() if given))
     return _service(options, "prepare", argv, once=True, depends_on=[*servers, "testbed"])
 
 
-def _gridcast(options: Options, servers: list[str]) -> list[Service]:
+def _gridcast(options: DemoOptions, servers: list[str]) -> list[Service]:
     after = [*servers, "prepare", "testbed"]
     web = [*GUNICORN, "monitor.wsgi", f"--bind=127.0.0.1:{options.port}"]
     beat = [*CELERY, "beat", f"--schedule={options.var / 'run' / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
@@ -123,7 +123,7 @@ def _manage(*argv: str) -> list[str]:
     return [sys.executable, str(env.ROOT / "manage.py"), *argv]
 
 
-def _service(options: Options, name: str, argv: list[str], **more: object) -> Service:
+def _service(options: DemoOptions, name: str, argv: list[str], **more: object) -> Service:
     environment = {**os.environ, **ONE_THREAD, **CHECKED, "GRIDCAST_VAR": str(options.var)}
     return Service(name=name, argv=argv, env=environment, directory=env.ROOT, **more)  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ from monitor.forecasts import refresh
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.testbed.demo import definition
-from monitor.testbed.demo.following import Follower
+from monitor.testbed.demo.ended_runs import Follower
 from monitor.testbed.demo.rounds import Rounds
 from monitor.testbed.demo.summary import summarise
 from monitor.testbed.sites.description import load_description
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from monitor.supervisor import ServiceStatus
-    from monitor.testbed.demo.services import Options
+    from monitor.testbed.demo.services import DemoOptions
 
 POLL_SECONDS = 0.25
 MINUTE_IS_YOUNG_SECONDS = 30
@@ -37,7 +37,7 @@ Answer = TypeVar("Answer")
 class Session:
     """Says what happens through *say*, a line at a time."""
 
-    options: Options
+    options: DemoOptions
     say: Callable[[str], None]
     _began: float = field(default_factory=time.monotonic)
     _depot_is_away: bool = False

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monitor.testbed.middleware import serving
+from monitor.testbed.middleware import server_process
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
 
@@ -96,7 +96,7 @@ def gatekeeper(
     said, log = directory / "contact", directory / "gatekeeper.log"
     to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
     argv = [*to_file, locate("globus-gatekeeper"), "-conf", str(directory / "gatekeeper.conf")]
-    with serving.serving(argv, ready=lambda: _port(said) > 0, env=environment, log=log):
+    with server_process.serving(argv, ready=lambda: _port(said) > 0, env=environment, log=log):
         contact = f"{address}:{_port(said)}/jobmanager-fork:{identity.subject}"
         yield Gatekeeper(security, address, contact)
     _tidy(address)

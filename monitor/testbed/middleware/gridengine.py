@@ -17,7 +17,7 @@ from pathlib import Path
 
 from monitor.testbed.errors import NotServing, TestbedError
 from monitor.testbed.middleware.programs import locate
-from monitor.testbed.middleware.serving import START_SECONDS, free_port, listens, serving
+from monitor.testbed.middleware.server_process import START_SECONDS, free_port, listens, serving
 from reporters import process
 
 SERVERS = ("sge_qmaster", "sge_execd")
@@ -69,7 +69,7 @@ _QUEUE = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridEngineCell:
     """A cell that runs. *programs* is a directory of clients that find it, to be first on a PATH."""
 
     directory: Path
@@ -104,7 +104,7 @@ class Cell:
 
 
 @contextlib.contextmanager
-def cell(directory: Path) -> Iterator[Cell]:
+def cell(directory: Path) -> Iterator[GridEngineCell]:
     """Run a cell in a new *directory* until the context ends. For root only.
 
     Raises:
@@ -112,7 +112,7 @@ def cell(directory: Path) -> Iterator[Cell]:
         NotServing: a server did not come up; with what it said.
     """
     ports = (free_port("127.0.0.1"), free_port("127.0.0.1"))
-    made = Cell(directory, socket.gethostname(), ports)
+    made = GridEngineCell(directory, socket.gethostname(), ports)
     _prepare(made)
     with contextlib.ExitStack() as running:
         for program, port in zip(SERVERS, ports, strict=True):
@@ -130,7 +130,7 @@ def _listening(port: int) -> Callable[[], bool]:
     return lambda: listens("127.0.0.1", port)
 
 
-def _prepare(made: Cell) -> None:
+def _prepare(made: GridEngineCell) -> None:
     """Everything that must be there before the master starts."""
     root, spool, common = (made.directory / name for name in ("root", "spool", "root/default/common"))
     for directory in (common, spool / "qmaster" / "job_scripts", spool / "execd", made.programs):
@@ -148,7 +148,7 @@ def _prepare(made: Cell) -> None:
         _wrap(made, client)
 
 
-def _initialize(made: Cell, common: Path, spool: Path) -> None:
+def _initialize(made: GridEngineCell, common: Path, spool: Path) -> None:
     configuration = made.directory / "configuration"
     text = (_SHARE / "default-configuration").read_text()
     configuration.write_text(_with(text, _CONFIGURATION, spool=spool))
@@ -161,7 +161,7 @@ def _initialize(made: Cell, common: Path, spool: Path) -> None:
     made.run(defaults, "managers", "root")
 
 
-def _set_up(made: Cell) -> None:
+def _set_up(made: GridEngineCell) -> None:
     """Hosts, the scheduler and the queue, once the master is there."""
     made.run("qconf", "-ah", made.host)
     made.run("qconf", "-as", made.host)
@@ -172,7 +172,7 @@ def _set_up(made: Cell) -> None:
     made.run("qconf", "-Aq", str(queue))
 
 
-def _await_host(made: Cell) -> None:
+def _await_host(made: GridEngineCell) -> None:
     """Until the queue can run jobs: its host has told of its load."""
     until = time.monotonic() + START_SECONDS
     while " -NA- " in (queues := made.run("qstat", "-f")):
@@ -189,7 +189,7 @@ def _with(text: str, values: dict[str, str], **places: object) -> str:
     return "".join(f"{name} {value}\n" for name, value in {**said, **new}.items())
 
 
-def _wrap(made: Cell, client: str) -> None:
+def _wrap(made: GridEngineCell, client: str) -> None:
     assignments = " ".join(f"{name}={value}" for name, value in made.environment.items())
     wrapper = made.programs / client
     wrapper.write_text(f'#!/bin/sh\n{assignments} exec {locate(client)} "$@"\n')

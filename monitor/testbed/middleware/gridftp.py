@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monitor.testbed.middleware import serving
+from monitor.testbed.middleware import server_process
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
 from reporters import process
@@ -23,7 +23,7 @@ _STARTED = "Server started in daemon mode"
 
 
 @dataclass(frozen=True)
-class Site:
+class GridFtpSite:
     """A server to be: it listens on *address*, and its certificate is for *name* and the address.
 
     *directory* gets its logs. *launcher* is what its command begins with, such as one that enters a network
@@ -39,11 +39,11 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Server:
+class GridFtpServer:
     """A GridFTP server that serves. *subject* is the distinguished name in its certificate."""
 
     security: Security
-    site: Site
+    site: GridFtpSite
     port: int
     subject: str
     running: process.Running
@@ -65,7 +65,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def servers(security: Security, sites: Sequence[Site], *options: str) -> Iterator[dict[str, Server]]:
+def servers(
+    security: Security, sites: Sequence[GridFtpSite], *options: str
+) -> Iterator[dict[str, GridFtpServer]]:
     """Serve all *sites* until the context ends; by name. *options* are more of globus-gridftp-server's.
 
     Raises:
@@ -77,7 +79,7 @@ def servers(security: Security, sites: Sequence[Site], *options: str) -> Iterato
 
 
 @contextlib.contextmanager
-def server(security: Security, site: Site, *options: str) -> Iterator[Server]:
+def server(security: Security, site: GridFtpSite, *options: str) -> Iterator[GridFtpServer]:
     """Serve one site until the context ends. Raises as ``servers`` does."""
     site.directory.mkdir(parents=True, exist_ok=True)
     identity = security.authority.host(site.name, [site.name, site.address])
@@ -86,11 +88,13 @@ def server(security: Security, site: Site, *options: str) -> Iterator[Server]:
     to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
     argv = [*to_file, *site.launcher, locate("globus-gridftp-server"), *_arguments(site), *options]
     env = {**security.environment(identity), "GLOBUS_HOSTNAME": site.address}
-    with serving.serving(argv, ready=lambda: _port(site, said) > 0, env=env, log=_log(site)) as running:
-        yield Server(security, site, _port(site, said), identity.subject, running)
+    with server_process.serving(
+        argv, ready=lambda: _port(site, said) > 0, env=env, log=_log(site)
+    ) as running:
+        yield GridFtpServer(security, site, _port(site, said), identity.subject, running)
 
 
-def _port(site: Site, said: Path) -> int:
+def _port(site: GridFtpSite, said: Path) -> int:
     """The port that a server has said to listen at; 0 as long as it has not. Given ones are not said."""
     if site.port:
         return site.port if _log(site).exists() and _STARTED in _log(site).read_text("utf-8") else 0
@@ -99,7 +103,7 @@ def _port(site: Site, said: Path) -> int:
     return int(found["port"]) if found else 0
 
 
-def _arguments(site: Site) -> list[str]:
+def _arguments(site: GridFtpSite) -> list[str]:
     interfaces = ["-control-interface", site.address, "-data-interface", site.address]
     # Of containers, root is often all there is, and no account has a password.
     accounts = ["-allow-root", "-allow-disabled-login"]
@@ -107,5 +111,5 @@ def _arguments(site: Site) -> list[str]:
     return ["-port", str(site.port), *interfaces, *accounts, *log]
 
 
-def _log(site: Site) -> Path:
+def _log(site: GridFtpSite) -> Path:
     return site.directory / "gridftp.log"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monitor.testbed.errors import TestbedError
-from monitor.testbed.middleware.pki import Authority, Identity
+from monitor.testbed.middleware.pki import Authority, Certificate
 from monitor.testbed.middleware.programs import locate
 
 
@@ -19,7 +19,7 @@ class Security:
 
     directory: Path
     authority: Authority
-    user: Identity
+    user: Certificate
     gridmap: Path
 
     @classmethod
@@ -40,7 +40,7 @@ class Security:
         """A proxy of the user that ended *hours* ago."""
         return self._proxy(name, 60, [locate("faketime"), "-f", f"-{hours + 1}h"])
 
-    def environment(self, identity: Identity) -> dict[str, str]:
+    def environment(self, identity: Certificate) -> dict[str, str]:
         """The environment of a server that is *identity*."""
         # Certificate and key in one file, as in a proxy: what else Globus would find (X509_USER_CERT, /tmp)
         # gives way to a proxy of whoever runs the server.

@@ -21,7 +21,7 @@ from typing import Any
 from monitor.supervisor.guard import descendants
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import locate
-from monitor.testbed.middleware.serving import free_port, serving
+from monitor.testbed.middleware.server_process import free_port, serving
 from reporters import process
 from reporters.config import Resource
 
@@ -61,11 +61,11 @@ Host {name}
 
 
 @dataclass(frozen=True)
-class Options:
+class SshdOptions:
     """How a server is to be. Port 0 is one that the kernel chooses.
 
     *prefix* runs the server, as in ``("ip", "netns", "exec", "iu")``; *user* is who logs in, by default who
-    starts it. With *authority* it lets in whoever has a certificate of ``Clients.authority``, and no plain
+    starts it. With *authority* it lets in whoever has a certificate of ``SshClients.authority``, and no plain
     key. *lines* are more lines of its configuration.
     """
 
@@ -80,7 +80,7 @@ class Options:
     lines: Sequence[str] = ()
 
 
-class Clients:
+class SshClients:
     """A directory with what clients need: one key for all servers, their host keys, a configuration."""
 
     def __init__(self, directory: Path) -> None:
@@ -101,7 +101,7 @@ class Clients:
         _keygen("-q", "-s", str(self.authority), "-I", who, "-n", who, "-V", valid, str(public(key)))
         return key.with_name(f"{key.name}-cert.pub")
 
-    def learn(self, server: Server) -> None:
+    def learn(self, server: SshServer) -> None:
         """Know *server* by its name, and no other of that name any more."""
         host_key = public(server.root / "host_key").read_text()
         config = _CLIENT_CONFIG.format(
@@ -118,7 +118,7 @@ class Clients:
                 _replace(file, "".join(known[part] for known in self._known.values()))
 
     def resource(
-        self, server: Server, *, shell: Mapping[str, Any] | None = None, **transfer: Any
+        self, server: SshServer, *, shell: Mapping[str, Any] | None = None, **transfer: Any
     ) -> Resource:
         """*server* as a resource, with more options of its *shell* and its *transfer*."""
         login = {"kind": "ssh", "host": server.name, "config_file": str(self.config_file), **(shell or {})}
@@ -133,7 +133,7 @@ class Clients:
 
 
 @dataclass(frozen=True)
-class Server:
+class SshServer:
     """A server that runs: *root* has its ``bin``, ``scratch`` and ``log``."""
 
     name: str
@@ -141,7 +141,7 @@ class Server:
     address: str
     port: int
     user: str
-    options: Options = field(default_factory=Options)
+    options: SshdOptions = field(default_factory=SshdOptions)
 
     @property
     def scratch(self) -> Path:
@@ -163,23 +163,23 @@ class Server:
 
 
 @contextlib.contextmanager
-def sshd(name: str, clients: Clients, options: Options | None = None) -> Iterator[Server]:
+def sshd(name: str, clients: SshClients, options: SshdOptions | None = None) -> Iterator[SshServer]:
     """A server called *name* in a directory of *clients*, until the context ends. It may come again.
 
     Raises:
         TestbedError, NotServing, MissingProgram: it cannot be started.
     """
-    options = options or Options()
+    options = options or SshdOptions()
     port = options.port or free_port(options.address)
     root = clients.directory / name
-    server = Server(name, root, options.address, port, options.user or getpass.getuser(), options)
+    server = SshServer(name, root, options.address, port, options.user or getpass.getuser(), options)
     _prepare(server, clients)
     with _running(server):
         clients.learn(server)
         yield server
 
 
-def _prepare(server: Server, clients: Clients) -> None:
+def _prepare(server: SshServer, clients: SshClients) -> None:
     for directory in ("bin", "scratch"):
         (server.root / directory).mkdir(parents=True, exist_ok=True)
     server.log.unlink(missing_ok=True)
@@ -190,7 +190,7 @@ def _prepare(server: Server, clients: Clients) -> None:
         server.install(program, f'exec {locate(program)} -F {clients.config_file} "$@"')
 
 
-def _configuration(server: Server, clients: Clients) -> str:
+def _configuration(server: SshServer, clients: SshClients) -> str:
     options = server.options
     config = _SERVER_CONFIG.format(
         address=server.address,
@@ -211,7 +211,7 @@ def _configuration(server: Server, clients: Clients) -> str:
 
 
 @contextlib.contextmanager
-def _running(server: Server) -> Iterator[process.Running]:
+def _running(server: SshServer) -> Iterator[process.Running]:
     if os.geteuid() == 0:
         _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     # Absolute paths: for every connection sshd runs itself anew, in the root directory.
@@ -220,7 +220,7 @@ def _running(server: Server) -> Iterator[process.Running]:
         yield running
 
 
-def _listens(server: Server) -> bool:
+def _listens(server: SshServer) -> bool:
     """By its own word: in a network namespace nobody else can tell."""
     return server.log.exists() and "Server listening on" in server.log.read_text(errors="replace")
 

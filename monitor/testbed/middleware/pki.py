@@ -26,7 +26,7 @@ cond_subjects globus '"{organisation}/*"'
 
 
 @dataclass(frozen=True)
-class Identity:
+class Certificate:
     """A certificate with its key. *subject* is its distinguished name, as in "/O=Grid/CN=localhost"."""
 
     subject: str
@@ -39,7 +39,7 @@ class Authority:
     """A certificate authority in a directory of its own; *trust* is what others' X509_CERT_DIR names."""
 
     directory: Path
-    identity: Identity
+    identity: Certificate
 
     @property
     def trust(self) -> Path:
@@ -56,17 +56,17 @@ class Authority:
         authority._trust_itself()
         return authority
 
-    def host(self, name: str, names: Sequence[str]) -> Identity:
+    def host(self, name: str, names: Sequence[str]) -> Certificate:
         """A certificate of the host called *name*, valid for all *names* (DNS names and IP addresses) too."""
         kinds = ("IP" if one.replace(".", "").isdigit() or ":" in one else "DNS" for one in names)
         alternatives = ",".join(f"{kind}:{one}" for kind, one in zip(kinds, names, strict=True))
         return self._issue(name, f"subjectAltName={alternatives}\n")
 
-    def user(self, name: str) -> Identity:
+    def user(self, name: str) -> Certificate:
         """A certificate of a person."""
         return self._issue(name, "keyUsage=critical,digitalSignature,keyEncipherment\n")
 
-    def _issue(self, name: str, extensions: str) -> Identity:
+    def _issue(self, name: str, extensions: str) -> Certificate:
         identity = _identity(self.directory, name.replace(" ", "-"), f"{ORGANISATION}/CN={name}")
         request = identity.key.with_suffix(".csr")
         extended = identity.key.with_suffix(".ext")
@@ -88,8 +88,8 @@ class Authority:
         (self.trust / f"{digest}.signing_policy").write_text(policy, encoding="utf-8")
 
 
-def _identity(directory: Path, name: str, subject: str) -> Identity:
-    identity = Identity(subject, directory / f"{name}.pem", directory / f"{name}.key")
+def _identity(directory: Path, name: str, subject: str) -> Certificate:
+    identity = Certificate(subject, directory / f"{name}.pem", directory / f"{name}.key")
     _openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(identity.key))
     identity.key.chmod(0o600)
     return identity

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from monitor.testbed.errors import NotServing, TestbedError
 from monitor.testbed.middleware.programs import locate
-from monitor.testbed.middleware.serving import START_SECONDS, free_port, listens, serving
+from monitor.testbed.middleware.server_process import START_SECONDS, free_port, listens, serving
 from probes.grid import Completed
 from reporters import process
 
@@ -70,7 +70,7 @@ MinJobAge=3600
 
 
 @dataclass(frozen=True)
-class Options:
+class SlurmOptions:
     """How a cluster is to be: its servers listen on *address* of a host that calls itself *hostname*.
 
     *launcher* is what every command begins with, such as one that enters a network namespace; the program
@@ -84,10 +84,10 @@ class Options:
     lines: Sequence[str] = ()
 
 
-class Cluster:
+class SlurmCluster:
     """A cluster that runs. *programs* is a directory of clients that find it, to be first on a PATH."""
 
-    def __init__(self, directory: Path, options: Options, last: contextlib.ExitStack) -> None:
+    def __init__(self, directory: Path, options: SlurmOptions, last: contextlib.ExitStack) -> None:
         self.directory = directory
         self.configuration = directory / "slurm.conf"
         self.programs = directory / "bin"
@@ -197,7 +197,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(directory: Path, options: Options = Options()) -> Iterator[Cluster]:
+def cluster(directory: Path, options: SlurmOptions = SlurmOptions()) -> Iterator[SlurmCluster]:
     """Run a cluster in a new *directory* until the context ends; all its nodes are idle at first.
 
     The path of *directory* must be short, 80 bytes or so: there is a socket in it.
@@ -207,7 +207,7 @@ def cluster(directory: Path, options: Options = Options()) -> Iterator[Cluster]:
         NotServing: a server did not come up; with what it said.
     """
     with contextlib.ExitStack() as last:
-        made = Cluster(directory, options, last)
+        made = SlurmCluster(directory, options, last)
         made.start()
         made.await_idle()
         yield made
@@ -221,7 +221,7 @@ def _munged(root: Path) -> list[str]:
     return [locate("munged"), "--foreground", "--force", "--num-threads=2", *socket_and_log, *options]
 
 
-def _ports(options: Options) -> dict[str, int]:
+def _ports(options: SlurmOptions) -> dict[str, int]:
     """A port for the controller and each node, all different."""
     names = ["slurmctld", *(f"cn{number + 1}" for number in range(options.nodes))]
     ports: set[int] = set()
@@ -230,7 +230,7 @@ def _ports(options: Options) -> dict[str, int]:
     return dict(zip(names, ports, strict=True))
 
 
-def _configuration(root: Path, options: Options, ports: Mapping[str, int]) -> str:
+def _configuration(root: Path, options: SlurmOptions, ports: Mapping[str, int]) -> str:
     hostname = options.hostname or socket.gethostname().partition(".")[0]
     where = {"root": root, "hostname": hostname, "address": options.address, "user": getpass.getuser()}
     host = f"NodeHostname={hostname} NodeAddr={options.address} CPUs={CPUS_OF_A_NODE}"

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from monitor.testbed.errors import NotServing, TestbedError
-from monitor.testbed.middleware import serving
+from monitor.testbed.middleware import server_process
 from monitor.testbed.middleware.gsi import Security
-from monitor.testbed.middleware.pki import Identity
+from monitor.testbed.middleware.pki import Certificate
 from monitor.testbed.middleware.programs import locate
 from reporters import process
 
@@ -68,7 +68,7 @@ macaroons.secretkey {directory}/secret
 
 
 @dataclass(frozen=True)
-class Site:
+class XrootdSite:
     """A server to be. *exported* is its "/"; it keeps its own files in *directory*.
 
     Paths that begin with one of *closed* may be listed by its user, and nothing else.
@@ -81,10 +81,10 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Server:
+class XrootdServer:
     """An XRootD server that serves."""
 
-    site: Site
+    site: XrootdSite
     security: Security
     port: int
     https_port: int
@@ -134,7 +134,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def servers(security: Security, sites: Sequence[Site]) -> Iterator[dict[str, Server]]:
+def servers(security: Security, sites: Sequence[XrootdSite]) -> Iterator[dict[str, XrootdServer]]:
     """Serve all *sites* until the context ends; by name.
 
     Raises:
@@ -147,8 +147,8 @@ def servers(security: Security, sites: Sequence[Site]) -> Iterator[dict[str, Ser
 
 
 @contextlib.contextmanager
-def _server(security: Security, certified: Identity, site: Site) -> Iterator[Server]:
-    port, https_port = serving.free_port(ADDRESS), serving.free_port(ADDRESS)
+def _server(security: Security, certified: Certificate, site: XrootdSite) -> Iterator[XrootdServer]:
+    port, https_port = server_process.free_port(ADDRESS), server_process.free_port(ADDRESS)
     configuration = _write_configuration(security, certified, site, port, https_port)
     log = ["-l", f"={_log(site)}"]
     argv = [*_launcher(), locate("xrootd"), "-n", site.name, "-c", str(configuration), *log]
@@ -156,15 +156,15 @@ def _server(security: Security, certified: Identity, site: Site) -> Iterator[Ser
     _pid_file(site).unlink(missing_ok=True)
 
     def ready() -> bool:
-        return all(serving.listens(ADDRESS, number) for number in (port, https_port))
+        return all(server_process.listens(ADDRESS, number) for number in (port, https_port))
 
     # It makes a directory of its name where it is started.
-    with serving.serving(argv, ready=ready, env=env, cwd=site.directory, log=_log(site)) as running:
-        yield Server(site, security, port, https_port, running)
+    with server_process.serving(argv, ready=ready, env=env, cwd=site.directory, log=_log(site)) as running:
+        yield XrootdServer(site, security, port, https_port, running)
 
 
 def _write_configuration(
-    security: Security, certified: Identity, site: Site, port: int, https_port: int
+    security: Security, certified: Certificate, site: XrootdSite, port: int, https_port: int
 ) -> Path:
     """The server's files in its directory; its configuration."""
     for directory in (site.directory, site.exported):
@@ -207,9 +207,9 @@ def _launcher() -> list[str]:
     return [locate("setpriv"), *user, *to_files, "--"]
 
 
-def _log(site: Site) -> Path:
+def _log(site: XrootdSite) -> Path:
     return site.directory / "xrootd.log"
 
 
-def _pid_file(site: Site) -> Path:
+def _pid_file(site: XrootdSite) -> Path:
     return site.directory / "run" / site.name / "xrootd.pid"

@@ -2,12 +2,12 @@
 
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.sites.description import GridDescription, load_description
-from monitor.testbed.sites.serving import Options, open_sites, running_sites
-from monitor.testbed.sites.sources import WeatherSource
+from monitor.testbed.sites.grid import LocalGridOptions, open_sites, running_sites
+from monitor.testbed.sites.weather_sources import WeatherSource
 
 __all__ = [
     "GridDescription",
-    "Options",
+    "LocalGridOptions",
     "TestbedError",
     "WeatherSource",
     "load_description",

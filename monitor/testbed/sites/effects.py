@@ -76,7 +76,7 @@ class Terrain:
 
 
 @dataclass(frozen=True)
-class Link:
+class IncomingLink:
     """One incoming connection: its rate (None: no limit) and how it breaks (None: it does not)."""
 
     bytes_per_second: float | None
@@ -84,7 +84,7 @@ class Link:
     mechanism: str = "inbound"
 
 
-OPEN_LINK = Link(bytes_per_second=None, fault=None)
+OPEN_LINK = IncomingLink(bytes_per_second=None, fault=None)
 
 
 def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
@@ -114,7 +114,7 @@ def session_environment(conditions: Conditions, site: int, seconds: Mapping[str,
 
 def incoming_link(
     conditions: Conditions, terrain: Terrain, *, sender: int | None, receiver: int, computed_at: int | None
-) -> Link:
+) -> IncomingLink:
     """What a connection from *sender* (None: from outside the grid) to *receiver* is like.
 
     What leaves the site at which the run has computed is its result and travels ``outbound``; everything else
@@ -123,8 +123,8 @@ def incoming_link(
     if sender is not None and sender == computed_at:
         seconds = terrain.seconds(conditions, "outbound", sender)
         rate = bytes_per_second(terrain.reference_result_bytes, seconds)
-        return Link(rate, fault_of(conditions, "outbound", sender), "outbound")
+        return IncomingLink(rate, fault_of(conditions, "outbound", sender), "outbound")
     seconds = terrain.seconds(conditions, "inbound", receiver if sender is None else sender)
     faults = [fault_of(conditions, "inbound", end) for end in (sender, receiver) if end is not None]
     rate = bytes_per_second(terrain.reference_file_bytes, seconds)
-    return Link(rate, next(filter(None, faults), None))
+    return IncomingLink(rate, next(filter(None, faults), None))

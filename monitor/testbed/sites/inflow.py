@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from asyncssh.connection import SSHConnection
 
-from monitor.testbed.sites.breaking import reset, stall
-from monitor.testbed.sites.effects import Link
+from monitor.testbed.sites.connection_faults import reset, stall
+from monitor.testbed.sites.effects import IncomingLink
 from monitor.testbed.sites.pacing import Pace
 
 _SHORTEST_WAIT_SECONDS = 0.001
@@ -26,7 +26,7 @@ class Inflow:
     def __init__(
         self,
         connection: SSHConnection,
-        link: Link,
+        link: IncomingLink,
         *,
         opened_at: float,
         reference_bytes: int,

@@ -15,7 +15,7 @@ _ACKNOWLEDGE_SECONDS = 0.002
 log = logging.getLogger(__name__)
 
 
-class Listener:
+class SiteListener:
     """Accepts connections at *address*:*port* and hands each to *welcome* with the caller's address."""
 
     def __init__(self, address: str, port: int, welcome: Callable[[socket.socket, str], None]) -> None:

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import asyncssh
 
-from monitor.testbed.sites.climate import Climate, label_of
+from monitor.testbed.sites.authentication import Gate
 from monitor.testbed.sites.credentials import load_key
-from monitor.testbed.sites.gate import Gate
 from monitor.testbed.sites.inflow import Inflow
 from monitor.testbed.sites.layout import USER, Layout, SiteLayout
-from monitor.testbed.sites.listener import Listener, acknowledge_at_once, swallow
+from monitor.testbed.sites.listener import SiteListener, acknowledge_at_once, swallow
 from monitor.testbed.sites.processes import kill_marked
 from monitor.testbed.sites.programs import LAUNCHERS_MECHANISMS, search_path
+from monitor.testbed.sites.run_clock import planned_seconds, said_in
 from monitor.testbed.sites.session import run_command
+from monitor.testbed.sites.site_weather import Climate, label_of
 from monitor.testbed.sites.storage import SiteStorage
-from monitor.testbed.sites.timekeeping import planned_seconds, said_in
 
 GRID_MARK = "SITE_GRID"  # names the grid in the environment of everything that its sites run
 
@@ -43,7 +43,7 @@ class Caller:
     sessions: int = 0
 
 
-class Site:
+class SshSite:
     """Serves one site of a grid at *port* of its address; *password* opens it too."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Site:
         self.place = place
         self.climate = climate
         self.password = password
-        self.listener = Listener(place.address, port, self._welcome)
+        self.listener = SiteListener(place.address, port, self._welcome)
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncssh.SSHServerConnection] = set()
         self._options: asyncssh.SSHServerConnectionOptions | None = None

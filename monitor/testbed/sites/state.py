@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class State:
+class GridState:
     """*port* is the same at every site; each has an address of its own. *passwords* are by site."""
 
     port: int
@@ -29,8 +29,8 @@ class State:
     passwords: dict[str, str]
 
 
-def new_state(now: datetime) -> State:
-    return State(port=random_port(), epoch=now, passwords={})
+def new_state(now: datetime) -> GridState:
+    return GridState(port=random_port(), epoch=now, passwords={})
 
 
 def random_port() -> int:
@@ -38,7 +38,7 @@ def random_port() -> int:
     return secrets.choice(PORTS)
 
 
-def load_state(directory: Path) -> State:
+def load_state(directory: Path) -> GridState:
     """What the last start left, or a new state where it left nothing that can be read."""
     path = directory / FILE_NAME
     now = datetime.now(UTC)
@@ -53,22 +53,22 @@ def load_state(directory: Path) -> State:
         return new_state(now)
 
 
-def parse_state(text: str) -> State:
+def parse_state(text: str) -> GridState:
     """Read the text of a state file. Raises ValueError, TypeError, KeyError or AttributeError."""
     document = json.loads(text)
     port = int(document["port"])
     if not 0 < port < 65_536:
         raise ValueError(f"not a port: {port}")
     passwords = {str(name): str(password) for name, password in document["passwords"].items()}
-    return State(port, parse_rfc3339(document["epoch"]), passwords)
+    return GridState(port, parse_rfc3339(document["epoch"]), passwords)
 
 
-def save_state(directory: Path, state: State) -> None:
+def save_state(directory: Path, state: GridState) -> None:
     document = {"port": state.port, "epoch": rfc3339(state.epoch), "passwords": state.passwords}
     write_atomically(directory / FILE_NAME, json.dumps(document, indent=2) + "\n", mode=0o600)
 
 
-def with_passwords(state: State, names: tuple[str, ...]) -> State:
+def with_passwords(state: GridState, names: tuple[str, ...]) -> GridState:
     """The same state, with a password for each of *names*."""
     passwords = {name: state.passwords.get(name) or secrets.token_urlsafe(12) for name in names}
-    return State(state.port, state.epoch, {**state.passwords, **passwords})
+    return GridState(state.port, state.epoch, {**state.passwords, **passwords})

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from monitor.testbed.middleware.slurm import Options, cluster
+from monitor.testbed.middleware.slurm import SlurmOptions, cluster
 
 PROGRAMS = "bin"  # of the cluster's directory: clients that find it
 
 
 def main(argv: Sequence[str]) -> None:
     directory, hostname = argv[1:]
-    with cluster(Path(directory), Options(hostname=hostname)):
+    with cluster(Path(directory), SlurmOptions(hostname=hostname)):
         print("up", flush=True)  # noqa: T201 - whoever started this waits for it
         signal.pause()  # the end of its namespaces is the end of it
 

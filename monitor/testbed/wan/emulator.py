@@ -37,7 +37,7 @@ _DESTINATION = slice(16, 20)  # of an IPv4 header
 
 
 @dataclass(frozen=True)
-class End:
+class NetworkEnd:
     """One end of the network: *pid* is a process in its namespace, 0 for the emulator's own."""
 
     name: str
@@ -47,11 +47,11 @@ class End:
 
 
 @dataclass(frozen=True)
-class Plan:
+class EmulatorPlan:
     """What an emulator is told. *network* is all addresses that it knows, as in "10.98.0.0/24"."""
 
     network: str
-    ends: Sequence[End]
+    ends: Sequence[NetworkEnd]
     tables: Sequence[Path]
     counters: Path
     mtu_bytes: int
@@ -62,10 +62,10 @@ class Plan:
         return json.dumps(asdict(self), default=str)
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
+    def from_json(cls, text: str) -> EmulatorPlan:
         """The inverse of ``to_json``."""
         document = json.loads(text)
-        document["ends"] = [End(**end) for end in document["ends"]]
+        document["ends"] = [NetworkEnd(**end) for end in document["ends"]]
         document["tables"] = [Path(table) for table in document["tables"]]
         document["counters"] = Path(document["counters"])
         return cls(**document)
@@ -102,7 +102,7 @@ def read_table(sites: Sequence[str], files: Sequence[Path]) -> LinkTable:
 class Emulator:
     """Passes packets between open devices (by end's name) as *tables* say."""
 
-    def __init__(self, plan: Plan, devices: dict[str, int]) -> None:
+    def __init__(self, plan: EmulatorPlan, devices: dict[str, int]) -> None:
         self._tables = Tables(plan.names, plan.tables)
         self._counters_file = plan.counters
         self._devices = devices
@@ -180,7 +180,7 @@ class Emulator:
             write_atomically(self._counters_file, text)
 
 
-def open_devices(plan: Plan) -> dict[str, int]:
+def open_devices(plan: EmulatorPlan) -> dict[str, int]:
     """A device at every end, with its address. Raises OSError, TestbedError."""
     devices = {}
     for end in plan.ends:
@@ -206,7 +206,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def main(argv: Sequence[str]) -> None:
-    plan = Plan.from_json(Path(argv[1]).read_text(encoding="utf-8"))
+    plan = EmulatorPlan.from_json(Path(argv[1]).read_text(encoding="utf-8"))
     emulator = Emulator(plan, open_devices(plan))
     print("up", flush=True)  # noqa: T201 - whoever started this waits for it
     emulator.run()

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from monitor.testbed.wan.links import EVERY_SITE, Line, link_line
+from monitor.testbed.wan.links import EVERY_SITE, TableLine, link_line
 
 HUB = "hub"  # where the reporter is
 
@@ -28,9 +28,9 @@ _DETOUR = 1.4  # no fibre is straight
 _LEAST_DELAY_MS = 0.5
 
 
-def good_weather(names: Sequence[str]) -> list[Line]:
+def good_weather(names: Sequence[str]) -> list[TableLine]:
     """The lines of a link table for these sites, the hub among them."""
-    uplinks = [Line("site", (name,), {"uplink_mbit": uplink_mbit(name)}) for name in names]
+    uplinks = [TableLine("site", (name,), {"uplink_mbit": uplink_mbit(name)}) for name in names]
     delays = [
         link_line(source, target, delay_ms=round(delay_ms(source, target), 1))
         for source, target in itertools.permutations(names, 2)

@@ -23,9 +23,8 @@ from pathlib import Path
 
 from monitor.testbed.sites.description import FILE_NAME, WAN, GridDescription
 from monitor.testbed.sites.files import only_one, write_atomically
+from monitor.testbed.sites.grid import NO_WEATHER, LocalGridOptions
 from monitor.testbed.sites.layout import site_names
-from monitor.testbed.sites.serving import NO_WEATHER
-from monitor.testbed.sites.serving import Options as LocalOptions
 from monitor.testbed.wan import network, requirements, services
 from monitor.testbed.wan.geography import HUB, good_weather
 from monitor.testbed.wan.links import format_lines
@@ -45,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Options:
+class WanOptions:
     """What kind of grid. *weather* lets the network change by itself, as *seed* says."""
 
     sites: int = 7
@@ -58,18 +57,18 @@ class Options:
 
     def roles(self) -> tuple[str, str]:
         """The compute site and the destination. Raises ValueError."""
-        return LocalOptions(sites=self.sites, compute=self.compute, destination=self.destination).roles()
+        return LocalGridOptions(sites=self.sites, compute=self.compute, destination=self.destination).roles()
 
 
 @dataclass
-class State:
+class WanState:
     """What a restart keeps."""
 
     number: int
     epoch: datetime
 
     @classmethod
-    def load(cls, directory: Path) -> State:
+    def load(cls, directory: Path) -> WanState:
         """What the last start left, or a new state where it left nothing that can be read."""
         try:
             document = json.loads((directory / _STATE).read_text(encoding="utf-8"))
@@ -119,7 +118,7 @@ class WideAreaGrid:
 
 
 @contextlib.contextmanager
-def open_grid(directory: Path, options: Options) -> Iterator[WideAreaGrid]:
+def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
     """Serve a grid from *directory* until the context ends; then nothing of it is left but files.
 
     Raises:
@@ -133,13 +132,13 @@ def open_grid(directory: Path, options: Options) -> Iterator[WideAreaGrid]:
     with only_one(directory), contextlib.ExitStack() as last:
         network.kill_leftovers(directory)
         _empty(directory)
-        state, names = State.load(directory), site_names(options.sites)
+        state, names = WanState.load(directory), site_names(options.sites)
         write_atomically(directory / GOOD, format_lines(good_weather((*names, HUB))))
         tables = [directory / table for table in TABLES]
         wan = last.enter_context(
             network.emulated(directory, names, tables, preferred=state.number, seed=options.seed)
         )
-        State(wan.number, state.epoch).save(directory)
+        WanState(wan.number, state.epoch).save(directory)
         chosen = services.Services(options.transfer, options.batch, compute)
         serving = last.enter_context(services.serving(directory, wan, chosen))
         description = GridDescription(
@@ -152,8 +151,8 @@ def open_grid(directory: Path, options: Options) -> Iterator[WideAreaGrid]:
             seed=options.seed,
             scale=1.0,
             epoch=state.epoch,
-            reference_file_bytes=LocalOptions.reference_file_bytes,
-            reference_result_bytes=LocalOptions.reference_result_bytes,
+            reference_file_bytes=LocalGridOptions.reference_file_bytes,
+            reference_result_bytes=LocalGridOptions.reference_result_bytes,
             pid=os.getpid(),
             kind=WAN,
         )

@@ -24,7 +24,7 @@ EVERY_SITE = "*"
 DEFAULT_QUEUE_BYTES = 2_000_000
 BYTES_PER_MBIT = 125_000.0
 
-# Figure of a line -> what it is of a Link, and how many of it are one there.
+# Figure of a line -> what it is of a LinkProperties, and how many of it are one there.
 _LINK_FIGURES = {
     "delay_ms": ("delay_seconds", 1e-3),
     "jitter_ms": ("jitter_seconds", 1e-3),
@@ -40,7 +40,7 @@ class BadLinkTable(TestbedError):
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkProperties:
     """One direction between two sites. *loss* is the share of packets; a rate of 0 is no limit.
 
     The jitter is how much a packet may be earlier or later than the delay; packets stay in order.
@@ -53,7 +53,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One line: *kind* is "queue", "site" or "link", *figures* are as written, in units of their names."""
 
     kind: str
@@ -67,17 +67,17 @@ class Line:
 
 @dataclass(frozen=True)
 class LinkTable:
-    """The whole network: a Link for every ordered pair of sites, bytes per second that leave each site."""
+    """The whole network: the properties of every directed link, the bytes per second that leave each site."""
 
-    links: Mapping[tuple[str, str], Link]
+    links: Mapping[tuple[str, str], LinkProperties]
     uplinks: Mapping[str, float]
     queue_bytes: int = DEFAULT_QUEUE_BYTES
     sites: tuple[str, ...] = field(default=())
 
     @classmethod
-    def of(cls, sites: Sequence[str], lines: Iterable[Line]) -> LinkTable:
+    def of(cls, sites: Sequence[str], lines: Iterable[TableLine]) -> LinkTable:
         """What *lines*, in order, make of *sites*. Raises BadLinkTable for a site that is none of them."""
-        links = dict.fromkeys(itertools.permutations(sites, 2), Link())
+        links = dict.fromkeys(itertools.permutations(sites, 2), LinkProperties())
         uplinks = dict.fromkeys(sites, 0.0)
         queue_bytes = DEFAULT_QUEUE_BYTES
         for line in lines:
@@ -93,13 +93,13 @@ class LinkTable:
         return cls(links, uplinks, queue_bytes, tuple(sites))
 
 
-def link_line(source: str, target: str, **figures: float | None) -> Line:
+def link_line(source: str, target: str, **figures: float | None) -> TableLine:
     """A line for one direction; figures that are None stay as they are. Raises BadLinkTable."""
     known = {name: value for name, value in figures.items() if value is not None}
     return _checked("link", (source, target), known, "")
 
 
-def parse_lines(text: str, origin: str = "") -> list[Line]:
+def parse_lines(text: str, origin: str = "") -> list[TableLine]:
     """Read the lines of a table; *origin* says in errors where they stand. Raises BadLinkTable."""
     return [
         _parsed(words, f"{origin}:{number}: " if origin else f"line {number}: ")
@@ -108,12 +108,12 @@ def parse_lines(text: str, origin: str = "") -> list[Line]:
     ]
 
 
-def format_lines(lines: Iterable[Line]) -> str:
+def format_lines(lines: Iterable[TableLine]) -> str:
     """The inverse of ``parse_lines``."""
     return "".join(f"{line}\n" for line in lines)
 
 
-def _parsed(words: Sequence[str], where: str) -> Line:
+def _parsed(words: Sequence[str], where: str) -> TableLine:
     kind, *rest = words
     names = tuple(word for word in rest if "=" not in word)
     figures = {}
@@ -134,7 +134,7 @@ def _number(text: str, where: str) -> float:
     return value
 
 
-def _checked(kind: str, names: tuple[str, ...], figures: Mapping[str, float], where: str) -> Line:
+def _checked(kind: str, names: tuple[str, ...], figures: Mapping[str, float], where: str) -> TableLine:
     if kind not in _KINDS:
         raise BadLinkTable(f"{where}unknown kind of line {kind!r}; known are {', '.join(_KINDS)}")
     wanted, known = _KINDS[kind]
@@ -148,7 +148,7 @@ def _checked(kind: str, names: tuple[str, ...], figures: Mapping[str, float], wh
         _number(str(value), f"{where}{name}")
     if figures.get("loss_percent", 0.0) > 100.0:
         raise BadLinkTable(f"{where}loss_percent: at most 100, got {figures['loss_percent']:g}")
-    return Line(kind, names, figures)
+    return TableLine(kind, names, figures)
 
 
 def _matching(name: str, sites: Sequence[str]) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _matching(name: str, sites: Sequence[str]) -> tuple[str, ...]:
     return tuple(sites) if name == EVERY_SITE else (name,)
 
 
-def _changed(link: Link, figures: Mapping[str, float]) -> Link:
+def _changed(link: LinkProperties, figures: Mapping[str, float]) -> LinkProperties:
     changes = {}
     for name, value in figures.items():
         field_name, unit = _LINK_FIGURES[name]

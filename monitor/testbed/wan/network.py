@@ -14,11 +14,11 @@ from pathlib import Path
 from monitor import env
 from monitor.testbed.errors import NotServing, TestbedError
 from monitor.testbed.sites.processes import kill_marked
-from monitor.testbed.wan.emulator import End, Plan
+from monitor.testbed.wan.emulator import EmulatorPlan, NetworkEnd
+from monitor.testbed.wan.enter_contexts import all_entered
 from monitor.testbed.wan.geography import HUB
-from monitor.testbed.wan.holding import Namespaces, covers, holding
 from monitor.testbed.wan.namespaces import routes
-from monitor.testbed.wan.starting import all_entered
+from monitor.testbed.wan.site_namespaces import Namespaces, covers, holding
 from reporters import process
 from reporters.error_lines import tail
 
@@ -99,10 +99,10 @@ def emulated(
         names = all_entered(last, [_site(directory / name, hosts) for name in sites])
         held = dict(zip(sites, names, strict=True))
         counters = directory / "counters.json"
-        ends = [End(name, hosts[name], "wan0", held[name].pid) for name in sites]
-        plan = Plan(
+        ends = [NetworkEnd(name, hosts[name], "wan0", held[name].pid) for name in sites]
+        plan = EmulatorPlan(
             network=f"10.98.{number}.0/24",
-            ends=[End(HUB, hosts[HUB], _device(number)), *ends],
+            ends=[NetworkEnd(HUB, hosts[HUB], _device(number)), *ends],
             tables=tables,
             counters=counters,
             mtu_bytes=MTU_BYTES,
@@ -119,7 +119,7 @@ def _site(directory: Path, hosts: Mapping[str, str]) -> contextlib.AbstractConte
 
 
 @contextlib.contextmanager
-def _emulator(directory: Path, plan: Plan) -> Iterator[process.Running]:
+def _emulator(directory: Path, plan: EmulatorPlan) -> Iterator[process.Running]:
     file = directory / "emulator.json"
     file.write_text(plan.to_json(), encoding="utf-8")
     argv = [sys.executable, "-m", "monitor.testbed.wan.emulator", str(file)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from monitor.testbed.wan.links import Link, LinkTable
+from monitor.testbed.wan.links import LinkProperties, LinkTable
 
 
 class Bottleneck:
@@ -46,7 +46,9 @@ class Counters:
 class _Direction:
     __slots__ = ("bottleneck", "counters", "last_at", "link", "uplink")
 
-    def __init__(self, link: Link, uplink: Bottleneck, queue_bytes: int, counters: Counters) -> None:
+    def __init__(
+        self, link: LinkProperties, uplink: Bottleneck, queue_bytes: int, counters: Counters
+    ) -> None:
         self.link = link
         self.uplink = uplink
         self.bottleneck = Bottleneck(link.bytes_per_second, queue_bytes)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from monitor.testbed.wan.geography import HUB, uplink_mbit
-from monitor.testbed.wan.links import EVERY_SITE, Line, link_line
+from monitor.testbed.wan.links import EVERY_SITE, TableLine, link_line
 
 STEP_SECONDS = 5
 DAY_SECONDS = 4320.0
@@ -28,7 +28,7 @@ _SLOW_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Trouble:
+class NetworkTrouble:
     """What is wrong with *site*: "cut" (nothing passes), "lossy" or "slow"; from when to when, in seconds."""
 
     site: str
@@ -37,7 +37,7 @@ class Trouble:
     ends: float
 
 
-def weather_lines(seed: int, seconds: float, sites: Sequence[str]) -> list[Line]:
+def weather_lines(seed: int, seconds: float, sites: Sequence[str]) -> list[TableLine]:
     """What the weather of *seed* changes of a link table, *seconds* after the grid began."""
     busy = _busy(seconds)
     lines = [_uplink(site, _share_left(seed, site, seconds)) for site in sites]
@@ -47,13 +47,13 @@ def weather_lines(seed: int, seconds: float, sites: Sequence[str]) -> list[Line]
     return lines
 
 
-def troubles(seed: int, seconds: float, sites: Sequence[str]) -> list[Trouble]:
+def troubles(seed: int, seconds: float, sites: Sequence[str]) -> list[NetworkTrouble]:
     """What is wrong at that moment. The hub never is: a reporter that is cut off sees nothing."""
     found = (_trouble(seed, site, int(seconds // _BLOCK_SECONDS)) for site in sites if site != HUB)
     return [trouble for trouble in found if trouble and trouble.begins <= seconds < trouble.ends]
 
 
-def _trouble(seed: int, site: str, block: int) -> Trouble | None:
+def _trouble(seed: int, site: str, block: int) -> NetworkTrouble | None:
     """What happens to *site* in a block of time, if anything."""
     chance = random.Random(f"{seed} {site} {block}")  # noqa: S311 - weather, not secrets
     if chance.random() >= _TROUBLE_CHANCE:
@@ -62,10 +62,10 @@ def _trouble(seed: int, site: str, block: int) -> Trouble | None:
     begins = block * _BLOCK_SECONDS + chance.randint(0, _BLOCK_SECONDS - lasts)
     if begins < FINE_SECONDS:
         return None
-    return Trouble(site, chance.choice(_TROUBLES), begins, begins + lasts)
+    return NetworkTrouble(site, chance.choice(_TROUBLES), begins, begins + lasts)
 
 
-def _effects(trouble: Trouble) -> list[Line]:
+def _effects(trouble: NetworkTrouble) -> list[TableLine]:
     if trouble.kind == "slow":
         return [_uplink(trouble.site, _SLOW_SHARE)]
     loss_percent = 100.0 if trouble.kind == "cut" else _LOSSY_PERCENT
@@ -73,8 +73,8 @@ def _effects(trouble: Trouble) -> list[Line]:
     return [link_line(*ends, loss_percent=loss_percent) for ends in both_ways]
 
 
-def _uplink(site: str, share: float) -> Line:
-    return Line("site", (site,), {"uplink_mbit": round(uplink_mbit(site) * share, 2)})
+def _uplink(site: str, share: float) -> TableLine:
+    return TableLine("site", (site,), {"uplink_mbit": round(uplink_mbit(site) * share, 2)})
 
 
 def _share_left(seed: int, site: str, seconds: float) -> float:

@@ -15,8 +15,8 @@ from monitor.testbed.errors import NotServing
 from monitor.testbed.middleware import gridftp, openssh
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.wan import cluster, network
+from monitor.testbed.wan.enter_contexts import all_entered
 from monitor.testbed.wan.network import WideAreaNetwork
-from monitor.testbed.wan.starting import all_entered
 from reporters import process
 from reporters.config import Resource
 from reporters.error_lines import tail
@@ -24,7 +24,7 @@ from reporters.error_lines import tail
 RESOURCE_SUFFIX = "-wan"  # a site's resource on the wide-area test-bed is another than on the local grid
 _SSH_PORT = 22
 _GRIDFTP_PORT = 2811
-_USUAL_PATH = openssh.Options.path
+_USUAL_PATH = openssh.SshdOptions.path
 _CLUSTER_SECONDS = 60.0
 _PROXY = "proxy"
 
@@ -58,7 +58,7 @@ def serving(directory: Path, wan: WideAreaNetwork, services: Services) -> Iterat
     Raises:
         NotServing, TestbedError, MissingProgram: a server cannot be started.
     """
-    clients = openssh.Clients(directory / "ssh")
+    clients = openssh.SshClients(directory / "ssh")
     (directory / "ssh_config").symlink_to(clients.config_file)
     security = Security.create(directory / "gridftp") if services.transfer == "gridftp" else None
     programs = directory / "slurm" / cluster.PROGRAMS
@@ -83,10 +83,10 @@ def _has_cluster(services: Services, name: str) -> bool:
 
 
 def _sshd(
-    clients: openssh.Clients, wan: WideAreaNetwork, name: str, programs: Path | None
-) -> contextlib.AbstractContextManager[openssh.Server]:
+    clients: openssh.SshClients, wan: WideAreaNetwork, name: str, programs: Path | None
+) -> contextlib.AbstractContextManager[openssh.SshServer]:
     path = f"{programs}:{_USUAL_PATH}" if programs else _USUAL_PATH
-    options = openssh.Options(
+    options = openssh.SshdOptions(
         address=wan.addresses[name], port=_SSH_PORT, prefix=wan.sites[name].prefix, path=path
     )
     return openssh.sshd(name, clients, options)
@@ -101,7 +101,7 @@ def _gridftp(wan: WideAreaNetwork, security: Security) -> Iterator[dict[str, Map
     """A GridFTP server at every site; how the reporter reaches each."""
     proxy = security.proxy(_PROXY)
     sites = [
-        gridftp.Site(
+        gridftp.GridFtpSite(
             name, wan.addresses[name], security.directory / name, wan.sites[name].prefix, _GRIDFTP_PORT
         )
         for name in wan.sites
@@ -129,8 +129,8 @@ def _batch(services: Services, name: str) -> Mapping[str, Any]:
 
 
 def _resource(
-    clients: openssh.Clients,
-    server: openssh.Server,
+    clients: openssh.SshClients,
+    server: openssh.SshServer,
     transfer: Mapping[str, Any],
     batch: Mapping[str, Any],
 ) -> Resource:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.testbed.weather.figures import Figures, Floats
+from monitor.testbed.weather.figures import Floats, RuntimeFigures
 from monitor.testbed.weather.generator import Draws
 from monitor.testbed.weather.profile import Profile
 
@@ -16,7 +16,7 @@ SIX_WEEKS_RUNS = 1008  # hourly ones
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One figure, *published* and *drawn*. A *relative* tolerance is a share of the published figure."""
 
     subject: str
@@ -47,9 +47,9 @@ class Row:
         )
 
 
-def compare(profile: Profile, draws: Draws) -> list[Row]:
+def compare(profile: Profile, draws: Draws) -> list[ComparisonRow]:
     """Return a row for each figure of *profile* that *draws*, 4,000 hourly runs or more, should have."""
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     for stage, figures in profile.gather.items():
         rows += _runtimes(f"Gather {stage}", figures, draws.gather[stage])
     for total, figures in profile.published.totals.items():
@@ -59,7 +59,7 @@ def compare(profile: Profile, draws: Draws) -> list[Row]:
     return [*rows, *_correlations(profile, draws), *_success(profile, draws)]
 
 
-def _runtimes(subject: str, figures: Figures, seconds: Floats) -> list[Row]:
+def _runtimes(subject: str, figures: RuntimeFigures, seconds: Floats) -> list[ComparisonRow]:
     """Mean and deviation of all runs; minimum and maximum of the 4,000 runs where they are furthest off."""
     whole = len(seconds) - len(seconds) % EXTREMES_RUNS
     windows = seconds[:whole].reshape(-1, EXTREMES_RUNS)
@@ -68,20 +68,22 @@ def _runtimes(subject: str, figures: Figures, seconds: Floats) -> list[Row]:
         for extremes, published in ((windows.min(axis=1), figures.low), (windows.max(axis=1), figures.high))
     )
     return [
-        Row(subject, "mean", figures.mean, float(seconds.mean()), 0.1),
-        Row(subject, "stdev", figures.stdev, float(seconds.std()), 0.1),
-        Row(subject, "min", figures.low, float(low), 0.3),
-        Row(subject, "max", figures.high, float(high), 0.3),
+        ComparisonRow(subject, "mean", figures.mean, float(seconds.mean()), 0.1),
+        ComparisonRow(subject, "stdev", figures.stdev, float(seconds.std()), 0.1),
+        ComparisonRow(subject, "min", figures.low, float(low), 0.3),
+        ComparisonRow(subject, "max", figures.high, float(high), 0.3),
     ]
 
 
-def _correlations(profile: Profile, draws: Draws) -> Iterator[Row]:
+def _correlations(profile: Profile, draws: Draws) -> Iterator[ComparisonRow]:
     for total, published in profile.published.correlations.items():
         drawn = np.corrcoef(draws.gather_total(total), draws.preco_total(total))[0, 1]
-        yield Row("Gather and PreCo", f"correlation of {total}", published, float(drawn), 0.1, relative=False)
+        yield ComparisonRow(
+            "Gather and PreCo", f"correlation of {total}", published, float(drawn), 0.1, relative=False
+        )
 
 
-def _success(profile: Profile, draws: Draws) -> Iterator[Row]:
+def _success(profile: Profile, draws: Draws) -> Iterator[ComparisonRow]:
     for probe, published in profile.published.passed.items():
         drawn = draws.passed[probe][:SIX_WEEKS_RUNS].mean()
-        yield Row(probe, "success over six weeks", published, float(drawn), 0.03, relative=False)
+        yield ComparisonRow(probe, "success over six weeks", published, float(drawn), 0.03, relative=False)

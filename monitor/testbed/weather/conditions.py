@@ -31,7 +31,7 @@ FAULT_KINDS = {
 
 
 @dataclass(frozen=True)
-class Fault:
+class SiteFault:
     """One thing that is broken. *site* is the index of the site, 0..sites-1."""
 
     site: int
@@ -52,5 +52,5 @@ class Conditions:
     seconds: dict[str, float]
     slowest_site: dict[str, int]
     others_fraction: float
-    fault: Fault | None = None
+    fault: SiteFault | None = None
     application_seconds: dict[str, float] = field(default_factory=dict)  # the same for PreCo

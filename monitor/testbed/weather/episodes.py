@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.testbed.weather.climate import CYCLE_STEPS, STEPS_PER_HOUR
-from monitor.testbed.weather.conditions import FAULT_KINDS, Fault
+from monitor.testbed.weather.conditions import FAULT_KINDS, SiteFault
 from monitor.testbed.weather.figures import Floats
 from monitor.testbed.weather.profile import Profile
 
@@ -35,7 +35,7 @@ class Episode:
 
     start: int
     steps: int
-    fault: Fault
+    fault: SiteFault
 
     @property
     def hits_all(self) -> bool:
@@ -95,11 +95,11 @@ def _split(total: int, shares: Floats) -> list[int]:
     return [int(part) for part in np.diff(ends, prepend=0)]
 
 
-def _fault(random: Random, mechanisms: tuple[str, ...], sites: int) -> Fault:
+def _fault(random: Random, mechanisms: tuple[str, ...], sites: int) -> SiteFault:
     """Break one of *mechanisms* at a site where it is at work."""
     mechanism = str(random.choice(mechanisms))
     site = int(random.choice(at_work(mechanism, sites)))
-    return Fault(site, mechanism, str(random.choice(FAULT_KINDS[mechanism])))
+    return SiteFault(site, mechanism, str(random.choice(FAULT_KINDS[mechanism])))
 
 
 def at_work(mechanism: str, sites: int) -> range:

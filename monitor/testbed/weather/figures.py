@@ -33,7 +33,7 @@ class ImpossibleFigures(WeatherError):
 
 
 @dataclass(frozen=True)
-class Figures:
+class RuntimeFigures:
     """What is published about a runtime, in seconds and in the order of the publications."""
 
     mean: float
@@ -55,7 +55,7 @@ def _bell_with_outliers(a: float, b: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def quantiles(figures: Figures) -> Floats:
+def quantiles(figures: RuntimeFigures) -> Floats:
     """Return QUANTILES equally likely runtimes, rising, that have *figures* exactly.
 
     The ends are pinned to the published minimum and maximum; the two parameters of the curve between them are
@@ -73,7 +73,7 @@ def quantiles(figures: Figures) -> Floats:
     raise ImpossibleFigures(f"no curve has {figures}")
 
 
-def _solve(family: Callable[[float, float], Floats], figures: Figures) -> Floats | None:
+def _solve(family: Callable[[float, float], Floats], figures: RuntimeFigures) -> Floats | None:
     """Return the curve of *family* from 0 to 1 with the mean and deviation of *figures*, None without one."""
     span = figures.high - figures.low
     wanted = np.array([figures.mean - figures.low, figures.stdev])

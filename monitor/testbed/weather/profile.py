@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from monitor.testbed.weather.conditions import MECHANISMS
-from monitor.testbed.weather.figures import Figures, WeatherError
+from monitor.testbed.weather.figures import RuntimeFigures, WeatherError
 
 STAGES = tuple(MECHANISMS.values())
 SETUP_AND_CLEANUP = frozenset({"init", "stage_data", "build_executable", "cleanup"})
@@ -27,7 +27,7 @@ class BadProfile(WeatherError):
 class Published:
     """Figures that are not drawn but come out: what a comparison holds the drawn runs against."""
 
-    totals: Mapping[str, Figures] = field(default_factory=dict)
+    totals: Mapping[str, RuntimeFigures] = field(default_factory=dict)
     correlations: Mapping[str, float] = field(default_factory=dict)  # of Gather and PreCo, by total
     passed: Mapping[str, float] = field(default_factory=dict)  # shares of runs, by "gather", "circle", ...
 
@@ -42,8 +42,8 @@ class Profile:
     *load* (a busy grid is slow everywhere), the two transfers *link* (the same cables).
     """
 
-    gather: Mapping[str, Figures]
-    preco: Mapping[str, Figures]
+    gather: Mapping[str, RuntimeFigures]
+    preco: Mapping[str, RuntimeFigures]
     coupling: Mapping[str, float]
     memory: float
     load: float

@@ -13,7 +13,7 @@ import pytest
 from monitor import env
 from monitor.embedded import NotOurs, places
 from monitor.embedded.clean import clean
-from monitor.embedded.servers import needed
+from monitor.embedded.servers import needed_servers
 from monitor.embedded.throwaway import throwaway
 from monitor.supervisor import read_status
 from tests.waiting import eventually
@@ -88,5 +88,5 @@ def test_throwaway_servers_leave_nothing(tmp_path: Path) -> None:
 
 def test_only_servers_that_the_environment_does_not_name_are_needed(tmp_path: Path) -> None:
     named = {"DATABASE_URL": "postgresql://elsewhere/depot", "REDIS_URL": "redis://elsewhere"}
-    assert needed(tmp_path / "var", named) == {}
-    assert list(needed(tmp_path / "var", {"REDIS_URL": "redis://elsewhere"})) == ["DATABASE_URL"]
+    assert needed_servers(tmp_path / "var", named) == {}
+    assert list(needed_servers(tmp_path / "var", {"REDIS_URL": "redis://elsewhere"})) == ["DATABASE_URL"]

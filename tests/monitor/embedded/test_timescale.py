@@ -10,7 +10,7 @@ import pytest
 from monitor.embedded import PreparationFailed
 from monitor.embedded.binaries import PostgresPrograms
 from monitor.embedded.postgres import PostgreSQL
-from monitor.embedded.servers import Server, needed
+from monitor.embedded.servers import EmbeddedServer, needed_servers
 from monitor.embedded.timescale import FILES, VARIABLE
 
 from .conftest import ask, supervised
@@ -31,9 +31,9 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def postgres(var: Path, files: Path | str) -> Server:
+def postgres(var: Path, files: Path | str) -> EmbeddedServer:
     named = {VARIABLE: str(files), "REDIS_URL": "redis://elsewhere"}
-    return needed(var, named, durable=False)["DATABASE_URL"]
+    return needed_servers(var, named, durable=False)["DATABASE_URL"]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -12,7 +12,7 @@ from monitor.ledger.claim import claim_due
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
-from monitor.testbed.demo.following import Follower
+from monitor.testbed.demo.ended_runs import Follower
 from monitor.testbed.demo.rounds import Rounds
 from reporters import report as wire
 from tests.monitor.builders import circle_report

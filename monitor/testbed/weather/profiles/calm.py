@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 
-from monitor.testbed.weather.figures import Figures
+from monitor.testbed.weather.figures import RuntimeFigures
 from monitor.testbed.weather.profile import STAGES, Profile
 from monitor.testbed.weather.profiles.teragrid import PROFILE as TERAGRID
 
 
-def _a_third(stages: Mapping[str, Figures]) -> dict[str, Figures]:
+def _a_third(stages: Mapping[str, RuntimeFigures]) -> dict[str, RuntimeFigures]:
     """A third of each mean, give or take 4 %, within 0.9 and 1.3 of it."""
     thirds = {stage: figures.mean / 3 for stage, figures in stages.items()}
-    return {stage: Figures(mean, 0.9 * mean, 1.3 * mean, 0.04 * mean) for stage, mean in thirds.items()}
+    return {
+        stage: RuntimeFigures(mean, 0.9 * mean, 1.3 * mean, 0.04 * mean) for stage, mean in thirds.items()
+    }
 
 
 PROFILE = Profile(

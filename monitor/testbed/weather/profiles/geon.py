@@ -1,31 +1,31 @@
 """GEON: small clusters, slow middleware, no queue for one job, but one for a parallel application."""
 
-from monitor.testbed.weather.figures import Figures
+from monitor.testbed.weather.figures import RuntimeFigures
 from monitor.testbed.weather.profile import Profile, Published
 
 PROFILE = Profile(
     # Published: mean, minimum, maximum, standard deviation, in seconds. Job start-up stands for the queue.
     gather={
-        "init": Figures(96.66, 73.30, 181.38, 9.30),
-        "stage_data": Figures(70.26, 63.14, 139.87, 8.39),
-        "build_executable": Figures(33.28, 29.54, 62.04, 7.50),
-        "transfer_data": Figures(29.12, 21.02, 81.30, 11.68),
-        "queue_wait": Figures(38.40, 29.85, 69.58, 2.14),
-        "compute": Figures(10.58, 10.15, 22.67, 0.94),
-        "transfer_results": Figures(15.88, 14.31, 189.03, 9.00),
-        "cleanup": Figures(74.84, 50.14, 427.74, 20.21),
+        "init": RuntimeFigures(96.66, 73.30, 181.38, 9.30),
+        "stage_data": RuntimeFigures(70.26, 63.14, 139.87, 8.39),
+        "build_executable": RuntimeFigures(33.28, 29.54, 62.04, 7.50),
+        "transfer_data": RuntimeFigures(29.12, 21.02, 81.30, 11.68),
+        "queue_wait": RuntimeFigures(38.40, 29.85, 69.58, 2.14),
+        "compute": RuntimeFigures(10.58, 10.15, 22.67, 0.94),
+        "transfer_results": RuntimeFigures(15.88, 14.31, 189.03, 9.00),
+        "cleanup": RuntimeFigures(74.84, 50.14, 427.74, 20.21),
     },
     # Ours. That the published correlation falls from 0.54 to 0.32 as soon as the queue is counted says that
     # PreCo waits for something that a single job of Gather does not: hence its own, uncoupled, uneven queue.
     preco={
-        "init": Figures(92.0, 70.0, 180.0, 9.0),
-        "stage_data": Figures(48.0, 43.0, 110.0, 6.0),
-        "build_executable": Figures(36.0, 32.0, 66.0, 7.5),
-        "transfer_data": Figures(52.0, 36.0, 160.0, 20.0),
-        "queue_wait": Figures(75.0, 40.0, 320.0, 33.0),
-        "compute": Figures(140.0, 134.0, 230.0, 5.0),
-        "transfer_results": Figures(24.0, 20.0, 190.0, 10.0),
-        "cleanup": Figures(62.0, 42.0, 340.0, 16.0),
+        "init": RuntimeFigures(92.0, 70.0, 180.0, 9.0),
+        "stage_data": RuntimeFigures(48.0, 43.0, 110.0, 6.0),
+        "build_executable": RuntimeFigures(36.0, 32.0, 66.0, 7.5),
+        "transfer_data": RuntimeFigures(52.0, 36.0, 160.0, 20.0),
+        "queue_wait": RuntimeFigures(75.0, 40.0, 320.0, 33.0),
+        "compute": RuntimeFigures(140.0, 134.0, 230.0, 5.0),
+        "transfer_results": RuntimeFigures(24.0, 20.0, 190.0, 10.0),
+        "cleanup": RuntimeFigures(62.0, 42.0, 340.0, 16.0),
     },
     coupling={
         "init": 0.7,
@@ -43,7 +43,7 @@ PROFILE = Profile(
     passed_gather=0.56,
     passed_circle=0.78,  # not published; as on TeraGrid
     published=Published(
-        totals={"total": Figures(369.01, 324.80, 720.24, 34.79)},
+        totals={"total": RuntimeFigures(369.01, 324.80, 720.24, 34.79)},
         correlations={"total_essential": 0.32, "total_core": 0.54},
         passed={"combined": 0.56},
     ),

@@ -1,30 +1,30 @@
 """TeraGrid: batch queues of very uneven length, and something broken on two days of five."""
 
-from monitor.testbed.weather.figures import Figures
+from monitor.testbed.weather.figures import RuntimeFigures
 from monitor.testbed.weather.profile import Profile, Published
 
 PROFILE = Profile(
     # Published: mean, minimum, maximum, standard deviation of about 4,000 runs, in seconds.
     gather={
-        "init": Figures(36.03, 26.11, 847.85, 37.14),
-        "stage_data": Figures(38.41, 33.48, 418.47, 21.18),
-        "build_executable": Figures(15.35, 4.44, 70.46, 3.91),
-        "transfer_data": Figures(8.38, 5.28, 194.09, 9.20),
-        "queue_wait": Figures(84.53, 25.94, 1008.60, 101.13),
-        "compute": Figures(18.40, 17.99, 61.21, 2.04),
-        "transfer_results": Figures(15.72, 13.38, 130.53, 7.76),
-        "cleanup": Figures(10.76, 3.14, 413.46, 20.37),
+        "init": RuntimeFigures(36.03, 26.11, 847.85, 37.14),
+        "stage_data": RuntimeFigures(38.41, 33.48, 418.47, 21.18),
+        "build_executable": RuntimeFigures(15.35, 4.44, 70.46, 3.91),
+        "transfer_data": RuntimeFigures(8.38, 5.28, 194.09, 9.20),
+        "queue_wait": RuntimeFigures(84.53, 25.94, 1008.60, 101.13),
+        "compute": RuntimeFigures(18.40, 17.99, 61.21, 2.04),
+        "transfer_results": RuntimeFigures(15.72, 13.38, 130.53, 7.76),
+        "cleanup": RuntimeFigures(10.76, 3.14, 413.46, 20.37),
     },
     # Ours: fewer sites to log in to, one source with more data, more tasks in the queue, more to compute.
     preco={
-        "init": Figures(30.0, 22.0, 600.0, 28.0),
-        "stage_data": Figures(30.0, 26.0, 300.0, 15.0),
-        "build_executable": Figures(18.0, 6.0, 80.0, 4.5),
-        "transfer_data": Figures(26.0, 16.0, 420.0, 22.0),
-        "queue_wait": Figures(120.0, 30.0, 1400.0, 140.0),
-        "compute": Figures(180.0, 170.0, 420.0, 14.0),
-        "transfer_results": Figures(22.0, 17.0, 180.0, 11.0),
-        "cleanup": Figures(9.0, 3.0, 300.0, 14.0),
+        "init": RuntimeFigures(30.0, 22.0, 600.0, 28.0),
+        "stage_data": RuntimeFigures(30.0, 26.0, 300.0, 15.0),
+        "build_executable": RuntimeFigures(18.0, 6.0, 80.0, 4.5),
+        "transfer_data": RuntimeFigures(26.0, 16.0, 420.0, 22.0),
+        "queue_wait": RuntimeFigures(120.0, 30.0, 1400.0, 140.0),
+        "compute": RuntimeFigures(180.0, 170.0, 420.0, 14.0),
+        "transfer_results": RuntimeFigures(22.0, 17.0, 180.0, 11.0),
+        "cleanup": RuntimeFigures(9.0, 3.0, 300.0, 14.0),
     },
     coupling={
         "init": 0.7,
@@ -43,9 +43,9 @@ PROFILE = Profile(
     passed_circle=0.78,
     published=Published(
         totals={
-            "total": Figures(227.62, 145.37, 1142.66, 116.02),
-            "total_essential": Figures(127.05, 63.51, 1055.52, 102.46),
-            "total_core": Figures(42.51, 36.87, 260.31, 14.36),
+            "total": RuntimeFigures(227.62, 145.37, 1142.66, 116.02),
+            "total_essential": RuntimeFigures(127.05, 63.51, 1055.52, 102.46),
+            "total_core": RuntimeFigures(42.51, 36.87, 260.31, 14.36),
         },
         correlations={
             "total_essential": 0.32,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from monitor.testbed.errors import NotServing
-from monitor.testbed.middleware.serving import serving
+from monitor.testbed.middleware.server_process import serving
 
 CRASH = "kill -SEGV $$"
 SERVE = "touch up; exec sleep 600"

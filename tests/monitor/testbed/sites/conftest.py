@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.sites import GridDescription, Options, load_description, running_sites
-from monitor.testbed.weather.conditions import Conditions, Fault
+from monitor.testbed.sites import GridDescription, LocalGridOptions, load_description, running_sites
+from monitor.testbed.weather.conditions import Conditions, SiteFault
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[4]
@@ -35,7 +35,7 @@ class DictatedWeather:
 
 
 def conditions(
-    *, seconds: Mapping[str, float] | None = None, fault: Fault | None = None, others: float = 1.0
+    *, seconds: Mapping[str, float] | None = None, fault: SiteFault | None = None, others: float = 1.0
 ) -> Conditions:
     """Conditions in which every named mechanism takes its *seconds*, longest at site 0."""
     taken = dict(seconds or {})
@@ -105,7 +105,9 @@ class Client:
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A grid of seven sites at their real speed."""
     weather = DictatedWeather()
-    options = Options(scale=1.0, reference_file_bytes=REFERENCE_BYTES, reference_result_bytes=REFERENCE_BYTES)
+    options = LocalGridOptions(
+        scale=1.0, reference_file_bytes=REFERENCE_BYTES, reference_result_bytes=REFERENCE_BYTES
+    )
     with running_sites(tmp_path_factory.mktemp("grid"), weather=weather, options=options) as grid:
         yield Client(grid, weather)
 

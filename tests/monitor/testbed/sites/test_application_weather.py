@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.sites import GridDescription, Options, running_sites
-from monitor.testbed.sites.climate import Climate
-from monitor.testbed.sites.effects import Link, Terrain
-from monitor.testbed.weather.conditions import MECHANISMS, Conditions, Fault
+from monitor.testbed.sites import GridDescription, LocalGridOptions, running_sites
+from monitor.testbed.sites.effects import IncomingLink, Terrain
+from monitor.testbed.sites.site_weather import Climate
+from monitor.testbed.weather.conditions import MECHANISMS, Conditions, SiteFault
 from reporters.config import Assignment
 from reporters.report import Report
 from reporters.run import run
@@ -54,9 +54,11 @@ def test_its_transfers_have_the_sizes_of_its_own_files() -> None:
     inbound = weather.incoming_link(PRECO, sender=SOURCE, receiver=COMPUTE)
     weather.run(PRECO).computed_at = COMPUTE
     outbound = weather.incoming_link(PRECO, sender=COMPUTE, receiver=DESTINATION)
-    assert inbound == Link(100_000.0, None)
-    assert outbound == Link(200_000.0, None, "outbound")
-    assert weather.incoming_link(GATHER, sender=OTHER_SOURCE, receiver=COMPUTE) == Link(100_000.0, None)
+    assert inbound == IncomingLink(100_000.0, None)
+    assert outbound == IncomingLink(200_000.0, None, "outbound")
+    assert weather.incoming_link(GATHER, sender=OTHER_SOURCE, receiver=COMPUTE) == IncomingLink(
+        100_000.0, None
+    )
     assert (weather.reference_file_bytes(PRECO), weather.reference_file_bytes(GATHER)) == (
         3_000_000,
         1_000_000,
@@ -116,7 +118,9 @@ def preco(grid: GridDescription) -> Report:
 def test_the_stages_of_a_run_follow_what_was_drawn_for_preco(tmp_path: Path) -> None:
     taken = [1.5, 2.0, 1.5, 1.0, 1.0, 2.0, 1.0, 0.5]
     drawn = dataclasses.replace(DRAWN, application_seconds=dict(zip(MECHANISMS, taken, strict=True)))
-    with running_sites(tmp_path, weather=DictatedWeather(now=drawn), options=Options(scale=1.0)) as grid:
+    with running_sites(
+        tmp_path, weather=DictatedWeather(now=drawn), options=LocalGridOptions(scale=1.0)
+    ) as grid:
         for _ in range(3):  # what else the machine does only adds, and not to every run
             wrong = wrong_stages(drawn, preco(grid))
             if not wrong:
@@ -139,7 +143,7 @@ def wrong_stages(drawn: Conditions, report: Report) -> dict[str, tuple[float, fl
 @pytest.mark.grid
 def test_a_disk_that_is_full_at_its_source_fails_an_application(tmp_path: Path) -> None:
     fine = dataclasses.replace(DRAWN, application_seconds={}, seconds={})
-    broken = dataclasses.replace(fine, fault=Fault(SOURCE, "disk", "full"))
+    broken = dataclasses.replace(fine, fault=SiteFault(SOURCE, "disk", "full"))
     with running_sites(tmp_path, weather=DictatedWeather(now=broken)) as grid:
         report = preco(grid)
     assert (report.outcome, report.failure and report.failure.stage) == ("failed", "stage_data")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monitor.testbed.sites import GridDescription
-from monitor.testbed.weather.conditions import Fault
+from monitor.testbed.weather.conditions import SiteFault
 from reporters.config import Assignment
 from reporters.report import Report, rfc3339
 from reporters.run import run
@@ -21,17 +21,17 @@ SLOT = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = 2
 
 BROKEN = [
-    (Fault(IU, "disk", "full"), "gather", "stage_data", "iu", "No space left on device"),
-    (Fault(IU, "disk", "unwritable"), "circle", "transfer_ring", "iu", "Permission denied"),
-    (Fault(IU, "inbound", "reset"), "gather", "transfer_data", "ncsa", "iu:"),
-    (Fault(IU, "inbound", "corrupt"), "circle", "transfer_ring", "iu", "damaged in hop 1 from anl to iu"),
-    (Fault(IU, "unlink", "busy"), "gather", "cleanup", "iu", "Device or resource busy"),
-    (Fault(NCSA, "compile", "missing"), "gather", "init", "ncsa", "cc is not installed"),
-    (Fault(NCSA, "compile", "crash"), "gather", "build_executable", "ncsa", "internal compiler error"),
-    (Fault(NCSA, "queue", "rejected"), "gather", "queue_wait", "ncsa", "Batch job submission failed"),
-    (Fault(NCSA, "compute", "killed"), "gather", "compute", "ncsa", "killed by signal 9"),
-    (Fault(NCSA, "compute", "exit"), "gather", "compute", "ncsa", "exit status 3"),
-    (Fault(NCSA, "outbound", "reset"), "gather", "transfer_results", "sdsc", "ncsa:"),
+    (SiteFault(IU, "disk", "full"), "gather", "stage_data", "iu", "No space left on device"),
+    (SiteFault(IU, "disk", "unwritable"), "circle", "transfer_ring", "iu", "Permission denied"),
+    (SiteFault(IU, "inbound", "reset"), "gather", "transfer_data", "ncsa", "iu:"),
+    (SiteFault(IU, "inbound", "corrupt"), "circle", "transfer_ring", "iu", "damaged in hop 1 from anl to iu"),
+    (SiteFault(IU, "unlink", "busy"), "gather", "cleanup", "iu", "Device or resource busy"),
+    (SiteFault(NCSA, "compile", "missing"), "gather", "init", "ncsa", "cc is not installed"),
+    (SiteFault(NCSA, "compile", "crash"), "gather", "build_executable", "ncsa", "internal compiler error"),
+    (SiteFault(NCSA, "queue", "rejected"), "gather", "queue_wait", "ncsa", "Batch job submission failed"),
+    (SiteFault(NCSA, "compute", "killed"), "gather", "compute", "ncsa", "killed by signal 9"),
+    (SiteFault(NCSA, "compute", "exit"), "gather", "compute", "ncsa", "exit status 3"),
+    (SiteFault(NCSA, "outbound", "reset"), "gather", "transfer_results", "sdsc", "ncsa:"),
 ]
 
 
@@ -80,7 +80,7 @@ def test_a_broken_site_fails_the_run_in_its_stage_and_leaves_no_file(client: Cli
 def test_what_only_breaks_computations_does_not_break_a_ring(client: Client, mechanism: str) -> None:
     kinds = {"compile": "missing", "queue": "rejected", "compute": "killed", "outbound": "reset"}
     series = f"ring-{mechanism}"
-    fault = Fault(NCSA, mechanism, kinds[mechanism])
+    fault = SiteFault(NCSA, mechanism, kinds[mechanism])
     client.weather.by_label[f"{series}@{rfc3339(SLOT)}"] = conditions(fault=fault)
     report = run(assigned(client.grid, "circle", series))
     assert report.outcome == "passed", report.reason

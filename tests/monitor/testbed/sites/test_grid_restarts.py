@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from monitor.testbed.errors import AlreadyRunning, DamagedState
-from monitor.testbed.sites import GridDescription, Options, load_description, running_sites
+from monitor.testbed.sites import GridDescription, LocalGridOptions, load_description, running_sites
 from monitor.testbed.sites.layout import site_names
 from monitor.testbed.sites.processes import marked
 from tests.waiting import eventually
@@ -136,6 +136,6 @@ def test_sites_have_names_in_a_fixed_order() -> None:
 
 
 def test_a_site_that_does_not_exist_cannot_compute(tmp_path: Path) -> None:
-    options = Options(sites=2, compute="nowhere")
+    options = LocalGridOptions(sites=2, compute="nowhere")
     with pytest.raises(ValueError, match="no site 'nowhere'"), running_sites(tmp_path, options=options):
         pass

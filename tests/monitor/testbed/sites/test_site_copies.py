@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.sites.timekeeping import LONGEST_CREDIT_SECONDS, LONGEST_RESERVE_SECONDS
-from monitor.testbed.weather.conditions import Conditions, Fault
+from monitor.testbed.sites.run_clock import LONGEST_CREDIT_SECONDS, LONGEST_RESERVE_SECONDS
+from monitor.testbed.weather.conditions import Conditions, SiteFault
 from tests.monitor.testbed.sites.conftest import (
     REFERENCE_BYTES,
     Client,
@@ -92,7 +92,7 @@ def test_a_result_leaves_the_site_that_computed_as_fast_as_drawn(client: Client)
 
 @pytest.mark.parametrize("scp", ["scp", "scp -O"])
 def test_a_link_that_is_cut_breaks_the_copy_in_its_middle(client: Client, scp: str) -> None:
-    done, arrived, _ = copy(client, conditions(fault=Fault(0, "inbound", "reset")), scp=scp)
+    done, arrived, _ = copy(client, conditions(fault=SiteFault(0, "inbound", "reset")), scp=scp)
     assert done.returncode != 0
     assert "onnection reset by" in done.stderr or "Broken pipe" in done.stderr
     assert arrived.stat().st_size < REFERENCE_BYTES
@@ -100,14 +100,14 @@ def test_a_link_that_is_cut_breaks_the_copy_in_its_middle(client: Client, scp: s
 
 def test_a_link_that_stalls_delivers_no_more_and_answers_nothing(client: Client) -> None:
     scp = "timeout 20 scp -o ServerAliveInterval=1 -o ServerAliveCountMax=2"
-    done, arrived, _ = copy(client, conditions(fault=Fault(0, "inbound", "stall")), scp=scp)
+    done, arrived, _ = copy(client, conditions(fault=SiteFault(0, "inbound", "stall")), scp=scp)
     assert done.returncode not in (0, 124)
     assert "Timeout, server" in done.stderr
     assert arrived.stat().st_size < REFERENCE_BYTES
 
 
 def test_a_bad_link_flips_one_bit(client: Client) -> None:
-    done, arrived, _ = copy(client, conditions(fault=Fault(0, "inbound", "corrupt")))
+    done, arrived, _ = copy(client, conditions(fault=SiteFault(0, "inbound", "corrupt")))
     different = [sent ^ got for sent, got in zip(CONTENT, arrived.read_bytes(), strict=True) if sent != got]
     assert done.returncode == 0
     assert different == [1]
@@ -115,7 +115,7 @@ def test_a_bad_link_flips_one_bit(client: Client) -> None:
 
 
 def test_a_full_disk_keeps_a_part_of_what_arrives(client: Client) -> None:
-    done, arrived, _ = copy(client, conditions(fault=Fault(5, "disk", "full")))
+    done, arrived, _ = copy(client, conditions(fault=SiteFault(5, "disk", "full")))
     assert done.returncode != 0
     assert "Failure" in done.stderr  # the protocol has no better word
     assert arrived.read_bytes().startswith(CONTENT[:1000])
@@ -123,14 +123,14 @@ def test_a_full_disk_keeps_a_part_of_what_arrives(client: Client) -> None:
 
 
 def test_an_unwritable_disk_takes_nothing(client: Client) -> None:
-    done, arrived, _ = copy(client, conditions(fault=Fault(5, "disk", "unwritable")))
+    done, arrived, _ = copy(client, conditions(fault=SiteFault(5, "disk", "unwritable")))
     assert done.returncode != 0
     assert "Permission denied" in done.stderr
     assert not arrived.exists()
 
 
 def test_the_next_copy_is_clean(client: Client) -> None:
-    copy(client, conditions(fault=Fault(0, "inbound", "reset")))
+    copy(client, conditions(fault=SiteFault(0, "inbound", "reset")))
     done, arrived, _ = copy(client, conditions())
     assert eventually(lambda: arrived.read_bytes() == CONTENT)
     assert done.returncode == 0

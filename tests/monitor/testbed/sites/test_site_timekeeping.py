@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.sites.timekeeping import LONGEST_RESERVE_SECONDS, Reserves, RunClock, planned_seconds
+from monitor.testbed.sites.run_clock import LONGEST_RESERVE_SECONDS, Reserves, RunClock, planned_seconds
 
 OVERHEAD_SECONDS = 0.3  # before a stage's slow step, and again after it
 

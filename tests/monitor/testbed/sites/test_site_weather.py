@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from monitor.testbed.sites.timekeeping import LONGEST_RESERVE_SECONDS
-from monitor.testbed.weather.conditions import Conditions, Fault
+from monitor.testbed.sites.run_clock import LONGEST_RESERVE_SECONDS
+from monitor.testbed.weather.conditions import Conditions, SiteFault
 from tests.monitor.testbed.sites.conftest import Client, conditions, least_seconds
 from tests.waiting import eventually
 
@@ -107,36 +107,36 @@ def test_programs_of_sites_without_weather_are_the_real_ones(client: Client) -> 
     ("fault", "command", "status", "said"),
     [
         (
-            Fault(5, "disk", "full"),
+            SiteFault(5, "disk", "full"),
             "dd if=/dev/zero of=part count=9",
             1,
             "dd: error writing 'part': No space left on device\n",
         ),
         (
-            Fault(5, "disk", "unwritable"),
+            SiteFault(5, "disk", "unwritable"),
             "dd if=/dev/zero of=x count=9",
             1,
             "dd: failed to open 'x': Permission denied\n",
         ),
         (
-            Fault(5, "unlink", "busy"),
+            SiteFault(5, "unlink", "busy"),
             "mkdir -p d; rm -rf d",
             1,
             "rm: cannot remove 'd': Device or resource busy",
         ),
-        (Fault(5, "compile", "missing"), "cc --version", 127, "/bin/sh: 1: cc: not found\n"),
+        (SiteFault(5, "compile", "missing"), "cc --version", 127, "/bin/sh: 1: cc: not found\n"),
         (
-            Fault(5, "compile", "crash"),
+            SiteFault(5, "compile", "crash"),
             "cc x.c",
             4,
             "cc: internal compiler error: Segmentation fault signal terminated",
         ),
-        (Fault(5, "queue", "rejected"), "batch-start true", 1, "error: Batch job submission failed"),
-        (Fault(5, "compute", "exit"), "batch-start true", 3, "batch-start: error: job step aborted"),
+        (SiteFault(5, "queue", "rejected"), "batch-start true", 1, "error: Batch job submission failed"),
+        (SiteFault(5, "compute", "exit"), "batch-start true", 3, "batch-start: error: job step aborted"),
     ],
 )
 def test_a_broken_site_says_what_the_real_tools_say(
-    client: Client, fault: Fault, command: str, status: int, said: str
+    client: Client, fault: SiteFault, command: str, status: int, said: str
 ) -> None:
     done = run(client, "ncsa", command, conditions(fault=fault))
     assert done.returncode == status
@@ -144,31 +144,31 @@ def test_a_broken_site_says_what_the_real_tools_say(
 
 
 def test_a_full_disk_leaves_a_part_of_the_file(client: Client) -> None:
-    weather = conditions(fault=Fault(5, "disk", "full"))
+    weather = conditions(fault=SiteFault(5, "disk", "full"))
     done = run(client, "ncsa", "dd if=/dev/zero of=part bs=1M count=1; wc -c < part", weather)
     assert 0 < int(done.stdout) < 1 << 20
 
 
 def test_a_directory_that_is_busy_is_emptied_and_stays(client: Client) -> None:
-    weather = conditions(fault=Fault(5, "unlink", "busy"))
+    weather = conditions(fault=SiteFault(5, "unlink", "busy"))
     done = run(client, "ncsa", "mkdir -p d; touch d/f; rm -rf d; ls -a d | wc -l", weather)
     assert done.stdout.strip() == "2"
 
 
 def test_a_missing_compiler_fails_the_check_for_tools_too_and_nothing_else_is_missing(client: Client) -> None:
-    weather = conditions(fault=Fault(5, "compile", "missing"))
+    weather = conditions(fault=SiteFault(5, "compile", "missing"))
     done = run(client, "ncsa", "for t in cc dd sha256sum env; do command -v $t >&2 || echo $t; done", weather)
     assert done.stdout.split() == ["cc"]
 
 
 def test_a_job_that_is_killed_ends_by_the_signal(client: Client) -> None:
-    weather = conditions(seconds={"compute": 0.2}, fault=Fault(5, "compute", "killed"))
+    weather = conditions(seconds={"compute": 0.2}, fault=SiteFault(5, "compute", "killed"))
     done = run(client, "ncsa", "sh -c 'batch-start sleep 60'; echo $?", weather)
     assert done.stdout.strip() == "137"
 
 
 def test_a_stuck_job_never_starts_and_ends_with_its_session(client: Client) -> None:
-    label = client.new_label(conditions(fault=Fault(5, "queue", "stuck")))
+    label = client.new_label(conditions(fault=SiteFault(5, "queue", "stuck")))
     witness = client.scratch("ncsa") / "breath"
     waiting = subprocess.Popen(client.argv("ncsa", f"exec batch-start touch {witness}", label=label))
     stuck = "pgrep -f 'sleep 2147483647' | wc -l"
@@ -179,20 +179,20 @@ def test_a_stuck_job_never_starts_and_ends_with_its_session(client: Client) -> N
 
 
 def test_a_refusing_site_is_back_when_the_weather_is_over(client: Client) -> None:
-    with client.now(conditions(fault=Fault(2, "login", "refused"))):
+    with client.now(conditions(fault=SiteFault(2, "login", "refused"))):
         assert eventually(lambda: "Connection refused" in client.run("ornl", "true").stderr)
         assert client.run("anl", "true").returncode == 0
     assert eventually(lambda: client.run("ornl", "true").returncode == 0)
 
 
 def test_a_hanging_site_accepts_and_says_nothing(client: Client) -> None:
-    with client.now(conditions(fault=Fault(2, "login", "hang"))):
+    with client.now(conditions(fault=SiteFault(2, "login", "hang"))):
         done = client.run("ornl", "true", options=("-o", "ConnectTimeout=1"))
     assert "Connection timed out during banner exchange" in done.stderr
 
 
 def test_a_denying_site_takes_no_key(client: Client) -> None:
-    with client.now(conditions(fault=Fault(2, "login", "denied"))):
+    with client.now(conditions(fault=SiteFault(2, "login", "denied"))):
         assert "Permission denied (publickey,password)" in client.run("ornl", "true").stderr
 
 

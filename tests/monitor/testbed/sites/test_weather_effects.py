@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from monitor.testbed.sites.effects import (
-    Link,
+    IncomingLink,
     Terrain,
     fault_of,
     incoming_link,
     program_seconds,
     session_environment,
 )
-from monitor.testbed.weather.conditions import Conditions, Fault
+from monitor.testbed.weather.conditions import Conditions, SiteFault
 
 SECONDS = {
     "login": 40.0,
@@ -28,7 +28,7 @@ TERRAIN = Terrain(
 COMPUTE, DESTINATION = 5, 6
 
 
-def drawn(slowest: int = 1, fault: Fault | None = None) -> Conditions:
+def drawn(slowest: int = 1, fault: SiteFault | None = None) -> Conditions:
     return Conditions(
         index=3,
         seconds=SECONDS,
@@ -65,36 +65,44 @@ def test_a_session_is_told_the_seconds_of_its_site() -> None:
 
 
 def test_a_session_is_told_what_is_broken_at_its_site_only() -> None:
-    weather = drawn(fault=Fault(2, "disk", "full"))
+    weather = drawn(fault=SiteFault(2, "disk", "full"))
     assert session_environment(weather, 2, {})["SITE_DISK_FAULT"] == "full"
     assert "SITE_DISK_FAULT" not in session_environment(weather, 3, {})
 
 
 @pytest.mark.parametrize("mechanism", ["compile", "queue", "compute", "outbound"])
 def test_what_breaks_a_computation_breaks_it_wherever_it_runs(mechanism: str) -> None:
-    assert fault_of(drawn(fault=Fault(2, mechanism, "kind")), mechanism, COMPUTE) == "kind"
+    assert fault_of(drawn(fault=SiteFault(2, mechanism, "kind")), mechanism, COMPUTE) == "kind"
 
 
 @pytest.mark.parametrize(
     ("sender", "receiver", "computed_at", "link"),
     [
-        pytest.param(1, COMPUTE, None, Link(250_000.0, None), id="the slowest source is as slow as drawn"),
-        pytest.param(2, COMPUTE, None, Link(500_000.0, None), id="the other sources are faster"),
-        pytest.param(None, 1, None, Link(250_000.0, None), id="from outside the receiver's own link counts"),
         pytest.param(
-            COMPUTE, DESTINATION, COMPUTE, Link(625_000.0, None, "outbound"), id="a result travels outbound"
+            1, COMPUTE, None, IncomingLink(250_000.0, None), id="the slowest source is as slow as drawn"
+        ),
+        pytest.param(2, COMPUTE, None, IncomingLink(500_000.0, None), id="the other sources are faster"),
+        pytest.param(
+            None, 1, None, IncomingLink(250_000.0, None), id="from outside the receiver's own link counts"
+        ),
+        pytest.param(
+            COMPUTE,
+            DESTINATION,
+            COMPUTE,
+            IncomingLink(625_000.0, None, "outbound"),
+            id="a result travels outbound",
         ),
         pytest.param(
             COMPUTE,
             DESTINATION,
             None,
-            Link(500_000.0, None),
+            IncomingLink(500_000.0, None),
             id="a ring passes the compute site as any other",
         ),
     ],
 )
 def test_a_link_is_as_fast_as_its_ends_and_its_cargo_say(
-    sender: int | None, receiver: int, computed_at: int | None, link: Link
+    sender: int | None, receiver: int, computed_at: int | None, link: IncomingLink
 ) -> None:
     weather = Conditions(**{**vars(drawn()), "slowest_site": {**drawn().slowest_site, "outbound": COMPUTE}})
     assert incoming_link(weather, TERRAIN, sender=sender, receiver=receiver, computed_at=computed_at) == link
@@ -103,15 +111,19 @@ def test_a_link_is_as_fast_as_its_ends_and_its_cargo_say(
 @pytest.mark.parametrize(
     ("fault", "sender", "receiver", "computed_at", "kind"),
     [
-        pytest.param(Fault(1, "inbound", "reset"), 1, COMPUTE, None, "reset", id="the sender is cut off"),
-        pytest.param(Fault(1, "inbound", "reset"), 0, 1, None, "reset", id="the receiver is cut off"),
-        pytest.param(Fault(1, "inbound", "reset"), 0, 2, None, None, id="others still talk to each other"),
-        pytest.param(Fault(5, "outbound", "stall"), COMPUTE, DESTINATION, COMPUTE, "stall", id="a result"),
-        pytest.param(Fault(5, "outbound", "stall"), COMPUTE, DESTINATION, None, None, id="no result"),
+        pytest.param(SiteFault(1, "inbound", "reset"), 1, COMPUTE, None, "reset", id="the sender is cut off"),
+        pytest.param(SiteFault(1, "inbound", "reset"), 0, 1, None, "reset", id="the receiver is cut off"),
+        pytest.param(
+            SiteFault(1, "inbound", "reset"), 0, 2, None, None, id="others still talk to each other"
+        ),
+        pytest.param(
+            SiteFault(5, "outbound", "stall"), COMPUTE, DESTINATION, COMPUTE, "stall", id="a result"
+        ),
+        pytest.param(SiteFault(5, "outbound", "stall"), COMPUTE, DESTINATION, None, None, id="no result"),
     ],
 )
 def test_a_fault_breaks_the_links_of_its_site(
-    fault: Fault, sender: int, receiver: int, computed_at: int | None, kind: str | None
+    fault: SiteFault, sender: int, receiver: int, computed_at: int | None, kind: str | None
 ) -> None:
     link = incoming_link(
         drawn(fault=fault), TERRAIN, sender=sender, receiver=receiver, computed_at=computed_at

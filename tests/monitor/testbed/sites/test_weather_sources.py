@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.sites.sources import Drifting, NoWeather, Sabotaged, parse_fault, slot_of, step_index
-from monitor.testbed.weather.conditions import Conditions, Fault
+from monitor.testbed.sites.weather_sources import (
+    Drifting,
+    NoWeather,
+    Sabotaged,
+    parse_fault,
+    slot_of,
+    step_index,
+)
+from monitor.testbed.weather.conditions import Conditions, SiteFault
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("anl", "iu", "ncsa")
@@ -55,7 +62,7 @@ def test_a_fault_put_there_by_hand_replaces_the_drawn_one_until_it_is_taken_back
     path.write_text(json.dumps({"site": "ncsa", "mechanism": "compile", "kind": "missing"}))
     broken = source.at(None, EPOCH)
     assert broken is not None
-    assert (broken.fault, broken.seconds) == (Fault(2, "compile", "missing"), {"disk": 4.0})
+    assert (broken.fault, broken.seconds) == (SiteFault(2, "compile", "missing"), {"disk": 4.0})
     path.unlink()
     assert source.at(None, EPOCH) == draw(0)
 
@@ -67,7 +74,7 @@ def test_a_fault_by_hand_needs_no_weather(tmp_path: Path) -> None:
     path.write_text(json.dumps({"site": "anl", "mechanism": "login", "kind": "hang"}))
     broken = source.at(None, EPOCH)
     assert broken is not None
-    assert (broken.fault, broken.seconds) == (Fault(0, "login", "hang"), {})
+    assert (broken.fault, broken.seconds) == (SiteFault(0, "login", "hang"), {})
 
 
 @pytest.mark.parametrize(

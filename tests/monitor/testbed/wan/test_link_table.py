@@ -6,9 +6,9 @@ import pytest
 
 from monitor.testbed.wan.links import (
     BadLinkTable,
-    Line,
-    Link,
+    LinkProperties,
     LinkTable,
+    TableLine,
     format_lines,
     link_line,
     parse_lines,
@@ -23,8 +23,8 @@ def table(text: str) -> LinkTable:
 
 def test_every_ordered_pair_of_sites_has_a_link_of_its_own() -> None:
     links = table("link anl iu delay_ms=20 jitter_ms=2 loss_percent=0.5 rate_mbit=8").links
-    assert links["anl", "iu"] == Link(0.02, 0.002, 0.005, 1_000_000.0)
-    assert links["iu", "anl"] == Link()
+    assert links["anl", "iu"] == LinkProperties(0.02, 0.002, 0.005, 1_000_000.0)
+    assert links["iu", "anl"] == LinkProperties()
     assert len(links) == 6
 
 
@@ -32,9 +32,9 @@ def test_a_later_line_wins_and_changes_only_what_it_names() -> None:
     links = table(
         "link * * delay_ms=10 loss_percent=1\nlink anl * loss_percent=0\nlink * iu delay_ms=5"
     ).links
-    assert links["anl", "iu"] == Link(delay_seconds=0.005, loss=0.0)
-    assert links["anl", "hub"] == Link(delay_seconds=0.01, loss=0.0)
-    assert links["hub", "anl"] == Link(delay_seconds=0.01, loss=0.01)
+    assert links["anl", "iu"] == LinkProperties(delay_seconds=0.005, loss=0.0)
+    assert links["anl", "hub"] == LinkProperties(delay_seconds=0.01, loss=0.0)
+    assert links["hub", "anl"] == LinkProperties(delay_seconds=0.01, loss=0.01)
 
 
 def test_uplinks_and_the_queue_are_told_in_their_own_lines() -> None:
@@ -47,8 +47,8 @@ def test_uplinks_and_the_queue_are_told_in_their_own_lines() -> None:
 
 def test_what_is_written_can_be_read_again() -> None:
     lines = [
-        Line("queue", (), {"bytes": 2_000_000}),
-        Line("site", ("anl",), {"uplink_mbit": 62.5}),
+        TableLine("queue", (), {"bytes": 2_000_000}),
+        TableLine("site", ("anl",), {"uplink_mbit": 62.5}),
         link_line("anl", "*", delay_ms=None, loss_percent=0.01, rate_mbit=1e-3),
     ]
     assert parse_lines(format_lines(lines)) == lines

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 
 from monitor.testbed.sites import GridDescription
 from monitor.testbed.sites.processes import marked
-from monitor.testbed.wan.grid import Options, open_grid
+from monitor.testbed.wan.grid import WanOptions, open_grid
 from monitor.testbed.wan.network import MARK
 from monitor.testbed.wan.requirements import CannotRunHere, check
 from reporters.config import Assignment
@@ -108,7 +108,7 @@ def test_a_grid_that_is_killed_leaves_nothing_and_comes_again_on_the_same_networ
     with up(directory, "--transfer=ssh", "--batch=fork") as (process, first):
         process.kill()
         process.wait()
-    options = Options(sites=3, transfer="ssh", batch="fork", weather=False)
+    options = WanOptions(sites=3, transfer="ssh", batch="fork", weather=False)
     with open_grid(directory, options) as again:
         second = again.description
         argv = ["ssh", "-F", str(second.ssh_config), "iu", "hostname"]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from monitor.testbed.weather import profiles
-from monitor.testbed.weather.comparison import Row, compare
+from monitor.testbed.weather.comparison import ComparisonRow, compare
 from monitor.testbed.weather.generator import Weather
 
 
@@ -34,7 +34,7 @@ def test_the_comparison_covers_stages_totals_correlations_and_success(profile: s
 def test_a_tolerance_is_a_share_or_a_number_in_both_directions(
     drawn: float, relative: bool, holds: bool
 ) -> None:
-    assert Row("x", "mean", 10.0, drawn, 0.1, relative).holds is holds
+    assert ComparisonRow("x", "mean", 10.0, drawn, 0.1, relative).holds is holds
 
 
 def test_the_command_prints_a_table_and_says_by_its_exit_status_whether_all_holds() -> None:

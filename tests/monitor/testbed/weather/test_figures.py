@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from monitor.testbed.weather import profiles
-from monitor.testbed.weather.figures import QUANTILES, Figures, ImpossibleFigures, quantiles
+from monitor.testbed.weather.figures import QUANTILES, ImpossibleFigures, RuntimeFigures, quantiles
 
 SHIPPED = [
     pytest.param(figures, id=f"{name}-{probe}-{stage}")
@@ -15,7 +15,7 @@ SHIPPED = [
 
 
 @pytest.mark.parametrize("figures", SHIPPED)
-def test_the_runtimes_of_every_shipped_stage_have_the_published_figures(figures: Figures) -> None:
+def test_the_runtimes_of_every_shipped_stage_have_the_published_figures(figures: RuntimeFigures) -> None:
     runtimes = quantiles(figures)
     assert len(runtimes) == QUANTILES
     assert runtimes.mean() == pytest.approx(figures.mean, rel=1e-6)
@@ -27,13 +27,13 @@ def test_the_runtimes_of_every_shipped_stage_have_the_published_figures(figures:
 @pytest.mark.parametrize(
     "figures",
     [
-        pytest.param(Figures(9.0, 10.0, 20.0, 1.0), id="mean below minimum"),
-        pytest.param(Figures(21.0, 10.0, 20.0, 1.0), id="mean above maximum"),
-        pytest.param(Figures(15.0, 10.0, 20.0, 6.0), id="more deviation than there is room"),
-        pytest.param(Figures(15.0, 10.0, 20.0, 0.0), id="no deviation between two extremes"),
-        pytest.param(Figures(15.0, 20.0, 10.0, 1.0), id="extremes the wrong way round"),
+        pytest.param(RuntimeFigures(9.0, 10.0, 20.0, 1.0), id="mean below minimum"),
+        pytest.param(RuntimeFigures(21.0, 10.0, 20.0, 1.0), id="mean above maximum"),
+        pytest.param(RuntimeFigures(15.0, 10.0, 20.0, 6.0), id="more deviation than there is room"),
+        pytest.param(RuntimeFigures(15.0, 10.0, 20.0, 0.0), id="no deviation between two extremes"),
+        pytest.param(RuntimeFigures(15.0, 20.0, 10.0, 1.0), id="extremes the wrong way round"),
     ],
 )
-def test_figures_that_nothing_can_have_are_refused_with_the_figures(figures: Figures) -> None:
+def test_figures_that_nothing_can_have_are_refused_with_the_figures(figures: RuntimeFigures) -> None:
     with pytest.raises(ImpossibleFigures, match=f"mean={figures.mean}"):
         quantiles(figures)

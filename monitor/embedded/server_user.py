@@ -23,7 +23,7 @@ class DropArguments(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Identity:
+class ServerUser:
     """An ordinary user that root can become. Made by ``for_data``."""
 
     uid: int
@@ -37,7 +37,7 @@ class Identity:
         return subprocess.run(["test", flag, path], cwd="/", check=False, **self.drop()).returncode == 0
 
 
-def for_data(data: Path) -> Identity | None:
+def for_data(data: Path) -> ServerUser | None:
     """Who is to run the server whose data are, or will be, in *data*; None: we ourselves.
 
     As root: whoever owns the data already (they may have been made by an ordinary user), else the first of
@@ -57,13 +57,13 @@ def for_data(data: Path) -> Identity | None:
         _check_that_we_have_a_name()
         return None
     if owner:
-        return Identity(owner, data.stat().st_gid)
+        return ServerUser(owner, data.stat().st_gid)
     for name in CANDIDATES:
         try:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Identity(entry.pw_uid, entry.pw_gid)
+        return ServerUser(entry.pw_uid, entry.pw_gid)
     raise PreparationFailed(
         f"PostgreSQL refuses to run as root, and there is no user {' or '.join(CANDIDATES)} to run it"
     )

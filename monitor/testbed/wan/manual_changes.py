@@ -12,7 +12,14 @@ from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.wan.emulator import read_table
 from monitor.testbed.wan.geography import HUB
 from monitor.testbed.wan.grid import HAND, TABLES
-from monitor.testbed.wan.links import BYTES_PER_MBIT, Link, LinkTable, format_lines, link_line, parse_lines
+from monitor.testbed.wan.links import (
+    BYTES_PER_MBIT,
+    LinkProperties,
+    LinkTable,
+    format_lines,
+    link_line,
+    parse_lines,
+)
 
 FIGURES = ("delay_ms", "jitter_ms", "loss_percent", "rate_mbit")
 
@@ -53,7 +60,7 @@ def _up(directory: Path) -> GridDescription:
     return grid
 
 
-def _figures(link: Link, uplink_mbit: float) -> str:
+def _figures(link: LinkProperties, uplink_mbit: float) -> str:
     rates = [rate for rate in (uplink_mbit, link.bytes_per_second / BYTES_PER_MBIT) if rate]
     rate = f"{min(rates):g} Mbit/s" if rates else "no limit"
     delay = f"{link.delay_seconds * 1000:g} ms +- {link.jitter_seconds * 1000:g}"

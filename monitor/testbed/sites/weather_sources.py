@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from monitor.testbed.weather.climate import STEP_SECONDS
-from monitor.testbed.weather.conditions import FAULT_KINDS, Conditions, Fault
+from monitor.testbed.weather.conditions import FAULT_KINDS, Conditions, SiteFault
 from reporters.report import parse_rfc3339
 
 FAULT_FILE = "fault.json"
@@ -87,7 +87,7 @@ class Sabotaged:
             return Conditions(index=0, seconds={}, slowest_site={}, others_fraction=1.0, fault=fault)
         return Conditions(**{**vars(conditions), "fault": fault})
 
-    def _fault(self) -> Fault | None:
+    def _fault(self) -> SiteFault | None:
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -99,7 +99,7 @@ class Sabotaged:
             return None
 
 
-def parse_fault(text: str, names: tuple[str, ...]) -> Fault:
+def parse_fault(text: str, names: tuple[str, ...]) -> SiteFault:
     """Read the JSON of a fault. Raises ValueError naming what is unknown and what is known."""
     document = json.loads(text)
     if not isinstance(document, dict):
@@ -108,7 +108,7 @@ def parse_fault(text: str, names: tuple[str, ...]) -> Fault:
     _known("site", site, names)
     _known("mechanism", mechanism, tuple(FAULT_KINDS))
     _known("kind", kind, FAULT_KINDS[mechanism])
-    return Fault(names.index(site), mechanism, kind)
+    return SiteFault(names.index(site), mechanism, kind)
 
 
 def _known(what: str, name: str, names: tuple[str, ...]) -> None:

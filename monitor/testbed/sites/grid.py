@@ -15,16 +15,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from monitor.testbed.errors import NoAddress
-from monitor.testbed.sites.climate import Climate
 from monitor.testbed.sites.credentials import prepare_credentials
 from monitor.testbed.sites.description import FILE_NAME, GridDescription
 from monitor.testbed.sites.effects import Terrain
 from monitor.testbed.sites.files import only_one, write_atomically
 from monitor.testbed.sites.layout import Layout, site_names
 from monitor.testbed.sites.programs import BATCH_LAUNCHER, prepare_programs
-from monitor.testbed.sites.site import Site, kill_everything
-from monitor.testbed.sites.sources import FAULT_FILE, Drifting, NoWeather, Sabotaged, WeatherSource
-from monitor.testbed.sites.state import State, load_state, random_port, save_state, with_passwords
+from monitor.testbed.sites.site import SshSite, kill_everything
+from monitor.testbed.sites.site_weather import Climate
+from monitor.testbed.sites.state import GridState, load_state, random_port, save_state, with_passwords
+from monitor.testbed.sites.weather_sources import FAULT_FILE, Drifting, NoWeather, Sabotaged, WeatherSource
 from monitor.testbed.weather.generator import Weather
 from reporters.config import Resource
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Options:
+class LocalGridOptions:
     """What kind of grid. *compute* and *destination* are names of sites; None chooses.
 
     The reference sizes are those of the file and the result whose transfer takes as long as was drawn; series
@@ -73,7 +73,7 @@ class Options:
 
 @asynccontextmanager
 async def open_sites(
-    directory: Path, options: Options, weather: WeatherSource | None = None
+    directory: Path, options: LocalGridOptions, weather: WeatherSource | None = None
 ) -> AsyncIterator[GridDescription]:
     """Serve a grid from *directory* while the context is open; *weather* replaces that of the options.
 
@@ -95,7 +95,7 @@ async def open_sites(
         )
         async with _listening(layout, state, Climate(source, _terrain(description, options))) as port:
             if port != state.port:
-                state = State(port, state.epoch, state.passwords)
+                state = GridState(port, state.epoch, state.passwords)
             save_state(layout.directory, state)
             prepare_credentials(layout, port)
             write_atomically(layout.directory / FILE_NAME, description.to_json())
@@ -107,13 +107,17 @@ async def open_sites(
 
 @contextmanager
 def running_sites(
-    directory: Path, count: int = 7, *, weather: WeatherSource | None = None, options: Options | None = None
+    directory: Path,
+    count: int = 7,
+    *,
+    weather: WeatherSource | None = None,
+    options: LocalGridOptions | None = None,
 ) -> Iterator[GridDescription]:
     """Serve *count* sites from a thread of this process while the context is open; see ``open_sites``.
 
     Without *weather* and *options* nothing is shaped. Several grids can run at once, in one process or many.
     """
-    chosen = options or Options(sites=count)
+    chosen = options or LocalGridOptions(sites=count)
     ready: Future[tuple[GridDescription, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     thread = threading.Thread(target=_serve_in_thread, args=(directory, chosen, weather, ready))
     thread.start()
@@ -129,7 +133,7 @@ def running_sites(
 
 def _serve_in_thread(
     directory: Path,
-    options: Options,
+    options: LocalGridOptions,
     weather: WeatherSource | None,
     ready: Future[tuple[GridDescription, asyncio.AbstractEventLoop, asyncio.Event]],
 ) -> None:
@@ -147,7 +151,7 @@ def _serve_in_thread(
         ready.set_exception(error)
 
 
-def _prepared(layout: Layout) -> State:
+def _prepared(layout: Layout) -> GridState:
     """Make what is missing of the directory; return what the last start has left."""
     for site in layout.sites:
         shutil.rmtree(site.paced, ignore_errors=True)
@@ -157,7 +161,7 @@ def _prepared(layout: Layout) -> State:
     return with_passwords(load_state(layout.directory), layout.names)
 
 
-def _chosen_weather(options: Options, state: State) -> WeatherSource:
+def _chosen_weather(options: LocalGridOptions, state: GridState) -> WeatherSource:
     if options.profile == NO_WEATHER:
         return NoWeather()
     weather = Weather(options.profile, options.seed, options.sites)
@@ -165,7 +169,7 @@ def _chosen_weather(options: Options, state: State) -> WeatherSource:
 
 
 def _describe(
-    layout: Layout, state: State, options: Options, compute: str, destination: str
+    layout: Layout, state: GridState, options: LocalGridOptions, compute: str, destination: str
 ) -> GridDescription:
     resources = {
         site.name: Resource(  # noqa: S604 - a way to reach a site, no program is run
@@ -196,7 +200,7 @@ def _describe(
     )
 
 
-def _terrain(description: GridDescription, options: Options) -> Terrain:
+def _terrain(description: GridDescription, options: LocalGridOptions) -> Terrain:
     return Terrain(
         scale=description.scale,
         reference_file_bytes=description.reference_file_bytes,
@@ -209,7 +213,7 @@ def _terrain(description: GridDescription, options: Options) -> Terrain:
 
 
 @asynccontextmanager
-async def _listening(layout: Layout, state: State, climate: Climate) -> AsyncIterator[int]:
+async def _listening(layout: Layout, state: GridState, climate: Climate) -> AsyncIterator[int]:
     """Let all sites listen, on the port of the last time if it can be had; yields the port."""
     # The keys are needed before the first connection, the port is known after the last bind.
     prepare_credentials(layout, state.port)
@@ -224,11 +228,11 @@ async def _listening(layout: Layout, state: State, climate: Climate) -> AsyncIte
         kill_everything(layout)
 
 
-async def _on_one_port(layout: Layout, state: State, climate: Climate) -> list[Site]:
+async def _on_one_port(layout: Layout, state: GridState, climate: Climate) -> list[SshSite]:
     port = state.port
     for _ in range(_PORTS_TRIED):
         sites = [
-            Site(layout, place, climate, port=port, password=state.passwords[place.name])
+            SshSite(layout, place, climate, port=port, password=state.passwords[place.name])
             for place in layout.sites
         ]
         try:
@@ -243,7 +247,7 @@ async def _on_one_port(layout: Layout, state: State, climate: Climate) -> list[S
     raise NoAddress(f"cannot listen on {layout.sites[0].address} and up: {failure}")
 
 
-async def _watch_weather(sites: list[Site]) -> None:
+async def _watch_weather(sites: list[SshSite]) -> None:
     while True:
         for site in sites:
             await site.follow_weather()

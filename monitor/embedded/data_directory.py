@@ -12,13 +12,13 @@ from pathlib import Path
 
 from . import PreparationFailed, places
 from .binaries import PostgresPrograms
-from .identity import DropArguments, Identity
+from .server_user import DropArguments, ServerUser
 
 # Nothing of ours: the server's user may not even be able to enter our HOME.
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
-def location(var: Path, identity: Identity | None) -> Path:
+def location(var: Path, identity: ServerUser | None) -> Path:
     """Where the data of *var* are or will be: in it, unless *identity* cannot get there.
 
     A link that somebody put there is followed, but not to what was relocated for another *var*: in the copy
@@ -42,11 +42,11 @@ def location(var: Path, identity: Identity | None) -> Path:
     return relocated
 
 
-class Cluster:
+class DataDirectory:
     """The data directory *data* of *var*, with one role and one database, both called *name*."""
 
     def __init__(
-        self, var: Path, data: Path, programs: PostgresPrograms, identity: Identity | None, name: str
+        self, var: Path, data: Path, programs: PostgresPrograms, identity: ServerUser | None, name: str
     ) -> None:
         self._var = var
         self._data = data

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from monitor.testbed.sites import effects
-from monitor.testbed.sites.effects import Link, Terrain
-from monitor.testbed.sites.sources import WeatherSource
-from monitor.testbed.sites.timekeeping import Reserves, RunClock
+from monitor.testbed.sites.effects import IncomingLink, Terrain
+from monitor.testbed.sites.run_clock import Reserves, RunClock
+from monitor.testbed.sites.weather_sources import WeatherSource
 from monitor.testbed.weather.conditions import Conditions
 
 RUN_LABEL = "LC_GRIDCAST_RUN"  # the variable in which a reporter's sessions carry ``series@slot``
@@ -95,7 +95,7 @@ class Climate:
         making = {"SITE_MAKES_DATA": "yes"} if self.terrain.makes_data(label, site) else {}
         return {**effects.session_environment(conditions, site, seconds), **making}
 
-    def incoming_link(self, label: str | None, *, sender: int | None, receiver: int) -> Link:
+    def incoming_link(self, label: str | None, *, sender: int | None, receiver: int) -> IncomingLink:
         conditions = self.conditions(label)
         if conditions is None:
             return effects.OPEN_LINK
