@@ -12,7 +12,6 @@ from django.core.exceptions import ValidationError
 import probes
 from monitor.imports.formats.base import IMPORTED
 from monitor.ledger.maintenance_windows import Times, faults
-from monitor.ledger.read_schedule import read_schedule
 from monitor.models import (
     Alert,
     AlertRule,
@@ -36,7 +35,7 @@ from monitor.models import (
 from monitor.series.delete import remove
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
-from reporters.schedule import InvalidSchedule
+from reporters.schedule import InvalidSchedule, parse_schedule
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -202,7 +201,7 @@ class SeriesForm(SeriesFormBase):
         if not cleaned.get(field):
             return
         try:
-            read_schedule(
+            parse_schedule(
                 cleaned[field],
                 self.instance.name or "a new series",
                 zone=cleaned.get("timezone", "UTC"),

@@ -27,10 +27,9 @@ from monitor.gridfile.problems import Path, nearest, shown
 from monitor.imports import formats
 from monitor.imports.formats.base import IMPORTED
 from monitor.ledger import maintenance_windows
-from monitor.ledger.read_schedule import read_schedule
 from probes.base import InvalidParameters, Probe
 from reporters import config
-from reporters.schedule import InvalidSchedule, find_zone
+from reporters.schedule import InvalidSchedule, find_zone, parse_schedule
 
 MAX_NAME_CHARACTERS = 100  # that the depot keeps
 
@@ -181,7 +180,7 @@ def _check_schedule(series: SeriesDefinition) -> Iterator[Found]:
         text = getattr(series, key)
         if text:
             try:
-                read_schedule(text, series.name)
+                parse_schedule(text, series.name)
             except InvalidSchedule as error:
                 yield (key,), str(error)
     try:

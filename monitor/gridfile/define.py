@@ -16,9 +16,9 @@ from monitor.gridfile.definition import (
     SiteDefinition,
     SuiteDefinition,
 )
-from monitor.ledger.read_schedule import read_schedule
 from probes.base import checked_plan
 from reporters import resolve
+from reporters.schedule import parse_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def define(
 def _check(series: SeriesDefinition) -> None:
     checked_plan(probes.load(series.probe), series.bindings, series.parameters)
     if series.schedule:
-        read_schedule(
+        parse_schedule(
             series.schedule,
             series.name,
             zone=series.timezone,

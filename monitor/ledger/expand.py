@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from monitor.depot.engines import engine
-from monitor.ledger.read_schedule import read_schedule
 from monitor.models import Component, Run, Series
 from monitor.models.run import PLANNED, RunQuerySet, State
 from monitor.models.series import Follows
 from reporters.cron import hashed
 from reporters.report import run_id
-from reporters.schedule import InvalidSchedule
+from reporters.schedule import InvalidSchedule, parse_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +59,7 @@ def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datet
         InvalidSchedule: the schedule cannot be read.
     """
     its = series.leader or series
-    schedule = read_schedule(
+    schedule = parse_schedule(
         its.schedule, its.name, zone=its.timezone, starts_at=its.starts_at, ends_at=its.ends_at
     )
     delay = timedelta(seconds=series.delay_seconds if series.follows == Follows.WITH else 0)

@@ -15,10 +15,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from monitor.ledger.read_schedule import read_schedule
-from reporters.cron import InvalidSchedule
 from reporters.fields import shown
-from reporters.schedule import Schedule, find_zone
+from reporters.schedule import InvalidSchedule, Schedule, find_zone, parse_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +104,7 @@ def _of_schedule(times: Times) -> Iterator[tuple[str, str]]:
     elif not 1 <= seconds <= LONGEST_SECONDS:
         yield "duration_seconds", f"expected 1 to {LONGEST_SECONDS:,}, got {seconds}"
     try:
-        cron = read_schedule(times.schedule, "").cron
+        cron = parse_schedule(times.schedule, "").cron
     except InvalidSchedule as error:
         yield "schedule", str(error)
         return
@@ -139,6 +137,6 @@ def _length(times: Times) -> timedelta:
 
 @lru_cache(maxsize=1024)  # asked at every tick
 def _schedule(times: Times) -> Schedule:
-    return read_schedule(
+    return parse_schedule(
         times.schedule, "", zone=times.timezone, starts_at=times.starts_at, ends_at=times.ends_at
     )

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, F, OuterRef, Q, Subquery
 
-from monitor.ledger.read_schedule import read_schedule
 from monitor.models import Run, Series
 from monitor.models.run import DID_NOT_PASS, RETRY, State
 from reporters.report import run_id
-from reporters.schedule import InvalidSchedule
+from reporters.schedule import InvalidSchedule, parse_schedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -47,7 +46,7 @@ def _in_trouble(now: datetime) -> SeriesQuerySet:
 
 def _retry(series: Series, now: datetime) -> int:
     try:
-        schedule = read_schedule(series.retry_schedule, series.name, zone=series.timezone)
+        schedule = parse_schedule(series.retry_schedule, series.name, zone=series.timezone)
     except InvalidSchedule as error:
         logger.error("series %s is not retried: %s", series.name, error)
         return 0

@@ -1,4 +1,4 @@
-"""Random cron expressions that can be read; some never match."""
+"""Random cron expressions that are well formed; some never match."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reporters.cron import InvalidSchedule
 
-Read = TypeVar("Read")
+Parsed = TypeVar("Parsed")
 
 MONTHS = ["jan", "FEB", "Mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 WEEKDAYS = ["sun", "MON", "Tue", "wed", "thu", "fri", "sat"]
@@ -23,10 +23,10 @@ def expressions() -> st.SearchStrategy[str]:
     return st.one_of(fields.map(" ".join), _named(), st.sampled_from(["@hourly", "@daily", "@weekly"]))
 
 
-def unless_never(read: Callable[[], Read]) -> Read:
-    """What *read* returns; another example where no day matches: nothing else is wrong with what is drawn."""
+def unless_never(parse: Callable[[], Parsed]) -> Parsed:
+    """Return the result of *parse*, or reject the drawn example if no day ever matches it."""
     try:
-        return read()
+        return parse()
     except InvalidSchedule as refusal:
         if "never" not in str(refusal):
             raise

@@ -1,4 +1,4 @@
-"""Cron expressions with hashed numbers, read by the agents' parser and by the server's."""
+"""Cron expressions with hashed numbers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from monitor.ledger.read_schedule import read_cron
-from reporters import cron
-from reporters.cron import MAX_CHARACTERS, NAMED, Cron, InvalidSchedule, hashed, resolve
-from reporters.schedule import parse
+from reporters.cron import MAX_CHARACTERS, NAMED, InvalidSchedule, hashed, parse_cron
+from reporters.schedule import parse_schedule
 from tests.reporters.expressions import expressions, unless_never
 
 REFUSED = (Path(__file__).parent / "data" / "schedules-refused.txt").read_text(encoding="utf-8")
-READERS = pytest.mark.parametrize("read", [cron.parse, read_cron], ids=["agent", "server"])
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SERIES = 10_000
 NAMINGS: dict[str, Callable[[int], str]] = {
     "numbers": lambda n: f"series-{n}",
@@ -50,29 +48,25 @@ def refused() -> list[tuple[str, ...]]:
     ],
 )
 def test_an_expression_becomes_plain_cron(expression: str, plain: str) -> None:
-    assert resolve(expression, "gather-main") == plain
+    assert parse_cron(expression, "gather-main").text == plain
 
 
 def test_two_series_get_slots_of_their_own() -> None:
-    assert resolve("@daily", "gather-main") != resolve("@daily", "circle-main")
+    assert parse_cron("@daily", "gather-main") != parse_cron("@daily", "circle-main")
 
 
 @pytest.mark.parametrize("expression", NAMED)
 def test_a_name_for_an_expression_spreads_series(expression: str) -> None:
-    assert len({resolve(expression, f"series-{n}") for n in range(100)}) > 40
+    assert len({parse_cron(expression, f"series-{n}").text for n in range(100)}) > 40
 
 
-@READERS
-@pytest.mark.parametrize(("expression", "said"), refused())
-def test_what_cannot_be_read_is_refused_with_what_was_expected(
-    read: Callable[[str, str], Cron], expression: str, said: str
-) -> None:
+@pytest.mark.parametrize(("expression", "message"), refused())
+def test_an_invalid_expression_is_refused_with_what_was_expected(expression: str, message: str) -> None:
     with pytest.raises(InvalidSchedule) as refusal:
-        read(expression, "gather-main")
-    assert said in str(refusal.value)
+        parse_cron(expression, "gather-main")
+    assert message in str(refusal.value)
 
 
-@READERS
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -93,25 +87,31 @@ def test_what_cannot_be_read_is_refused_with_what_was_expected(
     ],
     ids=lambda text: text[:12].encode("unicode_escape").decode(),
 )
-def test_hostile_text_gives_the_same_short_error(read: Callable[[str, str], Cron], hostile: str) -> None:
+def test_hostile_text_is_refused_with_a_short_printable_message(hostile: str) -> None:
     with pytest.raises(InvalidSchedule, match=r"\Aschedule .*expected") as refusal:
-        read(hostile, "gather-main")
+        parse_cron(hostile, "gather-main")
     assert len(str(refusal.value)) < 300
     assert str(refusal.value).isprintable()
 
 
 @given(expressions(), st.text(max_size=30))
-def test_the_agents_parser_and_the_servers_agree(expression: str, name: str) -> None:
-    read = unless_never(lambda: cron.parse(expression, name))
-    assert read_cron(expression, name) == read
+def test_the_parsed_fields_are_those_of_cronsim(expression: str, name: str) -> None:
+    cron = unless_never(lambda: parse_cron(expression, name))
+    other = CronSim(cron.text, EPOCH)
+    assert list(cron.minutes) == sorted(other.minutes)
+    assert list(cron.hours) == sorted(other.hours)
+    assert cron.days == other.days
+    assert cron.months == other.months
+    assert cron.weekdays == {day % 7 for day in other.weekdays if isinstance(day, int)}
+    assert cron.either is not other.day_and
 
 
 @given(expressions(), st.integers(0, 100 * 365 * 24 * 3600))
 def test_slots_are_those_of_cronsim(expression: str, second: int) -> None:
     after = datetime(1990, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-    schedule = unless_never(lambda: parse(expression, name="gather-main"))
-    ours = schedule.slots(after, after + timedelta(days=60 * 366))
-    assert list(islice(ours, 8)) == list(islice(CronSim(schedule.cron.text, after), 8))
+    schedule = unless_never(lambda: parse_schedule(expression, "gather-main"))
+    slots = schedule.slots(after, after + timedelta(days=60 * 366))
+    assert list(islice(slots, 8)) == list(islice(CronSim(schedule.cron.text, after), 8))
 
 
 @pytest.mark.parametrize(
@@ -130,20 +130,20 @@ def test_slots_are_those_of_cronsim(expression: str, second: int) -> None:
 def test_ten_thousand_series_are_uniform_over_the_full_range(
     naming: str, expression: str, field: str, numbers: Sequence[int]
 ) -> None:
-    counts = Counter(min(getattr(cron.parse(expression, NAMINGS[naming](n)), field)) for n in range(SERIES))
-    assert set(counts) == set(numbers)  # the last is among them
+    counts = Counter(min(getattr(parse_cron(expression, NAMINGS[naming](n)), field)) for n in range(SERIES))
+    assert set(counts) == set(numbers)  # including the last
     assert chisquare([counts[number] for number in numbers]).pvalue > 0.01
 
 
 def test_the_hour_of_a_series_says_nothing_about_its_minute() -> None:
-    read = [cron.parse("H H * * *", f"series-{n}") for n in range(SERIES)]
-    counts = Counter((one.hours[0] // 4, one.minutes[0] // 10) for one in read)
+    crons = [parse_cron("H H * * *", f"series-{n}") for n in range(SERIES)]
+    counts = Counter((cron.hours[0] // 4, cron.minutes[0] // 10) for cron in crons)
     assert chisquare(list(counts.values())).pvalue > 0.01
     assert len(counts) == 36
 
 
 @pytest.mark.parametrize(
-    ("name", "what", "size", "number"),
+    ("name", "purpose", "size", "number"),
     [
         ("gather-main", "minute", 60, 36),
         ("gather-main", "hour", 24, 3),
@@ -152,5 +152,5 @@ def test_the_hour_of_a_series_says_nothing_about_its_minute() -> None:
         ("\ud800", "minute", 60, 45),
     ],
 )
-def test_hashed_numbers_never_change(name: str, what: str, size: int, number: int) -> None:
-    assert hashed(name, what, size) == number
+def test_hashed_numbers_never_change(name: str, purpose: str, size: int, number: int) -> None:
+    assert hashed(name, purpose, size) == number
