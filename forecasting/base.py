@@ -1,51 +1,52 @@
-"""What a forecasting method is, what it answers, and what goes wrong.
+"""The contract of a forecasting method, its answer, and the errors.
 
-A method is a class named ``Method`` in a file of its own in ``forecasting/methods/``. It is told the values
-of one series in the order in which they became known, and says at any moment what it expects next.
+A method is a class named ``Method`` in a file of its own in ``forecasting/methods/``. It receives the values
+of one series in the order in which they became known, and can be asked for the next value at any time.
 
 Errors::
 
     ForecastingError
-    |-- UnknownMethod    no such file in forecasting/methods/                        for good
-    |-- InvalidNumber    a value, time, level or array that cannot be worked with    for good
-    |-- Outdated         a kept state that was written by other methods than today's for good: begin anew
-    `-- Abstained        no answer that would deserve trust; ``reason`` says why     again
+    |-- UnknownMethod    no such file in forecasting/methods/                           for good
+    |-- InvalidNumber    an unusable value, time, level or array                        for good
+    |-- OutdatedState    a kept state of other versions of its classes, or damaged      for good: rebuild it
+    `-- Abstained        too little is known for a forecast; ``reason`` says why        again
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple
 
-LARGEST = 1e300  # sums over any real history of such values stay finite
+LARGEST_VALUE = 1e300  # sums over any real history of such values stay finite
 
 Reason = Literal["too_few", "stale", "past"]
 
 
 class ForecastingError(Exception):
-    """Root of what goes wrong around forecasts."""
+    """Root of the errors of this package."""
 
 
 class UnknownMethod(ForecastingError, LookupError):
-    """No method of that name."""
+    """There is no method of that name."""
 
 
 class InvalidNumber(ForecastingError, ValueError):
-    """A value, a time, a level or an array that cannot be worked with."""
+    """A value, a time, a level or an array is unusable."""
 
 
-class Outdated(ForecastingError):
-    """A kept state that cannot be gone on with: its methods have changed since, or it is damaged."""
+class OutdatedState(ForecastingError):
+    """A kept state is damaged, or was written by other versions of its classes."""
 
 
 class Abstained(ForecastingError):
-    """No forecast. *reason* is one of
+    """There is no forecast. *reason* is one of
 
-    ``too_few``  less is known than an answer needs; more values will help;
+    ``too_few``  fewer values are known than the forecast needs;
     ``stale``    the newest value is older than the caller accepts;
-    ``past``     asked about a time before values that were used already: that would not be a forecast.
+    ``past``     values that became known after the time asked about have been used already.
     """
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -54,12 +55,12 @@ class Abstained(ForecastingError):
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """The next value of a series, in the unit of the series.
+class ValueForecast:
+    """The forecast of the next value of a series, in the unit of the series.
 
-    *mean* is the answer for who pays for squared errors, *median* for absolute ones; many methods have one
-    number for both. *quantiles* maps a probability in (0, 1) to the value that is undercut with this
-    probability; it is empty when the method has no opinion. *n* values were used; the newest happened
+    *mean* minimises the expected squared error, *median* the absolute one; many methods give one number for
+    both. *quantiles* maps a probability in (0, 1) to the value below which the next one lies with this
+    probability; it is empty if the method estimates none. *n* values were used; the newest of them happened
     *age_seconds* before the time asked about.
     """
 
@@ -72,72 +73,93 @@ class Forecast:
 
 
 class Source(NamedTuple):
-    """Where a heard value is from: the *metric* of a *series*; "" is the series that is forecast itself."""
+    """The origin of a predictor's value: the *metric* of a *series*; "" is the series that is forecast."""
 
     series: str
     metric: str
 
 
-class Method(Protocol):
-    """A forecaster of one series. Everything that it knows, it was told through ``update``.
+class ForecastMethod(ABC):
+    """A forecaster of one series, which learns from ``update`` and ``observe_predictor`` only.
 
-    It is a dataclass whose typed fields are its whole state, so that ``forecasting.state`` keeps any of them,
-    and the same calls always lead to the same state. *VERSION* rises when what the fields mean changes.
-    *EXPERT* says whether ``blend`` listens to it.
+    A subclass is a dataclass whose typed fields are its whole state, so that ``forecasting.state`` can keep
+    it, and the same calls always lead to the same state.
     """
 
-    VERSION: ClassVar[int]
-    EXPERT: ClassVar[bool]
+    __slots__ = ()
 
+    VERSION: ClassVar[int]
+    """Raise it when the meaning of a field changes: kept states that use the method are then rebuilt."""
+
+    EXPERT: ClassVar[bool]
+    """Whether ``blend`` uses the method."""
+
+    EXPERT_FORECASTS: ClassVar[int] = 2
+    """The number of forecasts that an expert gives to ``blend``."""
+
+    USES_TIMES: ClassVar[bool] = False
+    """Whether the forecast depends on when the values happened."""
+
+    USES_PREDICTORS: ClassVar[bool] = False
+    """Whether the method uses values of other series."""
+
+    USES_STAGES: ClassVar[bool] = False
+    """Whether these are the stages of the predictors and of the own runs, instead of the metric itself."""
+
+    @abstractmethod
     def update(self, time_seconds: float, value: float) -> None:
         """Learn the next *value*, which happened at *time_seconds*; times may repeat and go backwards.
 
         Raises:
-            InvalidNumber: not finite, or beyond ``LARGEST``; nothing was learned.
+            InvalidNumber: not finite, or beyond ``LARGEST_VALUE``; nothing was learned.
         """
 
-    def forecast(self, at_seconds: float) -> Forecast:
-        """Say what is expected at *at_seconds*. Changes nothing.
+    @abstractmethod
+    def forecast(self, at_seconds: float) -> ValueForecast:
+        """Forecast the value at *at_seconds*. Changes nothing.
 
         Raises:
             Abstained: no value is known yet.
         """
 
+    def observe_predictor(
+        self, source: Source, time_seconds: float, known_at_seconds: float, value: float
+    ) -> None:
+        """Take in a *value* of the predictor *source*, which happened at *time_seconds* and became known at
+        *known_at_seconds*; calls come in the order of becoming known.
 
-@runtime_checkable
-class Hearing(Method, Protocol):
-    """A forecaster that also listens to what other series, such as probes, show."""
-
-    def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        """Take note of a *value* of *source*, which happened at *time_seconds* and was known from
-        *known_at_seconds* on; in the order of becoming known.
-
-        What is paired with a value of ``update``, or used by ``forecast``, was known at the time of those.
+        ``update`` and ``forecast`` use only predictor values that were known at their times.
 
         Raises:
-            InvalidNumber: not finite, or beyond ``LARGEST``; nothing was learned.
+            InvalidNumber: not finite, or beyond ``LARGEST_VALUE``; nothing was learned.
         """
+        del source, time_seconds, known_at_seconds, value  # most methods use no predictors
 
+    def expert_forecasts(self, at_seconds: float) -> Sequence[float]:
+        """Return the ``EXPERT_FORECASTS`` numbers for ``blend``, always in the same order.
 
-@runtime_checkable
-class Composite(Method, Protocol):
-    """A forecaster made of others that can be asked by themselves."""
+        Raises:
+            Abstained: no value is known yet.
+        """
+        forecast = self.forecast(at_seconds)
+        return forecast.median, forecast.mean
 
-    def parts(self) -> Mapping[str, Method]:
-        """The methods it is made of, by name; parts of parts included."""
+    def parts(self) -> Mapping[str, ForecastMethod]:
+        """Return the methods of which this one is made, by name; parts of parts included."""
+        return {}
 
 
 @dataclass(slots=True)
-class Age:
-    """How much a method was told, and when the newest of it happened. Refuses what no method can use."""
+class DataAge:
+    """The number of values that a method has learned, and the time of the newest."""
 
     n: int = 0
     newest_seconds: float = -math.inf
 
-    def note(self, time_seconds: float, value: float) -> None:
+    def add(self, time_seconds: float, value: float) -> None:
         """Count one value, or raise InvalidNumber."""
         if not is_usable(value):
-            raise InvalidNumber(f"expected a finite value of at most {LARGEST:g}, got {value!r}")
+            raise InvalidNumber(f"expected a finite value of at most {LARGEST_VALUE:g}, got {value!r}")
         if not math.isfinite(time_seconds):
             raise InvalidNumber(f"expected a finite time, got {time_seconds!r}")
         self.n += 1
@@ -145,25 +167,24 @@ class Age:
 
     def forecast(
         self, mean: float, method: str, at_seconds: float, *, median: float | None = None
-    ) -> Forecast:
-        """Return *mean* as the forecast of *method*, and as its median where none is given; an age is never
-        negative, whatever the clocks."""
+    ) -> ValueForecast:
+        """Return *mean* as the forecast of *method*, and as its median unless one is given."""
         age_seconds = max(0.0, at_seconds - self.newest_seconds)
-        return Forecast(mean, mean if median is None else median, method, self.n, age_seconds)
+        return ValueForecast(mean, mean if median is None else median, method, self.n, age_seconds)
 
-    def require(self, least: int) -> None:
-        """Raise Abstained unless at least *least* values are known."""
-        if self.n < least:
-            raise Abstained("too_few", f"{self.n} values are known, {least} are needed")
+    def require(self, minimum: int) -> None:
+        """Raise Abstained if fewer than *minimum* values are known."""
+        if self.n < minimum:
+            raise Abstained("too_few", f"{self.n} values are known, {minimum} are needed")
 
 
 def is_usable(value: float) -> bool:
-    """Tell whether *value* is a number that every method can work with."""
-    return abs(value) <= LARGEST  # false for NaN
+    """Tell whether every method can work with *value*."""
+    return abs(value) <= LARGEST_VALUE  # false for NaN
 
 
-def require_no_past(at_seconds: float, used_until_seconds: float, what: str) -> None:
-    """Raise unless nothing is in use that was not known at *at_seconds*; *what* it is that is used.
+def require_not_past(at_seconds: float, used_until_seconds: float, noun: str) -> None:
+    """Raise if inputs that became known after *at_seconds* have been used; *noun* names them in the message.
 
     Raises:
         InvalidNumber: the time is not finite.
@@ -173,4 +194,4 @@ def require_no_past(at_seconds: float, used_until_seconds: float, what: str) -> 
         raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")
     if at_seconds < used_until_seconds:
         late = used_until_seconds - at_seconds
-        raise Abstained("past", f"{what} of {late:.0f} s later are in use")
+        raise Abstained("past", f"{noun} of {late:.0f} s later are in use")

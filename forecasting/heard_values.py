@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from forecasting.base import LARGEST, InvalidNumber, Source, is_usable
+from forecasting.base import LARGEST_VALUE, InvalidNumber, Source, is_usable
 
 KEPT = 16  # of each source: for runs that started before its newest value was known
 
@@ -24,7 +24,7 @@ def source(key: str) -> Source:
 def require_usable(time_seconds: float, known_at_seconds: float, value: float) -> None:
     """Raise InvalidNumber for what no method can work with."""
     if not is_usable(value):
-        raise InvalidNumber(f"expected a finite value of at most {LARGEST:g}, got {value!r}")
+        raise InvalidNumber(f"expected a finite value of at most {LARGEST_VALUE:g}, got {value!r}")
     if not (math.isfinite(time_seconds) and math.isfinite(known_at_seconds)):
         raise InvalidNumber(f"expected finite times, got {time_seconds!r} and {known_at_seconds!r}")
 

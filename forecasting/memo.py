@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Remembered(Generic[T]):
+class Memo(Generic[T]):
     """The answer for one time, until something is learned. A state keeps nothing of it.
 
     A method has it as a field that takes no part in comparisons, forgets it with everything that it learns,

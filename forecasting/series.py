@@ -6,28 +6,25 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from forecasting import methods, state
 from forecasting.base import (
     Abstained,
-    Forecast,
-    Method,
+    ForecastMethod,
     Source,
+    ValueForecast,
     is_usable,
-    require_no_past,
+    require_not_past,
 )
-from forecasting.state import Experts
-from forecasting.uncertainty.intervals import GRID, LEAST_RESIDUALS, Residuals, finite
+from forecasting.state import MethodsByName
+from forecasting.uncertainty.intervals import LEAST_RESIDUALS, QUANTILE_LEVELS, Residuals, finite
 from forecasting.uncertainty.spread import Spread
 
-if TYPE_CHECKING:
-    from forecasting.base import Composite, Hearing
-
 __all__ = [
-    "GRID",
-    "ITSELF",
     "LEAST_VALUES",
+    "OWN_SERIES",
+    "QUANTILE_LEVELS",
     "USUAL_PROBABILITIES",
     "Forecaster",
     "Observation",
@@ -35,7 +32,7 @@ __all__ = [
 ]
 
 LEAST_VALUES = LEAST_RESIDUALS + 1
-ITSELF = Source("", "")
+OWN_SERIES = Source("", "")
 USUAL_PROBABILITIES = (0.1, 0.5, 0.9)
 
 
@@ -72,7 +69,7 @@ class Forecaster:
     dropped: int = field(default=0, init=False)
     used: int = field(default=0, init=False)
     used_until_seconds: float = field(default=-math.inf, init=False)
-    _method: Experts = field(default_factory=Experts, init=False)
+    _method: MethodsByName = field(default_factory=MethodsByName, init=False)
     _spread: Spread = field(default_factory=Spread, init=False)  # around the method that was named
     _misses: dict[str, Residuals] = field(default_factory=dict, init=False)  # of its parts
     # a heap of known at, whether it is the series itself, time, value, source
@@ -87,7 +84,7 @@ class Forecaster:
         """Go on with what ``dump`` returned.
 
         Raises:
-            Outdated: it was kept by other methods than today's, or is damaged.
+            OutdatedState: it was kept by other methods than today's, or is damaged.
         """
         return state.load(cls, kept)
 
@@ -95,16 +92,16 @@ class Forecaster:
         """Return all that is known, for ``load``."""
         return state.dump(self)
 
-    def names(self) -> list[str]:
+    def method_names(self) -> list[str]:
         """The methods that can be asked: the one that was named, and its parts."""
         return list(self._asked())
 
     @property
-    def method(self) -> Method:
+    def method(self) -> ForecastMethod:
         """The one that was named, as it is now."""
         return self._method[self.name]
 
-    def observe(self, observation: Observation, source: Source = ITSELF) -> None:
+    def observe(self, observation: Observation, source: Source = OWN_SERIES) -> None:
         """Take note of *observation*, of the series itself or of another *source*; it is used once it is
         known."""
         if not observation.usable:
@@ -114,7 +111,7 @@ class Forecaster:
         known_at, time, value = map(
             float, (observation.known_at_seconds, observation.time_seconds, observation.value)
         )
-        heapq.heappush(self._waiting, (known_at, source == ITSELF, time, value, *source))
+        heapq.heappush(self._waiting, (known_at, source == OWN_SERIES, time, value, *source))
 
     def learn_until(self, at_seconds: float) -> None:
         """Use all that was known at *at_seconds*.
@@ -123,7 +120,7 @@ class Forecaster:
             InvalidNumber: the time is not finite.
             Abstained: ``past``: what was not known at *at_seconds* has been used.
         """
-        require_no_past(at_seconds, self.used_until_seconds, "values")
+        require_not_past(at_seconds, self.used_until_seconds, "values")
         while self._waiting and self._waiting[0][0] <= at_seconds:
             known_at, is_itself, time, value, *source = heapq.heappop(self._waiting)
             if is_itself:
@@ -140,7 +137,7 @@ class Forecaster:
         probabilities: Sequence[float] = USUAL_PROBABILITIES,
         floor: float | None = None,
         stale_after_seconds: float | None = None,
-    ) -> Forecast:
+    ) -> ValueForecast:
         """Say what to expect of a run at *at_seconds*, from what was known then, by *method*, or by the one
         that was named. No number is below *floor*.
 
@@ -162,22 +159,21 @@ class Forecaster:
         quantiles = _with_own(spread.around(point.median, probabilities), point.quantiles)
         return _floored(point, quantiles, -math.inf if floor is None else floor)
 
-    def others(self, at_seconds: float, *, floor: float | None = None) -> dict[str, float]:
+    def part_medians(self, at_seconds: float, *, floor: float | None = None) -> dict[str, float]:
         """What the parts of the method that was named say of a run at *at_seconds*, from what is known: the
         median of each that has an answer."""
         least = -math.inf if floor is None else floor
         return {name: max(said.median, least) for name, said in self._said(at_seconds) if name != self.name}
 
-    def _part(self, name: str) -> Method:
+    def _part(self, name: str) -> ForecastMethod:
         asked = self._asked()
         if name not in asked:
             raise methods.unknown(name, asked)
         return asked[name]
 
-    def _asked(self) -> Mapping[str, Method]:
+    def _asked(self) -> Mapping[str, ForecastMethod]:
         method = self._method[self.name]
-        # asked of the method itself, since a protocol takes longer to tell than most methods to forecast
-        return {self.name: method, **(cast("Composite", method).parts() if hasattr(method, "parts") else {})}
+        return {self.name: method, **method.parts()}
 
     def _learn(self, time_seconds: float, value: float) -> None:
         for name, said in self._said(time_seconds):
@@ -188,7 +184,7 @@ class Forecaster:
         self._method[self.name].update(time_seconds, value)
         self.used += 1
 
-    def _said(self, time_seconds: float) -> Iterator[tuple[str, Forecast]]:
+    def _said(self, time_seconds: float) -> Iterator[tuple[str, ValueForecast]]:
         """What each method that had an answer would have said of a run at *time_seconds*."""
         for name, method in self._asked().items():
             try:
@@ -197,9 +193,7 @@ class Forecaster:
                 continue
 
     def _hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        method = self._method[self.name]
-        if hasattr(method, "hear"):
-            cast("Hearing", method).hear(source, time_seconds, known_at_seconds, value)
+        self._method[self.name].observe_predictor(source, time_seconds, known_at_seconds, value)
 
 
 def forecast_history(
@@ -210,8 +204,8 @@ def forecast_history(
     probabilities: Sequence[float] = USUAL_PROBABILITIES,
     floor: float | None = 0.0,
     stale_after_seconds: float | None = None,
-) -> Forecast:
-    """Forecast a series in one call from its whole history, in any order.
+) -> ValueForecast:
+    """ValueForecast a series in one call from its whole history, in any order.
 
     The default *floor* suits durations and rates.
 
@@ -240,9 +234,9 @@ def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict
     return found
 
 
-def _floored(point: Forecast, quantiles: Mapping[float, float], least: float) -> Forecast:
+def _floored(point: ValueForecast, quantiles: Mapping[float, float], least: float) -> ValueForecast:
     """Return *point* with *quantiles*, no number of it below *least*."""
-    return Forecast(
+    return ValueForecast(
         max(point.mean, least),
         max(point.median, least),
         point.method,

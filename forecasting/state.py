@@ -18,15 +18,15 @@ import msgspec
 import numpy as np
 
 from forecasting import methods
-from forecasting.base import Method, Outdated
-from forecasting.memo import Remembered
+from forecasting.base import ForecastMethod, OutdatedState
+from forecasting.memo import Memo
 
 FORMAT = 1
 
 T = TypeVar("T")
 
 
-class Experts(UserDict[str, Method]):
+class MethodsByName(UserDict[str, ForecastMethod]):
     """Methods by the names of their files; kept with those, since which there are is up to the folder."""
 
 
@@ -46,7 +46,7 @@ _fingerprints: dict[type, bytes] = {}
 
 def _describe(kind: Any, found: dict[str, object], name: str = "") -> None:
     """Put versions and fields of *kind*, and of what it is made of, into *found*, by name."""
-    if kind is Experts:
+    if kind is MethodsByName:
         for method in methods.names():
             _describe(methods.load(method), found, f"method {method}")
     elif is_dataclass(kind) or hasattr(kind, "_fields"):
@@ -69,15 +69,17 @@ def load(kind: type[T], state: bytes | memoryview) -> T:
     """Return the *kind* that ``dump`` made *state* from.
 
     Raises:
-        Outdated: its classes have changed since, or *state* is no state of *kind*.
+        OutdatedState: its classes have changed since, or *state* is no state of *kind*.
     """
     view = memoryview(state)
     if view[:8] != fingerprint(kind):
-        raise Outdated(f"a state of {len(view)} bytes was kept by other methods than today's")
+        raise OutdatedState(f"a state of {len(view)} bytes was kept by other methods than today's")
     try:
         found: T = _decoder(kind).decode(view[8:])
     except (msgspec.MsgspecError, ValueError, TypeError, LookupError) as error:
-        raise Outdated(f"a state of {len(view)} bytes cannot be read as {kind.__name__}: {error}") from error
+        raise OutdatedState(
+            f"a state of {len(view)} bytes cannot be read as {kind.__name__}: {error}"
+        ) from error
     return found
 
 
@@ -86,23 +88,23 @@ def _kept(value: object) -> object:
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, deque):
         return list(value)
-    if isinstance(value, Experts):
+    if isinstance(value, MethodsByName):
         return {name: _encoder.encode(method) for name, method in value.items()}
-    if isinstance(value, Remembered):
+    if isinstance(value, Memo):
         return None
     raise NotImplementedError(f"a {type(value).__name__} cannot be kept")
 
 
 def _found(kind: type, kept: Any) -> object:
-    if kind is Experts:
-        return Experts({name: _decoder(methods.load(name)).decode(one) for name, one in kept.items()})
+    if kind is MethodsByName:
+        return MethodsByName({name: _decoder(methods.load(name)).decode(one) for name, one in kept.items()})
     if get_origin(kind) is np.ndarray:
         dtype, shape, numbers = kept
         return np.frombuffer(numbers, dtype=dtype).reshape(shape).copy()  # writable
     if (get_origin(kind) or kind) is deque:
         return deque(kept)
-    if (get_origin(kind) or kind) is Remembered:
-        return Remembered()
+    if (get_origin(kind) or kind) is Memo:
+        return Memo()
     raise NotImplementedError(f"a {kind} cannot be kept")
 
 

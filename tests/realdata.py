@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from forecasting.base import Source
-from forecasting.reading.histories import History, Kind
+from forecasting.reading.histories import Kind, RunHistory
 from forecasting.series import Observation
 from monitor.imports.formats.base import Measured
 from monitor.imports.formats.tokio import Importer as Tokio
@@ -42,7 +42,7 @@ def missing(*files: Path) -> str:
 
 
 @functools.cache
-def tokio() -> list[History]:
+def tokio() -> list[RunHistory]:
     """24 series of about 320 runs: the seconds that four applications and four modes of IOR took each day."""
     rows = []
     for file in TOKIO:
@@ -60,7 +60,7 @@ def _of_tokio(run: Measured) -> Row:
 
 
 @functools.cache
-def azure() -> list[History]:
+def azure() -> list[RunHistory]:
     """About a hundred series of 1,200 to 5,300 runs: what benchmarks showed on six virtual machines."""
     with tarfile.open(AZURE) as archive:
         members = sorted((one for one in archive if one.name.endswith(".csv")), key=lambda one: one.name)
@@ -83,10 +83,10 @@ def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def _histories(rows: Iterable[Row]) -> list[History]:
-    found: dict[tuple[str, str], History] = {}
+def _histories(rows: Iterable[Row]) -> list[RunHistory]:
+    found: dict[tuple[str, str], RunHistory] = {}
     for group, name, kind, observation in rows:
-        history = found.setdefault((group, name), History(group, Source(name, ""), kind))
+        history = found.setdefault((group, name), RunHistory(group, Source(name, ""), kind))
         history.observations.append(observation)
     for history in found.values():
         history.observations.sort(key=lambda one: (one.time_seconds, one.known_at_seconds, one.value))

@@ -18,7 +18,7 @@ from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up, whole_number
 from forecasting.evaluation.rolling_origin import Heard, Score, Summary, judge, summaries
 from forecasting.reading import histories
-from forecasting.reading.histories import History
+from forecasting.reading.histories import RunHistory
 
 DESCRIPTION = """\
 Forecasts each run of each application at the time when it started, with every method, from what was known
@@ -40,7 +40,7 @@ means of ratios and means of all else over the series."""
 class Task(NamedTuple):
     """One series to be forecast by *names*."""
 
-    history: History
+    history: RunHistory
     heard: Heard
     names: Sequence[str]
     warm_up: int
@@ -84,7 +84,7 @@ def add(subparsers: Subparsers) -> None:
 
 def run(arguments: Namespace) -> int:
     tasks = _tasks(histories.read(arguments.files), arguments)
-    judged: list[tuple[History, list[Score]]] = []
+    judged: list[tuple[RunHistory, list[Score]]] = []
     for task, scores in zip(tasks, all_judged(tasks, arguments.processes), strict=True):
         judged.append((task.history, scores))
         if not arguments.json:
@@ -97,13 +97,13 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _tasks(found: Sequence[History], arguments: Namespace) -> list[Task]:
+def _tasks(found: Sequence[RunHistory], arguments: Namespace) -> list[Task]:
     kinds = histories.KINDS if arguments.of == "all" else (arguments.of,)
     wanted = [history for history in found if history.kind in kinds]
     if not wanted:
         raise ForecastingError(f"{' '.join(arguments.files)}: there is no {arguments.of} in it (see --of)")
     names = list(dict.fromkeys(arguments.method or methods.names()))
-    return [Task(one, histories.heard_by(one, found), names, arguments.warm_up) for one in wanted]
+    return [Task(one, histories.predictor_values_for(one, found), names, arguments.warm_up) for one in wanted]
 
 
 def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[Score]]:
@@ -152,7 +152,7 @@ _OF_SUMMARIES = {"series", *Summary.__dataclass_fields__}
 _NAME = 24
 
 
-def _table(history: History, scores: Iterable[Score]) -> Iterator[str]:
+def _table(history: RunHistory, scores: Iterable[Score]) -> Iterator[str]:
     yield f"{history}: {len(history.observations)} runs"
     yield from _lines(_COLUMNS, scores)
 
@@ -178,7 +178,7 @@ def _cell(figure: float | None, shape: str) -> str:
 
 
 def _document(
-    warm_up: int, judged: Iterable[tuple[History, list[Score]]], overall: Iterable[Summary]
+    warm_up: int, judged: Iterable[tuple[RunHistory, list[Score]]], overall: Iterable[Summary]
 ) -> dict[str, object]:
     return {
         "warm_up": warm_up,

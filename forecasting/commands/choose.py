@@ -12,7 +12,7 @@ from forecasting.commands import Subparsers, probability
 from forecasting.evaluation import choice
 from forecasting.evaluation.choice import Candidate
 from forecasting.reading import histories
-from forecasting.reading.histories import History
+from forecasting.reading.histories import RunHistory
 
 DESCRIPTION = """\
 Holds each method on each probe of a group against the forecast from the application's own history, run by
@@ -55,8 +55,8 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _candidates(target: History, found: Sequence[History], quantile: float) -> list[Candidate]:
-    heard = histories.heard_by(target, found)
+def _candidates(target: RunHistory, found: Sequence[RunHistory], quantile: float) -> list[Candidate]:
+    heard = histories.predictor_values_for(target, found)
     return choice.choose(target.observations, heard, probability=quantile).candidates()
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up
 from forecasting.evaluation import study
-from forecasting.evaluation.study import Cell
+from forecasting.evaluation.study import StudyCell
 from forecasting.reading import histories
 
 DESCRIPTION = """\
@@ -43,7 +43,7 @@ def add(subparsers: Subparsers) -> None:
 
 def run(arguments: Namespace) -> int:
     found = histories.read(arguments.files)
-    cells = study.table(found, wanted=arguments.metric, warm_up=arguments.warm_up)
+    cells = study.error_table(found, wanted=arguments.metric, warm_up=arguments.warm_up)
     if not any(cell.n for by_method in cells.values() for cell in by_method.values()):
         raise ForecastingError(f"{' '.join(arguments.files)}: {_why_nothing(arguments)}")
     if arguments.json:
@@ -58,7 +58,7 @@ def _why_nothing(arguments: Namespace) -> str:
     return f"no group has an application and a probe with more than {arguments.warm_up} values{of} each"
 
 
-def document(cells: Mapping[str, Mapping[str, Cell]]) -> dict[str, object]:
+def document(cells: Mapping[str, Mapping[str, StudyCell]]) -> dict[str, object]:
     return {
         "metrics": {
             metric: {method: asdict(cell) for method, cell in by_method.items()}
@@ -71,7 +71,7 @@ def document(cells: Mapping[str, Mapping[str, Cell]]) -> dict[str, object]:
 _LABEL, _WIDTH = 24, 18
 
 
-def lines(cells: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+def lines(cells: Mapping[str, Mapping[str, StudyCell]]) -> Iterator[str]:
     """The table, a line each: a row a method, a column a metric."""
     headings = "".join(f"{_short(metric):>{_WIDTH}}" for metric in cells)
     yield f"{'':<{_LABEL}}{headings}   published total"
@@ -87,7 +87,7 @@ def _short(metric: str) -> str:
     return metric.removeprefix("stage.").removesuffix(".seconds") or "value"
 
 
-def _shown(cell: Cell) -> str:
+def _shown(cell: StudyCell) -> str:
     if cell.relative_error is None:
         return "-"
     variation = "-" if cell.variation is None else f"{cell.variation:.2f}"

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 import scipy  # its parts are loaded when they are used
 
 from forecasting import heard_values, methods
-from forecasting.base import Abstained, Age, Forecast, Hearing, InvalidNumber, Source
-from forecasting.base import Method as AnyMethod
-from forecasting.learning.pairing import Paired
+from forecasting.base import Abstained, DataAge, ForecastMethod, InvalidNumber, Source, ValueForecast
+from forecasting.learning.pairing import PairedMethod
 from forecasting.series import Observation
-from forecasting.state import Experts
+from forecasting.state import MethodsByName
 from forecasting.uncertainty.intervals import LEAST_RESIDUALS, Residuals
 
 METHODS = ("lrp", "lrp_last_10", "lrp_ridge", "lrp_robust", "matching", "tsp_lrp")
@@ -96,11 +95,11 @@ class Candidate:
 class Trial:
     """One method with its misses: of the own history, or listening to one predictor."""
 
-    method: Experts
+    method: MethodsByName
     misses: Residuals = field(default_factory=Residuals, init=False)
     record: Comparison = field(default_factory=Comparison, init=False)
 
-    def only(self) -> AnyMethod:
+    def only(self) -> ForecastMethod:
         (method,) = self.method.values()
         return method
 
@@ -122,7 +121,9 @@ class Trial:
 
     def _median(self, at_seconds: float) -> float | None:
         method = self.only()
-        if isinstance(method, Paired):  # which has an answer without its predictor, but that is not on trial
+        if isinstance(
+            method, PairedMethod
+        ):  # which has an answer without its predictor, but that is not on trial
             return method.from_predictors(at_seconds)
         try:
             return method.forecast(at_seconds).median
@@ -131,7 +132,7 @@ class Trial:
 
 
 def _trial(name: str) -> Trial:
-    return Trial(Experts({name: methods.load(name)()}))
+    return Trial(MethodsByName({name: methods.load(name)()}))
 
 
 @dataclass(slots=True)
@@ -148,7 +149,7 @@ class Trials:
 
 @dataclass(slots=True)
 class Choice:
-    """Follows one metric: told its values by ``update`` and its predictors' by ``hear``, as methods are.
+    """Follows one metric: it gets values by ``update`` and ``observe_predictor``, as methods do.
 
     The loss is the absolute miss, or for a *probability* other than one half the pinball loss of that
     quantile. A predictor is tried from when it is first heard of.
@@ -157,8 +158,8 @@ class Choice:
     among: tuple[str, ...] = METHODS
     own: str = OWN
     probability: float = 0.5
-    _age: Age = field(default_factory=Age, init=False)
-    _own: Trial = field(default_factory=lambda: Trial(Experts()), init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
+    _own: Trial = field(default_factory=lambda: Trial(MethodsByName()), init=False)
     _trials: dict[str, Trials] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -167,8 +168,10 @@ class Choice:
         if not self._own.method:  # it is there when a state was loaded
             self._own = _trial(self.own)
 
-    def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        """Take note of a value of a candidate predictor, as ``Hearing.hear``; own stages are none."""
+    def observe_predictor(
+        self, source: Source, time_seconds: float, known_at_seconds: float, value: float
+    ) -> None:
+        """Take note of a value of a candidate predictor, as methods do; own stages are ignored."""
         heard_values.require_usable(time_seconds, known_at_seconds, value)
         if not source.series:
             return
@@ -177,12 +180,11 @@ class Choice:
             self._trials[key] = Trials({name: _trial(name) for name in self.among})
         for trial in self._trials[key].by_method.values():
             method = trial.only()
-            if isinstance(method, Hearing):
-                method.hear(source, time_seconds, known_at_seconds, value)
+            method.observe_predictor(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
         """Score everybody by the next value of the metric, and let them learn it."""
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         own = self._own.said(time_seconds, self.probability)
         for trials in self._trials.values():
             self._score(trials, own, time_seconds, value)
@@ -202,7 +204,7 @@ class Choice:
         """The predictors that do not help, in the order in which they were heard of."""
         return [heard_values.source(key) for key, trials in self._trials.items() if not trials.record.helps]
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         """What the chosen candidate expects; the own history where none helps.
 
         Raises:
@@ -275,5 +277,5 @@ def choose(
         if is_own:
             choice.update(time, value)
         else:
-            choice.hear(Source(*source), time, known_at, value)
+            choice.observe_predictor(Source(*source), time, known_at, value)
     return choice

@@ -1,7 +1,7 @@
-"""How good forecasts were that were issued before the truth was known.
+"""Scores of forecasts that were issued before the actual values were known.
 
-Every argument is a sequence of the same length: one entry a forecast, in the order of issue. A figure that
-has nothing to stand on (no forecast, only zeros to divide by) is None.
+Every argument is a sequence of the same length, with one entry for each forecast. A score that cannot be
+computed (no forecasts, or only zeros to divide by) is None.
 """
 
 from __future__ import annotations
@@ -13,119 +13,128 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.base import LARGEST, InvalidNumber
+from forecasting.base import LARGEST_VALUE, InvalidNumber
 from forecasting.uncertainty.intervals import lower_tail
 
 Numbers = Sequence[float] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class TrackRecord:
-    """What became of *n* forecasts; *level* is what *coverage* was promised to be."""
+class ForecastScores:
+    """The scores of *n* forecasts."""
 
     n: int
-    level: float
     mean_absolute_error: float | None
-    root_mean_squared_error: float | None
     relative_error: float | None
-    relative_error_variation: float | None
     mean_absolute_scaled_error: float | None
     coverage: float | None
     winkler_score: float | None
 
 
-def track_record(
-    truth: Numbers, mean: Numbers, lower: Numbers, upper: Numbers, level: float = 0.8
-) -> TrackRecord:
-    """Return all figures of forecasts with intervals that cover *level*."""
-    return TrackRecord(
-        n=len(truth),
-        level=level,
-        mean_absolute_error=mean_absolute_error(truth, mean),
-        root_mean_squared_error=root_mean_squared_error(truth, mean),
-        relative_error=relative_error(truth, mean),
-        relative_error_variation=relative_error_variation(truth, mean),
-        mean_absolute_scaled_error=mean_absolute_scaled_error(truth, mean),
-        coverage=coverage(truth, lower, upper),
-        winkler_score=winkler_score(truth, lower, upper, level),
+def forecast_scores(
+    actual: Numbers,
+    median: Numbers,
+    lower: Numbers,
+    upper: Numbers,
+    *,
+    level: float = 0.8,
+    last_value: Numbers | None = None,
+) -> ForecastScores:
+    """Score medians, and intervals from *lower* to *upper* that are to cover *level*.
+
+    *last_value* is the baseline: the newest value known when the forecast was issued, NaN if it is unknown.
+    """
+    return ForecastScores(
+        n=len(actual),
+        mean_absolute_error=mean_absolute_error(actual, median),
+        relative_error=relative_error(actual, median),
+        mean_absolute_scaled_error=None
+        if last_value is None
+        else mean_absolute_scaled_error(actual, median, last_value),
+        coverage=coverage(actual, lower, upper),
+        winkler_score=winkler_score(actual, lower, upper, level),
     )
 
 
-def mean_absolute_error(truth: Numbers, mean: Numbers) -> float | None:
-    """The mean of |truth - mean|, in the unit of the series."""
-    happened, expected = _aligned(truth, mean)
-    return _average(np.abs(happened - expected))
+def mean_absolute_error(actual: Numbers, forecast: Numbers) -> float | None:
+    """Return the mean of |actual - forecast|, in the unit of the series."""
+    values, forecasts = _aligned(actual, forecast)
+    return _average(np.abs(values - forecasts))
 
 
-def root_mean_squared_error(truth: Numbers, mean: Numbers) -> float | None:
-    """The root of the mean of (truth - mean) squared, in the unit of the series."""
-    happened, expected = _aligned(truth, mean)
-    misses = np.abs(happened - expected)
-    largest = misses.max(initial=0.0)
+def root_mean_squared_error(actual: Numbers, forecast: Numbers) -> float | None:
+    """Return the root of the mean of (actual - forecast) squared, in the unit of the series."""
+    values, forecasts = _aligned(actual, forecast)
+    errors = np.abs(values - forecasts)
+    largest = errors.max(initial=0.0)
     if not largest:
-        return _average(misses)
-    return float(largest * math.sqrt(np.square(misses / largest).mean()))  # the square alone may be too large
+        return _average(errors)
+    return float(largest * math.sqrt(np.square(errors / largest).mean()))  # the square alone may overflow
 
 
-def relative_error(truth: Numbers, mean: Numbers) -> float | None:
-    """The mean of |truth - mean| / |truth| over the truths that are not zero."""
-    return _average(_relative_errors(truth, mean))
+def relative_error(actual: Numbers, forecast: Numbers) -> float | None:
+    """Return the mean of |actual - forecast| / |actual| over the actual values that are not zero."""
+    return _average(_relative_errors(actual, forecast))
 
 
-def relative_error_variation(truth: Numbers, mean: Numbers) -> float | None:
-    """The coefficient of variation of the relative errors: their standard deviation by their mean."""
-    errors = _relative_errors(truth, mean)
+def relative_error_variation(actual: Numbers, forecast: Numbers) -> float | None:
+    """Return the coefficient of variation of the relative errors: standard deviation by mean."""
+    errors = _relative_errors(actual, forecast)
     average = _average(errors)
     if not average:
         return None
     return float((errors / average).std())
 
 
-def pinball_loss(truth: Numbers, quantile: Numbers, probability: float) -> float | None:
-    """What a forecast quantile costs on average; least for the true one of *probability*.
+def mean_absolute_scaled_error(actual: Numbers, forecast: Numbers, last_value: Numbers) -> float | None:
+    """Return the mean absolute error as a ratio to that of the last value; below 1 is better than it.
 
-    A truth above it costs *probability* times its distance, one below the rest. Source: Koenker, Bassett,
-    "Regression quantiles", Econometrica 46 (1978).
+    Both are over the forecasts whose *last_value* is known, not NaN. Source: Hyndman, Koehler, "Another look
+    at measures of forecast accuracy", International Journal of Forecasting 22 (2006), with the scale of the
+    same period.
     """
-    happened, expected = _aligned(truth, quantile)
-    missed_by = happened - expected
-    return _average(np.maximum(probability * missed_by, (probability - 1.0) * missed_by))
+    values, forecasts, last_values = (
+        np.asarray(column, dtype=np.float64) for column in (actual, forecast, last_value)
+    )
+    is_known = np.isfinite(last_values)
+    error = mean_absolute_error(values[is_known], forecasts[is_known])
+    baseline_error = mean_absolute_error(values[is_known], last_values[is_known])
+    return error / baseline_error if error is not None and baseline_error else None
 
 
-def mean_absolute_scaled_error(truth: Numbers, mean: Numbers) -> float | None:
-    """The error relative to forecasting the truth before; below 1 is better than that.
+def pinball_loss(actual: Numbers, quantile: Numbers, probability: float) -> float | None:
+    """Return the mean pinball loss of *quantile*, least for the true quantile of *probability*.
 
-    Both are taken over all forecasts but the first. Source: Hyndman, Koehler, "Another look at measures of
-    forecast accuracy", International Journal of Forecasting 22 (2006), with the scale of the same period.
+    A value above the quantile costs *probability* times its distance, one below it the rest. Source:
+    Koenker, Bassett, "Regression quantiles", Econometrica 46 (1978).
     """
-    happened, expected = _aligned(truth, mean)
-    own = _average(np.abs(happened - expected)[1:])
-    last_value = _average(np.abs(np.diff(happened)))
-    return own / last_value if own is not None and last_value else None
+    values, quantiles = _aligned(actual, quantile)
+    errors = values - quantiles
+    return _average(np.maximum(probability * errors, (probability - 1.0) * errors))
 
 
-def coverage(truth: Numbers, lower: Numbers, upper: Numbers) -> float | None:
-    """The share of truths inside their interval, ends included."""
-    happened, low, high = _aligned(truth, lower, upper)
-    return _average((low <= happened) & (happened <= high))
+def coverage(actual: Numbers, lower: Numbers, upper: Numbers) -> float | None:
+    """Return the share of actual values inside their interval, ends included."""
+    values, low, high = _aligned(actual, lower, upper)
+    return _average((low <= values) & (values <= high))
 
 
-def winkler_score(truth: Numbers, lower: Numbers, upper: Numbers, level: float = 0.8) -> float | None:
-    """The mean width of the intervals, each miss adding its distance times 2 / (1 - *level*); less is better.
+def winkler_score(actual: Numbers, lower: Numbers, upper: Numbers, level: float = 0.8) -> float | None:
+    """Return the mean width of the intervals; a value outside adds its distance times 2 / (1 - *level*).
 
-    Source: Winkler, "A decision-theoretic approach to interval estimation", JASA 67 (1972).
+    Less is better. Source: Winkler, "A decision-theoretic approach to interval estimation", JASA 67 (1972).
     """
-    happened, low, high = _aligned(truth, lower, upper)
-    missed_by = np.maximum(low - happened, 0.0) + np.maximum(happened - high, 0.0)
-    return _average(high - low + missed_by / lower_tail(level))
+    values, low, high = _aligned(actual, lower, upper)
+    distances = np.maximum(low - values, 0.0) + np.maximum(values - high, 0.0)
+    return _average(high - low + distances / lower_tail(level))
 
 
-def _relative_errors(truth: Numbers, mean: Numbers) -> NDArray[np.float64]:
-    happened, expected = _aligned(truth, mean)
-    divisible = happened != 0.0
-    with np.errstate(over="ignore"):  # a truth next to nothing
-        errors = np.abs(happened - expected)[divisible] / np.abs(happened[divisible])
-    return np.asarray(np.minimum(errors, LARGEST))
+def _relative_errors(actual: Numbers, forecast: Numbers) -> NDArray[np.float64]:
+    values, forecasts = _aligned(actual, forecast)
+    divisible = values != 0.0
+    with np.errstate(over="ignore"):  # an actual value next to zero
+        errors = np.abs(values - forecasts)[divisible] / np.abs(values[divisible])
+    return np.asarray(np.minimum(errors, LARGEST_VALUE))
 
 
 def _aligned(*columns: Numbers) -> list[NDArray[np.float64]]:

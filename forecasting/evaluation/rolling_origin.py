@@ -141,26 +141,30 @@ class Yardstick:
         judged = counted & answered & np.isfinite(self.last_value.median) & np.isfinite(self.battery.median)
         truth, median, mean = (column[judged] for column in (trail.truth, trail.median, trail.mean))
         usual = self.last_value.median[judged]
-        mae = metrics.mean_absolute_error(truth, median)
         rmse = metrics.root_mean_squared_error(truth, mean)
         ends = {level: _within(trail.interval(level), judged) for level in LEVELS}
-        winkler = {level: metrics.winkler_score(truth, *ends[level], level) for level in LEVELS}
+        scores_80, scores_90 = (
+            metrics.forecast_scores(truth, median, *ends[level], level=level, last_value=usual)
+            for level in LEVELS
+        )
         simple = _within(_simple_interval(self.battery, SIMPLE_LEVEL), judged)
         return Score(
             method=trail.method,
             n=len(truth),
             abstained=int((counted & ~answered).sum()),
-            mae=mae,
+            mae=scores_80.mean_absolute_error,
             rmse=rmse,
-            relative_error=metrics.relative_error(truth, median),
+            relative_error=scores_80.relative_error,
             relative_error_variation=metrics.relative_error_variation(truth, median),
-            mae_ratio=_ratio(mae, metrics.mean_absolute_error(truth, usual)),
+            mae_ratio=scores_80.mean_absolute_scaled_error,
             rmse_ratio=_ratio(rmse, metrics.root_mean_squared_error(truth, usual)),
-            coverage_80=metrics.coverage(truth, *ends[0.8]),
-            coverage_90=metrics.coverage(truth, *ends[0.9]),
-            winkler_80=winkler[0.8],
-            winkler_90=winkler[0.9],
-            interval_ratio=_ratio(winkler[SIMPLE_LEVEL], metrics.winkler_score(truth, *simple, SIMPLE_LEVEL)),
+            coverage_80=scores_80.coverage,
+            coverage_90=scores_90.coverage,
+            winkler_80=scores_80.winkler_score,
+            winkler_90=scores_90.winkler_score,
+            interval_ratio=_ratio(
+                scores_90.winkler_score, metrics.winkler_score(truth, *simple, SIMPLE_LEVEL)
+            ),
             ms_per_update=1000.0 * trail.update_seconds,
         )
 

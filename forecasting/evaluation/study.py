@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forecasting.evaluation import metrics
 from forecasting.evaluation.rolling_origin import WARM_UP, rolling_origin
-from forecasting.reading.histories import History
+from forecasting.reading.histories import RunHistory
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ METRICS = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """The mean relative error over *n* runs, and its coefficient of variation; None where there is none."""
 
     n: int
@@ -60,9 +60,9 @@ class Cell:
     variation: float | None
 
 
-def table(
-    histories: Sequence[History], *, wanted: Sequence[str] = (), warm_up: int = WARM_UP
-) -> dict[str, dict[str, Cell]]:
+def error_table(
+    histories: Sequence[RunHistory], *, wanted: Sequence[str] = (), warm_up: int = WARM_UP
+) -> dict[str, dict[str, StudyCell]]:
     """The cells by metric and by method: over all runs of applications in *histories*, each with each probe
     of its group.
 
@@ -78,7 +78,7 @@ def table(
     }
 
 
-def _pairs(histories: Sequence[History]) -> Iterator[tuple[History, History]]:
+def _pairs(histories: Sequence[RunHistory]) -> Iterator[tuple[RunHistory, RunHistory]]:
     """Each metric of each application, with the same metric of each probe of its group."""
     for target in histories:
         for probe in histories:
@@ -87,7 +87,7 @@ def _pairs(histories: Sequence[History]) -> Iterator[tuple[History, History]]:
                 yield target, probe
 
 
-def _cells(pairs: Iterable[tuple[History, History]], warm_up: int) -> dict[str, Cell]:
+def _cells(pairs: Iterable[tuple[RunHistory, RunHistory]], warm_up: int) -> dict[str, StudyCell]:
     truths: list[NDArray[np.float64]] = []
     said: dict[str, list[NDArray[np.float64]]] = {one.method: [] for one in METHODS}
     for target, probe in pairs:
@@ -100,7 +100,7 @@ def _cells(pairs: Iterable[tuple[History, History]], warm_up: int) -> dict[str, 
 
 
 def _forecasts(
-    target: History, probe: History, warm_up: int
+    target: RunHistory, probe: RunHistory, warm_up: int
 ) -> tuple[NDArray[np.float64], Mapping[str, NDArray[np.float64]]]:
     heard = [(probe.source, observation) for observation in probe.observations]
     trails = {one.method: rolling_origin(one.method, target.observations, heard) for one in METHODS}
@@ -111,7 +111,7 @@ def _forecasts(
     return truth[counted], {method: trail.median[counted] for method, trail in trails.items()}
 
 
-def _cell(truth: NDArray[np.float64], said: NDArray[np.float64]) -> Cell:
-    return Cell(
+def _cell(truth: NDArray[np.float64], said: NDArray[np.float64]) -> StudyCell:
+    return StudyCell(
         len(truth), metrics.relative_error(truth, said), metrics.relative_error_variation(truth, said)
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting import heard_values
-from forecasting.base import Age, Forecast, Source
+from forecasting.base import DataAge, ForecastMethod, Source, ValueForecast
 from forecasting.heard_values import Heard
 from forecasting.learning.regression import Line
 from forecasting.learning.scale import Typical
@@ -36,7 +36,7 @@ class Pairing:
 
 
 @dataclass(slots=True)
-class Paired:
+class PairedMethod(ForecastMethod):
     """A method that forecasts from pairs; its subclasses say from which of them and how.
 
     Of several predictors that one is used whose forecasts have missed least, of late more than long ago.
@@ -45,21 +45,24 @@ class Paired:
     line is no guide. The own stages (a source whose series is "") are no predictors.
     """
 
+    USES_PREDICTORS: ClassVar[bool] = True
     NAME: ClassVar[str]
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _last: float = field(default=0.0, init=False)
     _least: float = field(default=math.inf, init=False)
     _most: float = field(default=-math.inf, init=False)
     _pairings: dict[str, Pairing] = field(default_factory=dict, init=False)
 
-    def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
+    def observe_predictor(
+        self, source: Source, time_seconds: float, known_at_seconds: float, value: float
+    ) -> None:
         heard_values.require_usable(time_seconds, known_at_seconds, value)
         if source.series:
             self.pairing(heard_values.key(source)).heard.add(known_at_seconds, [float(value)])
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         for pairing in self._pairings.values():
             shown = pairing.heard.newest(time_seconds)
             if shown:
@@ -67,7 +70,7 @@ class Paired:
         self._last = float(value)
         self._least, self._most = min(self._least, self._last), max(self._most, self._last)
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         answer = self.from_predictors(at_seconds)
         return self._age.forecast(self._last if answer is None else answer, self.NAME, at_seconds)
@@ -121,13 +124,15 @@ class Paired:
 
 
 @dataclass(slots=True)
-class Expecting(Paired):
+class ExpectedPairedMethod(PairedMethod):
     """A method of which each predictor is first forecast to the time asked for, by the battery (``nws``), and
     this is what pairs are made with."""
 
     _expected: dict[str, nws.Method] = field(default_factory=dict, init=False)
 
-    def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
+    def observe_predictor(
+        self, source: Source, time_seconds: float, known_at_seconds: float, value: float
+    ) -> None:
         heard_values.require_usable(time_seconds, known_at_seconds, value)
         if source.series:
             key = heard_values.key(source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from forecasting.base import LARGEST
+from forecasting.base import LARGEST_VALUE
 from forecasting.evaluation.choice import Comparison
 from forecasting.heard_values import Heard
 from forecasting.learning.cadence import Cadence
@@ -38,7 +38,7 @@ class Predictor:
         """Whether it was tried long enough, and by itself did not make the forecasts better."""
         return self.record.n >= _TRIED and self.record.gain <= 0.0
 
-    def hear(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
+    def observe_predictor(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
         """Take in the next value."""
         if not self._course.fits(value):  # what is kept is in another measure than what will come
             self._heard, self._sizes = Heard(), [Typical(), Typical()]
@@ -74,4 +74,4 @@ class Predictor:
 
 
 def _age_seconds(heard: list[float], at_seconds: float) -> float:
-    return max(0.0, min(at_seconds - heard[0], LARGEST))
+    return max(0.0, min(at_seconds - heard[0], LARGEST_VALUE))

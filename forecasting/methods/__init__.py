@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterable
 from functools import cache
 
-from forecasting.base import Method, UnknownMethod
+from forecasting.base import ForecastMethod, UnknownMethod
 
 
 def names() -> list[str]:
@@ -16,7 +16,7 @@ def names() -> list[str]:
 
 
 @cache
-def load(name: str) -> type[Method]:
+def load(name: str) -> type[ForecastMethod]:
     """Return the class of the method called *name*; it is made without arguments, one for each series.
 
     Raises:
@@ -25,7 +25,7 @@ def load(name: str) -> type[Method]:
     known = names()
     if name not in known:  # checked first: a name from outside must never choose what is imported
         raise unknown(name, known)
-    method: type[Method] = importlib.import_module(f"{__name__}.{name}").Method
+    method: type[ForecastMethod] = importlib.import_module(f"{__name__}.{name}").Method
     return method
 
 

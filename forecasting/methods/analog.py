@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.windows import middle
 
 NEIGHBOURS = (11, 21, 41)
@@ -26,30 +26,30 @@ _EARLIER_WEIGHT = 0.5  # of the value before the last in the distance
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts the median, and the mean, of what followed the 21 nearest moments."""
 
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True
-    VOICES: ClassVar[int] = 2 * len(NEIGHBOURS)
+    EXPERT_FORECASTS: ClassVar[int] = 2 * len(NEIGHBOURS)
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), init=False)
     _voices: list[float] = field(default_factory=list, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         self._values = np.append(self._values[-(_MOMENTS + _LAGS - 1) :], value)
         followers = self._followers()
         nearest = [followers[:count] for count in NEIGHBOURS]
         self._voices = [middle(sorted(values), len(values)) for values in nearest]
         self._voices += [sum(values) / len(values) for values in nearest]
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         return self._age.forecast(self._voices[-2], "analog", at_seconds, median=self._voices[1])
 
-    def voices(self, _at_seconds: float) -> Sequence[float]:
+    def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
         """For each of ``NEIGHBOURS`` the median of what followed; then the means."""
         self._age.require(1)
         return self._voices

@@ -3,7 +3,7 @@
 A probe that ran just before says in what state things are now. What counts is the innovation in it
 (``forecasting.learning.innovations``): what its own history did not let expect. Regressions on news correct
 the forecast from the own history, and which of them is listened to, the past decides anew at each value:
-the uncorrected forecast stands among them, so with probes that say nothing it is the answer. The voices are
+the uncorrected forecast stands among them, so with probes that say nothing it is the answer. The experts are
 
 - the blend as it is;
 - the blend, corrected by the news of the day of all predictors together;
@@ -30,18 +30,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting import heard_values
-from forecasting.base import Forecast, Source
-from forecasting.base import Method as AnyMethod
+from forecasting.base import ForecastMethod, Source, ValueForecast
 from forecasting.learning.aggregation import Aggregation
 from forecasting.learning.innovations import Course
 from forecasting.learning.predictors import KEPT, LIMIT, PENALTY, REACH, Predictor
 from forecasting.learning.regression import Ridge
 from forecasting.learning.scale import Typical
-from forecasting.memo import Remembered
+from forecasting.memo import Memo
 from forecasting.methods import blend, lrp_robust
 
 MOST_PREDICTORS = 12  # the first that are heard of; a regression on more costs more than it tells
-_OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the places of the voices
+_OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the places of the experts
 _VOICES = _ALONE + MOST_PREDICTORS
 _LARGEST_MOVE = 30.0  # usual sizes of a correction that is learned from
 
@@ -52,7 +51,7 @@ def _ridge() -> Ridge:
     return Ridge(PENALTY, KEPT, REACH)
 
 
-class Prospect(NamedTuple):
+class PredictorRecord(NamedTuple):
     """How well one predictor alone corrects the blend: over *n* values the share *gain* of its absolute
     misses is saved, which chance alone would do with *p_value*; *helps* where that is hardly chance,
     *dropped* where it was tried for long and there is no gain."""
@@ -78,7 +77,7 @@ class Opinion(NamedTuple):
     """What was made of the *own* history's forecast: from which *inputs*, and what each voice says of the
     median and of the mean; NaN for those silent."""
 
-    own: Forecast
+    own: ValueForecast
     inputs: Inputs
     medians: Numbers
     means: Numbers
@@ -95,12 +94,13 @@ class Scales:
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """The blend, corrected by what predictors say."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
-    TIMELESS: ClassVar[bool] = False
+    USES_TIMES: ClassVar[bool] = True
+    USES_PREDICTORS: ClassVar[bool] = True
 
     _blend: blend.Method = field(default_factory=blend.Method, init=False)
     _course: Course = field(default_factory=Course, init=False)
@@ -112,9 +112,11 @@ class Method:
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
     _begun: bool = field(default=False, init=False)
-    _opinion: Remembered[Opinion] = field(default_factory=Remembered, init=False, compare=False)
+    _opinion: Memo[Opinion] = field(default_factory=Memo, init=False, compare=False)
 
-    def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
+    def observe_predictor(
+        self, source: Source, time_seconds: float, known_at_seconds: float, value: float
+    ) -> None:
         heard_values.require_usable(time_seconds, known_at_seconds, value)
         key = heard_values.key(source)
         if key not in self._predictors:
@@ -122,8 +124,8 @@ class Method:
                 return
             self._predictors[key] = Predictor()
         self._opinion.forget()
-        self._predictors[key].hear(time_seconds, known_at_seconds, float(value))
-        self._robust.hear(source, time_seconds, known_at_seconds, value)
+        self._predictors[key].observe_predictor(time_seconds, known_at_seconds, float(value))
+        self._robust.observe_predictor(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
         before = self._thought(time_seconds) if self._begun and self._predictors else None
@@ -138,22 +140,22 @@ class Method:
         self._robust.update(time_seconds, value)
         self._begun = True
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         if not self._predictors:
             own = self._blend.forecast(at_seconds)
-            return Forecast(own.mean, own.median, "auto", own.n, own.age_seconds)
+            return ValueForecast(own.mean, own.median, "auto", own.n, own.age_seconds)
         own, _, medians, means = self._thought(at_seconds)
         mean, median = self._mean.blend(means), self._median.blend(medians)
-        return Forecast(mean, median, "auto", own.n, own.age_seconds)
+        return ValueForecast(mean, median, "auto", own.n, own.age_seconds)
 
-    def parts(self) -> Mapping[str, AnyMethod]:
+    def parts(self) -> Mapping[str, ForecastMethod]:
         """The blend and its experts, and the robust line."""
         return {"lrp_robust": self._robust, "blend": self._blend, **self._blend.parts()}
 
-    def predictors(self) -> list[Prospect]:
+    def predictors(self) -> list[PredictorRecord]:
         """What is listened to, the most helpful first, with how well each corrects the blend by itself."""
         prospects = [
-            Prospect(
+            PredictorRecord(
                 heard_values.source(key),
                 one.record.n,
                 one.record.gain,
@@ -214,7 +216,7 @@ class Method:
         return said
 
     def _learn(self, before: Opinion, time_seconds: float, value: float) -> None:
-        """Learn what should have been said: by the voices, and by who weighs them."""
+        """Learn what should have been said: by the experts, and by who weighs them."""
         own, inputs, medians, means = before
         off = self._course.distance(value, own.median)
         if any(inputs.news):

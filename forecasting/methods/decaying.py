@@ -10,31 +10,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.levels import MeanLevels, MedianLevels
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts the level that has missed least of late: by absolute misses and, as mean, by squared ones."""
 
     VERSION: ClassVar[int] = 2
-    EXPERT: ClassVar[bool] = False  # the voices of seasonal, where there is no season
-    TIMELESS: ClassVar[bool] = False
+    EXPERT: ClassVar[bool] = False  # the expert forecasts of seasonal, where there is no season
+    USES_TIMES: ClassVar[bool] = True
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _for_median: MedianLevels = field(default_factory=MedianLevels, init=False)
     _for_mean: MeanLevels = field(default_factory=MeanLevels, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         elapsed = self._cadence.note(time_seconds)
         self._for_median.update(float(value), elapsed)
         self._for_mean.update(float(value), elapsed)
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         ahead = self._cadence.ahead(at_seconds)
         median, mean = self._for_median.expected(ahead), self._for_mean.expected(ahead)

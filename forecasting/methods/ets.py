@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.scale import Typical
 
@@ -69,14 +69,14 @@ class Smoother:
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts with the smoother of the last fit; its mean is its median, as normal errors have it."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False  # local_level and local_linear_trend say as much without fits
-    TIMELESS: ClassVar[bool] = False  # a trend goes on with time
+    USES_TIMES: ClassVar[bool] = True  # a trend goes on with time
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _smoother: Smoother = field(default_factory=Smoother, init=False)
     _typical_miss: Typical = field(default_factory=Typical, init=False)
@@ -86,7 +86,7 @@ class Method:
     _recent: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT), init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         self._cadence.note(time_seconds)
         value = float(value)
         if self._age.n == 1:
@@ -98,7 +98,7 @@ class Method:
         if self._age.n >= self._next_fit or self._has_lost_track():
             self._fit()
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         steps = max(self._cadence.ahead(at_seconds), 1.0)
         return self._age.forecast(self._smoother.expected(steps), "ets", at_seconds)

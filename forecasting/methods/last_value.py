@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts the newest value."""
 
     VERSION: ClassVar[int] = 1
-    EXPERT: ClassVar[bool] = False  # the first of nws's voices
+    EXPERT: ClassVar[bool] = False  # the first of nws's expert forecasts
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _value: float = field(default=0.0, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         self._value = float(value)
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         return self._age.forecast(self._value, "last_value", at_seconds)

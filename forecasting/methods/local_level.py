@@ -11,24 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 
 GAINS = tuple(step / 20 for step in range(1, 21))
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts the level of the smoother with the least squared error so far; the first wins a tie."""
 
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _levels: list[float] = field(default_factory=lambda: [0.0] * len(GAINS), init=False)
     _squared_errors: list[float] = field(default_factory=lambda: [0.0] * len(GAINS), init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         if self._age.n == 1:
             self._levels = [float(value)] * len(GAINS)
             return
@@ -40,7 +40,7 @@ class Method:
             level + gain * error for level, gain, error in zip(self._levels, GAINS, errors, strict=True)
         ]
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         best = self._squared_errors.index(min(self._squared_errors))
         return self._age.forecast(self._levels[best], "local_level", at_seconds)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.scale import Typical
 
@@ -65,28 +65,28 @@ class Trends:
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts where the level is when its trend has gone on, ever slower, until the time asked about."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
-    TIMELESS: ClassVar[bool] = False
-    VOICES: ClassVar[int] = 1
+    USES_TIMES: ClassVar[bool] = True
+    EXPERT_FORECASTS: ClassVar[int] = 1
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _trends: Trends = field(default_factory=Trends, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         self._cadence.note(time_seconds)
         self._trends.update(float(value))
 
-    def forecast(self, at_seconds: float) -> Forecast:
-        (expected,) = self.voices(at_seconds)
+    def forecast(self, at_seconds: float) -> ValueForecast:
+        (expected,) = self.expert_forecasts(at_seconds)
         return self._age.forecast(expected, "local_linear_trend", at_seconds)
 
-    def voices(self, at_seconds: float) -> tuple[float]:
+    def expert_forecasts(self, at_seconds: float) -> tuple[float]:
         """Return the one number it has: its mean is its median."""
         self._age.require(1)
         return (self._trends.expected(max(self._cadence.ahead(at_seconds), 1.0)),)

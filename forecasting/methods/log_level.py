@@ -14,25 +14,25 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import LARGEST, Age, Forecast
+from forecasting.base import LARGEST_VALUE, DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.levels import MeanLevels, MedianLevels
 
-_LARGEST_LOG = math.log(LARGEST)
+_LARGEST_LOG = math.log(LARGEST_VALUE)
 _SQUARED_MISS = math.pi / 2.0  # the variance of normal scatter, in squares of its mean absolute size
 _MOST_ADDED = 1.0  # to the logarithm: heavier tails than that are not of a lognormal kind
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """As ``decaying``, of logarithms (of the ratio to the first value) as long as every value has one."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
-    TIMELESS: ClassVar[bool] = False
-    VOICES: ClassVar[int] = 2
+    USES_TIMES: ClassVar[bool] = True
+    EXPERT_FORECASTS: ClassVar[int] = 2
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _on_logs: bool = field(default=True, init=False)
     _first_log: float = field(default=0.0, init=False)
@@ -41,7 +41,7 @@ class Method:
     _for_mean: MeanLevels = field(default_factory=MeanLevels, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         value = float(value)
         elapsed = self._cadence.note(time_seconds)
         if self._on_logs and value <= 0.0:
@@ -51,11 +51,11 @@ class Method:
         self._for_median.update(value, elapsed)
         self._for_mean.update(value, elapsed)
 
-    def forecast(self, at_seconds: float) -> Forecast:
-        mean, median = self.voices(at_seconds)
+    def forecast(self, at_seconds: float) -> ValueForecast:
+        mean, median = self.expert_forecasts(at_seconds)
         return self._age.forecast(mean, "log_level", at_seconds, median=median)
 
-    def voices(self, at_seconds: float) -> tuple[float, float]:
+    def expert_forecasts(self, at_seconds: float) -> tuple[float, float]:
         """Return the mean and the median."""
         self._age.require(1)
         return self._expected(self._cadence.ahead(at_seconds))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Paired
+from forecasting.learning.pairing import PairedMethod
 
 
 @dataclass(slots=True)
-class Method(Paired):
+class Method(PairedMethod):
     """Least squares over the full history."""
 
     VERSION: ClassVar[int] = 2

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.pairing import PairedMethod, Pairing
 
 
 @dataclass(slots=True)
-class Method(Paired):
+class Method(PairedMethod):
     """Least squares over the *first* pairs; while there are fewer, over those."""
 
     VERSION: ClassVar[int] = 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.pairing import PairedMethod, Pairing
 from forecasting.learning.regression import least_squares
 
 
 @dataclass(slots=True)
-class Method(Paired):
+class Method(PairedMethod):
     """Least squares over the last 10 pairs."""
 
     VERSION: ClassVar[int] = 2

@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.pairing import PairedMethod, Pairing
 
 _PENALTY = 10.0  # pairs after which half the slope is believed
 
 
 @dataclass(slots=True)
-class Method(Paired):
+class Method(PairedMethod):
     """Ridge regression over the full history."""
 
     VERSION: ClassVar[int] = 2

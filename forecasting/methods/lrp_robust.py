@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.pairing import PairedMethod, Pairing
 from forecasting.learning.regression import theil_sen
 
 _TRAINED_ON = 31
@@ -13,7 +13,7 @@ _AT_ONCE = 2  # lines that are drawn anew at a value; of more predictors in turn
 
 
 @dataclass(slots=True)
-class Method(Paired):
+class Method(PairedMethod):
     """The median of the slopes between pairs."""
 
     VERSION: ClassVar[int] = 2

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Paired, Pairing
+from forecasting.learning.pairing import PairedMethod, Pairing
 from forecasting.learning.regression import same_quantile
 
 
 @dataclass(slots=True)
-class Method(Paired):
+class Method(PairedMethod):
     """Quantile matching over the last 100 pairs."""
 
     VERSION: ClassVar[int] = 2

@@ -28,7 +28,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.battery import PRIMARIES, SMOOTHERS, Primaries
 
 __all__ = ["PRIMARIES", "Loss", "Method", "Pick"]
@@ -120,15 +120,15 @@ class OriginalErrors:
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts with the MAE pick, and as mean with the MSE pick."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
-    VOICES: ClassVar[int] = len(PRIMARIES) + 2
+    EXPERT_FORECASTS: ClassVar[int] = len(PRIMARIES) + 2
 
     exact: bool = False
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _primaries: Primaries = field(default_factory=Primaries, init=False)
     _forecasts: list[float] = field(default_factory=list, init=False)  # of the primaries
     _errors: Errors = field(default_factory=Errors, init=False)
@@ -145,7 +145,7 @@ class Method:
             self._primaries, self._original_errors = Primaries(exact=True), OriginalErrors()
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         value = float(value)
         if self._forecasts:
             self._score(value)
@@ -154,12 +154,12 @@ class Method:
         self._forecasts = self._primaries.updated(value)
         self._select()
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         mae, mse = (self._forecasts[primary] for primary in self._picked)
         return self._age.forecast(mse, "nws", at_seconds, median=mae)
 
-    def voices(self, _at_seconds: float) -> Sequence[float]:
+    def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
         """The forecasts of ``PRIMARIES``, and of those the MAE pick and the MSE pick.
 
         Raises:

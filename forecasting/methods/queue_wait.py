@@ -9,30 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.windows import middle
 from forecasting.queues.binomial import QUANTILE, Waits, least_history
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts the mean and the median of the last waits, and as its one quantile the bound of the next."""
 
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = False
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _waits: Waits = field(default_factory=Waits, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         self._waits.add(time_seconds, float(value), self._waits.bound(time_seconds))
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         bound = self._waits.bound(at_seconds)
         last = self._waits.history.ordered_last(least_history())
-        return Forecast(
+        return ValueForecast(
             mean=sum(last) / len(last),
             median=middle(last, len(last)),
             method="queue_wait",

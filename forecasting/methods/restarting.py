@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.scale import Typical
 from forecasting.learning.windows import SortedWindow, middle
 
@@ -37,31 +37,31 @@ class Side:
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts the median of the values since the last change, at most 51; as mean, their mean."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
-    VOICES: ClassVar[int] = 2
+    EXPERT_FORECASTS: ClassVar[int] = 2
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _window: SortedWindow = field(default_factory=lambda: SortedWindow(_WINDOW), init=False)
     _typical: Typical = field(default_factory=Typical, init=False)
     _sides: list[Side] = field(default_factory=lambda: [Side(), Side()], init=False)  # above, below
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         changed_for = self._judge(value) if self._age.n > 1 else 0
         self._window.add(float(value))
         if changed_for:
             self._window.let_go(len(self._window) - changed_for)
             self._sides = [Side(), Side()]
 
-    def forecast(self, at_seconds: float) -> Forecast:
-        median, mean = self.voices(at_seconds)
+    def forecast(self, at_seconds: float) -> ValueForecast:
+        median, mean = self.expert_forecasts(at_seconds)
         return self._age.forecast(mean, "restarting", at_seconds, median=median)
 
-    def voices(self, _at_seconds: float) -> Sequence[float]:
+    def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
         """The median and the mean."""
         self._age.require(1)
         window = self._window

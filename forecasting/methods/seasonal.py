@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting.base import Age, Forecast
+from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.levels import MeanLevels, MedianLevels
 from forecasting.learning.scale import Typical
-from forecasting.memo import Remembered
+from forecasting.memo import Memo
 
 _HOUR_SECONDS = 3600.0
 _HOURS = 24
@@ -113,15 +113,15 @@ class Season:
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """Forecasts the level without seasons, plus what is shown of the season at the time asked about."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
-    TIMELESS: ClassVar[bool] = False
-    VOICES: ClassVar[int] = 2 * len(MedianLevels.MEMORIES) + 6
+    USES_TIMES: ClassVar[bool] = True
+    EXPERT_FORECASTS: ClassVar[int] = 2 * len(MedianLevels.MEMORIES) + 6
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _season: Season = field(default_factory=Season, init=False)
     # of values as they are, and without what hours, weekdays and both add
@@ -132,10 +132,10 @@ class Method:
     _evidence: list[Evidence] = field(
         default_factory=lambda: [Evidence(), Evidence(), Evidence()], init=False
     )
-    _voices: Remembered[Sequence[float]] = field(default_factory=Remembered, init=False, compare=False)
+    _voices: Memo[Sequence[float]] = field(default_factory=Memo, init=False, compare=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         value = float(value)
         elapsed = self._cadence.note(time_seconds)
         effects = self._season.effects(time_seconds)
@@ -151,11 +151,11 @@ class Method:
         seasonal.update(value - effects[-1], elapsed)
         self._voices.forget()
 
-    def forecast(self, at_seconds: float) -> Forecast:
-        *_, median, mean = self.voices(at_seconds)
+    def forecast(self, at_seconds: float) -> ValueForecast:
+        *_, median, mean = self.expert_forecasts(at_seconds)
         return self._age.forecast(mean, "seasonal", at_seconds, median=median)
 
-    def voices(self, at_seconds: float) -> Sequence[float]:
+    def expert_forecasts(self, at_seconds: float) -> Sequence[float]:
         """Return each level's answer, those for absolute losses first; the best with nothing, the hour, the
         weekday and both added; and the two answers."""
         known = self._voices.at(at_seconds)

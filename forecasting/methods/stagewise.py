@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from forecasting import heard_values
-from forecasting.base import Age, Forecast, Source
+from forecasting.base import DataAge, ForecastMethod, Source, ValueForecast
 from forecasting.learning.scale import Typical
 from forecasting.learning.windows import SortedWindow, middle
 from forecasting.methods import lrp_robust
@@ -60,7 +60,7 @@ class Stage:
 
 
 @dataclass(slots=True)
-class Method:
+class Method(ForecastMethod):
     """The sum of the stages, from the robust line (``lrp_robust``) of each with those of probes.
 
     A stage is a metric ``stage.<name>.seconds``; of the own run where the source's series is "". Without
@@ -69,26 +69,29 @@ class Method:
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
-    BY_STAGE: ClassVar[bool] = True  # listens to stages, and not to what is forecast itself
+    USES_PREDICTORS: ClassVar[bool] = True
+    USES_STAGES: ClassVar[bool] = True
 
-    _age: Age = field(default_factory=Age, init=False)
+    _age: DataAge = field(default_factory=DataAge, init=False)
     _stages: dict[str, Stage] = field(default_factory=dict, init=False)
     _rest: SortedWindow = field(default_factory=_window, init=False)
     _unexplained: Typical = field(default_factory=Typical, init=False)
     _judged: int = field(default=0, init=False)  # runs since a stage changed sides
 
-    def hear(self, source: Source, time_seconds: float, known_at_seconds: float, value: float) -> None:
+    def observe_predictor(
+        self, source: Source, time_seconds: float, known_at_seconds: float, value: float
+    ) -> None:
         heard_values.require_usable(time_seconds, known_at_seconds, value)
         if not (source.metric.startswith("stage.") and source.metric.endswith(".seconds")):
             return
         stage = self._stages.setdefault(source.metric, Stage())
         if source.series:
-            stage.line.hear(source, time_seconds, known_at_seconds, value)
+            stage.line.observe_predictor(source, time_seconds, known_at_seconds, value)
         else:
             stage.update(time_seconds, float(value))
 
     def update(self, time_seconds: float, value: float) -> None:
-        self._age.note(time_seconds, value)
+        self._age.add(time_seconds, value)
         passed = [one for one in self._own_stages().values() if one.newest_seconds == time_seconds]
         rest = float(value) - sum(one.newest for one in passed if one.counted)
         self._unexplained.add(rest)
@@ -99,7 +102,7 @@ class Method:
         if passed and self._judged >= _LEAST_RUNS:
             self._judge(passed)
 
-    def forecast(self, at_seconds: float) -> Forecast:
+    def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         total = sum(one.seconds for one in self.stages(at_seconds).values())
         rest = middle(self._rest.ordered, len(self._rest)) if len(self._rest) else 0.0

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Expecting
+from forecasting.learning.pairing import ExpectedPairedMethod
 
 
 @dataclass(slots=True)
-class Method(Expecting):
+class Method(ExpectedPairedMethod):
     """Least squares over the full history."""
 
     VERSION: ClassVar[int] = 2

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Expecting, Pairing
+from forecasting.learning.pairing import ExpectedPairedMethod, Pairing
 
 
 @dataclass(slots=True)
-class Method(Expecting):
+class Method(ExpectedPairedMethod):
     """Least squares over the *first* pairs; while there are fewer, over those."""
 
     VERSION: ClassVar[int] = 2

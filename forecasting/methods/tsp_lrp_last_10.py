@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forecasting.learning.pairing import Expecting, Pairing
+from forecasting.learning.pairing import ExpectedPairedMethod, Pairing
 from forecasting.learning.regression import least_squares
 
 
 @dataclass(slots=True)
-class Method(Expecting):
+class Method(ExpectedPairedMethod):
     """Least squares over the last 10 pairs."""
 
     VERSION: ClassVar[int] = 2

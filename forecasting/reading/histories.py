@@ -26,7 +26,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RunHistory:
     """All values of one metric of one series, by the time at which the runs started."""
 
     group: str
@@ -38,14 +38,14 @@ class History:
         return " ".join(filter(None, (self.group, *self.source)))
 
 
-def read(files: Iterable[str]) -> list[History]:
+def read(files: Iterable[str]) -> list[RunHistory]:
     """What is in *files*, sorted by name; together they are as one file.
 
     Raises:
         Unreadable: naming file, line and column: a cell makes no sense, a run ends before it starts, a row is
             there twice, or a series is of both kinds.
     """
-    found: dict[tuple[str, Source], History] = {}
+    found: dict[tuple[str, Source], RunHistory] = {}
     seen: dict[tuple[str, Source, Observation], str] = {}
     for file in files:
         for row in rows(file, COLUMNS):
@@ -55,7 +55,7 @@ def read(files: Iterable[str]) -> list[History]:
     return [found[key] for key in sorted(found)]
 
 
-def heard_by(target: History, found: Iterable[History]) -> list[tuple[Source, Observation]]:
+def predictor_values_for(target: RunHistory, found: Iterable[RunHistory]) -> list[tuple[Source, Observation]]:
     """What *target* may be predicted from: other values of its own runs, whose series is "", and the probes
     of its group; if it is a probe itself, what the others show of the same metric."""
     return [
@@ -66,7 +66,7 @@ def heard_by(target: History, found: Iterable[History]) -> list[tuple[Source, Ob
     ]
 
 
-def _source_for(target: History, other: History) -> Source | None:
+def _source_for(target: RunHistory, other: RunHistory) -> Source | None:
     if other.group != target.group or other.source == target.source:
         return None
     if other.source.series == target.source.series:
@@ -77,11 +77,11 @@ def _source_for(target: History, other: History) -> Source | None:
 
 def _add(
     row: Row,
-    found: dict[tuple[str, Source], History],
+    found: dict[tuple[str, Source], RunHistory],
     seen: dict[tuple[str, Source, Observation], str],
 ) -> None:
     group, source, kind = row.cells["group"].strip(), _source(row), _kind(row)
-    history = found.setdefault((group, source), History(group, source, kind))
+    history = found.setdefault((group, source), RunHistory(group, source, kind))
     if history.kind != kind:
         raise row.refused("kind", f"{history.kind} as in the rows of this series before", kind)
     observation = _observation(row)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from forecasting.base import LARGEST, ForecastingError
+from forecasting.base import LARGEST_VALUE, ForecastingError
 
 _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 20  # of characters: something without lines shall not be read into memory
@@ -51,14 +51,14 @@ class Row:
         return found
 
     def number(self, column: str) -> float:
-        """The number in *column*: finite, and no larger than ``LARGEST``."""
+        """The number in *column*: finite, and no larger than ``LARGEST_VALUE``."""
         found = self.cells[column]
         try:
             number = float(found)
         except ValueError:
             raise self.refused(column, "a number", found) from None
-        if not abs(number) <= LARGEST:
-            raise self.refused(column, f"a finite number of at most {LARGEST:g}", found)
+        if not abs(number) <= LARGEST_VALUE:
+            raise self.refused(column, f"a finite number of at most {LARGEST_VALUE:g}", found)
         return number
 
     def time_seconds(self, column: str) -> float:

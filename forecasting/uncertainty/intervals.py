@@ -30,7 +30,7 @@ from forecasting.learning.windows import SortedWindow
 
 LEAST_RESIDUALS = 2
 # Probabilities of which quantiles are kept; what lies between two of them lies between their quantiles.
-GRID = (
+QUANTILE_LEVELS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4),
     *(0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995),
 )

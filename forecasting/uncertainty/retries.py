@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecasting.base import LARGEST, InvalidNumber
+from forecasting.base import LARGEST_VALUE, InvalidNumber
 
 Column = NDArray[np.float64]
 
@@ -116,6 +116,6 @@ def _probabilities(numbers: ArrayLike) -> Column:
 
 def _times(numbers: ArrayLike) -> Column:
     found = np.asarray(numbers, dtype=np.float64)
-    if not ((found >= 0.0) & (found <= LARGEST)).all():
+    if not ((found >= 0.0) & (found <= LARGEST_VALUE)).all():
         raise InvalidNumber("expected times that are finite and not negative, in seconds")
     return found

@@ -3,7 +3,7 @@ what they promised.
 
 An opinion is the quantiles of a window: of the last values themselves (a short, a middle and a long one), or
 of the last misses of a point: of the forecast, and of a quick and of a slow smoothing, whose misses look
-different when a level drifts or jumps. Then, for each probability of ``GRID`` by itself:
+different when a level drifts or jumps. Then, for each probability of ``QUANTILE_LEVELS`` by itself:
 
 - **Blend.** The opinions' quantiles are averaged with weights that fall exponentially with how much their
   pinball loss exceeds the least, old losses counting less and less (Cesa-Bianchi, Lugosi, "Prediction,
@@ -35,8 +35,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.base import LARGEST, InvalidNumber, is_usable
-from forecasting.uncertainty.intervals import GRID, quantiles_around
+from forecasting.base import LARGEST_VALUE, InvalidNumber, is_usable
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS, quantiles_around
 
 Numbers = NDArray[np.float64]
 
@@ -60,15 +60,15 @@ _RATE = 2.0
 # A weight beside the best; so that who is always slightly off does not blur who is exactly right.
 _NEGLIGIBLE = 1e-3
 _LEAST_STEP, _STEP_DELAY = 0.003, 200
-_LOW, _HIGH = GRID.index(0.05), GRID.index(0.95)  # what is usual lies between
+_LOW, _HIGH = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)  # what is usual lies between
 _SHARED = 0.5  # part of the misses of the other end that count as own
 _ROOM = 0.7  # part of the nearer tail by which a probability is moved at most
 
-_LEVELS: Numbers = np.array(GRID)
-_LOWER = slice(0, len(GRID) // 2)
+_LEVELS: Numbers = np.array(QUANTILE_LEVELS)
+_LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
 _REACH: Numbers = _ROOM * np.minimum(_LEVELS, 1.0 - _LEVELS)
 _SMALLEST = sys.float_info.min
-_ALL_LEVELS: Numbers = np.array([0.0, *GRID, 1.0])
+_ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 
 
 @dataclass(slots=True)
@@ -82,13 +82,17 @@ class Spread:
     far: int = field(default=0, init=False)  # on which side of what is usual the newest value was far away
     recent: Numbers = field(default_factory=lambda: np.zeros((4, _KEPT)), init=False)  # newest last
     # of each opinion and probability: the quantile, relative to what the opinion is about; the loss
-    opinions: Numbers = field(default_factory=lambda: np.zeros((len(_WINDOWS), len(GRID))), init=False)
-    losses: Numbers = field(default_factory=lambda: np.zeros((len(_WINDOWS), len(GRID))), init=False)
+    opinions: Numbers = field(
+        default_factory=lambda: np.zeros((len(_WINDOWS), len(QUANTILE_LEVELS))), init=False
+    )
+    losses: Numbers = field(
+        default_factory=lambda: np.zeros((len(_WINDOWS), len(QUANTILE_LEVELS))), init=False
+    )
     evidence: float = field(default=0.0, init=False)
     # the blend is fixed + following * (forecast - the first opinion)
-    fixed: Numbers = field(default_factory=lambda: np.zeros(len(GRID)), init=False)
-    following: Numbers = field(default_factory=lambda: np.zeros(len(GRID)), init=False)
-    moved: Numbers = field(default_factory=lambda: np.zeros(len(GRID)), init=False)
+    fixed: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
+    following: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
+    moved: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
 
     def learn(self, point: float, value: float) -> None:
         """Take in a *value* whose forecast had been *point*.
@@ -128,7 +132,7 @@ class Spread:
         }
 
     def _answer(self, point: float) -> Numbers:
-        """The corrected quantiles of ``GRID``."""
+        """The corrected quantiles of ``QUANTILE_LEVELS``."""
         blend = self.fixed + self.following * (_within(point) - self.opinions[0])
         blend.sort()
         answer = np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend))
@@ -218,12 +222,12 @@ def _places(known: int) -> _Places:
     for row, window in _WINDOWS:
         length = min(window, known)
         start = _start(row, window, known)
-        for probability in GRID:
+        for probability in QUANTILE_LEVELS:
             low, high, share = _place(length, probability)
             lower.append(start + low)
             upper.append(start + high)
             between.append(share)
-    shape = len(_WINDOWS), len(GRID)
+    shape = len(_WINDOWS), len(QUANTILE_LEVELS)
     return _Places(
         np.array(lower).reshape(shape), np.array(upper).reshape(shape), np.array(between).reshape(shape)
     )
@@ -271,7 +275,7 @@ def _clipped(miss: float, misses: Numbers) -> float:
 
 def _within(point: float) -> float:
     """*point*, or the largest number that a value can be: what is beyond it would not add up."""
-    return min(max(point, -LARGEST), LARGEST)
+    return min(max(point, -LARGEST_VALUE), LARGEST_VALUE)
 
 
 def _on_its_side(probability: float, quantile: float, median: float) -> float:

@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from forecasting.base import Abstained, InvalidNumber, require_no_past
+from forecasting.base import Abstained, InvalidNumber, require_not_past
 
 HALF_LIVES_SECONDS = (86_400.0, 7 * 86_400.0, 30 * 86_400.0)
 OPINIONS = ("all", "day", "week", "month", "streak", "since", "hour", "streak and hour")
@@ -69,7 +69,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run ended that began at *time_seconds*, and from when on that was known."""
 
     time_seconds: float
@@ -78,7 +78,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class SuccessChance:
     """The probability that a run succeeds at the *first* try, and that a repetition does, *later*, after a
     failure. *n* outcomes are known; the newest run of them began *age_seconds* before the time asked
     about."""
@@ -116,7 +116,7 @@ class SuccessForecaster:
     _usual_seconds: float = field(default=0.0, init=False)  # between the beginnings of a run and of the next
     _waiting: list[tuple[float, float, bool]] = field(default_factory=list, init=False)  # a heap
 
-    def observe(self, outcome: Outcome) -> None:
+    def observe(self, outcome: RunOutcome) -> None:
         """Take note of *outcome*; it is used once it is known.
 
         Raises:
@@ -133,11 +133,11 @@ class SuccessForecaster:
             InvalidNumber: the time is not finite.
             Abstained: ``past``: what was not known at *at_seconds* has been used.
         """
-        require_no_past(at_seconds, self.used_until_seconds, "outcomes")
+        require_not_past(at_seconds, self.used_until_seconds, "outcomes")
         while self._waiting and self._waiting[0][0] <= at_seconds:
             self._learn(*heapq.heappop(self._waiting))
 
-    def forecast(self, at_seconds: float) -> Chance:
+    def forecast(self, at_seconds: float) -> SuccessChance:
         """Say how probably a run succeeds that starts at *at_seconds*, from what was known then.
 
         Raises:
@@ -149,7 +149,7 @@ class SuccessForecaster:
             raise Abstained("too_few", "no run on this path has ended")
         now = self._moments[-1]
         failed = now._replace(succeeded=False, streak=1 if now.succeeded else now.streak + 1)
-        return Chance(
+        return SuccessChance(
             first=self._average(self._opinions(now, at_seconds)),
             later=self._average(self._opinions(failed, at_seconds)),
             n=self.n,

@@ -5,26 +5,25 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from forecasting.base import Abstained
-from forecasting.learning.pairing import Paired
+from forecasting.learning.pairing import PairedMethod
 from forecasting.methods import auto, stagewise
-from forecasting.methods.auto import Prospect
-from forecasting.series import GRID
+from forecasting.methods.auto import PredictorRecord
+from forecasting.series import QUANTILE_LEVELS
 from forecasting.uncertainty.intervals import lower_tail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from forecasting.base import Composite
     from forecasting.series import Forecaster
 
 METHOD = "auto"
 LEVEL = 0.8  # of the interval that people are shown
-_LOWER, _UPPER = GRID.index(0.1), GRID.index(0.9)
+_LOWER, _UPPER = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)
 LEAST_PATIENCE = timedelta(days=1)
 MOST_CHARACTERS = 300  # as the depot keeps the name of a predictor
 PATIENCE_GAPS = 10  # times as long as one run mostly comes after the other
@@ -32,8 +31,8 @@ PATIENCE_GAPS = 10  # times as long as one run mostly comes after the other
 
 @dataclass(frozen=True)
 class Made:
-    """An answer about the next run, or about one *at* some time. *quantiles* are of ``GRID``, *others* the
-    medians of the methods that it is made of."""
+    """An answer about the next run, or about one *at* some time. *quantiles* are of ``QUANTILE_LEVELS``,
+    *others* the medians of the methods that it is made of."""
 
     method: str
     at: datetime | None
@@ -68,18 +67,18 @@ def made(
     said = forecaster.forecast(
         asked.timestamp(),
         method=None if method == METHOD else method,
-        probabilities=GRID,
+        probabilities=QUANTILE_LEVELS,
         floor=floor,
     )
-    quantiles = [said.quantiles[probability] for probability in GRID]
+    quantiles = [said.quantiles[probability] for probability in QUANTILE_LEVELS]
     if method != METHOD:
         used = _used(forecaster, method, asked.timestamp())
         return Made(method, at, said.n, said.mean, said.median, quantiles, used)
-    others = forecaster.others(asked.timestamp(), floor=floor)
+    others = forecaster.part_medians(asked.timestamp(), floor=floor)
     return Made(method, at, said.n, said.mean, said.median, quantiles, _helping(forecaster), others)
 
 
-def prospects(forecaster: Forecaster) -> list[Prospect]:
+def prospects(forecaster: Forecaster) -> list[PredictorRecord]:
     """What it listens to, the most helpful first, and how well that helps."""
     method = forecaster.method
     return method.predictors() if isinstance(method, auto.Method) else []
@@ -95,8 +94,8 @@ def _used(forecaster: Forecaster, name: str, at_seconds: float) -> str:
     """What the method of that *name* forecasts such a run from: the predictor that it has chosen, or the
     series whose stages it uses; nothing where its own history is all."""
     whole = forecaster.method
-    method = whole if name == forecaster.name else cast("Composite", whole).parts()[name]
-    if isinstance(method, Paired):
+    method = whole if name == forecaster.name else whole.parts()[name]
+    if isinstance(method, PairedMethod):
         return "/".join(method.predictor(at_seconds) or ())[:MOST_CHARACTERS]
     if isinstance(method, stagewise.Method):
         stages = method.stages(at_seconds).values()
@@ -145,9 +144,9 @@ def kept(made: Made, knowledge: Knowledge, now: datetime) -> dict[str, Any]:
 
 
 def between(quantiles: Sequence[float], level: float) -> tuple[float, float]:
-    """The ends of the interval in which *level* lies, from *quantiles* of ``GRID``."""
+    """The ends of the interval in which *level* lies, from *quantiles* of ``QUANTILE_LEVELS``."""
     tail = lower_tail(level)
-    lower, upper = np.interp([tail, 1.0 - tail], GRID, quantiles).tolist()
+    lower, upper = np.interp([tail, 1.0 - tail], QUANTILE_LEVELS, quantiles).tolist()
     return lower, upper
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.db import binary
 from monitor.models import Binding, Metric
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from monitor.forecasts.score import Scored
 
 LARGEST = 1e290  # so many of such errors as there can be have a sum
-_TEN, _NINETY = GRID.index(0.1), GRID.index(0.9)
-_FIVE, _NINETY_FIVE = GRID.index(0.05), GRID.index(0.95)
+_TEN, _NINETY = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)
+_FIVE, _NINETY_FIVE = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)
 
 _SUMS = (
     *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "relative_n"),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from forecasting.base import LARGEST
+from forecasting.base import LARGEST_VALUE
 from monitor.db import binary
 
 _INSERT = """
@@ -64,7 +64,7 @@ WITH due AS (
         WHERE sample.metric_id = forecast.metric_id AND passed AND time > forecast.last_time
             AND time >= coalesce(forecast.at, forecast.last_time)
             AND known_at > forecast.issued_at AND known_at <= %(now)b
-            AND value BETWEEN -{LARGEST:g} AND {LARGEST:g}
+            AND value BETWEEN -{LARGEST_VALUE:g} AND {LARGEST_VALUE:g}
         ORDER BY time LIMIT 1
     ) AS truth
     WHERE {{which}} AND forecast.truth IS NULL

@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from forecasting import methods
-from forecasting.base import Outdated, Source
-from forecasting.series import ITSELF, Forecaster
+from forecasting.base import OutdatedState, Source
+from forecasting.series import OWN_SERIES, Forecaster
 from monitor.depot.samples.read import history
 from monitor.forecasts import forecasts_sql
 from monitor.forecasts.answer import LEVEL, METHOD, Knowledge, between, kept, made
@@ -80,9 +80,9 @@ def _forecaster(metric: Metric, state: ForecastState, method: str, now: datetime
     if state.state is not None:
         try:
             forecaster = loaded(bytes(state.state))
-        except Outdated:
+        except OutdatedState:
             forecaster = Forecaster(METHOD)
-        if method in forecaster.names():
+        if method in forecaster.method_names():
             return forecaster
     if method not in methods.names():
         raise methods.unknown(method, methods.names())
@@ -93,10 +93,9 @@ def _told(forecaster: Forecaster, metric: Metric, now: datetime) -> Forecaster:
     """A *forecaster* that nobody kept, told the newest values of *metric*, and those of what it may listen to
     since."""
     newest = history(metric, known_by=now, newest=NEWEST)
-    _observe(forecaster, newest, ITSELF)
-    if newest and hasattr(forecaster.method, "hear"):
-        by_stage = getattr(forecaster.method, "BY_STAGE", False)
-        for source, other in _sources(metric, by_stage=by_stage):
+    _observe(forecaster, newest, OWN_SERIES)
+    if newest and forecaster.method.USES_PREDICTORS:
+        for source, other in _sources(metric, by_stage=forecaster.method.USES_STAGES):
             heard = history(other, start=newest[0].time, known_by=now, newest=NEWEST_OF_OTHERS)
             _observe(forecaster, heard, source)
     return forecaster

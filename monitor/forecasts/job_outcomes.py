@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.db import transaction
 
-from forecasting.evaluation import metrics as scores
+from forecasting.evaluation.metrics import forecast_scores
 from monitor.forecasts.refresh import told
 from monitor.models import Forecast, Outcome
 
@@ -122,17 +122,15 @@ def accuracy(
     # Intervals of other levels are of long ago.
     passed = [row[2:7] for row in reversed(rows) if row[1] and row[2] is not None]
     truth, median, last, lower, upper = np.array(passed, dtype=float).reshape(-1, 5).T
-    known = np.isfinite(last)
-    naive = scores.mean_absolute_error(truth[known], last[known])
-    own = scores.mean_absolute_error(truth[known], median[known])
+    figures = forecast_scores(truth, median, lower, upper, last_value=last)
     return Accuracy(
         n=len(rows),
         passed=sum(row[1] for row in rows),
         level=rows[0][7] if rows else 0.8,
-        mean_absolute_error=scores.mean_absolute_error(truth, median),
-        relative_error=scores.relative_error(truth, median),
-        mean_absolute_scaled_error=own / naive if own is not None and naive else None,
-        coverage=scores.coverage(truth, lower, upper),
+        mean_absolute_error=figures.mean_absolute_error,
+        relative_error=figures.relative_error,
+        mean_absolute_scaled_error=figures.mean_absolute_scaled_error,
+        coverage=figures.coverage,
         newest_at=rows[0][0] if rows else None,
     )
 

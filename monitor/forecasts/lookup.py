@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import probes
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts import lookup_sql as depot
 from monitor.series.current_segment import keep_current, keep_new
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from monitor.forecasts.lookup_sql import Candidate, Place, Ready
 
-LEAST, MOST = GRID[0], GRID[-1]
+LEAST, MOST = QUANTILE_LEVELS[0], QUANTILE_LEVELS[-1]
 
 
 def ready(user: AbstractBaseUser | AnonymousUser, series: str, metric: str, at: datetime) -> Ready | None:
@@ -71,11 +71,15 @@ def quantile(quantiles: Sequence[float], probability: float) -> float:
 def place_of(probability: float) -> tuple[int, int, float]:
     """The two places in the grid that *probability*, from ``LEAST`` to ``MOST``, lies between, and how far on
     from the one to the other."""
-    right = bisect_left(GRID, probability)
-    if GRID[right] == probability:
+    right = bisect_left(QUANTILE_LEVELS, probability)
+    if QUANTILE_LEVELS[right] == probability:
         return right, right, 0.0
     left = right - 1
-    return left, right, (probability - GRID[left]) / (GRID[right] - GRID[left])
+    return (
+        left,
+        right,
+        (probability - QUANTILE_LEVELS[left]) / (QUANTILE_LEVELS[right] - QUANTILE_LEVELS[left]),
+    )
 
 
 def who(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:

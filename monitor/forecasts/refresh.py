@@ -19,7 +19,7 @@ from django.db import transaction
 
 from forecasting import state
 from forecasting.base import Source
-from forecasting.series import ITSELF, Forecaster
+from forecasting.series import OWN_SERIES, Forecaster
 from monitor.db.advisory_locks import held
 from monitor.depot.rollups import worker
 from monitor.forecasts import predictors_sql, states_sql, success_sql, success_update
@@ -209,7 +209,7 @@ def _works(series: Collection[int]) -> list[tuple[Work, set[int]]]:
 
 def _with_heard(followed: Sequence[Followed]) -> list[tuple[Work, set[int]]]:
     """What each of *followed* hears of, and the series that this is of."""
-    heard: dict[int, dict[int, Source]] = {one.metric: {one.metric: ITSELF} for one in followed}
+    heard: dict[int, dict[int, Source]] = {one.metric: {one.metric: OWN_SERIES} for one in followed}
     series = {one.metric: {one.series} for one in followed}
     for one in predictors_sql.predictors(heard) if heard else ():
         heard[one.metric][one.heard] = Source(one.series_name, one.name)

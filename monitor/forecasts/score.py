@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forecasting.evaluation import metrics as scores
-from forecasting.series import GRID
+from forecasting.evaluation.metrics import forecast_scores
+from forecasting.series import QUANTILE_LEVELS
 from monitor.forecasts import daily_scores, forecasts_sql
 from monitor.forecasts.answer import LEVEL, METHOD
 from monitor.forecasts.forecasts_sql import Record, Scored
@@ -17,8 +17,6 @@ from monitor.forecasts.forecasts_sql import Record, Scored
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from datetime import datetime
-
-    from numpy.typing import NDArray
 
 LAST = 100  # forecasts: what a record is of
 HEADLINE = "total.seconds"
@@ -80,26 +78,16 @@ def _once(scored: Iterable[Scored]) -> list[Scored]:
 
 
 def _figures(record: Record) -> dict[str, Any]:
-    truth, median, lower, upper = (
-        np.array(column) for column in (record.truth, record.median, record.lower, record.upper)
+    figures = forecast_scores(
+        record.truth, record.median, record.lower, record.upper, level=LEVEL, last_value=record.last_value
     )
     upto, below = np.array(record.upto), np.array(record.below)
     return {
-        "n": len(truth),
-        "mean_absolute_error": scores.mean_absolute_error(truth, median),
-        "relative_error": scores.relative_error(truth, median),
-        "mean_absolute_scaled_error": _scaled(truth, median, np.array(record.last_value)),
-        "winkler_score": scores.winkler_score(truth, lower, upper, LEVEL),
-        "less": [int((upto <= place).sum()) for place in range(len(GRID))],
-        "most": [int((below <= place).sum()) for place in range(len(GRID))],
+        "n": figures.n,
+        "mean_absolute_error": figures.mean_absolute_error,
+        "relative_error": figures.relative_error,
+        "mean_absolute_scaled_error": figures.mean_absolute_scaled_error,
+        "winkler_score": figures.winkler_score,
+        "less": [int((upto <= place).sum()) for place in range(len(QUANTILE_LEVELS))],
+        "most": [int((below <= place).sum()) for place in range(len(QUANTILE_LEVELS))],
     }
-
-
-def _scaled(
-    truth: NDArray[np.float64], said: NDArray[np.float64], last_value: NDArray[np.float64]
-) -> float | None:
-    """The mean absolute error by that of who always says the last value, where that is known."""
-    known = np.isfinite(last_value)
-    ours = scores.mean_absolute_error(truth[known], said[known])
-    naive = scores.mean_absolute_error(truth[known], last_value[known])
-    return ours / naive if ours is not None and naive else None

@@ -15,7 +15,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 
-from forecasting.evaluation import metrics as scores
+from forecasting.evaluation.metrics import forecast_scores
 from monitor.forecasts.answer import METHOD
 from monitor.models import (
     Binding,
@@ -266,13 +266,14 @@ def _share(part: float, whole: float) -> float | None:
 def _consumer(name: str, told: Sequence[tuple[Any, ...]]) -> Consumer:
     passed = [row[2:] for row in told if row[1] and row[2] is not None]
     truth, median, lower, upper = np.array(passed, dtype=float).reshape(-1, 4).T
+    figures = forecast_scores(truth, median, lower, upper)
     return Consumer(
         name=name,
         n=len(told),
         passed=sum(row[1] for row in told),
-        mean_absolute_error=scores.mean_absolute_error(truth, median),
-        relative_error=scores.relative_error(truth, median),
-        coverage=scores.coverage(truth, lower, upper),
+        mean_absolute_error=figures.mean_absolute_error,
+        relative_error=figures.relative_error,
+        coverage=figures.coverage,
         newest_at=told[0][0],
     )
 

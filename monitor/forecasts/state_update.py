@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting import state
-from forecasting.base import Outdated, Source
-from forecasting.series import ITSELF, Forecaster, Observation
+from forecasting.base import OutdatedState, Source
+from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.compression import pack_state, unpack_state
 from monitor.depot.samples.sample_arrays import micros, moment
 from monitor.forecasts.answer import METHOD, Knowledge, kept, made_if_any, stale_at
@@ -69,7 +69,7 @@ class Going:
         """Go on with what is kept; None: begin.
 
         Raises:
-            forecasting.base.Outdated: it was kept by other methods than today's.
+            forecasting.base.OutdatedState: it was kept by other methods than today's.
         """
         until = micros(used_until or LONG_AGO)
         if had is None:
@@ -96,7 +96,7 @@ class Going:
             source = self.heard[one.metric]
             observation = Observation(one.time / _SECOND, one.known_at / _SECOND, one.value)
             self.forecaster.observe(observation, source)
-            if source == ITSELF and observation.usable:
+            if source == OWN_SERIES and observation.usable:
                 self.last_value = one.value
                 self.last_time = max(self.last_time or LONG_AGO, moment(one.time))
         self.used_until = known[-1].known_at
@@ -133,12 +133,12 @@ def loaded(state: bytes) -> Forecaster:
     """The forecaster that is kept as *state*.
 
     Raises:
-        forecasting.base.Outdated: it was kept by other methods than today's.
+        forecasting.base.OutdatedState: it was kept by other methods than today's.
     """
     try:
         return Forecaster.load(unpack_state(state))
     except ValueError as error:
-        raise Outdated(str(error)) from error
+        raise OutdatedState(str(error)) from error
 
 
 def _order(one: Input) -> tuple[int, int, int]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from forecasting.base import Source
 from forecasting.evaluation import study as published
-from forecasting.evaluation.study import Cell
-from forecasting.reading.histories import History
+from forecasting.evaluation.study import StudyCell
+from forecasting.reading.histories import RunHistory
 from monitor.depot.samples.pairing import nearest_known
 from monitor.depot.samples.read import history
 from monitor.models import Metric, Series
@@ -50,7 +50,7 @@ class Facts:
 class Study:
     """The cells by metric and method, and what they were made from; None: no run to make any from."""
 
-    cells: Mapping[str, Mapping[str, Cell]]
+    cells: Mapping[str, Mapping[str, StudyCell]]
     facts: Facts | None
 
     @property
@@ -62,10 +62,10 @@ def study(application: str, probe: str, *, warm_up: int = WARM_UP, since: dateti
     """Of every series of *application* with each of *probe* that shares a resource with it, by what the next
     run of each would do: values of other segments do not count."""
     found = _histories(application, probe, since)
-    return Study(published.table(found, warm_up=warm_up), _facts(found))
+    return Study(published.error_table(found, warm_up=warm_up), _facts(found))
 
 
-def _histories(application: str, probe: str, since: datetime | None) -> list[History]:
+def _histories(application: str, probe: str, since: datetime | None) -> list[RunHistory]:
     """Each application with the probes near it is a group of its own."""
     series = Series.objects.filter(probe__in=[application, probe]).order_by("name")
     segments = currents(series)
@@ -83,13 +83,13 @@ def _histories(application: str, probe: str, since: datetime | None) -> list[His
 
 def _of_segment(
     group: str, series: str, kind: Kind, segment: int, since: datetime | None
-) -> Iterator[History]:
+) -> Iterator[RunHistory]:
     for metric in Metric.objects.filter(segment=segment, name__in=published.METRICS).order_by("name"):
         known = [point.observed for point in history(metric, start=since)]
-        yield History(group, Source(series, metric.name), kind, known)
+        yield RunHistory(group, Source(series, metric.name), kind, known)
 
 
-def _facts(found: Sequence[History]) -> Facts | None:
+def _facts(found: Sequence[RunHistory]) -> Facts | None:
     totals = [one for one in found if one.source.metric == TOTAL and one.observations]
     runs = [seen for one in totals if one.kind == APPLICATION for seen in one.observations]
     if not runs:
@@ -105,7 +105,7 @@ def _facts(found: Sequence[History]) -> Facts | None:
     )
 
 
-def _probe_ages(target: History, totals: Sequence[History]) -> list[float]:
+def _probe_ages(target: RunHistory, totals: Sequence[RunHistory]) -> list[float]:
     """For each run of *target* how long before it the newest known run of a probe of its group had begun."""
     probes = [one for one in totals if one.kind == PROBE and one.group == target.group]
     heard = sorted((seen.time_seconds, seen.known_at_seconds) for one in probes for seen in one.observations)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from forecasting import state
-from forecasting.base import LARGEST, Outdated
+from forecasting.base import LARGEST_VALUE, OutdatedState
 from forecasting.uncertainty import retries
-from forecasting.uncertainty.intervals import GRID
-from forecasting.uncertainty.success import Chance, Outcome, SuccessForecaster
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from forecasting.uncertainty.success import RunOutcome, SuccessChance, SuccessForecaster
 from monitor.compression import unpack_state
 from monitor.forecasts import success_sql
 from monitor.forecasts.score import HEADLINE
@@ -39,7 +39,7 @@ class Course:
         known = sorted(ends, key=lambda one: (one.known_at, one.time, one.value))
         for one in known:
             passed = one.value >= 0.0
-            self.forecaster.observe(Outcome(one.time / _SECOND, one.known_at / _SECOND, passed))
+            self.forecaster.observe(RunOutcome(one.time / _SECOND, one.known_at / _SECOND, passed))
             if not passed:
                 self.failures.append(-1.0 - one.value)
         while len(self.failures) > FAILURES:
@@ -47,7 +47,7 @@ class Course:
         if known:
             self.forecaster.learn_until(known[-1].known_at / _SECOND)
 
-    def chance(self, at: datetime | None = None) -> Chance | None:
+    def chance(self, at: datetime | None = None) -> SuccessChance | None:
         """Of a run that starts *at* some time; None: as of its latest news, so that the same is said whenever
         that is used. None if nothing is known."""
         if not self.forecaster.n:
@@ -62,7 +62,7 @@ class Known:
 
     series: int
     course: Course
-    chance: Chance
+    chance: SuccessChance
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def successes(
     for key, kept in success_sql.states(series):
         try:
             course = loaded(kept)
-        except Outdated:
+        except OutdatedState:
             continue  # what is ready of it stays until it is read anew
         if chance := course.chance(at):
             known.append(Known(key, course, chance))
@@ -100,14 +100,14 @@ def loaded(kept: bytes | None) -> Course:
     """What is kept.
 
     Raises:
-        forecasting.base.Outdated: it was kept by other methods than today's.
+        forecasting.base.OutdatedState: it was kept by other methods than today's.
     """
     if kept is None:
         return Course()
     try:
         return state.load(Course, unpack_state(kept))
     except ValueError as error:
-        raise Outdated(str(error)) from error
+        raise OutdatedState(str(error)) from error
 
 
 def expected(known: Collection[Known], totals: Mapping[int, Total]) -> dict[int, Success]:
@@ -122,13 +122,15 @@ def expected(known: Collection[Known], totals: Mapping[int, Total]) -> dict[int,
 
 def _with_times(known: Sequence[Known], totals: Sequence[Total]) -> dict[int, Success]:
     first, later = [one.chance.first for one in known], [one.chance.later for one in known]
-    success = np.array([total.quantiles for total in totals]).clip(0.0, LARGEST)
+    success = np.array([total.quantiles for total in totals]).clip(0.0, LARGEST_VALUE)
     failure = np.array(
         [_failure_quantiles(one.course, quantiles) for one, quantiles in zip(known, success, strict=True)]
     )
-    means = np.array([total.mean for total in totals]).clip(0.0, LARGEST)
-    seconds = retries.mean_seconds(first, later, means, failure.mean(axis=1)).clip(max=LARGEST).tolist()
-    quantiles = retries.quantiles_seconds(GRID, first, later, GRID, success, failure).clip(max=LARGEST)
+    means = np.array([total.mean for total in totals]).clip(0.0, LARGEST_VALUE)
+    seconds = retries.mean_seconds(first, later, means, failure.mean(axis=1)).clip(max=LARGEST_VALUE).tolist()
+    quantiles = retries.quantiles_seconds(
+        QUANTILE_LEVELS, first, later, QUANTILE_LEVELS, success, failure
+    ).clip(max=LARGEST_VALUE)
     return {
         one.series: Success(one.chance.n, one.chance.first, seconds[place], quantiles[:, place].tolist())
         for place, one in enumerate(known)
@@ -138,4 +140,4 @@ def _with_times(known: Sequence[Known], totals: Sequence[Total]) -> dict[int, Su
 def _failure_quantiles(course: Course, success: Sequence[float]) -> Sequence[float]:
     """How long a run takes that fails; while none has, as long as one that passes."""
     failures = sorted(course.failures)
-    return np.quantile(failures, GRID).tolist() if failures else success
+    return np.quantile(failures, QUANTILE_LEVELS).tolist() if failures else success

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forecasting import state
-from forecasting.base import Outdated
+from forecasting.base import OutdatedState
 from monitor.compression import pack_state
 from monitor.depot.samples.sample_arrays import micros, moment
 from monitor.forecasts import success_sql
@@ -18,7 +18,7 @@ from monitor.forecasts.success import Course, Known, expected, loaded
 from monitor.forecasts.update import FOR_EVER, MOST_HOURS, note_later, numbers_of, sums_by_hour
 
 if TYPE_CHECKING:
-    from forecasting.uncertainty.success import Chance
+    from forecasting.uncertainty.success import SuccessChance
     from monitor.forecasts.success_sql import Row
 
 ENDS_AT_ONCE = 2_000  # of a series that reads the depot
@@ -73,7 +73,7 @@ def expect_again(series: Collection[int]) -> None:
     for row in success_sql.locked(series):
         try:
             course = loaded(row.state)
-        except Outdated:
+        except OutdatedState:
             continue  # it is read anew soon, and worked out then
         if chance := course.chance():
             known.append(Known(row.series, course, chance))
@@ -109,7 +109,7 @@ def _go_on(
     for series, row in rows.items():
         try:
             course = loaded(row.state)
-        except Outdated:
+        except OutdatedState:
             success_sql.begin_anew([series])
             continue
         course.learn(new[series])
@@ -122,7 +122,7 @@ def _go_on(
 
 
 def _row(
-    row: Row, course: Course, ends: Sequence[Input], chance: Chance | None, *, is_behind: bool
+    row: Row, course: Course, ends: Sequence[Input], chance: SuccessChance | None, *, is_behind: bool
 ) -> dict[str, Any]:
     used = Used.load(row.used)
     for one in ends:

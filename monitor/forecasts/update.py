@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from forecasting.base import Outdated
+from forecasting.base import OutdatedState
 from monitor.depot.samples.sample_arrays import micros, moment
 from monitor.forecasts import forecasts_sql, inputs_sql, predictors_sql, states_sql
 from monitor.forecasts.answer import prospects
@@ -226,7 +226,7 @@ def _go_on(
             one.learn(new[work.metric])
             answers[work.metric] = one.answer(now)
             going.append(one)
-        except Outdated:
+        except OutdatedState:
             states_sql.begin_anew([work.metric])
         except Exception:  # a method of ours is broken: nobody else has to wait for that
             logger.exception("the forecaster of %s of %s failed", *work.followed.said)

@@ -29,9 +29,9 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
 class Forecast(models.Model):
     """What was said of the next value of a metric, from all that was known when it was said.
 
-    *quantiles* are of ``forecasting.series.GRID``, in its order; *lower* and *upper* are those between which
-    *level* lies. With *at* it was about a run that starts then, or later; without, about the next one.
-    *last_value*, the newest that was known, is what the simplest method of all would have said.
+    *quantiles* are of ``forecasting.series.QUANTILE_LEVELS``, in its order; *lower* and *upper* are those
+    between which *level* lies. With *at* it was about a run that starts then, or later; without, about the
+    next one. *last_value*, the newest that was known, is what the simplest method of all would have said.
 
     *others* is what the methods that it is made of would have said, medians by name, until the truth comes.
 

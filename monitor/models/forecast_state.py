@@ -20,8 +20,9 @@ class ForecastState(models.Model):
     one from before.
 
     What follows is the newest answer, about the next run from what was known at *used_until*, so that who
-    asks reads one row: null while there are too few values. *quantiles* are of ``forecasting.series.GRID``.
-    After *stale_at* it is too old to be told. *explanation* is what a total's stages are expected to take.
+    asks reads one row: null while there are too few values. *quantiles* are of
+    ``forecasting.series.QUANTILE_LEVELS``. After *stale_at* it is too old to be told. *explanation* is what
+    a total's stages are expected to take.
 
     The rest is how the newest ``record_n`` such answers to which the truth is known have fared
     (``Forecast``): to each probability of the grid, *less* has how many truths were less than that quantile,
@@ -104,8 +105,8 @@ class SuccessState(models.Model):
     """How the runs of a series have ended, as a ``ForecastState`` has what a metric showed.
 
     *probability* is that its next run passes, from *n* that did or did not. Until one has passed, begun anew
-    after each that does not, it takes *expected_seconds*, or *quantiles* of ``forecasting.series.GRID``: null
-    where nothing is known of how long they take.
+    after each that does not, it takes *expected_seconds*, or *quantiles* of
+    ``forecasting.series.QUANTILE_LEVELS``: null where nothing is known of how long they take.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, related_name="success_state")

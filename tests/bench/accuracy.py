@@ -14,7 +14,7 @@ from statistics import fmean
 
 from forecasting.commands.backtest import Task, all_judged
 from forecasting.evaluation.rolling_origin import WARM_UP, Score, geometric_mean
-from forecasting.reading.histories import History, heard_by
+from forecasting.reading.histories import RunHistory, predictor_values_for
 from tests import realdata
 from tests.bench.base import Result
 
@@ -52,8 +52,8 @@ def measure() -> list[Result]:
 Scores = Sequence[dict[str, Score]]
 
 
-def _judged(wanted: Sequence[History], all_of_them: Sequence[History]) -> Scores:
-    tasks = [Task(one, heard_by(one, all_of_them), METHODS, WARM_UP) for one in wanted]
+def _judged(wanted: Sequence[RunHistory], all_of_them: Sequence[RunHistory]) -> Scores:
+    tasks = [Task(one, predictor_values_for(one, all_of_them), METHODS, WARM_UP) for one in wanted]
     processes = len(os.sched_getaffinity(0))
     return [{score.method: score for score in scores} for scores in all_judged(tasks, processes)]
 
@@ -70,7 +70,7 @@ def _ratio(name: str, figure: str, target: float, series: Scores, of_tokio: int)
     return Result(name, mean("auto", series), target, "lower", figures)
 
 
-def _is_of_one_value(history: History) -> bool:
+def _is_of_one_value(history: RunHistory) -> bool:
     """Whether most values are the same: no interval around it covers less of them than that."""
     values = [one.value for one in history.observations]
     return max(Counter(values).values()) > len(values) / 2

@@ -16,7 +16,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import connection
 
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
 from monitor.series.current_segment import keep_current
@@ -82,8 +82,8 @@ def load() -> list[dict[str, list[str]]]:
     series = {one.name: one for one in Series.objects.all()}
     for number, ring in enumerate(rings):
         _begin(series[f"c-{number}"], ring)
-    quantiles = [10 + probability for probability in GRID]
-    counts = [round(100 * probability) for probability in GRID]
+    quantiles = [10 + probability for probability in QUANTILE_LEVELS]
+    counts = [round(100 * probability) for probability in QUANTILE_LEVELS]
     with connection.cursor() as cursor:
         cursor.execute(_READY, {"quantiles": quantiles, "counts": counts, "stages": _STAGES})
     keep_current([one.pk for one in series.values()])

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from forecasting.series import GRID, Forecaster, Observation
+from forecasting.series import QUANTILE_LEVELS, Forecaster, Observation
 from monitor.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
@@ -102,7 +102,7 @@ def _learn(state: bytes, row: Row) -> bytes:
     forecaster = Forecaster.load(unpack_state(state))
     known_at = row.known_at.timestamp()
     forecaster.observe(Observation(row.time.timestamp(), known_at, row.value))
-    forecaster.forecast(known_at, probabilities=GRID, floor=0.0)
+    forecaster.forecast(known_at, probabilities=QUANTILE_LEVELS, floor=0.0)
     return pack_state(forecaster.dump())
 
 

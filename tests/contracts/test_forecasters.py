@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecasting import methods
-from forecasting.base import LARGEST, Abstained, Forecast, Hearing, InvalidNumber, Method, Source
+from forecasting.base import LARGEST_VALUE, Abstained, ForecastMethod, InvalidNumber, Source, ValueForecast
 from forecasting.series import Forecaster, Observation, forecast_history
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 
 HOUR_SECONDS = 3600.0
 
@@ -31,7 +31,7 @@ def hourly(values: Sequence[float]) -> list[Observation]:
     return [Observation(at, at + 900.0, value) for at, value in zip(starts, values, strict=True)]
 
 
-def told(name: str, values: Sequence[float]) -> Method:
+def told(name: str, values: Sequence[float]) -> ForecastMethod:
     method = methods.load(name)()
     for index, value in enumerate(values):
         method.update(index * HOUR_SECONDS, value)
@@ -40,10 +40,10 @@ def told(name: str, values: Sequence[float]) -> Method:
 
 def is_timeless(name: str) -> bool:
     """Whether the method expects the same whenever values came; those for whom times count say so."""
-    return getattr(methods.load(name), "TIMELESS", True)
+    return not methods.load(name).USES_TIMES
 
 
-def assert_is_sound(forecast: Forecast) -> None:
+def assert_is_sound(forecast: ValueForecast) -> None:
     lower, upper = (forecast.quantiles[probability] for probability in (0.1, 0.9))
     assert math.isfinite(forecast.mean)
     assert math.isfinite(lower)
@@ -93,7 +93,7 @@ def test_a_forecast_is_signed_with_the_name_of_the_file(name: str) -> None:
 
 
 @every_method
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0 * LARGEST])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0 * LARGEST_VALUE])
 def test_what_is_no_usable_number_is_refused_and_teaches_nothing(name: str, value: float) -> None:
     series = a_noisy_series(40)
     method = told(name, series)
@@ -155,7 +155,7 @@ def test_a_hard_series_gets_a_sound_answer_at_every_step(name: str, series: str)
 @pytest.mark.parametrize("known", [3, 12, 60, 200])
 def test_more_probable_is_never_less(name: str, known: int) -> None:
     history = hourly(a_noisy_series(known))
-    forecast = forecast_history(history, known * HOUR_SECONDS, method=name, probabilities=GRID)
+    forecast = forecast_history(history, known * HOUR_SECONDS, method=name, probabilities=QUANTILE_LEVELS)
     quantiles = list(forecast.quantiles.values())
     assert quantiles == sorted(quantiles)
     assert forecast.quantiles[0.5] == forecast.median
@@ -239,7 +239,9 @@ def test_shuffling_the_future_never_moves_a_past_forecast(name: str) -> None:
     assert before != after  # the shuffle does move what comes later
 
 
-def forecasts_with_all_at_hand(name: str, history: list[Observation], moments: list[float]) -> list[Forecast]:
+def forecasts_with_all_at_hand(
+    name: str, history: list[Observation], moments: list[float]
+) -> list[ValueForecast]:
     """Forecasts for *moments* by a forecaster that was handed the future too."""
     forecaster = Forecaster(name)
     for observation in history:
@@ -276,7 +278,7 @@ def test_any_history_gets_a_sound_answer_or_an_abstention(
 
 # Methods that listen to others: the total of an application, its one stage, and the same stage of probes.
 
-HEARING = [name for name in methods.names() if isinstance(methods.load(name)(), Hearing)]
+HEARING = [name for name in methods.names() if methods.load(name).USES_PREDICTORS]
 every_listener = pytest.mark.parametrize("name", HEARING)
 
 STAGE = "stage.compute.seconds"
@@ -346,13 +348,12 @@ def test_what_a_probe_shows_after_a_run_has_started_is_no_part_of_its_forecast(n
     said = []
     for later in (1e-3, 1e3):
         method = methods.load(name)()
-        assert isinstance(method, Hearing)
         for index, value in enumerate(values):
             at = index * HOUR_SECONDS
-            method.hear(PROBE, at - 600.0, at - 300.0, value)
-            method.hear(OWN_STAGE, at, at + 900.0, 3.0 * value)
+            method.observe_predictor(PROBE, at - 600.0, at - 300.0, value)
+            method.observe_predictor(OWN_STAGE, at, at + 900.0, 3.0 * value)
             method.update(at, 3.0 * value)
-        method.hear(PROBE, start - 600.0, start + 1.0, later)
+        method.observe_predictor(PROBE, start - 600.0, start + 1.0, later)
         said.append(method.forecast(start))
     assert said[0] == said[1]
 
@@ -412,12 +413,13 @@ def test_a_hard_series_with_a_probe_gets_a_sound_answer(name: str, series: str) 
 
 
 @every_listener
-@pytest.mark.parametrize("numbers", [(0.0, 0.0, math.nan), (0.0, 0.0, 2.0 * LARGEST), (math.nan, 0.0, 1.0)])
+@pytest.mark.parametrize(
+    "numbers", [(0.0, 0.0, math.nan), (0.0, 0.0, 2.0 * LARGEST_VALUE), (math.nan, 0.0, 1.0)]
+)
 def test_what_is_no_usable_number_is_not_heard(name: str, numbers: tuple[float, float, float]) -> None:
     method = methods.load(name)()
-    assert isinstance(method, Hearing)
     with pytest.raises(InvalidNumber):
-        method.hear(PROBE, *numbers)
+        method.observe_predictor(PROBE, *numbers)
 
 
 @every_listener

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from forecasting import methods, state
-from forecasting.base import Hearing, Source
-from forecasting.memo import Remembered
+from forecasting.base import Source
+from forecasting.memo import Memo
 from forecasting.series import Forecaster, Observation
 
 HOUR_SECONDS = 3600.0
@@ -25,7 +25,7 @@ def told(values: int) -> Forecaster:
 
 
 def test_only_the_time_that_was_asked_about_is_remembered() -> None:
-    remembered: Remembered[str] = Remembered()
+    remembered: Memo[str] = Memo()
     assert remembered.at(math.nan) is None
     assert remembered.keep(7.0, "seven") == "seven"
     assert (remembered.at(7.0), remembered.at(8.0)) == ("seven", None)
@@ -36,7 +36,7 @@ def test_only_the_time_that_was_asked_about_is_remembered() -> None:
 def test_who_was_asked_keeps_the_same_state_as_who_was_not() -> None:
     asked, left_alone = told(60), told(60)
     asked.forecast(60 * HOUR_SECONDS)
-    asked.others(60 * HOUR_SECONDS)
+    asked.part_medians(60 * HOUR_SECONDS)
     assert asked.dump() == left_alone.dump()
 
 
@@ -51,7 +51,7 @@ def test_who_was_asked_before_news_came_says_what_one_says_who_was_not() -> None
         forecaster.observe(Observation(at_seconds - 500.0, at_seconds - 100.0, 300.0))
     assert heard != before
     assert asked.forecast(at_seconds) == left_alone.forecast(at_seconds) != heard
-    assert asked.others(at_seconds) == left_alone.others(at_seconds)
+    assert asked.part_medians(at_seconds) == left_alone.part_medians(at_seconds)
 
 
 @pytest.mark.parametrize("name", ["auto", "blend", "seasonal"])
@@ -61,8 +61,7 @@ def test_one_time_after_another_and_back_gets_the_answer_of_each(name: str) -> N
     for index in range(50):
         at_seconds, value = index * HOUR_SECONDS, draw.lognormvariate(3.0, 0.4)
         for method in (asked, fresh):
-            if isinstance(method, Hearing):
-                method.hear(PROBE, at_seconds - 900.0, at_seconds - 600.0, value)
+            method.observe_predictor(PROBE, at_seconds - 900.0, at_seconds - 600.0, value)
             method.update(at_seconds, value)
         times = [(50 + day) * 24 * HOUR_SECONDS for day in (1, 30, 1, 2)]
         for time_seconds in times:

@@ -8,9 +8,9 @@ from typing import ClassVar, NamedTuple
 import pytest
 
 from forecasting import state
-from forecasting.base import Outdated
+from forecasting.base import OutdatedState
 from forecasting.series import Forecaster
-from forecasting.state import Experts
+from forecasting.state import MethodsByName
 from forecasting.uncertainty.success import SuccessForecaster
 
 
@@ -57,14 +57,14 @@ def test_another_field_changes_it_however_deep_it_is() -> None:
     more = changed(Inner, value=float, other=float)
     whole = changed(Whole, inner=dict[str, list[more]], pairs=list[Pair])  # type: ignore[valid-type]
     assert state.fingerprint(whole) != state.fingerprint(Whole)
-    with pytest.raises(Outdated, match="other"):
+    with pytest.raises(OutdatedState, match="other"):
         state.load(whole, state.dump(Whole()))
 
 
 def test_what_keeps_methods_depends_on_which_there_are_and_nothing_else_does() -> None:
     @dataclass
     class Keeps:
-        methods: Experts = field(default_factory=Experts)
+        methods: MethodsByName = field(default_factory=MethodsByName)
 
     kept: dict[str, object] = {}
     state._describe(Keeps, kept)

@@ -121,7 +121,7 @@ def test_what_cannot_be_used_is_refused_and_teaches_nothing() -> None:
     with pytest.raises(InvalidNumber):
         choice.update(1.0, math.nan)
     with pytest.raises(InvalidNumber):
-        choice.hear(GOOD, 1.0, 1.0, math.inf)
+        choice.observe_predictor(GOOD, 1.0, 1.0, math.inf)
     assert state.dump(choice) == before
 
 
@@ -138,5 +138,5 @@ def test_what_is_no_probability_is_refused(probability: float) -> None:
 
 def test_own_stages_are_no_candidates() -> None:
     choice = Choice()
-    choice.hear(Source("", "stage.compute.seconds"), 0.0, 1.0, 5.0)
+    choice.observe_predictor(Source("", "stage.compute.seconds"), 0.0, 1.0, 5.0)
     assert choice.candidates() == []

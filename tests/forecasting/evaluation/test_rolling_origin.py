@@ -19,7 +19,7 @@ from forecasting.evaluation.rolling_origin import (
     rolling_origin,
     summaries,
 )
-from forecasting.reading.histories import History, heard_by
+from forecasting.reading.histories import RunHistory, predictor_values_for
 from forecasting.series import Observation
 
 DAY_SECONDS = 86_400.0
@@ -187,7 +187,7 @@ def test_a_summary_has_geometric_means_of_ratios_and_means_of_the_rest() -> None
     assert summary.mae_ratio == pytest.approx(math.sqrt((2 / 8) * (48 / 8)))
 
 
-def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[History]:
+def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[RunHistory]:
     """Two probes that run one after the other each day, and feel the same load; of the last days, another."""
     known = len(loads) - of_the_future
     loads = [*loads[:known], *random.Random(6).sample(loads[known:], of_the_future)]
@@ -199,13 +199,13 @@ def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[His
             for day, load in enumerate(loads)
             for at in [day * DAY_SECONDS + number * 3600.0]
         ]
-        histories.append(History("here", Source(name, "total.seconds"), "probe", observations))
+        histories.append(RunHistory("here", Source(name, "total.seconds"), "probe", observations))
     return histories
 
 
 def test_a_probe_is_forecast_from_the_probe_that_ran_just_before_it() -> None:
     first, second = beside_each_other(noise(150))
-    heard = heard_by(second, [first, second])
+    heard = predictor_values_for(second, [first, second])
     (informed,) = judge(second.observations, heard, ["auto"])
     (alone,) = judge(second.observations, [], ["auto"])
     assert informed.mae is not None
@@ -217,7 +217,9 @@ def test_shuffling_the_future_of_all_probes_never_moves_a_past_forecast_of_one()
     medians = []
     for shuffled in (0, 30):
         found = beside_each_other(noise(100), of_the_future=shuffled)
-        medians += [rolling_origin("auto", one.observations, heard_by(one, found)).median for one in found]
+        medians += [
+            rolling_origin("auto", one.observations, predictor_values_for(one, found)).median for one in found
+        ]
     of_first, of_second, of_other_first, of_other_second = medians
     np.testing.assert_array_equal(of_first[:71], of_other_first[:71])
     np.testing.assert_array_equal(of_second[:70], of_other_second[:70])

@@ -6,8 +6,8 @@ import pytest
 
 from forecasting import methods
 from forecasting.base import Source
-from forecasting.evaluation.study import METHODS, table
-from forecasting.reading.histories import History, Kind
+from forecasting.evaluation.study import METHODS, error_table
+from forecasting.reading.histories import Kind, RunHistory
 from forecasting.series import Observation
 
 HOUR_SECONDS = 3600.0
@@ -15,12 +15,12 @@ HOUR_SECONDS = 3600.0
 
 def history(
     series: str, kind: Kind, values: list[float], *, metric: str = "total.seconds", group: str = "g"
-) -> History:
+) -> RunHistory:
     """A run each hour; the probe's ends before the application's begins."""
     after = 600.0 if kind == "application" else 0.0
     starts = [index * HOUR_SECONDS + after for index in range(len(values))]
     runs = [Observation(at, at + 300.0, value) for at, value in zip(starts, values, strict=True)]
-    return History(group, Source(series, metric), kind, runs)
+    return RunHistory(group, Source(series, metric), kind, runs)
 
 
 def loads(count: int, seed: int = 4) -> list[float]:
@@ -38,7 +38,7 @@ def test_the_methods_of_the_study_are_in_the_registry() -> None:
 
 
 def test_what_the_probe_says_is_worth_more_than_history_where_it_is_so() -> None:
-    cells = table([history("preco", "application", PREDICTABLE), history("gather", "probe", PROBED)])
+    cells = error_table([history("preco", "application", PREDICTABLE), history("gather", "probe", PROBED)])
     errors = {method: cell.relative_error for method, cell in cells["total.seconds"].items()}
     assert errors["lrp"] == pytest.approx(0.0, abs=1e-9)
     assert errors["lrp_first"] == pytest.approx(0.0, abs=1e-9)
@@ -49,7 +49,7 @@ def test_what_the_probe_says_is_worth_more_than_history_where_it_is_so() -> None
 
 def test_a_metric_is_predicted_from_the_same_metric_of_the_probe() -> None:
     compute = "stage.compute.seconds"
-    cells = table(
+    cells = error_table(
         [
             history("preco", "application", PREDICTABLE),
             history("preco", "application", PREDICTABLE, metric=compute),
@@ -69,22 +69,22 @@ def test_an_application_is_paired_with_each_probe_of_its_group() -> None:
         history("gather", "probe", PROBED),
         history("circle", "probe", PROBED),
     ]
-    assert table(histories)["total.seconds"]["lrp"].n == 100
+    assert error_table(histories)["total.seconds"]["lrp"].n == 100
 
 
 def test_metrics_of_the_study_come_first_and_others_where_they_are_asked_for() -> None:
     own = history("preco", "application", PREDICTABLE[:45], metric="bytes")
     probed = history("gather", "probe", PROBED[:45], metric="bytes")
-    assert list(table([own, probed])) == ["bytes"]
+    assert list(error_table([own, probed])) == ["bytes"]
     both = [
         own,
         probed,
         history("preco", "application", PREDICTABLE[:45]),
         history("gather", "probe", PROBED[:45]),
     ]
-    assert list(table(both)) == ["total.seconds"]
-    assert list(table(both, wanted=["bytes"])) == ["bytes"]
+    assert list(error_table(both)) == ["total.seconds"]
+    assert list(error_table(both, wanted=["bytes"])) == ["bytes"]
 
 
 def test_without_pairs_there_is_nothing_to_compare() -> None:
-    assert table([history("preco", "application", PREDICTABLE)]) == {}
+    assert error_table([history("preco", "application", PREDICTABLE)]) == {}

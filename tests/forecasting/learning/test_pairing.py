@@ -6,31 +6,31 @@ import pytest
 
 from forecasting import methods
 from forecasting.base import Source
-from forecasting.learning.pairing import Paired
+from forecasting.learning.pairing import PairedMethod
 
 HOUR_SECONDS = 3600.0
 PROBE, OTHER = Source("gather", "total.seconds"), Source("circle", "total.seconds")
 
 
-def load(name: str) -> Paired:
+def load(name: str) -> PairedMethod:
     method = methods.load(name)()
-    assert isinstance(method, Paired)
+    assert isinstance(method, PairedMethod)
     return method
 
 
-def taught(name: str, pairs: list[tuple[float, float]], source: Source = PROBE) -> Paired:
+def taught(name: str, pairs: list[tuple[float, float]], source: Source = PROBE) -> PairedMethod:
     """A pair an hour: what the probe showed, and the application afterwards."""
     method = load(name)
     for hour, (shown, value) in enumerate(pairs):
         at = hour * HOUR_SECONDS
-        method.hear(source, at - 600.0, at - 300.0, shown)
+        method.observe_predictor(source, at - 600.0, at - 300.0, shown)
         method.update(at, value)
     return method
 
 
-def said(method: Paired, shown: float, hours: int) -> float:
+def said(method: PairedMethod, shown: float, hours: int) -> float:
     at = hours * HOUR_SECONDS
-    method.hear(PROBE, at - 600.0, at - 300.0, shown)
+    method.observe_predictor(PROBE, at - 600.0, at - 300.0, shown)
     return method.forecast(at).median
 
 
@@ -74,8 +74,8 @@ def test_how_many_pairs_come_first_can_be_chosen(name: str) -> None:
     first_of_5, first_of_30 = kind(first=5), kind()  # type: ignore[call-arg]
     for hour, (shown, value) in enumerate([*a_line(5), *a_line(25, height=100.0)]):
         for method in (first_of_5, first_of_30):
-            assert isinstance(method, Paired)
-            method.hear(PROBE, hour * HOUR_SECONDS - 600.0, hour * HOUR_SECONDS - 300.0, shown)
+            assert isinstance(method, PairedMethod)
+            method.observe_predictor(PROBE, hour * HOUR_SECONDS - 600.0, hour * HOUR_SECONDS - 300.0, shown)
             method.update(hour * HOUR_SECONDS, value)
     at = 30 * HOUR_SECONDS
     assert first_of_5.forecast(at).median < first_of_30.forecast(at).median - 30.0
@@ -102,8 +102,8 @@ def test_the_value_of_a_run_is_paired_with_what_was_known_when_it_started() -> N
     method = load("lrp")
     for hour in range(30):
         at, shown = hour * HOUR_SECONDS, draw.uniform(10.0, 30.0)
-        method.hear(PROBE, at - 600.0, at - 300.0, shown)
-        method.hear(PROBE, at + 300.0, at + 600.0, draw.uniform(10.0, 30.0))
+        method.observe_predictor(PROBE, at - 600.0, at - 300.0, shown)
+        method.observe_predictor(PROBE, at + 300.0, at + 600.0, draw.uniform(10.0, 30.0))
         method.update(at, 2.0 * shown)
     assert said(method, 25.0, 40) == pytest.approx(50.0)
 
@@ -113,8 +113,8 @@ def test_of_several_predictors_the_one_that_misses_least_is_used() -> None:
     method = load("lrp")
     for hour, (shown, value) in enumerate(a_line(40)):
         at = hour * HOUR_SECONDS
-        method.hear(OTHER, at - 700.0, at - 400.0, draw.uniform(10.0, 30.0))
-        method.hear(PROBE, at - 600.0, at - 300.0, shown)
+        method.observe_predictor(OTHER, at - 700.0, at - 400.0, draw.uniform(10.0, 30.0))
+        method.observe_predictor(PROBE, at - 600.0, at - 300.0, shown)
         method.update(at, value)
     assert method.predictor(40 * HOUR_SECONDS) == PROBE
     assert said(method, 20.0, 40) == pytest.approx(65.0, rel=0.05)
@@ -139,7 +139,7 @@ def test_of_many_predictors_robust_lines_are_drawn_in_turn_and_every_one_is() ->
     for hour, (shown, value) in enumerate(a_line(60)):
         at = hour * HOUR_SECONDS
         for number, source in enumerate(sources):
-            method.hear(source, at - 600.0, at - 300.0, shown * (1.0 + number))
+            method.observe_predictor(source, at - 600.0, at - 300.0, shown * (1.0 + number))
         method.update(at, value)
     for number, source in enumerate(sources):
         key = "\n".join(source)

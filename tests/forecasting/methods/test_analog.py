@@ -42,13 +42,13 @@ def test_of_two_values_nothing_followed_yet_so_the_newest_is_expected() -> None:
 
 def test_moments_that_are_long_past_are_forgotten() -> None:
     method = told([*[7.0] * 50, *[1.0, 2.0] * 110])
-    assert max(method.voices(0.0)) < 3.0
+    assert max(method.expert_forecasts(0.0)) < 3.0
 
 
 def test_without_values_there_are_no_voices() -> None:
     with pytest.raises(Abstained):
-        Method().voices(0.0)
+        Method().expert_forecasts(0.0)
 
 
 def test_the_largest_numbers_have_finite_neighbours() -> None:
-    assert all(math.isfinite(voice) for voice in told([1e300, -1e300, 1.0] * 30).voices(0.0))
+    assert all(math.isfinite(voice) for voice in told([1e300, -1e300, 1.0] * 30).expert_forecasts(0.0))

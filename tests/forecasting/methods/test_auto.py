@@ -29,7 +29,7 @@ class Grid:
             at = hour * HOUR_SECONDS
             for source in sources:
                 shown = self.good if source == GOOD else self.useless
-                method.hear(source, at - 600.0, at - 540.0, shown[hour])
+                method.observe_predictor(source, at - 600.0, at - 540.0, shown[hour])
             said.append(method.forecast(at).median if hour else math.nan)
             method.update(at, value)
         half = len(said) // 2
@@ -77,14 +77,14 @@ def test_the_helpful_probe_is_found_among_others() -> None:
 
 def test_own_stages_are_not_listened_to() -> None:
     method = auto.Method()
-    method.hear(Source("", "stage.compute.seconds"), 0.0, 10.0, 5.0)
+    method.observe_predictor(Source("", "stage.compute.seconds"), 0.0, 10.0, 5.0)
     assert method.predictors() == []
 
 
 def test_of_very_many_predictors_the_first_are_listened_to() -> None:
     method = auto.Method()
     for number in range(auto.MOST_PREDICTORS + 5):
-        method.hear(Source(f"probe {number}", "total.seconds"), 0.0, 10.0, 5.0)
+        method.observe_predictor(Source(f"probe {number}", "total.seconds"), 0.0, 10.0, 5.0)
     assert len(method.predictors()) == auto.MOST_PREDICTORS
 
 

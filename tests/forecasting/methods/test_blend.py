@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from forecasting import methods, state
-from forecasting.base import Composite
 from forecasting.methods.blend import Method, expert_names
 
 HOUR_SECONDS = 3600.0
@@ -59,7 +58,6 @@ def test_every_quick_method_of_the_folder_is_listened_to() -> None:
     assert {"analog", "local_level", "nws", "restarting"} <= set(expert_names())
     assert "blend" not in expert_names()
     blend = told([1.0, 2.0])
-    assert isinstance(blend, Composite)
     assert tuple(blend.parts()) == expert_names()
 
 

@@ -79,18 +79,18 @@ def test_a_season_that_is_over_is_forgotten() -> None:
 def test_it_has_a_voice_for_each_level_and_for_both_answers() -> None:
     method = told(by_day, every_seconds=HOUR_SECONDS, count=200)
     noon = MONDAY_SECONDS + 12 * HOUR_SECONDS + 10 * DAY_SECONDS
-    voices, forecast = method.voices(noon), method.forecast(noon)
-    assert len(voices) == Method.VOICES
-    assert (voices[-2], voices[-1]) == (forecast.median, forecast.mean)
-    assert forecast.median in voices[:3]
-    assert forecast.mean in voices[3:6]
-    assert forecast.median in voices[6:10]
-    assert len(set(voices[6:10])) > 1
+    expert_forecasts, forecast = method.expert_forecasts(noon), method.forecast(noon)
+    assert len(expert_forecasts) == Method.EXPERT_FORECASTS
+    assert (expert_forecasts[-2], expert_forecasts[-1]) == (forecast.median, forecast.mean)
+    assert forecast.median in expert_forecasts[:3]
+    assert forecast.mean in expert_forecasts[3:6]
+    assert forecast.median in expert_forecasts[6:10]
+    assert len(set(expert_forecasts[6:10])) > 1
 
 
 def test_it_has_no_voice_before_there_are_values() -> None:
     with pytest.raises(Abstained):
-        Method().voices(0.0)
+        Method().expert_forecasts(0.0)
 
 
 def test_by_hand_an_effect_is_shrunken_by_what_chance_may_account_for() -> None:

@@ -21,14 +21,14 @@ def followed(hours: int, *, counted: tuple[str, ...]) -> tuple[stagewise.Method,
         probe(method, at, network, load)
         own = {COPY: 50.0 * network, COMPUTE: 200.0 * load, CLEAN: 40.0 + draw.random()}
         for name, seconds in own.items():
-            method.hear(Source("", name), at, at + 900.0, seconds)
+            method.observe_predictor(Source("", name), at, at + 900.0, seconds)
         method.update(at, sum(own[name] for name in counted))
     return method, draw
 
 
 def probe(method: stagewise.Method, at: float, network: float, load: float) -> None:
     for name, seconds in ((COPY, 5.0 * network), (COMPUTE, 20.0 * load)):
-        method.hear(Source("gather", name), at - 600.0, at - 300.0, seconds)
+        method.observe_predictor(Source("gather", name), at - 600.0, at - 300.0, seconds)
 
 
 def test_each_stage_is_told_from_the_same_stage_of_a_probe_and_they_are_added_up() -> None:
@@ -58,14 +58,14 @@ def test_what_no_stage_explains_is_expected_as_it_mostly_was() -> None:
     method = stagewise.Method()
     for hour in range(40):
         at = hour * HOUR_SECONDS
-        method.hear(Source("", COPY), at, at + 60.0, 10.0)
+        method.observe_predictor(Source("", COPY), at, at + 60.0, 10.0)
         method.update(at, 10.0 + (7.0 if hour % 5 else 90.0))
     assert method.forecast(40 * HOUR_SECONDS).median == pytest.approx(17.0)
 
 
 def test_a_stage_of_a_probe_that_the_application_has_not_is_of_no_account() -> None:
     method = stagewise.Method()
-    method.hear(Source("gather", COPY), 0.0, 10.0, 500.0)
+    method.observe_predictor(Source("gather", COPY), 0.0, 10.0, 500.0)
     method.update(20.0, 30.0)
     assert method.forecast(100.0).median == 30.0
 
@@ -73,7 +73,7 @@ def test_a_stage_of_a_probe_that_the_application_has_not_is_of_no_account() -> N
 @pytest.mark.parametrize("metric", ["total.seconds", "transfer.bytes_per_second", "stage.copy.bytes"])
 def test_what_is_no_duration_of_a_stage_is_not_listened_to(metric: str) -> None:
     method = stagewise.Method()
-    method.hear(Source("", metric), 0.0, 10.0, 500.0)
+    method.observe_predictor(Source("", metric), 0.0, 10.0, 500.0)
     method.update(0.0, 30.0)
     assert method.stages(100.0) == {}
     assert method.forecast(100.0).median == 30.0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from forecasting.base import Source
-from forecasting.reading.histories import History, heard_by, read
+from forecasting.reading.histories import RunHistory, predictor_values_for, read
 from forecasting.reading.tables import Unreadable
 from forecasting.series import Observation
 
@@ -28,7 +28,7 @@ def test_runs_are_sorted_by_their_start_and_known_at_their_end(tmp_path: Path) -
     )
     found = read([file])
     assert [str(history) for history in found] == ["g app", "g ping", "h app"]
-    assert found[0] == History(
+    assert found[0] == RunHistory(
         "g", Source("app", ""), "application", [Observation(10.0, 30.0, 1.0), Observation(20.0, 25.0, 2.0)]
     )
 
@@ -94,13 +94,13 @@ def test_an_application_hears_the_probes_of_its_group_and_its_own_other_values_a
     )
     found = {history.source: history for history in read([file]) if history.group == "g"}
     total = found[Source("app", "total.seconds")]
-    assert [(source, one.value) for source, one in heard_by(total, read([file]))] == [
+    assert [(source, one.value) for source, one in predictor_values_for(total, read([file]))] == [
         (Source("", "stage.compute.seconds"), 20.0),
         (Source("ping", "total.seconds"), 40.0),
         (Source("pong", "stage.compute.seconds"), 60.0),
         (Source("pong", "total.seconds"), 50.0),
     ]
     ping = found[Source("ping", "total.seconds")]
-    assert [(source, one.value) for source, one in heard_by(ping, read([file]))] == [
+    assert [(source, one.value) for source, one in predictor_values_for(ping, read([file]))] == [
         (Source("pong", "total.seconds"), 50.0)
     ]

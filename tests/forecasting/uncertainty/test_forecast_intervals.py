@@ -7,7 +7,7 @@ import pytest
 
 from forecasting.base import Abstained, InvalidNumber
 from forecasting.learning.windows import SortedWindow
-from forecasting.uncertainty.intervals import GRID, Residuals, lower_tail
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS, Residuals, lower_tail
 
 
 def residuals(*numbers: float, window: int = 100) -> Residuals:
@@ -72,7 +72,7 @@ def test_student_reaches_at_least_as_far_as_residuals_did() -> None:
 def test_more_probable_is_never_less(count: int) -> None:
     draw = random.Random(count)
     tracked = residuals(*(draw.lognormvariate(0.0, 2.0) for _ in range(count)))
-    probabilities = sorted({*GRID, *(draw.random() for _ in range(50))})
+    probabilities = sorted({*QUANTILE_LEVELS, *(draw.random() for _ in range(50))})
     quantiles = list(tracked.around(10.0, probabilities).values())
     assert quantiles == sorted(quantiles)
 

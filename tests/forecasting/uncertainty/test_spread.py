@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from forecasting.uncertainty.spread import Spread
 
 EIGHTY = (0.1, 0.9)
@@ -131,7 +131,7 @@ def test_what_the_values_are_is_known_even_where_the_forecast_is_useless() -> No
 
 
 def test_a_constant_is_certain() -> None:
-    assert taught([7.3] * 400).around(7.3, GRID) == dict.fromkeys(GRID, 7.3)
+    assert taught([7.3] * 400).around(7.3, QUANTILE_LEVELS) == dict.fromkeys(QUANTILE_LEVELS, 7.3)
 
 
 def test_a_value_that_nearly_always_comes_is_inside() -> None:
@@ -151,7 +151,7 @@ def test_a_value_that_nearly_always_comes_is_inside() -> None:
 def test_more_probable_is_never_less(count: int) -> None:
     draw = random.Random(count)
     values = [draw.lognormvariate(0.0, 1.5) for _ in range(count)]
-    probabilities = sorted({*GRID, *(draw.uniform(0.001, 0.999) for _ in range(30))})
+    probabilities = sorted({*QUANTILE_LEVELS, *(draw.uniform(0.001, 0.999) for _ in range(30))})
     quantiles = list(taught(values, smoothed(values)).around(2.0, probabilities).values())
     assert quantiles == sorted(quantiles)
     assert all(map(math.isfinite, quantiles))
@@ -201,7 +201,7 @@ def test_a_state_that_was_kept_is_gone_on_with(count: int) -> None:
     for value in values[count : count + 30]:
         spread.learn(20.0, value)
         again.learn(20.0, value)
-    assert again.around(20.0, GRID) == spread.around(20.0, GRID)
+    assert again.around(20.0, QUANTILE_LEVELS) == spread.around(20.0, QUANTILE_LEVELS)
     assert state.dump(again) == state.dump(spread)
 
 
@@ -225,7 +225,7 @@ def test_whatever_was_learned_quantiles_are_finite_and_in_order(
     spread = Spread()
     for known, value in pairs * times:
         spread.learn(known, value)
-    quantiles = list(spread.around(point, GRID).values())
+    quantiles = list(spread.around(point, QUANTILE_LEVELS).values())
     assert all(map(math.isfinite, quantiles))
     assert quantiles == sorted(quantiles)
     assert np.isfinite(spread.losses).all()

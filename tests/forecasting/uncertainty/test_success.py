@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber
-from forecasting.uncertainty.success import OPINIONS, Outcome, SuccessForecaster
+from forecasting.uncertainty.success import OPINIONS, RunOutcome, SuccessForecaster
 from tests import realdata
 
 HOUR_SECONDS = 3600.0
 DAY_SECONDS = 24 * HOUR_SECONDS
 
 
-def hourly(successes: Sequence[bool]) -> list[Outcome]:
-    return [Outcome(at * HOUR_SECONDS, at * HOUR_SECONDS + 300.0, one) for at, one in enumerate(successes)]
+def hourly(successes: Sequence[bool]) -> list[RunOutcome]:
+    return [RunOutcome(at * HOUR_SECONDS, at * HOUR_SECONDS + 300.0, one) for at, one in enumerate(successes)]
 
 
-def told(outcomes: Sequence[Outcome]) -> SuccessForecaster:
+def told(outcomes: Sequence[RunOutcome]) -> SuccessForecaster:
     forecaster = SuccessForecaster()
     for outcome in outcomes:
         forecaster.observe(outcome)
     return forecaster
 
 
-def chance(outcomes: Sequence[Outcome], at_seconds: float = 1e6) -> float:
+def chance(outcomes: Sequence[RunOutcome], at_seconds: float = 1e6) -> float:
     return told(outcomes).forecast(at_seconds).first
 
 
@@ -48,7 +48,7 @@ def test_more_successes_promise_more_and_nothing_is_certain() -> None:
 
 
 def test_an_outcome_is_not_used_before_it_was_known() -> None:
-    forecaster = told([*hourly([True] * 9), Outcome(10.0, 99 * HOUR_SECONDS, False)])
+    forecaster = told([*hourly([True] * 9), RunOutcome(10.0, 99 * HOUR_SECONDS, False)])
     assert forecaster.forecast(98 * HOUR_SECONDS).n == 9
     assert forecaster.forecast(99 * HOUR_SECONDS).n == 10
 
@@ -71,7 +71,7 @@ def test_shuffling_the_future_never_moves_a_past_forecast() -> None:
     draw = random.Random(2)
     outcomes = hourly([draw.random() < 0.8 for _ in range(80)])
     other = outcomes[:50] + [
-        Outcome(one.time_seconds, one.known_at_seconds, not one.succeeded) for one in outcomes[50:]
+        RunOutcome(one.time_seconds, one.known_at_seconds, not one.succeeded) for one in outcomes[50:]
     ]
     for index in range(1, 51):
         at_seconds = index * HOUR_SECONDS
@@ -142,7 +142,7 @@ def test_the_kept_state_goes_on_as_if_nothing_had_been() -> None:
 def test_jobs_that_overlap_teach_what_was_known_when_they_began() -> None:
     # Each job begins long before the one before it has ended: that two neighbours end alike helps nobody.
     endings = [index // 20 % 2 == 0 for index in range(2000)]
-    jobs = [Outcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
+    jobs = [RunOutcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
     said = [(p, one) for p, one in replayed(jobs) if not math.isnan(p)]
     assert (
         log_loss(said[200:]) < 0.3
@@ -152,7 +152,7 @@ def test_jobs_that_overlap_teach_what_was_known_when_they_began() -> None:
 @pytest.mark.parametrize("time", [math.nan, math.inf])
 def test_a_time_that_is_no_number_is_refused(time: float) -> None:
     with pytest.raises(InvalidNumber, match="finite times"):
-        SuccessForecaster().observe(Outcome(time, 1.0, True))
+        SuccessForecaster().observe(RunOutcome(time, 1.0, True))
     with pytest.raises(InvalidNumber, match="finite time"):
         SuccessForecaster().forecast(time)
 
@@ -162,10 +162,10 @@ any_time = st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 90)
 
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(
-    outcomes=st.lists(st.builds(Outcome, any_time, any_time, st.booleans()), min_size=1, max_size=60),
+    outcomes=st.lists(st.builds(RunOutcome, any_time, any_time, st.booleans()), min_size=1, max_size=60),
     at_seconds=any_time,
 )
-def test_any_history_has_a_sound_chance_or_none(outcomes: list[Outcome], at_seconds: float) -> None:
+def test_any_history_has_a_sound_chance_or_none(outcomes: list[RunOutcome], at_seconds: float) -> None:
     try:
         found = told(outcomes).forecast(at_seconds)
     except Abstained:
@@ -179,7 +179,7 @@ def test_any_history_has_a_sound_chance_or_none(outcomes: list[Outcome], at_seco
 Said = list[tuple[float, bool]]
 
 
-def replayed(outcomes: Sequence[Outcome]) -> Said:
+def replayed(outcomes: Sequence[RunOutcome]) -> Said:
     """What was said of each run when it began; NaN where nothing was known."""
     forecaster = SuccessForecaster()
     said = []
@@ -192,7 +192,7 @@ def replayed(outcomes: Sequence[Outcome]) -> Said:
     return said
 
 
-def running_rate(outcomes: Sequence[Outcome]) -> Said:
+def running_rate(outcomes: Sequence[RunOutcome]) -> Said:
     """The same of the share of successes among all runs that were known."""
     waiting: list[tuple[float, bool]] = []
     known = successes = 0
@@ -222,7 +222,7 @@ def calibration_error(said: Said) -> float:
     return sum(abs(sum(misses)) for misses in classes.values()) / len(said)
 
 
-def assert_beats_the_running_rate(paths: Sequence[Sequence[Outcome]], least: float) -> None:
+def assert_beats_the_running_rate(paths: Sequence[Sequence[RunOutcome]], least: float) -> None:
     """By the factor *least* in both scores; and what it says is what happens."""
     ours = [one for path in paths for one in replayed(path)[40:]]
     plain = [one for path in paths for one in running_rate(path)[40:]]
@@ -237,12 +237,12 @@ def test_it_beats_the_running_rate_on_nodes_that_really_failed() -> None:
     assert_beats_the_running_rate([list(islice(hourly_probes(down), 4000)) for down in nodes], least=0.75)
 
 
-def hourly_probes(down: Sequence[tuple[float, float]]) -> Iterator[Outcome]:
+def hourly_probes(down: Sequence[tuple[float, float]]) -> Iterator[RunOutcome]:
     """Ten minutes each, from a month before the first outage to the last; those that meet one fail."""
     at_seconds, outages = down[0][0] - 30 * DAY_SECONDS, list(down)
     while outages:
         ended_seconds = at_seconds + 600.0
-        yield Outcome(at_seconds, ended_seconds, outages[0][0] > ended_seconds)
+        yield RunOutcome(at_seconds, ended_seconds, outages[0][0] > ended_seconds)
         at_seconds += HOUR_SECONDS
         while outages and outages[0][1] < at_seconds:
             outages.pop(0)

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import bring_up
 from monitor.gridfile.define import SeriesDefinition, define
@@ -45,7 +45,7 @@ def passes(series: str, *, seconds: float, runs: int = 4) -> None:
     if runs > 2:
         issue(Metric.objects.get(segment__series=found, name="total.seconds"), timezone.now())
     told = {"n": runs, "probability": 0.75, "expected_seconds": seconds * 4 / 3, "is_behind": False}
-    quantiles = [seconds * (1 + probability) for probability in GRID]
+    quantiles = [seconds * (1 + probability) for probability in QUANTILE_LEVELS]
     SuccessState.objects.update_or_create(series=found, defaults={**told, "quantiles": quantiles})
 
 

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.daily_scores import add, forget
 from monitor.forecasts.forecasts_sql import Scored
 from monitor.ingest.service import ingest
@@ -24,7 +24,7 @@ def total(circle: Series, noon: datetime) -> int:
 @pytest.fixture
 def one(total: int, noon: datetime) -> Scored:
     """Said 9, the last was 6, came 10: just within 90 %."""
-    place = GRID.index(0.95)
+    place = QUANTILE_LEVELS.index(0.95)
     return Scored(
         metric=total,
         method="auto",
@@ -81,12 +81,12 @@ def test_errors_are_of_the_median_and_of_the_last_value(one: Scored) -> None:
     ("below", "upto", "within"),
     [
         (0, 0, (0, 0)),  # less than all of them
-        (len(GRID), len(GRID), (0, 0)),
-        (GRID.index(0.1), GRID.index(0.1) + 1, (1, 1)),  # on the lower end
-        (GRID.index(0.9), GRID.index(0.9) + 1, (1, 1)),
-        (GRID.index(0.05) + 1, GRID.index(0.05) + 1, (0, 1)),  # between 5 and 10 %
-        (GRID.index(0.95) + 1, GRID.index(0.95) + 1, (0, 0)),
-        (0, len(GRID), (1, 1)),  # all of them are what came
+        (len(QUANTILE_LEVELS), len(QUANTILE_LEVELS), (0, 0)),
+        (QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.1) + 1, (1, 1)),  # on the lower end
+        (QUANTILE_LEVELS.index(0.9), QUANTILE_LEVELS.index(0.9) + 1, (1, 1)),
+        (QUANTILE_LEVELS.index(0.05) + 1, QUANTILE_LEVELS.index(0.05) + 1, (0, 1)),  # between 5 and 10 %
+        (QUANTILE_LEVELS.index(0.95) + 1, QUANTILE_LEVELS.index(0.95) + 1, (0, 0)),
+        (0, len(QUANTILE_LEVELS), (1, 1)),  # all of them are what came
     ],
 )
 def test_a_truth_lies_in_an_interval_its_ends_included(

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.lookup import LEAST, MOST, candidates, place_of, quantile, ready
 from monitor.forecasts.query import Record
 from monitor.gridfile.define import SeriesDefinition, define
@@ -15,21 +15,21 @@ from monitor.models import ForecastState, Metric, Series, Suite
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
-TENFOLD = [10 * probability for probability in GRID]
+TENFOLD = [10 * probability for probability in QUANTILE_LEVELS]
 
 
-@pytest.mark.parametrize("probability", [*GRID, 0.0051, 0.15, 0.333, 0.925, 0.9949])
+@pytest.mark.parametrize("probability", [*QUANTILE_LEVELS, 0.0051, 0.15, 0.333, 0.925, 0.9949])
 def test_between_two_quantiles_of_the_grid_lie_those_between(probability: float) -> None:
     assert quantile(TENFOLD, probability) == pytest.approx(10 * probability)
 
 
 def test_the_ends_of_the_grid_are_in_it() -> None:
     assert place_of(LEAST) == (0, 0, 0.0)
-    assert place_of(MOST) == (len(GRID) - 1, len(GRID) - 1, 0.0)
+    assert place_of(MOST) == (len(QUANTILE_LEVELS) - 1, len(QUANTILE_LEVELS) - 1, 0.0)
 
 
 def test_coverage_is_what_lay_between_two_quantiles_ends_included() -> None:
-    less = [round(100 * probability) for probability in GRID]
+    less = [round(100 * probability) for probability in QUANTILE_LEVELS]
     most = [many + 5 for many in less]
     assert Record(100, less=less, most=most).coverage(0.8) == pytest.approx(0.85)
     assert Record(100, less=less, most=most).coverage(0.85) == pytest.approx(0.905, abs=0.01)

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from pytest_django import DjangoAssertNumQueries
 
-from forecasting.uncertainty.intervals import GRID
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.answer import METHOD
 from monitor.forecasts.scoreboard import MOST_LAST, SPANS, Choice, last_ones, names, predictors, scoreboard
 from monitor.ingest.service import ingest
@@ -130,7 +130,13 @@ def total(circle: Series) -> Metric:
 def said(metric: Metric, minutes: int, truth: float | None, **changes: Any) -> Forecast:
     at = NOW + timedelta(minutes=minutes)
     of = {"metric": metric, "method": METHOD, "level": 0.8, "n": 9, "issued_at": at, "last_time": at}
-    figures = {"mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0, "quantiles": [7.0] * len(GRID)}
+    figures = {
+        "mean": 7.0,
+        "median": 7.0,
+        "lower": 6.0,
+        "upper": 8.0,
+        "quantiles": [7.0] * len(QUANTILE_LEVELS),
+    }
     truths = {"truth": truth, "truth_time": at if truth is not None else None, "last_known_at": at}
     return Forecast.objects.create(**{**of, **figures, **truths, **changes})
 
