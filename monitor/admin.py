@@ -10,17 +10,18 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 
 import probes
-from monitor.imports.formats.base import IMPORTED
+from monitor.alerts import channels
+from monitor.imports import formats
 from monitor.ledger.maintenance_windows import Times, faults
 from monitor.models import (
     Alert,
     AlertRule,
     ApiToken,
     Binding,
-    Blackout,
-    Component,
     Forecast,
+    Heartbeat,
     Hold,
+    MaintenanceWindow,
     Metric,
     Notification,
     Reporter,
@@ -32,6 +33,7 @@ from monitor.models import (
     Suite,
     Usage,
 )
+from monitor.models.series import IMPORTED
 from monitor.series.delete import remove
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
@@ -43,14 +45,16 @@ if TYPE_CHECKING:
     ReadOnlyBase = admin.ModelAdmin[Any]
     InlineResource = admin.StackedInline[Resource, Site]
     InlineBinding = admin.TabularInline[Binding, Series]
-    BlackoutFormBase = forms.ModelForm[Blackout]
+    AlertRuleFormBase = forms.ModelForm[AlertRule]
+    MaintenanceWindowFormBase = forms.ModelForm[MaintenanceWindow]
     ResourceFormBase = forms.ModelForm[Resource]
     SeriesFormBase = forms.ModelForm[Series]
 else:
     ReadOnlyBase = admin.ModelAdmin
     InlineResource = admin.StackedInline
     InlineBinding = admin.TabularInline
-    BlackoutFormBase = forms.ModelForm
+    AlertRuleFormBase = forms.ModelForm
+    MaintenanceWindowFormBase = forms.ModelForm
     ResourceFormBase = forms.ModelForm
     SeriesFormBase = forms.ModelForm
 
@@ -121,8 +125,10 @@ class SiteAdmin(ReadOnlyBase):
         """Planned work at these sites alone keeps them: without any site it would be everywhere."""
         deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
         gone = [site.pk for site in objs]
-        alone = Blackout.objects.filter(sites__in=gone).exclude(sites__in=Site.objects.exclude(pk__in=gone))
-        work = [f"Blackout: {one.name}, which is at no other site" for one in alone.distinct()]
+        alone = MaintenanceWindow.objects.filter(sites__in=gone).exclude(
+            sites__in=Site.objects.exclude(pk__in=gone)
+        )
+        work = [f"Maintenance window: {one.name}, which is at no other site" for one in alone.distinct()]
         return deleted, counts, missing, [*protected, *work]
 
 
@@ -143,7 +149,7 @@ class ReporterAdmin(ReadOnlyBase):
 _TIMES = {field.name for field in dataclasses.fields(Times)}
 
 
-class BlackoutForm(BlackoutFormBase):
+class MaintenanceWindowForm(MaintenanceWindowFormBase):
     """A time of which nobody could say when it is is refused here, by the field at fault."""
 
     def clean(self) -> dict[str, Any]:
@@ -154,9 +160,9 @@ class BlackoutForm(BlackoutFormBase):
         return cleaned
 
 
-@admin.register(Blackout)
-class BlackoutAdmin(ReadOnlyBase):
-    form = BlackoutForm
+@admin.register(MaintenanceWindow)
+class MaintenanceWindowAdmin(ReadOnlyBase):
+    form = MaintenanceWindowForm
     list_display = ("name", "title", "starts_at", "ends_at", "schedule", "timezone", "duration_seconds")
     list_filter = ("sites",)
     search_fields = ("name", "title")
@@ -176,8 +182,16 @@ class SuiteAdmin(ReadOnlyBase):
     )
 
 
+def probe_choices() -> list[tuple[str, str]]:
+    """List the probes and, for imported series, the kinds of data; a new file needs no migration."""
+    imported = (f"{IMPORTED}{kind}" for kind in formats.names())
+    return [(name, name) for name in (*probes.names(), *imported)]
+
+
 class SeriesForm(SeriesFormBase):
-    """What no run could be made from is refused here, where somebody can mend it."""
+    """Refuses a series that no run could be made from."""
+
+    probe = forms.ChoiceField(choices=probe_choices)
 
     def clean_parameters(self) -> dict[str, Any]:
         parameters = self.cleaned_data["parameters"]
@@ -268,8 +282,22 @@ class ForecastAdmin(ReadOnly):
     list_filter = ("method",)
 
 
+class AlertRuleForm(AlertRuleFormBase):
+    """Refuses a channel that does not exist, or with options that do not fit."""
+
+    def clean_notify(self) -> list[Any]:
+        notify = self.cleaned_data["notify"]
+        if not isinstance(notify, list):
+            raise ValidationError('Expected a list of channels, such as [{"kind": "log"}].')
+        for channel in notify:
+            for path, message in channels.faults(channel):
+                raise ValidationError(": ".join((*path, message)))
+        return notify
+
+
 @admin.register(AlertRule)
 class AlertRuleAdmin(ReadOnlyBase):
+    form = AlertRuleForm
     list_display = ("name", "title", "failures_in_row", "silent_seconds", "everything", "enabled")
     list_filter = ("enabled",)
     filter_horizontal = ("suites", "sites", "series")
@@ -309,6 +337,6 @@ class ApiTokenAdmin(ReadOnlyBase):
         return False
 
 
-@admin.register(Component)
-class ComponentAdmin(ReadOnly):
+@admin.register(Heartbeat)
+class HeartbeatAdmin(ReadOnly):
     list_display = ("name", "seen_at")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -12,10 +12,10 @@ from kombu.exceptions import OperationalError
 
 from monitor.celery import app
 from monitor.ingest.disk_guard import gauge
-from monitor.models import Component, Run
+from monitor.ledger.heartbeats import SILENT_AFTER
+from monitor.models import Heartbeat, Run
 from monitor.supervisor.status import ServiceStatus, read_status
 
-SILENT_AFTER = timedelta(seconds=20)
 PARTS = {
     "beat": "The scheduler has not been heard of for {seconds:.0f} s: no new runs are started.",
     "reporter.home": "The home reporter has not been heard of for {seconds:.0f} s: due runs wait for it.",
@@ -33,21 +33,6 @@ class Problem:
 DEPOT_AWAY = Problem(
     "depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools."
 )
-
-
-def seen(name: str, now: datetime) -> None:
-    """Note a sign of life of a part."""
-    Component.objects.update_or_create(name=name, defaults={"seen_at": now})
-
-
-def was_silent(name: str, now: datetime) -> bool:
-    """Whether a part was not heard of until now, or not for a while."""
-    return not Component.objects.filter(name=name, seen_at__gt=now - SILENT_AFTER).exists()
-
-
-def fallen_silent(now: datetime) -> set[str]:
-    """The names of the parts that were heard of once, but not for a while."""
-    return set(Component.objects.filter(seen_at__lte=now - SILENT_AFTER).values_list("name", flat=True))
 
 
 def problems(now: datetime) -> list[Problem]:
@@ -96,7 +81,7 @@ def _no_room() -> list[Problem]:
 
 
 def _silent_parts(now: datetime) -> list[Problem]:
-    heard = dict(Component.objects.values_list("name", "seen_at"))
+    heard = dict(Heartbeat.objects.values_list("name", "seen_at"))
     if not heard and not Run.objects.exists():
         return []  # nothing has been started yet: that is not a fault
     return [

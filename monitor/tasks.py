@@ -13,7 +13,7 @@ from monitor.alerts import deliver as notifying
 from monitor.celery import app
 from monitor.depot.rollups import worker as rolling
 from monitor.forecasts import refresh
-from monitor.health import seen
+from monitor.ledger import heartbeats
 from monitor.worker import deliver_spool, run_claimed
 
 
@@ -24,7 +24,7 @@ def tick() -> None:
 
 @app.task(name="monitor.tasks.pulse")
 def pulse() -> None:
-    seen("reporter.home", timezone.now())
+    heartbeats.record("reporter.home", timezone.now())
     deliver_spool.deliver()
 
 

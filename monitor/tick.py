@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor import health
 from monitor.alerts import deliver, evaluate
 from monitor.db.advisory_locks import alone
-from monitor.ledger import claim, holds
+from monitor.ledger import claim, heartbeats, holds
 from monitor.ledger.expand import BEAT, expand
 from monitor.ledger.reap import give_time, reap
 from monitor.ledger.retry import retry
@@ -29,11 +28,11 @@ def tick(now: datetime) -> None:
             return
         holds.end_overdue(now)
         expand(now)
-        if health.was_silent(BEAT, now):
+        if heartbeats.was_silent(BEAT, now):
             give_time(now)
         reap(now)
         retry(now)
-        health.seen(BEAT, now)
+        heartbeats.record(BEAT, now)
     send(claim.claim_due(now))
     evaluate.look(now)
     deliver.ask(now)

@@ -11,6 +11,8 @@ from django.db import connection, connections
 from hypothesis import HealthCheck, settings
 from pytest_django.plugin import DjangoDbBlocker
 
+from monitor.db import partitions
+
 # Modules that take a minute or so, the longest first: a worker that gets one last keeps the others waiting.
 # They wait more than they compute.
 LONG = (
@@ -68,9 +70,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     In the end nobody keeps it: threads of the web may be slow to let go.
     """
     with django_db_blocker.unblock():
-        from monitor.depot.engines import engine  # when Django is set up
-
-        engine().make_room([NOON, datetime.now(UTC)])
+        partitions.make_room([NOON, datetime.now(UTC)])
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(

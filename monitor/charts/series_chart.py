@@ -23,7 +23,8 @@ from monitor.ledger.attribution import words
 from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet
 from monitor.models.run import State
-from monitor.series.segment_diff import Change, changes
+from monitor.series.segment_diff import changes
+from monitor.series.segment_history import Boundary
 
 if TYPE_CHECKING:
     from monitor.charts.stage_shades import DrawnStage
@@ -34,15 +35,6 @@ TOTAL = "total.seconds"
 RATE = "bytes_per_second"
 _PER_RUN = 5  # beside its stages a run has its total, its mark and three points of its forecast
 _REASON_CHARACTERS = 300
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """A run of another segment than the runs before it: the first of *segment*, or the first again."""
-
-    time: datetime
-    segment: Segment
-    changes: Sequence[Change]
 
 
 @dataclass(frozen=True)

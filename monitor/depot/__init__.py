@@ -1,1 +1,1 @@
-"""The depot: samples, rollups, retention and backup on PostgreSQL or TimescaleDB."""
+"""The depot: samples, rollups and retention on PostgreSQL or TimescaleDB."""

@@ -11,15 +11,16 @@ from django.db import connection
 from django.utils import timezone
 
 from monitor import units
+from monitor.db.partitions import PARTITIONED
 from monitor.db.table_sizes import space
 from monitor.db.timescale_extension import Extension, extension
 from monitor.depot.engines import engine
 from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS
-from monitor.depot.engines.engine import BY_TIME, Engine, Part
+from monitor.depot.engines.engine import Engine, Part
 from monitor.depot.engines.timescale import Apache, Timescale
 
 COMMAND = "manage.py depot migrate-to-timescale"
-_STALE = "SELECT count(*), min(hour) FROM (SELECT DISTINCT series_id, hour FROM monitor_stalehour) AS hours"
+_STALE = "SELECT count(*), min(hour) FROM (SELECT DISTINCT series_id, hour FROM monitor_dirtyhour) AS hours"
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ def status() -> Status:
         (server,) = cursor.fetchone()
         cursor.execute(_STALE)
         stale_hours, oldest = cursor.fetchone()
-    tables = [_table(kind, name) for name in (*BY_TIME, *ROLLUPS)]
+    tables = [_table(kind, name) for name in (*PARTITIONED, *ROLLUPS)]
     return Status(kind.name, _features(kind), server, has, tables, stale_hours, oldest, _advice(kind, has))
 
 
 def _table(kind: Engine, name: str) -> Table:
-    parts = kind.parts(name) if name in BY_TIME else []
+    parts = kind.parts(name) if name in PARTITIONED else []
     taken = space(name)
     return Table(name, taken.bytes, taken.rows, parts)
 

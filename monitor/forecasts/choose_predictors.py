@@ -13,7 +13,7 @@ from django.db.models import Q
 
 import probes
 from monitor.forecasts import predictors_sql, states_sql
-from monitor.models import Binding, Current, ForecastPredictor, Metric, Series, Suite
+from monitor.models import Binding, CurrentSegment, ForecastPredictor, Metric, Series, Suite
 
 MOST = 8  # of a metric
 NEW_AT_ONCE = 1_000  # metrics
@@ -138,7 +138,7 @@ def _nearest(path: _Path, grid: Mapping[int, _Path]) -> list[int]:
 
 def _metrics_now(series: Iterable[int]) -> dict[int, tuple[int, str]]:
     """The metrics, with series and name, that are followed of what *series* are at."""
-    now = Current.objects.filter(series__in=list(series)).values("segment")
+    now = CurrentSegment.objects.filter(series__in=list(series)).values("segment")
     followed = Metric.objects.filter(segment__in=now, forecast_state__isnull=False).order_by("pk")
     return {key: (of, name) for key, of, name in followed.values_list("pk", "segment__series", "name")}
 

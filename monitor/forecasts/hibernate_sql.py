@@ -16,7 +16,7 @@ WITH tired AS (
     SELECT state.metric_id, metric.name FROM monitor_forecaststate AS state
     JOIN monitor_metric AS metric ON metric.id = state.metric_id
     JOIN monitor_segment AS segment ON segment.id = metric.segment_id
-    JOIN monitor_current AS kept ON kept.series_id = segment.series_id
+    JOIN monitor_currentsegment AS kept ON kept.series_id = segment.series_id
         AND kept.segment_id IS DISTINCT FROM segment.id
     WHERE state.state IS NOT NULL AND NOT is_behind AND coalesce(last_time, began_at) < %(before)b
     ORDER BY state.metric_id LIMIT %(at_most)b FOR UPDATE OF state SKIP LOCKED
@@ -25,7 +25,7 @@ WITH tired AS (
     SET state = NULL, versions = NULL, used_until = NULL, used = NULL, marked_until = NULL
     FROM tired WHERE state.metric_id = tired.metric_id
 ), unmarked AS (
-    DELETE FROM monitor_forecastmark WHERE metric_id IN (SELECT metric_id FROM tired)
+    DELETE FROM monitor_checkpoint WHERE metric_id IN (SELECT metric_id FROM tired)
 ), deaf AS (
     DELETE FROM monitor_forecastpredictor WHERE metric_id IN (SELECT metric_id FROM tired)
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.db import binary
-from monitor.depot.samples.sample_arrays import EPOCH
+from monitor.db.timestamps import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -21,7 +21,7 @@ from monitor.models.series import VISIBLE
 _FROM = """
 FROM monitor_series AS series
 JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
-LEFT JOIN monitor_current AS kept ON kept.series_id = series.id
+LEFT JOIN monitor_currentsegment AS kept ON kept.series_id = series.id
 LEFT JOIN monitor_segment AS segment ON segment.id = kept.segment_id
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = kept.segment_id AND metric.name = %(metric)b
 LEFT JOIN monitor_forecaststate AS state ON state.metric_id = metric.id
@@ -34,13 +34,13 @@ _PLACE = f"""series.id, series.name, series.probe, coalesce(kept.path, ''), coal
     reporter.name = '{HOME}'"""
 # Whether anything is known that may keep runs from the path: what exactly is asked for only then.
 _TROUBLED = f"""(
-    EXISTS (SELECT FROM monitor_latest AS latest WHERE latest.series_id = series.id
+    EXISTS (SELECT FROM monitor_latestrun AS latest WHERE latest.series_id = series.id
         AND latest.failed_resource <> '' AND latest.state IN ('{State.FAILED}', '{State.TIMED_OUT}'))
     OR EXISTS (SELECT FROM monitor_hold WHERE ended_at IS NULL AND kind = '{Kind.SITE}')
-    OR EXISTS (SELECT FROM monitor_blackout AS work
+    OR EXISTS (SELECT FROM monitor_maintenancewindow AS work
         WHERE (work.schedule <> '' OR work.ends_at > %(at)b AND work.starts_at <= %(at)b)
-        AND (NOT EXISTS (SELECT FROM monitor_blackout_sites WHERE blackout_id = work.id)
-            OR EXISTS (SELECT FROM monitor_blackout_sites AS its
+        AND (NOT EXISTS (SELECT FROM monitor_maintenancewindow_sites WHERE blackout_id = work.id)
+            OR EXISTS (SELECT FROM monitor_maintenancewindow_sites AS its
                 JOIN monitor_resource AS there USING (site_id)
                 JOIN monitor_binding AS bound ON bound.resource_id = there.id
                 WHERE its.blackout_id = work.id AND bound.series_id = series.id))))"""  # noqa: S608

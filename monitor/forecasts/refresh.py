@@ -27,7 +27,7 @@ from monitor.forecasts.choose_predictors import choose_new
 from monitor.forecasts.score import HEADLINE
 from monitor.forecasts.success import Course
 from monitor.forecasts.update import Work, read_part, use
-from monitor.models import Current
+from monitor.models import CurrentSegment
 from monitor.series.current_segment import keep_current
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _expect_again(followed: Iterable[Followed], done: Collection[int]) -> None:
 def _keep_current(followed: Sequence[Followed]) -> None:
     """Let it be known which segments these series are at, where that may be another one now."""
     of = {one.series: one.segment for one in followed}
-    kept = dict(Current.objects.filter(series__in=of).values_list("series_id", "segment_id"))
+    kept = dict(CurrentSegment.objects.filter(series__in=of).values_list("series_id", "segment_id"))
     other = [series for series, segment in of.items() if kept.get(series) != segment]
     if other:
         found = keep_current(other)

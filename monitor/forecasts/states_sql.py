@@ -15,13 +15,14 @@ from monitor.forecasts.state_table import States
 BY_THEMSELVES = r"^(total|total_essential|total_core|stage\..*)\.seconds$"  # others when they are asked for
 
 _NOTE = """
-INSERT INTO monitor_forecastnews (series_id, hour, due_at)
+INSERT INTO monitor_pendingchange (series_id, hour, due_at)
 SELECT * FROM unnest(%b::bigint[], %b::timestamptz[], %b::timestamptz[])
 """
 _NEWS = """
-SELECT id, series_id, hour FROM monitor_forecastnews WHERE due_at IS NULL OR due_at <= %s ORDER BY id LIMIT %s
+SELECT id, series_id, hour FROM monitor_pendingchange
+WHERE due_at IS NULL OR due_at <= %s ORDER BY id LIMIT %s
 """
-_FORGET = "DELETE FROM monitor_forecastnews WHERE id = ANY (%s)"
+_FORGET = "DELETE FROM monitor_pendingchange WHERE id = ANY (%s)"
 _OF_SERIES = f"""
 SELECT metric.id, metric.name, metric.unit, segment.id, segment.began_at, series.id, series.name
 FROM monitor_segment AS segment
@@ -44,7 +45,7 @@ _STATES = """
 SELECT metric_id, state, last_time, last_value FROM monitor_forecaststate
 WHERE metric_id = ANY (%b::bigint[]) AND state IS NOT NULL
 """
-_UNMARK = "DELETE FROM monitor_forecastmark WHERE metric_id = ANY (%b::bigint[])"
+_UNMARK = "DELETE FROM monitor_checkpoint WHERE metric_id = ANY (%b::bigint[])"
 _GIVE_UP = """
 UPDATE monitor_forecaststate SET is_behind = false, used = %(used)b
 WHERE metric_id = ANY (%(metrics)b::bigint[])
@@ -55,16 +56,16 @@ WITH marked AS (
     UPDATE monitor_forecaststate SET marked_until = used_until WHERE metric_id = ANY (%(metrics)b::bigint[])
     RETURNING metric_id, used_until, state, used, n, last_time, last_value
 ), old AS (
-    DELETE FROM monitor_forecastmark AS old
+    DELETE FROM monitor_checkpoint AS old
     WHERE metric_id = ANY (%(metrics)b::bigint[]) AND used_until < (
-        SELECT max(used_until) FROM monitor_forecastmark WHERE metric_id = old.metric_id
+        SELECT max(used_until) FROM monitor_checkpoint WHERE metric_id = old.metric_id
     )
 )
-INSERT INTO monitor_forecastmark (metric_id, used_until, state, used, n, last_time, last_value)
+INSERT INTO monitor_checkpoint (metric_id, used_until, state, used, n, last_time, last_value)
 SELECT * FROM marked
 """
 _MARKS = """
-SELECT id, metric_id, used_until, used FROM monitor_forecastmark
+SELECT id, metric_id, used_until, used FROM monitor_checkpoint
 WHERE metric_id = ANY (%b::bigint[]) ORDER BY metric_id, used_until DESC
 """
 _GO_BACK = """
@@ -72,10 +73,10 @@ WITH back AS (
     UPDATE monitor_forecaststate AS state
     SET state = mark.state, used_until = mark.used_until, used = mark.used, is_behind = true,
         marked_until = mark.used_until, n = mark.n, last_time = mark.last_time, last_value = mark.last_value
-    FROM monitor_forecastmark AS mark WHERE mark.id = ANY (%b::bigint[]) AND state.metric_id = mark.metric_id
+    FROM monitor_checkpoint AS mark WHERE mark.id = ANY (%b::bigint[]) AND state.metric_id = mark.metric_id
     RETURNING mark.metric_id, mark.used_until
 )
-DELETE FROM monitor_forecastmark AS mark USING back
+DELETE FROM monitor_checkpoint AS mark USING back
 WHERE mark.metric_id = back.metric_id AND mark.used_until > back.used_until
 """
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Avg, Count, Max, Q
 from django.db.models.functions import Length
 
-from monitor.models import ForecastNews, ForecastPredictor, ForecastState, SuccessState
+from monitor.models import ForecastPredictor, ForecastState, PendingChange, SuccessState
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def status() -> Status:
         series=series["many"],
         behind=followed["behind"] + series["behind"],
         predictors=ForecastPredictor.objects.count(),
-        news=ForecastNews.objects.count(),
+        news=PendingChange.objects.count(),
         state_bytes=followed["state_bytes"] or 0.0,
         newest=followed["newest"],
     )

@@ -61,7 +61,7 @@ WHERE series_id = ANY (%b::bigint[]) AND state IS NOT NULL AND NOT is_behind
 """
 _TOTALS = """
 SELECT segment.series_id, total.mean, total.quantiles
-FROM monitor_current AS current
+FROM monitor_currentsegment AS current
 JOIN monitor_segment AS segment ON segment.id = current.segment_id
 JOIN monitor_metric AS metric ON metric.segment_id = segment.id AND metric.name = %(name)b
 JOIN monitor_forecaststate AS total ON total.metric_id = metric.id

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from forecasting import state
 from forecasting.base import OutdatedState
 from monitor.compression import pack_state
-from monitor.depot.samples.sample_arrays import micros, moment
+from monitor.db.timestamps import micros, moment
 from monitor.forecasts import success_sql
 from monitor.forecasts.input_digest import Used
 from monitor.forecasts.score import HEADLINE

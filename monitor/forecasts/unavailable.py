@@ -26,7 +26,7 @@ LASTS = timedelta(hours=1)  # nobody knows whether an outage of now goes on for 
 # the one who asks may see: of what others run he shall not even learn that it fails.
 _FAILING = f"""
 WITH seen AS NOT MATERIALIZED (
-    SELECT latest.* FROM monitor_latest AS latest
+    SELECT latest.* FROM monitor_latestrun AS latest
     JOIN monitor_series AS series ON series.id = latest.series_id WHERE {VISIBLE}
 ), trail AS (
     SELECT failed_resource AS name, ended_at,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from forecasting.base import OutdatedState
-from monitor.depot.samples.sample_arrays import micros, moment
+from monitor.db.timestamps import micros, moment
 from monitor.forecasts import forecasts_sql, inputs_sql, predictors_sql, states_sql
 from monitor.forecasts.answer import prospects
 from monitor.forecasts.input_digest import Used

@@ -25,8 +25,8 @@ from monitor.gridfile.format import NAME, WORD, GridFile, Maintenance
 from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import Path, nearest, shown
 from monitor.imports import formats
-from monitor.imports.formats.base import IMPORTED
 from monitor.ledger import maintenance_windows
+from monitor.models.series import IMPORTED
 from probes.base import InvalidParameters, Probe
 from reporters import config
 from reporters.schedule import InvalidSchedule, find_zone, parse_schedule

@@ -22,7 +22,18 @@ from monitor.gridfile.definition import (
 )
 from monitor.gridfile.loading import Outside
 from monitor.gridfile.planning import History
-from monitor.models import AlertRule, Binding, Blackout, Reporter, Resource, Run, Series, Site, Suite, Usage
+from monitor.models import (
+    AlertRule,
+    Binding,
+    MaintenanceWindow,
+    Reporter,
+    Resource,
+    Run,
+    Series,
+    Site,
+    Suite,
+    Usage,
+)
 from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 from monitor.models.run import SCHEDULE, State
@@ -53,7 +64,7 @@ def read() -> Grid:
         MaintenanceDefinition(
             **_values(MaintenanceDefinition, one), sites=tuple(sorted(site.name for site in one.sites.all()))
         )
-        for one in Blackout.objects.prefetch_related("sites")
+        for one in MaintenanceWindow.objects.prefetch_related("sites")
     ]
     alerts = [
         AlertDefinition(**_values(AlertDefinition, one), watches=_watched(one), notify=tuple(one.notify))

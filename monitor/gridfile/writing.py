@@ -17,7 +17,7 @@ from monitor.gridfile.definition import (
     SuiteDefinition,
 )
 from monitor.gridfile.planning import Change, Plan
-from monitor.models import AlertRule, Binding, Blackout, Reporter, Resource, Series, Site, Suite
+from monitor.models import AlertRule, Binding, MaintenanceWindow, Reporter, Resource, Series, Site, Suite
 from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 
@@ -28,7 +28,7 @@ _TABLES: dict[str, Table] = {
     "resources": Resource.objects,
     "suites": Suite.objects,
     "series": Series.objects,
-    "maintenance": Blackout.objects,
+    "maintenance": MaintenanceWindow.objects,
     "alerts": AlertRule.objects,
 }
 _REFERENCES: Mapping[str, Table] = {
@@ -115,7 +115,9 @@ def _join_sites(changes: Iterable[Change]) -> None:
         if isinstance(after, MaintenanceDefinition):
             had = before.sites if isinstance(before, MaintenanceDefinition) else ()
             if after.sites != had:
-                Blackout.objects.get(name=after.name).sites.set(Site.objects.filter(name__in=after.sites))
+                MaintenanceWindow.objects.get(name=after.name).sites.set(
+                    Site.objects.filter(name__in=after.sites)
+                )
 
 
 def _watch(changes: Iterable[Change]) -> None:

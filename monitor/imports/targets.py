@@ -11,10 +11,11 @@ from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 
 from monitor.imports import formats
-from monitor.imports.formats.base import IMPORTED, Malformed
+from monitor.imports.formats.base import Malformed
 from monitor.models import Binding, RawReport, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.run import State
+from monitor.models.series import IMPORTED
 
 if TYPE_CHECKING:
     from datetime import datetime

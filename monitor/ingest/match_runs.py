@@ -49,7 +49,7 @@ SELECT run_id FROM said
 JOIN monitor_rawreport AS raw ON raw.run_id = said.run AND raw.slot = said.slot
 UNION
 SELECT run.id FROM said JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot
-JOIN monitor_horizon AS horizon ON horizon.series_id = run.series_id AND kind = 'reports'
+JOIN monitor_retentioncutoff AS horizon ON horizon.series_id = run.series_id AND kind = 'reports'
 WHERE run.slot < kept_from
 """
 

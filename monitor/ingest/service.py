@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, transaction
 from django.utils import timezone
 from psycopg.errors import CheckViolation, ForeignKeyViolation
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
 from monitor.ingest import match_runs
 from monitor.ingest.disk_guard import refuse_without_room, told_when_full
 from monitor.ingest.fast_parser import Told, read
@@ -141,5 +141,5 @@ def _in_its_room(incoming: Sequence[Incoming]) -> list[bool]:
         if not isinstance(error.__cause__, CheckViolation):  # so says a row that no part takes
             raise
     with transaction.atomic():
-        engine().make_room({one.report.slot for one in incoming})
+        partitions.make_room({one.report.slot for one in incoming})
         return store(incoming)

@@ -19,8 +19,9 @@ from monitor.depot.samples import write
 from monitor.ingest import extract_metrics, match_runs, raw_reports, resolve_metrics
 from monitor.ingest.resolve_metrics import Measured
 from monitor.ingest.usage import account
+from monitor.ledger.transitions import Ending, end_reported
 from monitor.models.retention_cutoff import Kind
-from monitor.models.run import Ending, State, end
+from monitor.models.run import State
 from monitor.series import segments
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
     found = _samples(measured)
     copied = raw_reports.are_copied(packed) or write.are_copied(found)
     with nullcontext() if copied else binary.at_once():
-        end([_ending(run, one.report) for run, one in new.items()])
+        end_reported([_ending(run, one.report) for run, one in new.items()])
         account({run: one.report for run, one in new.items()})
         raw_reports.write(packed)
         write.write_runs(found)

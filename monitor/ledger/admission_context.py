@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, Sum
 
-from monitor import health
-from monitor.ledger import maintenance
+from monitor.ledger import heartbeats, maintenance
 from monitor.ledger.admission import Budget, Candidate, Demand, Held, Leader, Situation, Spent
 from monitor.models import Binding, Hold, Reporter, Run, Series, Site, Usage
 from monitor.models.run import PLANNED, SCHEDULE
@@ -25,7 +24,7 @@ def situation(now: datetime) -> Situation:
     under_way = list(Run.objects.in_flight().order_by().values_list("series_id", flat=True))
     demands = demands_of(under_way)
     sites, reporters = list(Site.objects.all()), list(Reporter.objects.all())
-    silent = health.fallen_silent(now)
+    silent = heartbeats.fallen_silent(now)
     budgets = {site.pk: budget for site in sites if (budget := _budget(site)) != Budget()}
     spent = _spent(budgets, now) if budgets else {}
     return Situation(

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from monitor.db.advisory_locks import alone
+from monitor.ledger import transitions
 from monitor.ledger.admission import Skip, Wait, decide, rules
 from monitor.ledger.admission_context import candidates, situation
 from monitor.models import Reporter, Run
@@ -94,7 +95,8 @@ def release(claims: Iterable[Claim]) -> None:
     for one in claims:
         by_attempt[one.attempt].append(one)
     for attempt, those in by_attempt.items():
-        Run.objects.filter(attempt=attempt, state=State.CLAIMED).move(
+        transitions.move(
+            Run.objects.filter(attempt=attempt, state=State.CLAIMED),
             [one.run_id for one in those],
             State.EXPECTED,
             cause="the broker did not take it",
@@ -195,4 +197,5 @@ def _mark_claimed(runs: Collection[Run], now: datetime) -> int:
 
 
 def _move(runs: Collection[Run], to: State, **fields: Any) -> int:
-    return Run.objects.all().move([run.pk for run in runs], to, slots={run.slot for run in runs}, **fields)
+    keys, slots = [run.pk for run in runs], {run.slot for run in runs}
+    return transitions.move(Run.objects.all(), keys, to, slots=slots, **fields)

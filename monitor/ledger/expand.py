@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from monitor.depot.engines import engine
-from monitor.models import Component, Run, Series
+from monitor.db import partitions
+from monitor.models import Heartbeat, Run, Series
 from monitor.models.run import PLANNED, RunQuerySet, State
 from monitor.models.series import Follows
 from reporters.cron import hashed
@@ -36,12 +36,12 @@ def expand(now: datetime) -> int:
     """
     withdrawn = ~Q(series__in=Series.objects.scheduled()) | Q(series__expanded_until=None)
     _future(now).filter(withdrawn).delete()
-    last_tick = Component.objects.filter(name=BEAT).values_list("seen_at", flat=True).first() or LONG_AGO
+    last_tick = Heartbeat.objects.filter(name=BEAT).values_list("seen_at", flat=True).first() or LONG_AGO
     short = Q(expanded_until=None) | Q(expanded_until__lt=now + AT_LEAST_AHEAD)
     scheduled = Series.objects.scheduled().filter(short).select_related("leader")
     if not scheduled.exists():
         return 0
-    engine().make_room([now - CATCH_UP, now + AHEAD])  # who makes room may wait for those who have series
+    partitions.make_room([now - CATCH_UP, now + AHEAD])  # who makes room may wait for those who have series
     return sum(
         _expand_series(series, last_tick, now)
         for series in scheduled.select_for_update(of=("self",), no_key=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, transaction
 from django.db.models import F
 
+from monitor.ledger import transitions
 from monitor.ledger.claim import LOCK
 from monitor.models import Hold, Reporter, Run, Series, Site, Suite
 from monitor.models.hold import NAMED, WHY_CHARACTERS, Kind, Mode, Scope
@@ -225,7 +226,8 @@ def _take_back(hold: Hold) -> None:
     # The state stays in the statement: a run that begins meanwhile goes on to its end.
     claimed = Run.objects.filter(series__in=hold.scope.series(), state=State.CLAIMED)
     slots = dict(claimed.order_by().values_list("pk", "slot"))
-    claimed.move(
+    transitions.move(
+        claimed,
         slots,
         State.SKIPPED,
         slots=set(slots.values()),

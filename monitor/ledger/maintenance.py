@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from monitor.ledger.admission import Window
 from monitor.ledger.maintenance_windows import Span, Times, next_after, open_at
-from monitor.models import Binding, Blackout, Series, Site
+from monitor.models import Binding, MaintenanceWindow, Series, Site
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.models.blackout import BlackoutQuerySet
+    from monitor.models.maintenance_window import MaintenanceWindowQuerySet
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 class Work:
     """A blackout with its window that is open, or else the next; of its sites those that may be told."""
 
-    blackout: Blackout
+    blackout: MaintenanceWindow
     window: Span
     is_open: bool
     is_everywhere: bool
@@ -49,20 +49,20 @@ def windows(now: datetime) -> tuple[Window, ...]:
     """Those that are open at *now*. Work whose schedule cannot be read is left out, and logged."""
     return tuple(
         Window(str(one), span.starts_at, span.ends_at, frozenset(_sites(one)))
-        for one, span in _open(Blackout.objects.all(), now)
+        for one, span in _open(MaintenanceWindow.objects.all(), now)
     )
 
 
 def going_on(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[Work]:
     """What *user* may know of and goes on at *now*; what began first comes first."""
-    found = list(_open(Blackout.objects.visible_to(user), now))
+    found = list(_open(MaintenanceWindow.objects.visible_to(user), now))
     shown = _sites_for(user) if found else ()
     return _in_order(_work(one, span, shown, is_open=True) for one, span in found)
 
 
 def over(series: Series, now: datetime) -> list[Work]:
     """What goes on at *now* at sites of *series*; other sites are not told."""
-    found = list(_open(Blackout.objects.all(), now))
+    found = list(_open(MaintenanceWindow.objects.all(), now))
     bound = Binding.objects.filter(series=series).order_by() if found else Binding.objects.none()
     shown = set(bound.values_list("resource__site__name", flat=True))
     works = (_work(one, span, shown, is_open=True) for one, span in found)
@@ -72,7 +72,7 @@ def over(series: Series, now: datetime) -> list[Work]:
 def planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[Work]:
     """What *user* may know of: what goes on at *now*, then what comes, the next first."""
     shown, found = _sites_for(user), []
-    for one in Blackout.objects.visible_to(user).not_over(now).prefetch_related("sites"):
+    for one in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
         current = _read(open_at, one, now)
         window = current or _read(next_after, one, now)
         if window is not None:
@@ -80,14 +80,16 @@ def planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[Work]
     return _in_order(found)
 
 
-def _open(blackouts: BlackoutQuerySet, now: datetime) -> Iterator[tuple[Blackout, Span]]:
+def _open(blackouts: MaintenanceWindowQuerySet, now: datetime) -> Iterator[tuple[MaintenanceWindow, Span]]:
     for one in blackouts.begun(now).prefetch_related("sites"):
         span = _read(open_at, one, now)
         if span is not None:
             yield one, span
 
 
-def _read(asked: Callable[[Times, datetime], Span | None], blackout: Blackout, now: datetime) -> Span | None:
+def _read(
+    asked: Callable[[Times, datetime], Span | None], blackout: MaintenanceWindow, now: datetime
+) -> Span | None:
     times = Times(
         blackout.starts_at,
         blackout.ends_at,
@@ -102,7 +104,7 @@ def _read(asked: Callable[[Times, datetime], Span | None], blackout: Blackout, n
         return None
 
 
-def _work(blackout: Blackout, window: Span, shown: Collection[str], *, is_open: bool) -> Work:
+def _work(blackout: MaintenanceWindow, window: Span, shown: Collection[str], *, is_open: bool) -> Work:
     sites = _sites(blackout)
     return Work(blackout, window, is_open, not sites, [site for site in sites if site in shown])
 
@@ -111,7 +113,7 @@ def _in_order(works: Iterable[Work]) -> list[Work]:
     return sorted(works, key=lambda work: (work.window.starts_at, work.blackout.name))
 
 
-def _sites(blackout: Blackout) -> list[str]:
+def _sites(blackout: MaintenanceWindow) -> list[str]:
     return [site.name for site in blackout.sites.all()]
 
 

@@ -9,8 +9,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q
 
-from monitor.ingest.usage import account_lost
+from monitor.ledger import transitions
 from monitor.ledger.claim import lease_until
+from monitor.ledger.usage import record_lost
 from monitor.models import Run
 from monitor.models.run import RunQuerySet, State
 
@@ -39,7 +40,7 @@ def reap(now: datetime) -> None:
     _move(silent, State.EXPECTED, "nobody began it; it is claimed again", cause=_SILENT)
     if lost:
         now_lost = Run.objects.filter(pk__in=lost.keys(), slot__in=set(lost.values()), state=State.LOST)
-        account_lost(now_lost.prefetch_related("series__bindings__resource"))
+        record_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
     _move(Run.objects.overdue(now - grace), State.MISSED, reason, cause="its grace was over")
@@ -63,5 +64,5 @@ def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid
     say, is passed over: who waited for it might have what he waits for."""
     locked = runs.order_by("pk").select_for_update(skip_locked=True, no_key=True)
     slots = dict(locked.values_list("pk", "slot"))
-    runs.move(slots, to, cause=cause, slots=set(slots.values()), reason=reason)
+    transitions.move(runs, slots, to, cause=cause, slots=set(slots.values()), reason=reason)
     return slots

@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from monitor.backup.create import BackupError, back_up
+from monitor.backup.manifest import NoManifest, schema
+from monitor.backup.pg_tools import DumpError
+from monitor.backup.restore import RestoreError, create_database, restore
 from monitor.db.timescale_extension import NotToBeHad
-from monitor.depot.backup.create import BackupError, back_up
-from monitor.depot.backup.manifest import NoManifest, schema
-from monitor.depot.backup.pg_tools import DumpError
-from monitor.depot.backup.restore import RestoreError, create_database, restore
 from monitor.depot.retention.apply import retain
 from monitor.depot.retention.dry_run import retention
 from monitor.ingest.reparse import Reparsed, reparse
@@ -24,7 +24,7 @@ from monitor.units import humanised
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from monitor.depot.backup.manifest import Manifest
+    from monitor.backup.manifest import Manifest
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,27 +1,27 @@
 """One noun per file, its QuerySet beside it."""
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
-from monitor.models.blackout import Blackout
 from monitor.models.correction import Correction
-from monitor.models.current_segment import Current
+from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
 from monitor.models.forecast import Forecast, ForecastGiven
 from monitor.models.forecast_state import (
-    ForecastMark,
-    ForecastNews,
+    Checkpoint,
     ForecastPredictor,
     ForecastState,
+    PendingChange,
     SuccessState,
 )
-from monitor.models.heartbeat import Component
+from monitor.models.heartbeat import Heartbeat
 from monitor.models.hold import Hold
-from monitor.models.latest_run import Latest
+from monitor.models.latest_run import LatestRun
+from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
 from monitor.models.report import RawReport
 from monitor.models.reporter import Reporter
-from monitor.models.retention_cutoff import Horizon
-from monitor.models.rollup import DayRollup, HourRollup, StaleHour
+from monitor.models.retention_cutoff import RetentionCutoff
+from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, Series, Suite
@@ -34,35 +34,35 @@ __all__ = [
     "AlertRule",
     "ApiToken",
     "Binding",
-    "Blackout",
-    "Component",
+    "Checkpoint",
     "Correction",
-    "Current",
+    "CurrentSegment",
     "DayRollup",
     "DayScore",
+    "DirtyHour",
     "Forecast",
     "ForecastGiven",
-    "ForecastMark",
-    "ForecastNews",
     "ForecastPredictor",
     "ForecastState",
+    "Heartbeat",
     "Hold",
-    "Horizon",
     "HourRollup",
-    "Latest",
+    "LatestRun",
+    "MaintenanceWindow",
     "Metric",
     "Notification",
     "Outcome",
+    "PendingChange",
     "RawReport",
     "Recheck",
     "Reporter",
     "Resource",
+    "RetentionCutoff",
     "Run",
     "Sample",
     "Segment",
     "Series",
     "Site",
-    "StaleHour",
     "SuccessState",
     "Suite",
     "Transition",

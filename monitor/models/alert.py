@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.core.exceptions import ValidationError
 from django.db import models
 
-from monitor.alerts.channels import faults
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite
 from monitor.models.site import Site
@@ -70,14 +68,6 @@ class AlertRule(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    def clean(self) -> None:
-        """Raise ValidationError unless it tells a list of channels, each with options that fit."""
-        if not isinstance(self.notify, list):
-            raise ValidationError({"notify": 'Expected a list of channels, such as [{"kind": "log"}].'})
-        for channel in self.notify:
-            for path, message in faults(channel):
-                raise ValidationError({"notify": ": ".join((*path, message))})
 
 
 class AlertQuerySet(models.QuerySet["Alert"]):

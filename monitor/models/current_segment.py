@@ -18,7 +18,7 @@ SETUP = """md5(concat_ws('|', series.probe, series.reporter_id, series.parameter
     WHERE binding.series_id = series.id)))"""
 
 
-class Current(models.Model):
+class CurrentSegment(models.Model):
     """Who asks for a forecast shall not have to work out what the next run measures: that is here.
 
     It holds for as long as the series' ``SETUP`` is *setup*. *segment* is null where the next run begins a

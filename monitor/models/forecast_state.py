@@ -129,7 +129,7 @@ class SuccessState(models.Model):
         return f"{self.series_id}: {self.n} runs"
 
 
-class ForecastMark(models.Model):
+class Checkpoint(models.Model):
     """What a ``ForecastState`` was some time ago: gone back to when something turns out to have been
     otherwise since, such as after a report that was late. Of each metric there are two, so that the older is
     never young.
@@ -145,16 +145,16 @@ class ForecastMark(models.Model):
 
     class Meta:
         ordering = ["metric", "used_until"]
-        constraints = [models.UniqueConstraint(fields=["metric", "used_until"], name="forecastmark_once")]
+        constraints = [models.UniqueConstraint(fields=["metric", "used_until"], name="checkpoint_once")]
 
     def __str__(self) -> str:
         return f"{self.metric_id} until {self.used_until}"
 
 
-class ForecastNews(models.Model):
+class PendingChange(models.Model):
     """An hour in which something of a series changed that is not used for forecasts yet.
 
-    Written by who gathers ``StaleHour``, and by who is told an outcome; taken away when every metric that
+    Written by who gathers ``DirtyHour``, and by who is told an outcome; taken away when every metric that
     hears of this series knows of it. What becomes known later, of a clock that is fast, is due then.
     """
 

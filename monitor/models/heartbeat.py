@@ -3,7 +3,7 @@
 from django.db import models
 
 
-class Component(models.Model):
+class Heartbeat(models.Model):
     """One part of the service and when it was last heard of."""
 
     name = models.CharField(max_length=50, primary_key=True)

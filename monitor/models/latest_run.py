@@ -11,7 +11,7 @@ TREND_RUNS = 20
 HOURS = 24
 
 
-class Latest(models.Model):
+class LatestRun(models.Model):
     """The newest runs of a series that ended, and what its total was of late. Written by
     ``monitor.overview.latest_sql`` alone, which also says how a row is made.
 
@@ -27,7 +27,7 @@ class Latest(models.Model):
 
     What changes in hours before *since* changes nothing of this; null: everything may.
 
-    A series without a row has no run that ended. A row of a series with a ``StaleHour`` from *since* on that
+    A series without a row has no run that ended. A row of a series with a ``DirtyHour`` from *since* on that
     is not gathered may be behind: who reads makes that anew. There is no constraint, so that who deletes a
     series never meets one who writes its row; a row that is left over is of no series, and never seen.
     """

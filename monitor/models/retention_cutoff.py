@@ -16,7 +16,7 @@ class Kind(models.TextChoices):
     DAILY = "daily", "rollups of days"
 
 
-class Horizon(models.Model):
+class RetentionCutoff(models.Model):
     """What is older than its series keeps. Both are midnights (UTC) and only ever move on.
 
     What is before *kept_from* is not taken any more, so that nothing comes there while it is taken away. What
@@ -31,7 +31,7 @@ class Horizon(models.Model):
 
     class Meta:
         ordering = ["series_id", "kind"]
-        constraints = [models.UniqueConstraint(fields=["series", "kind"], name="horizon_kind_once")]
+        constraints = [models.UniqueConstraint(fields=["series", "kind"], name="retention_cutoff_once")]
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.series_id} from {self.kept_from:%Y-%m-%d}"

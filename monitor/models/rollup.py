@@ -49,7 +49,7 @@ class DayRollup(Rollup):
     """One day, midnight to midnight UTC."""
 
 
-class StaleHour(models.Model):
+class DirtyHour(models.Model):
     """An hour in which a series has something that the rollups do not have yet.
 
     Written in the transaction that changed it, as often as that happens. Those of one hour are soon put
@@ -66,8 +66,8 @@ class StaleHour(models.Model):
     class Meta:
         ordering = ["id"]
         indexes = [
-            models.Index(fields=["series", "hour"], name="stalehour_series_hour"),
-            models.Index(fields=["series", "hour"], name="stalehour_new", condition=models.Q(gathered=False)),
+            models.Index(fields=["series", "hour"], name="dirtyhour_series_hour"),
+            models.Index(fields=["series", "hour"], name="dirtyhour_new", condition=models.Q(gathered=False)),
         ]
 
     def __str__(self) -> str:

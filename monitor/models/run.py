@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from django.db import models, transaction
+from django.db import models
 
-from monitor.db import binary
-from monitor.depot.engines import engine
-from monitor.depot.rollups import mark_dirty
+from monitor.db import partitions
 from monitor.models.series import Series
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable
     from datetime import datetime
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -46,44 +44,6 @@ DID_NOT_PASS = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.M
 ENDED = (*REPORTED, State.MISSED, State.LOST)
 
 RECENT = timedelta(days=31)  # what began since then is what people ask for most
-
-# What may follow what. A late report corrects "missed" and "lost"; a report is never overwritten. The depot
-# has the same table, in a trigger, and refuses everything else, whoever asks.
-FOLLOWS: dict[str, tuple[str, ...]] = {
-    State.EXPECTED: (State.CLAIMED, State.SKIPPED, State.MISSED, *REPORTED),
-    State.CLAIMED: (State.RUNNING, State.EXPECTED, State.LOST, *REPORTED),
-    State.RUNNING: (State.EXPECTED, State.LOST, *REPORTED),
-    State.MISSED: REPORTED,
-    State.LOST: REPORTED,
-}
-
-
-class Ending(NamedTuple):
-    """How a run ended, as its reporter said."""
-
-    run: uuid.UUID
-    slot: datetime
-    state: str
-    cause: str
-    reason: str
-    stage: str
-    failed_resource: str
-    started_at: datetime | None
-    ended_at: datetime | None
-
-
-# Hardly any run of the ledger may still end: a planner that knew would expect one, and compare each that
-# there is with all that is said. Of what it cannot estimate it expects more, and hashes, or uses the key.
-_END = """
-UPDATE monitor_run AS run
-SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,
-    failed_resource = said.failed_resource, started_at = said.started_at, ended_at = said.ended_at
-FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
-    %b::timestamptz[], %b::timestamptz[])
-    AS said (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
-WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
-    AND run.state || '' = ANY (%b)
-"""
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -125,42 +85,8 @@ class RunQuerySet(models.QuerySet["Run"]):
     def bulk_create(self, objs: Iterable[Run], *args: Any, **kwargs: Any) -> list[Run]:
         """As Django's, after making room for their slots."""
         runs = list(objs)
-        engine().make_room({run.slot for run in runs})
+        partitions.make_room({run.slot for run in runs})
         return super().bulk_create(runs, *args, **kwargs)
-
-    def move(
-        self,
-        ids: Iterable[uuid.UUID],
-        to: State,
-        *,
-        cause: str,
-        slots: Collection[datetime] | None = None,
-        **fields: Any,
-    ) -> int:
-        """Move those runs that may go to *to* there, in one statement; return how many went.
-
-        Who knows their *slots* says them, and the parts of the ledger that have others are left alone.
-
-        The one place, beside ``end``, in which a run's state changes: whoever comes second moves nothing.
-        *cause* is kept in the run's transitions.
-        """
-        wanted = list(ids)
-        sources = [state for state, targets in FOLLOWS.items() if to in targets]
-        with transaction.atomic(savepoint=False):  # no end without its mark
-            those = self if slots is None else self.filter(slot__in=slots)
-            moved = those.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
-            if moved and to in ENDED:
-                mark_dirty.mark_runs(wanted, slots)
-        return moved
-
-
-def end(endings: Sequence[Ending]) -> None:
-    """Move each run to where its report says, those that may still go there, in one statement."""
-    columns = [list(column) for column in zip(*endings, strict=True)]
-    slots = [one.slot for one in endings]
-    sources = [state for state, targets in FOLLOWS.items() if set(REPORTED) <= set(targets)]
-    with binary.cursor() as cursor:
-        cursor.execute(_END, [*columns, min(slots), max(slots), sources])
 
 
 class Run(models.Model):
@@ -216,7 +142,7 @@ class Run(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if self._state.adding:
-            engine().make_room([self.slot])
+            partitions.make_room([self.slot])
         super().save(*args, **kwargs)
 
     @property

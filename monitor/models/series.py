@@ -8,9 +8,6 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-import probes
-from monitor.imports import formats
-from monitor.imports.formats.base import IMPORTED
 from monitor.models.reporter import Reporter
 from monitor.models.site import Resource
 
@@ -18,12 +15,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 MOST_DAYS = 36_500  # a century
-
-
-def probe_choices() -> list[tuple[str, str]]:
-    """A callable, so that a new probe needs no migration."""
-    imported = (f"{IMPORTED}{kind}" for kind in formats.names())
-    return [(name, name) for name in (*probes.names(), *imported)]
+IMPORTED = "import-"  # begins the "probe" of imported series, before the kind of data: no probe has that name
 
 
 class Follows(models.TextChoices):
@@ -130,7 +122,7 @@ class Series(models.Model):
 
     suite = models.ForeignKey(Suite, on_delete=models.PROTECT, related_name="series")
     name = models.SlugField(unique=True, max_length=100)
-    probe = models.CharField(max_length=100, choices=probe_choices)
+    probe = models.CharField(max_length=100)
     kind = models.CharField(
         max_length=11,
         blank=True,

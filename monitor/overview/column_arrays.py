@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monitor.db import binary
-from monitor.depot.samples.sample_arrays import EPOCH
+from monitor.db.timestamps import EPOCH
 from monitor.models.latest_run import HOURS, TREND_RUNS
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from numpy.typing import NDArray
 
-from monitor.depot.samples.sample_arrays import micros
+from monitor.db.timestamps import micros
 from monitor.models import Run
 from monitor.models.latest_run import HOURS
 from monitor.models.run import State

@@ -50,7 +50,7 @@ LEFT JOIN LATERAL (
 # What is kept of hours before the first that changed is right, as long as it is of the same metric and none
 # from before them comes into sight again. Only the others, from *anew* on, are made of samples.
 _HOURS = f"""
-LEFT JOIN monitor_latest AS had ON had.series_id = one.id
+LEFT JOIN monitor_latestrun AS had ON had.series_id = one.id
 LEFT JOIN LATERAL (
     SELECT metric.id, date_bin('1 hour', newest.time, timestamptz 'epoch') + interval '1 hour' AS hours_end
     FROM monitor_segment AS segment
@@ -96,12 +96,12 @@ def now(chosen: str = "true", *, with_hours: bool = True) -> str:
     return f"""(
 WITH behind AS MATERIALIZED (
     SELECT mark.series_id AS id, min(mark.hour) AS hour
-    FROM (SELECT series_id, hour FROM monitor_stalehour WHERE NOT gathered AND {chosen}) AS mark
-    LEFT JOIN monitor_latest AS had ON had.series_id = mark.series_id
+    FROM (SELECT series_id, hour FROM monitor_dirtyhour WHERE NOT gathered AND {chosen}) AS mark
+    LEFT JOIN monitor_latestrun AS had ON had.series_id = mark.series_id
     WHERE had.since IS NULL OR mark.hour >= had.since
     GROUP BY 1
 )
-SELECT {COLUMNS if with_hours else OF_RUNS} FROM monitor_latest
+SELECT {COLUMNS if with_hours else OF_RUNS} FROM monitor_latestrun
 WHERE {chosen} AND series_id NOT IN (SELECT id FROM behind)
 UNION ALL {made("behind", with_hours=with_hours)})"""  # noqa: S608
 
@@ -113,7 +113,7 @@ _CHANGED = """(
 )"""
 _EXCLUDED = ", ".join(f"excluded.{column}" for column in COLUMNS.split(", "))
 _BRING_UP = f"""
-INSERT INTO monitor_latest ({COLUMNS})
+INSERT INTO monitor_latestrun ({COLUMNS})
 {made(_CHANGED)}
 ON CONFLICT (series_id) DO UPDATE SET ({COLUMNS}) = ROW ({_EXCLUDED})
 """

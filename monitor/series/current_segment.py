@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from monitor.db import binary
-from monitor.models import Current, Series
+from monitor.models import CurrentSegment, Series
 from monitor.models.current_segment import SETUP, path_of, resources_of
 from monitor.series.segments import bound_now, currents
 
@@ -20,7 +20,7 @@ _SETUPS = f"SELECT series.id, {SETUP}, series.probe FROM monitor_series AS serie
 _UNKEPT = """
 SELECT series.id FROM monitor_series AS series
 WHERE series.probe = %(application)b AND NOT EXISTS (
-    SELECT FROM monitor_current AS kept WHERE kept.series_id = series.id)
+    SELECT FROM monitor_currentsegment AS kept WHERE kept.series_id = series.id)
 """
 
 
@@ -51,7 +51,7 @@ def _kept(series: list[int]) -> dict[int, int | None]:
     these: SeriesQuerySet = Series.objects.filter(pk__in=setups)
     segments, bound = currents(these), bound_now(setups)
     rows = [
-        Current(
+        CurrentSegment(
             series_id=key,
             segment_id=segments.get(key),
             setup=setup,
@@ -61,7 +61,7 @@ def _kept(series: list[int]) -> dict[int, int | None]:
         )
         for key, (setup, probe) in sorted(setups.items())  # who writes at once never waits in a circle
     ]
-    Current.objects.bulk_create(
+    CurrentSegment.objects.bulk_create(
         rows,
         update_conflicts=True,
         unique_fields=["series"],

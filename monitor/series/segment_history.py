@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from monitor.charts.series_chart import Boundary
 from monitor.models import Segment
 from monitor.series.segment_diff import Change, changes
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A run of another segment than the runs before it: the first of *segment*, or the first again."""
+
+    time: datetime
+    segment: Segment
+    changes: Sequence[Change]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from monitor.ingest.service import Receipt, ingest, ingest_all
+from monitor.ledger import transitions
 from monitor.ledger.claim import claim_freed
 from monitor.models import Run
 from monitor.models.run import State
@@ -104,6 +105,11 @@ def _refused(run: uuid.UUID, receipt: Receipt) -> None:
     """The report will never be taken: its run ends with that reason, instead of being run again."""
     logger.error("the report of %s is refused: %s", run, receipt.error)
     reason = f"its report was refused: {receipt.error}"
-    Run.objects.all().move(
-        [run], State.BROKEN, cause="its report was refused", reason=reason, ended_at=timezone.now()
+    transitions.move(
+        Run.objects.all(),
+        [run],
+        State.BROKEN,
+        cause="its report was refused",
+        reason=reason,
+        ended_at=timezone.now(),
     )

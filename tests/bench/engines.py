@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
 
+from monitor.db import partitions
 from monitor.db.table_sizes import space
 from monitor.db.timescale_extension import extension
 from monitor.depot import migrate_to_timescale
@@ -96,7 +97,7 @@ def _fill() -> int:
     define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
     keys = [metric.pk for metric in metrics_of(Series.objects.get(), METRICS)]
     slots = [START + timedelta(hours=hour) for hour in range(HOURS)]
-    engine().make_room(slots)
+    partitions.make_room(slots)
     with connection.cursor() as cursor:
         cursor.execute(_FILL, [slots[0], slots[-1], keys])
         cursor.execute("VACUUM ANALYZE monitor_sample")

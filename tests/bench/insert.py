@@ -13,7 +13,7 @@ from monitor.wsgi import application  # sets Django up, which the others need
 
 # isort: split
 from monitor import urls
-from monitor.models import Component
+from monitor.models import Heartbeat
 
 __all__ = ["application"]
 
@@ -22,7 +22,7 @@ __all__ = ["application"]
 def insert(request: HttpRequest) -> JsonResponse:
     """A row of a small table, of what came."""
     name = json.loads(request.body)["name"]
-    Component.objects.create(name=name, seen_at=timezone.now())
+    Heartbeat.objects.create(name=name, seen_at=timezone.now())
     return JsonResponse({"name": name})
 
 

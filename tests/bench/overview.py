@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
 from monitor.models import Series
 from monitor.overview import latest_sql as depot
 from monitor.overview.latest import latest
@@ -75,7 +75,7 @@ _COUNTED = """
 SELECT resource.site_id, series.suite_id, left(latest.state, 1) || (blamed.site_id = resource.site_id)::int,
     count(*), max(latest.ended_at)
 FROM monitor_series AS series
-JOIN monitor_latest AS latest ON latest.series_id = series.id
+JOIN monitor_latestrun AS latest ON latest.series_id = series.id
 JOIN monitor_binding AS binding ON binding.series_id = series.id
 JOIN monitor_resource AS resource ON resource.id = binding.resource_id
 LEFT JOIN monitor_resource AS blamed ON blamed.name = latest.failed_resource
@@ -85,7 +85,7 @@ _COPY = """
 COPY (
     SELECT series.id, series.name, latest.state, latest.run, latest.slot, latest.ended_at, latest.stage,
         latest.failed_resource, latest.outcomes, latest.hours_end, latest.means
-    FROM monitor_series AS series LEFT JOIN monitor_latest AS latest ON latest.series_id = series.id
+    FROM monitor_series AS series LEFT JOIN monitor_latestrun AS latest ON latest.series_id = series.id
 ) TO STDOUT (FORMAT BINARY)
 """
 
@@ -150,7 +150,7 @@ def load() -> tuple[float, float]:
     def load_all() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT now() - interval '25 hours', now()")
-            engine().make_room(cursor.fetchone())
+            partitions.make_room(cursor.fetchone())
             cursor.execute(_LOAD.format(**names))
             cursor.execute("ANALYZE")
 
@@ -162,7 +162,7 @@ def load() -> tuple[float, float]:
             with transaction.atomic():
                 depot.bring_up(changed[begin : begin + AT_ONCE])
         with connection.cursor() as cursor:
-            cursor.execute("VACUUM ANALYZE monitor_latest")
+            cursor.execute("VACUUM ANALYZE monitor_latestrun")
 
     loading, bringing_up = seconds(load_all), seconds(bring_up)
     return loading + bringing_up, SITES * SERIES / bringing_up

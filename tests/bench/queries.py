@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from django.db import connection
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
 from monitor.depot.rollups.worker import rebuild
 from monitor.depot.samples import write
 from monitor.depot.samples.correlation import correlation
@@ -105,7 +105,7 @@ def _metrics() -> tuple[Metric, Metric]:
     names = ("years-application", "years-probe")
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     application, probe = (_metric(Series.objects.get(name=name)) for name in names)
-    engine().make_room([START + timedelta(days=day) for day in range(HOURS // 24 + 2)])
+    partitions.make_room([START + timedelta(days=day) for day in range(HOURS // 24 + 2)])
     rng = np.random.default_rng(SEED)
     for metric, minute in ((application, 30), (probe, 5)):
         _store(metric, START + timedelta(minutes=minute), rng)

@@ -17,7 +17,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.models import ApiToken, Component, Metric, Sample
+from monitor.models import ApiToken, Heartbeat, Metric, Sample
 from monitor.models.token import REPORT
 from reporters import report as wire
 from reporters.config import Resource
@@ -93,7 +93,7 @@ def _singles(ask: Callable[[str, bytes], bytes], bodies: Iterator[bytes]) -> Res
     insert()
     report()
     bare, ours = interleaved(insert, report, ROUNDS)
-    Component.objects.filter(name__startswith="bare-").delete()
+    Heartbeat.objects.filter(name__startswith="bare-").delete()
     return Result(
         name="reports by HTTP, one by one / a view that inserts a row",
         ratio=bare / ours,

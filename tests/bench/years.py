@@ -8,7 +8,7 @@ from functools import cache
 
 from django.db import connection
 
-from monitor.db.partition_ranges import span_of
+from monitor.db.partitions import span_of
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
 from monitor.gridfile.define import SeriesDefinition, define
@@ -102,7 +102,7 @@ def _roll(start: datetime) -> None:
     for _ in rebuild(start, END):
         pass
     with connection.cursor() as cursor:
-        cursor.execute("VACUUM (ANALYZE) monitor_hourrollup, monitor_dayrollup, monitor_stalehour")
+        cursor.execute("VACUUM (ANALYZE) monitor_hourrollup, monitor_dayrollup, monitor_dirtyhour")
 
 
 def _bytes(table: str) -> int:

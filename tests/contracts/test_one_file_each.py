@@ -81,7 +81,7 @@ def test_a_new_probe_can_be_chosen_for_a_series_without_a_migration(copy: Path) 
         "shell",
         "--no-imports",
         "-c",
-        "from monitor.models.series import probe_choices; print(probe_choices())",
+        "from monitor.admin import probe_choices; print(probe_choices())",
     )
     assert "('knock', 'knock')" in listed.stdout, listed.stderr
     unchanged = run(copy, "manage.py", "makemigrations", "--check", "--dry-run")
@@ -101,6 +101,6 @@ def test_a_django_import_below_the_service_breaks_the_layers(copy: Path, package
     assert f"{package}.planted" in linted.stdout
 
 
-def test_a_page_that_reaches_into_the_depot_breaks_the_layers(copy: Path) -> None:
-    (copy / "monitor" / "pages" / "planted.py").write_text("from monitor.depot import samples\n")
+def test_a_page_that_runs_sql_of_its_own_breaks_the_layers(copy: Path) -> None:
+    (copy / "monitor" / "pages" / "planted.py").write_text("from monitor.db import binary\n")
     assert run(copy, "-c", LINT).returncode != 0

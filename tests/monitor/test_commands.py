@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from monitor import health
+from monitor.ledger import heartbeats
 from monitor.ledger.run_now import run_now
 from monitor.models import Reporter, Series
 
@@ -92,7 +92,7 @@ def test_without_a_scheduler_a_run_that_was_asked_for_says_so(circle: Series, no
 
 
 def test_a_reporter_without_room_is_named_as_what_a_run_waits_for(circle: Series, noon: datetime) -> None:
-    health.seen("beat", timezone.now())
+    heartbeats.record("beat", timezone.now())
     Reporter.objects.update(capacity=0)
     run_now(circle, who="ada", now=noon)
     with pytest.raises(CommandError, match="home has a capacity of 0"):

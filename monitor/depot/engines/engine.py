@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
-
-BY_TIME = ("monitor_run", "monitor_rawreport", "monitor_sample")  # the tables that are kept in parts by time
 
 
 @dataclass(frozen=True)
@@ -44,14 +42,11 @@ class Engine(Protocol):
 
     name: str  # as people know it
 
-    def make_room(self, times: Collection[datetime]) -> None:
-        """Let there be a place for rows of all *times*; part of the caller's transaction."""
-
     def prepare_ahead(self, now: datetime) -> None:
         """Make places before they are needed, and let parts that are old enough take less space."""
 
     def parts(self, table: str) -> list[Part]:
-        """The parts of one of ``BY_TIME``, oldest first."""
+        """The parts of a partitioned table, oldest first."""
 
     def drop(self, part: Part, is_needed: Callable[[], bool]) -> bool:
         """Give the space of *part* back, with all that is in it; whether it was. It stays where something

@@ -24,7 +24,7 @@ FROM unnest(%(series)s::bigint[], %(days)s::timestamptz[]) AS stale (series_id, 
 JOIN monitor_segment AS segment ON segment.series_id = stale.series_id
 JOIN monitor_metric AS metric ON metric.segment_id = segment.id
 WHERE NOT EXISTS (
-    SELECT FROM monitor_horizon AS horizon
+    SELECT FROM monitor_retentioncutoff AS horizon
     WHERE horizon.series_id = stale.series_id AND kind = 'samples' AND gone_before > day
 )
 ORDER BY metric.id, day
@@ -35,7 +35,7 @@ FROM unnest(%(days)s::timestamptz[]) AS stale (day)
 CROSS JOIN monitor_metric AS metric
 JOIN monitor_segment AS segment ON segment.id = metric.segment_id
 WHERE NOT EXISTS (
-    SELECT FROM monitor_horizon AS horizon
+    SELECT FROM monitor_retentioncutoff AS horizon
     WHERE horizon.series_id = segment.series_id AND kind = 'samples' AND gone_before > day
 )
 ORDER BY metric.id, day

@@ -31,7 +31,7 @@ _DROP = "SELECT drop_chunks(%s::regclass, newer_than => %s::timestamptz, older_t
 _OLD = "SELECT format('%%s', chunk) FROM show_chunks(%s::regclass, older_than => %s::timestamptz) AS chunk"
 _COMPRESS = "SELECT compress_chunk(%s::regclass, if_not_compressed => true)"
 _SERIES = "SELECT count(*) FROM monitor_series"
-_WHOLE_FROM = "SELECT max(gone_before) FROM monitor_horizon WHERE kind = 'samples'"
+_WHOLE_FROM = "SELECT max(gone_before) FROM monitor_retentioncutoff WHERE kind = 'samples'"
 
 
 class Apache(Plain):

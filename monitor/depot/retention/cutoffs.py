@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from monitor.models import Horizon
+from monitor.models import RetentionCutoff
 from monitor.models.retention_cutoff import Kind
 
 LEAST = timedelta(days=1)  # everything is kept for as long
@@ -33,5 +33,9 @@ def horizons(of: Iterable[tuple[int, datetime]], now: datetime) -> Horizons:
     old = {series for series, slot in of if slot < now - LEAST}
     if not old:
         return Horizons()
-    rows = Horizon.objects.filter(series__in=old).order_by().values_list("series_id", "kind", "kept_from")
+    rows = (
+        RetentionCutoff.objects.filter(series__in=old)
+        .order_by()
+        .values_list("series_id", "kind", "kept_from")
+    )
     return Horizons({(series, kind): since for series, kind, since in rows})

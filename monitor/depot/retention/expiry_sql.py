@@ -55,16 +55,18 @@ SELECT series.id AS series_id, suite.id AS suite_id, keeps.kind,
 FROM monitor_series AS series
 JOIN monitor_suite AS suite ON suite.id = series.suite_id
 CROSS JOIN LATERAL (VALUES {_KEEPS}) AS keeps (kind, days)
-LEFT JOIN monitor_horizon AS horizon ON horizon.series_id = series.id AND horizon.kind = keeps.kind
+LEFT JOIN monitor_retentioncutoff AS horizon ON horizon.series_id = series.id AND horizon.kind = keeps.kind
 WHERE keeps.days IS NOT NULL OR horizon.kept_from > coalesce(horizon.gone_before, '-infinity')
 """  # noqa: S608
 _ADVANCE = f"""
-INSERT INTO monitor_horizon (series_id, kind, kept_from)
+INSERT INTO monitor_retentioncutoff (series_id, kind, kept_from)
 SELECT series_id, kind, kept_from FROM ({_WANTED}) AS wanted ORDER BY series_id, kind
 ON CONFLICT (series_id, kind) DO UPDATE SET kept_from = EXCLUDED.kept_from
-WHERE monitor_horizon.kept_from < EXCLUDED.kept_from
+WHERE monitor_retentioncutoff.kept_from < EXCLUDED.kept_from
 """  # noqa: S608
-_PENDING = "SELECT EXISTS (SELECT FROM monitor_horizon WHERE gone_before IS NULL OR gone_before < kept_from)"
+_PENDING = (
+    "SELECT EXISTS (SELECT FROM monitor_retentioncutoff WHERE gone_before IS NULL OR gone_before < kept_from)"
+)
 _OLDER_TRANSACTIONS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < %s
@@ -74,7 +76,7 @@ _GROUPS = """
 SELECT array_agg(series_id ORDER BY series_id), start, stop
 FROM (
     SELECT series_id, greatest(gone_before, %(start)s) AS start, least(kept_from, %(stop)s) AS stop
-    FROM monitor_horizon WHERE kind = %(kind)s
+    FROM monitor_retentioncutoff WHERE kind = %(kind)s
 ) AS pending
 WHERE start < stop GROUP BY start, stop ORDER BY start, stop
 """
@@ -99,12 +101,13 @@ WHERE kept.slot >= %(start)s AND kept.slot < %(stop)s AND owner.slot >= %(start)
     AND owner.series_id = ANY (%(series)s) AND kept.run_id = owner.id AND kept.slot = owner.slot
 """
 _GONE = """
-UPDATE monitor_horizon SET gone_before = %(stop)s
+UPDATE monitor_retentioncutoff SET gone_before = %(stop)s
 WHERE kind = %(kind)s AND series_id = ANY (%(series)s) AND (gone_before IS NULL OR gone_before < %(stop)s)
 """
 # By the index, in parts alone that are older than what has gone: of most there are none.
 _LEFT_BEHIND = """
-SELECT horizon.series_id, date_trunc('day', its.oldest, 'UTC'), gone_before FROM monitor_horizon AS horizon
+SELECT horizon.series_id, date_trunc('day', its.oldest, 'UTC'), gone_before
+FROM monitor_retentioncutoff AS horizon
 CROSS JOIN LATERAL (
     SELECT min(first.time) AS oldest FROM monitor_segment AS segment
     JOIN monitor_metric AS metric ON metric.segment_id = segment.id
@@ -120,13 +123,14 @@ WHERE kind = 'samples' AND its.oldest IS NOT NULL ORDER BY horizon.series_id
 _NEEDED = """
 SELECT EXISTS (
     SELECT FROM {table} AS kept {owners}
-    LEFT JOIN monitor_horizon AS horizon ON horizon.series_id = owner.series_id AND horizon.kind = %(kind)s
+    LEFT JOIN monitor_retentioncutoff AS horizon
+        ON horizon.series_id = owner.series_id AND horizon.kind = %(kind)s
     WHERE kept.{time} >= %(start)s AND kept.{time} < %(stop)s
         AND (horizon.kept_from IS NULL OR horizon.kept_from < %(stop)s)
 )
 """
 # What has not been gathered still tells what came last.
-_UNMARK = "DELETE FROM monitor_stalehour WHERE gathered AND series_id = ANY (%s) AND hour >= %s AND hour < %s"
+_UNMARK = "DELETE FROM monitor_dirtyhour WHERE gathered AND series_id = ANY (%s) AND hour >= %s AND hour < %s"
 _GOING = f"""
 SELECT wanted.suite_id, count(*), count(*) FILTER (WHERE kept.{{time}} < wanted.kept_from),
     min(kept.{{time}}) FILTER (WHERE kept.{{time}} < wanted.kept_from)

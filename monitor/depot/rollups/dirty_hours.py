@@ -25,22 +25,22 @@ LOCK = 0x6D61726B  # "mark"
 # and takes away the old one only.
 _GATHER = """
 WITH new AS (
-    DELETE FROM monitor_stalehour WHERE id IN (
-        SELECT id FROM monitor_stalehour WHERE NOT gathered ORDER BY id LIMIT %s
+    DELETE FROM monitor_dirtyhour WHERE id IN (
+        SELECT id FROM monitor_dirtyhour WHERE NOT gathered ORDER BY id LIMIT %s
     ) RETURNING series_id, hour
 ), replaced AS (
-    DELETE FROM monitor_stalehour AS had USING new
+    DELETE FROM monitor_dirtyhour AS had USING new
     WHERE had.series_id = new.series_id AND had.hour = new.hour AND had.gathered
 ), put_together AS (
-    INSERT INTO monitor_stalehour (series_id, hour, gathered) SELECT DISTINCT series_id, hour, true FROM new
+    INSERT INTO monitor_dirtyhour (series_id, hour, gathered) SELECT DISTINCT series_id, hour, true FROM new
 )
 SELECT series_id, hour FROM new
 """
 _MARK_EVERY = """
 WITH covered AS (
-    DELETE FROM monitor_stalehour WHERE gathered AND series_id <> %s AND hour >= %s AND hour < %s
+    DELETE FROM monitor_dirtyhour WHERE gathered AND series_id <> %s AND hour >= %s AND hour < %s
 )
-INSERT INTO monitor_stalehour (series_id, hour, gathered)
+INSERT INTO monitor_dirtyhour (series_id, hour, gathered)
 SELECT %s, hour, true FROM generate_series(date_trunc('hour', %s, 'UTC'), %s, interval '1 hour') AS hour
 WHERE hour < %s ORDER BY hour
 """
@@ -49,18 +49,18 @@ _OLDEST = """
 WITH first AS MATERIALIZED (
     SELECT DISTINCT series_id, date_trunc('day', hour, 'UTC') AS day
     FROM (
-        SELECT series_id, hour FROM monitor_stalehour
+        SELECT series_id, hour FROM monitor_dirtyhour
         WHERE gathered AND hour < %(before)s AND {whose} ORDER BY id LIMIT %(at_most)s
     ) AS oldest
 )
 SELECT mark.id, mark.series_id, mark.hour
-FROM first JOIN monitor_stalehour AS mark ON mark.series_id = first.series_id
+FROM first JOIN monitor_dirtyhour AS mark ON mark.series_id = first.series_id
     AND mark.hour >= day AND mark.hour < day + interval '24 hours' AND mark.hour < %(before)s
 WHERE gathered
 """
 _OF_SOME, _OF_EVERY = f"series_id <> {EVERY}", f"series_id = {EVERY}"
-_COUNT = "SELECT count(DISTINCT hour) FROM monitor_stalehour WHERE series_id = %s"
-_FORGET = "DELETE FROM monitor_stalehour WHERE id = ANY (%s)"
+_COUNT = "SELECT count(DISTINCT hour) FROM monitor_dirtyhour WHERE series_id = %s"
+_FORGET = "DELETE FROM monitor_dirtyhour WHERE id = ANY (%s)"
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 # Rows are added only, and never waited for: the same hour may be marked as often as it changes.
 # Where samples have been taken away the rollups are all that is left: they are not to be distrusted.
 _MARK = """
-INSERT INTO monitor_stalehour (series_id, hour)
+INSERT INTO monitor_dirtyhour (series_id, hour)
 SELECT DISTINCT series, date_trunc('hour', slot, 'UTC')
 FROM unnest(%b::bigint[], %b::timestamptz[]) AS changed (series, slot)
 WHERE NOT EXISTS (
-    SELECT FROM monitor_horizon AS horizon
+    SELECT FROM monitor_retentioncutoff AS horizon
     WHERE horizon.series_id = series AND kind = 'samples' AND slot < gone_before
 )
 """
 _MARK_RUNS = """
-INSERT INTO monitor_stalehour (series_id, hour)
+INSERT INTO monitor_dirtyhour (series_id, hour)
 SELECT DISTINCT series_id, date_trunc('hour', slot, 'UTC') FROM monitor_run AS run
 WHERE id = ANY (%(runs)s) {of_slots} AND NOT EXISTS (
-    SELECT FROM monitor_horizon AS horizon
+    SELECT FROM monitor_retentioncutoff AS horizon
     WHERE horizon.series_id = run.series_id AND kind = 'samples' AND slot < gone_before
 )
 """

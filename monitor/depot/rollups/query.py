@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from monitor.db import binary
+from monitor.db.timestamps import micros, moment
 from monitor.depot.engines.rollup_tables import COMES_TO
 from monitor.depot.rollups import codec
 from monitor.depot.rollups.time_ranges import DAY, Stretch, between, days_of, since
-from monitor.depot.samples.sample_arrays import micros, moment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND {wanted}
 """
 _GONE_BEFORE = """
 SELECT gone_before FROM monitor_metric AS metric JOIN monitor_segment AS segment ON segment.id = segment_id
-JOIN monitor_horizon AS horizon ON horizon.series_id = segment.series_id AND kind = 'samples'
+JOIN monitor_retentioncutoff AS horizon ON horizon.series_id = segment.series_id AND kind = 'samples'
 WHERE metric.id = %(metric)s
 """
 _OF_DAYS = "bucket >= %(first_day)s AND bucket < %(last_day)s"
@@ -67,9 +67,9 @@ SELECT string_agg(timestamptz_send(day), ''::bytea)
 FROM (
     SELECT DISTINCT date_trunc('day', hour, 'UTC') AS day
     FROM monitor_metric AS metric JOIN monitor_segment AS segment ON segment.id = segment_id
-    JOIN monitor_stalehour AS mark ON mark.series_id = ANY (ARRAY[0, segment.series_id])
+    JOIN monitor_dirtyhour AS mark ON mark.series_id = ANY (ARRAY[0, segment.series_id])
     WHERE metric.id = %(metric)s AND hour > %(start)s - interval '1 hour' AND hour < %(end)s AND NOT EXISTS (
-        SELECT FROM monitor_horizon AS horizon
+        SELECT FROM monitor_retentioncutoff AS horizon
         WHERE horizon.series_id = segment.series_id AND kind = 'samples' AND hour < gone_before
     )
 ) AS stale

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import numpy as np
 
+from monitor.db.timestamps import moment
 from monitor.depot.rollups import combine, query
 from monitor.depot.rollups.combine import Figures
 from monitor.depot.rollups.time_ranges import DAY, HOUR
-from monitor.depot.samples.sample_arrays import moment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.depot.samples.sample_arrays import micros
+from monitor.db.timestamps import micros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
+from django.utils.module_loading import import_string
 
 from monitor.db.advisory_locks import held
 from monitor.depot.engines import engine
 from monitor.depot.rollups import dirty_hours
-from monitor.forecasts import states_sql
-from monitor.overview import latest_sql
 
 LOCK = 0x726F6C6C  # "roll"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -26,6 +25,20 @@ LEAST_MARKS, MOST_MARKS = 25, 5_000
 MOST_DAYS = 30
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 PAUSE_SECONDS = 0.1
+
+
+_subscribers: list[str] = []
+
+
+def subscribe(path: str) -> None:
+    """Have the function at *path* called with the (series, hour) pairs that changed, in the transaction that
+    gathers them.
+
+    Rooms above the depot subscribe when Django starts (``monitor.apps``), so the depot knows none of them.
+    The path is imported at the first change: starting a command need not load what it does not use.
+    """
+    if path not in _subscribers:
+        _subscribers.append(path)
 
 
 class SomebodyRolls(Exception):
@@ -89,15 +102,15 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
 
 
 def gather() -> bool:
-    """Put new marks together; whether there may be more. What has to know of changes at once is told here.
+    """Merge new dirty hours and tell the subscribers, in one transaction; whether there may be more.
 
     Readers do what is left of that, so it is done more often than rolling up, and beside it.
     """
     with transaction.atomic():
         changed = dirty_hours.gather(GATHERED_AT_ONCE)
         if changed:
-            latest_sql.bring_up(changed)
-            states_sql.note(changed)
+            for path in _subscribers:
+                import_string(path)(changed)
     return len(changed) == GATHERED_AT_ONCE
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from monitor.db.timestamps import micros
 from monitor.depot.rollups import query
 from monitor.depot.rollups.statistics import Freshness
 from monitor.depot.rollups.time_ranges import DAY, HOUR
 from monitor.depot.samples import sample_arrays
 from monitor.depot.samples.m4 import Rolled, kept, merged, rolled_up
-from monitor.depot.samples.sample_arrays import before, micros
+from monitor.depot.samples.sample_arrays import before
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from monitor.db.timestamps import moment
 from monitor.depot.rollups.statistics import Freshness
 from monitor.depot.samples import sample_arrays
-from monitor.depot.samples.sample_arrays import TooMany, before, moment
+from monitor.depot.samples.sample_arrays import TooMany, before
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

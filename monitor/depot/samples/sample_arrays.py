@@ -6,12 +6,13 @@ years of hours take 8 ms so, by COPY in binary 15 to 20 (each row is a message),
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from monitor.db import binary
+from monitor.db.timestamps import EPOCH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +22,6 @@ SAMPLE = np.dtype([("time", "<i8"), ("known_at", "<i8"), ("value", "<f8"), ("pas
 
 MOST = 2_000_000  # samples: four years of minutes. The database makes one value of them, which has its bound
 
-_SINCE = datetime(1970, 1, 1, tzinfo=UTC)
-EPOCH = 946_684_800_000_000  # of PostgreSQL: 2000-01-01, in microseconds since 1970
 _TIMES = ("time", "known_at")
 _PACKED = """
 SELECT string_agg(timestamptz_send(time) || timestamptz_send(known_at) || float8send(value)
@@ -81,13 +80,3 @@ def _unpacked(packed: bytes | None) -> NDArray[np.void]:
 def before(end: datetime | None) -> datetime | None:
     """The last time before *end* that there is."""
     return None if end is None else end - timedelta(microseconds=1)
-
-
-def micros(time: datetime) -> int:
-    """*time*, which has a zone, as arrays have it."""
-    return (time - _SINCE) // timedelta(microseconds=1)
-
-
-def moment(time: int) -> datetime:
-    """The inverse of ``micros``."""
-    return _SINCE + timedelta(microseconds=int(time))

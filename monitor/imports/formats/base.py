@@ -22,7 +22,6 @@ from typing import BinaryIO, ClassVar, Protocol
 from probes.base import Measurement, Value
 from reporters.report import StageTiming
 
-IMPORTED = "import-"  # with the kind behind it what imported series have for a probe: no file has that name
 _SHOWN_CHARACTERS = 80
 
 

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor import health
+from monitor.ledger import heartbeats
 from monitor.ledger.claim import claim_one
 from monitor.ledger.expand import BEAT
 from monitor.ledger.holds import HoldError, told
@@ -80,10 +81,10 @@ class Command(BaseCommand):
 def _check_that_somebody_runs(run: Run) -> None:
     """Raise CommandError where *run* would wait for ever; one whose series is busy waits for its turn."""
     now = timezone.now()
-    if run.state != State.EXPECTED or now - run.slot <= health.SILENT_AFTER:
+    if run.state != State.EXPECTED or now - run.slot <= heartbeats.SILENT_AFTER:
         return
     silent = "; ".join(problem.text for problem in health.problems(now))
-    if not silent and health.was_silent(BEAT, now):
+    if not silent and heartbeats.was_silent(BEAT, now):
         silent = "nothing claims it: is a scheduler running? (or use --here)"
     if not silent and run.series.reporter.capacity == 0:
         silent = f"its reporter {run.series.reporter.name} has a capacity of 0"

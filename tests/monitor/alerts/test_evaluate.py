@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from monitor.alerts.evaluate import look
 from monitor.ingest.service import ingest
+from monitor.ledger import transitions
 from monitor.ledger.expand import expand
 from monitor.ledger.reap import reap
 from monitor.models import Alert, AlertRule, Notification, Recheck, Run, Series, Suite
@@ -115,7 +116,7 @@ def test_a_late_report_that_a_run_was_skipped_corrects_an_alert_too(circle: Seri
     rule(failures_in_row=1)
     run = ended(circle, noon, State.MISSED)
     look(noon + MINUTE)
-    Run.objects.all().move([run.pk], State.SKIPPED, cause="reported by home")
+    transitions.move(Run.objects.all(), [run.pk], State.SKIPPED, cause="reported by home")
     look(noon + 2 * MINUTE)
     assert Alert.objects.get().closed_at == noon + 2 * MINUTE
 

@@ -15,7 +15,7 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import begin_anew, refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, Blackout, Forecast, Metric, Run, Series, Site, Suite
+from monitor.models import ApiToken, Forecast, MaintenanceWindow, Metric, Run, Series, Site, Suite
 from monitor.models.token import READ, RUN
 from probes.base import checked_parameters
 from reporters import report as wire
@@ -176,7 +176,7 @@ def test_data_that_are_old_for_a_series_are_stale_by_themselves(circle: Series, 
 
 def test_where_a_site_is_closed_there_is_no_answer_but_the_reason(history: Series, client: Client) -> None:
     began = timezone.now() - timedelta(minutes=1)
-    work = Blackout.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
+    work = MaintenanceWindow.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="site-of-there"))
     answer = client.get(URL, {"series": "circle"})
     assert (answer.status_code, problem(answer)["code"]) == (409, "site_down")

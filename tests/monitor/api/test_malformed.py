@@ -21,7 +21,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from monitor.api.envelope import MAX_BYTES
-from monitor.models import ApiToken, Metric, RawReport, Run, Sample, Segment, Series, StaleHour, Usage
+from monitor.models import ApiToken, DirtyHour, Metric, RawReport, Run, Sample, Segment, Series, Usage
 from monitor.models.token import REPORT
 from tests.monitor.api.malformed import Malformed, drawn
 
@@ -54,7 +54,7 @@ def test_what_is_no_report_is_refused_with_its_field_and_leaves_no_trace(
         most_bytes = max(most_bytes, held_bytes)
     print(f"seed {SEED}: {sorted(answers.items())}; {most_bytes / 2**20:.1f} MiB at most for one")
     stored = [
-        kind for kind in (Run, RawReport, Sample, Segment, Metric, Usage, StaleHour) if kind.objects.exists()
+        kind for kind in (Run, RawReport, Sample, Segment, Metric, Usage, DirtyHour) if kind.objects.exists()
     ]
     assert stored == []
 

@@ -15,7 +15,7 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.forecasts.score import keep_newest
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, ForecastGiven, ForecastNews, Metric, Outcome, Series, Suite
+from monitor.models import ApiToken, ForecastGiven, Metric, Outcome, PendingChange, Series, Suite
 from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
 from reporters import report as wire
@@ -71,14 +71,14 @@ def tell(client: Client, forecast: int, **changes: Any) -> Any:
 
 
 def test_what_really_happened_is_kept_and_is_news(forecast: Issued, client: Client, scheduler: User) -> None:
-    ForecastNews.objects.all().delete()
+    PendingChange.objects.all().delete()
     answer = tell(client, forecast.pk)
     assert answer.status_code == 201
     assert (answer.json()["seconds"], answer.json()["duplicate"]) == (8.0, False)
     kept = Outcome.objects.get()
     assert (kept.forecast, kept.metric, kept.consumer) == (forecast, forecast.metric, scheduler)
     assert (kept.passed, kept.seconds) == (True, 8.0)
-    assert ForecastNews.objects.filter(series=forecast.metric.segment.series_id).exists()
+    assert PendingChange.objects.filter(series=forecast.metric.segment.series_id).exists()
 
 
 def test_without_seconds_all_of_the_job_counts(forecast: Issued, client: Client) -> None:

@@ -16,7 +16,16 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import bring_up
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, Blackout, ForecastState, Metric, Series, Site, SuccessState, Suite
+from monitor.models import (
+    ApiToken,
+    ForecastState,
+    MaintenanceWindow,
+    Metric,
+    Series,
+    Site,
+    SuccessState,
+    Suite,
+)
 from monitor.models.token import READ, RUN
 from probes.base import checked_parameters
 from reporters import report as wire
@@ -147,7 +156,7 @@ def test_equal_candidates_are_tied(grid: None, client: Client) -> None:
 
 def test_a_closed_site_is_told_for_the_time_that_is_asked_about(grid: None, client: Client) -> None:
     began = timezone.now()
-    work = Blackout.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
+    work = MaintenanceWindow.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="site-of-gamma"))
     body = ask_for(client, RINGS["slow"], RINGS["quick"])
     assert [one["series"] for one in body["ranked"]] == ["quick"]

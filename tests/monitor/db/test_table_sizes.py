@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection, transaction
 
+from monitor.db import partitions
 from monitor.db.table_sizes import COUNTED_BYTES, space
-from monitor.depot.engines import engine
 from monitor.depot.engines.engine import Engine
 from monitor.depot.samples import write
 from monitor.depot.samples.write import Row
@@ -22,7 +22,7 @@ def store(first: datetime) -> None:
         for hour in range(COUNT)
     ]
     with transaction.atomic():
-        engine().make_room({row.time for row in rows})
+        partitions.make_room({row.time for row in rows})
         write.write(rows)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from monitor.depot.engines import engine
 from monitor.depot.engines.timescale import Timescale
 from monitor.depot.rollups.worker import rebuild, roll, roll_all
-from monitor.models import StaleHour
+from monitor.models import DirtyHour
 from tests.monitor.depot.life import Life
 from tests.monitor.depot.measured import FIRST, STEP, Value
 from tests.monitor.depot.naive import DAY, HOUR, Keeps, Of, Reading, floor
@@ -103,7 +103,7 @@ def roll_until(life: Life, now: datetime) -> None:
 def roll_everything(life: Life) -> None:
     roll_all()
     life.naive.rolled()
-    assert not StaleHour.objects.exists()
+    assert not DirtyHour.objects.exists()
 
 
 def rebuild_all(life: Life) -> None:

@@ -25,8 +25,8 @@ from tests.monitor.depot.naive import TOTAL, Keeps, Naive, Of, Reading
 RINGS = (("here", "there"), ("there", "here"))  # what runs are bound to says which segment they are of
 MOST_CALLS = 100  # of what goes on where it was stopped
 _EMPTIED = (
-    *("monitor_correction", "monitor_sample", "monitor_hourrollup", "monitor_dayrollup", "monitor_stalehour"),
-    *("monitor_horizon", "monitor_latest", "monitor_rawreport", "monitor_usage", "monitor_run"),
+    *("monitor_correction", "monitor_sample", "monitor_hourrollup", "monitor_dayrollup", "monitor_dirtyhour"),
+    *("monitor_retentioncutoff", "monitor_latestrun", "monitor_rawreport", "monitor_usage", "monitor_run"),
 )
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.statistics import Every
 from monitor.depot.samples import write
@@ -86,7 +86,7 @@ class Depot:
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.metrics = list(metrics)
         self.naive = Naive()
-        engine().make_room([FIRST, FIRST + DAYS * timedelta(days=1)])
+        partitions.make_room([FIRST, FIRST + DAYS * timedelta(days=1)])
 
     def ingest(self, metric: Metric, new: Mapping[datetime, Value]) -> None:
         self.naive.take(metric.pk, new)

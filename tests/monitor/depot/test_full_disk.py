@@ -24,7 +24,8 @@ from monitor import health
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.disk_guard import RETRY_SECONDS, NoRoom, gauge
 from monitor.ingest.service import ingest_all
-from monitor.models import ApiToken, Component, RawReport, Run, Sample
+from monitor.ledger import heartbeats
+from monitor.models import ApiToken, Heartbeat, RawReport, Run, Sample
 from monitor.models.token import REPORT
 from monitor.worker import deliver_spool
 from reporters import report as wire
@@ -155,8 +156,8 @@ def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there
     assert (answer.status_code, answer["Retry-After"]) == (507, str(RETRY_SECONDS))
     assert answer.json()["code"] == "depot_full"
     assert not Run.objects.exists()
-    health.seen("beat", timezone.now())  # what is left is for what cannot wait
-    assert Component.objects.filter(name="beat").exists()
+    heartbeats.record("beat", timezone.now())  # what is left is for what cannot wait
+    assert Heartbeat.objects.filter(name="beat").exists()
     assert any("No reports are taken" in problem.text for problem in health.problems(timezone.now()))
     small.free()
     assert client.post("/api/v1/reports", body, "application/json").status_code == 200

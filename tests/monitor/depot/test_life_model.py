@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from monitor.db.timestamps import micros
 from monitor.depot.engines.engine import Engine
 from monitor.depot.rollups.histogram import distribution
 from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
 from monitor.depot.samples import export
 from monitor.depot.samples.downsampled import condensed
 from monitor.depot.samples.read import history
-from monitor.depot.samples.sample_arrays import micros
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Correction, Series, Suite
 from monitor.overview.latest import UNKNOWN, latest

@@ -181,8 +181,8 @@ def test_two_at_once_are_one_too_many(depot: datetime) -> None:
 def test_the_way_back_is_refused_and_nothing_is_changed(depot: datetime) -> None:
     migrate_to_timescale.convert(lambda _: None)
     before = everything()
-    with pytest.raises(IrreversibleError, match="this depot uses TimescaleDB"):
-        MigrationExecutor(connection).migrate([("monitor", "0011_run_kept")])
+    with pytest.raises(IrreversibleError):
+        MigrationExecutor(connection).migrate([("monitor", None)])
     call_command("migrate", verbosity=0)
     assert everything() == before
 

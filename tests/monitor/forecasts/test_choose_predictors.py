@@ -21,7 +21,7 @@ from monitor.forecasts.refresh import refresh, refresh_all
 from monitor.forecasts.score import keep_newest
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
-    Current,
+    CurrentSegment,
     Forecast,
     ForecastPredictor,
     ForecastState,
@@ -117,7 +117,7 @@ def test_a_segment_that_a_series_goes_back_to_listens_to_what_came_meanwhile(
     put(app, noon, 5.0)
     refresh(noon + HOUR)
     ForecastPredictor.objects.all().delete()  # as if there had been none
-    Current.objects.filter(series=series).update(segment=totals["other-app"].segment)
+    CurrentSegment.objects.filter(series=series).update(segment=totals["other-app"].segment)
     put(app, noon + HOUR, 5.0)
     refresh(noon + 2 * HOUR)
     assert listened_to(app) == {"same-path", "elsewhere", "one-end"}

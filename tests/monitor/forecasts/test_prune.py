@@ -15,10 +15,10 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import retain_forecasts
 from monitor.forecasts.refresh import begin_anew, refresh_all
 from monitor.models import (
-    Current,
+    Checkpoint,
+    CurrentSegment,
     Forecast,
     ForecastGiven,
-    ForecastMark,
     ForecastPredictor,
     ForecastState,
     Metric,
@@ -55,7 +55,7 @@ def begun(series: Series, number: int, began_at: datetime) -> Metric:
     segment = Segment.objects.create(
         series=series, number=number, began_at=began_at, fingerprint=f"{series.name}, {number}"
     )
-    Current.objects.update_or_create(series=series, defaults={"segment": segment})
+    CurrentSegment.objects.update_or_create(series=series, defaults={"segment": segment})
     return Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
 
 
@@ -72,7 +72,7 @@ def known(metric: Metric, now: datetime) -> tuple[bytes, bytes, int]:
 
 def at(metric: Metric) -> None:
     """That is what its series runs now."""
-    Current.objects.filter(series=metric.segment.series).update(segment=metric.segment)
+    CurrentSegment.objects.filter(series=metric.segment.series).update(segment=metric.segment)
 
 
 def test_what_is_known_of_a_segment_that_is_over_goes_and_what_was_said_of_it_stays(
@@ -80,14 +80,14 @@ def test_what_is_known_of_a_segment_that_is_over_goes_and_what_was_said_of_it_st
 ) -> None:
     at(Metric.objects.get(segment__series=before.segment.series, segment__number=2))
     said = ForecastState.objects.get(metric=before)
-    assert ForecastMark.objects.filter(metric=before).exists()
+    assert Checkpoint.objects.filter(metric=before).exists()
     retain_forecasts(noon + DAY)
     assert ForecastState.objects.get(metric=before).state is not None  # somebody may be late
     retain_forecasts(noon + 3 * DAY)
     rests = ForecastState.objects.get(metric=before)
     assert (rests.state, rests.used, rests.is_behind) == (None, None, False)
     assert (rests.mean, rests.n, rests.record_n) == (said.mean, 10, said.record_n)
-    assert not ForecastMark.objects.filter(metric=before).exists()
+    assert not Checkpoint.objects.filter(metric=before).exists()
     assert not ForecastPredictor.objects.filter(metric=before).exists()
 
 

@@ -21,15 +21,15 @@ from monitor.forecasts.refresh import begin_anew, drop_outdated, refresh, refres
 from monitor.forecasts.score import KEPT_OF_OTHERS, keep_newest
 from monitor.ingest.service import ingest
 from monitor.models import (
+    DirtyHour,
     Forecast,
-    ForecastNews,
     ForecastPredictor,
     ForecastState,
     Metric,
     Outcome,
+    PendingChange,
     Sample,
     Series,
-    StaleHour,
 )
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -45,7 +45,7 @@ def total(circle: Series, noon: datetime) -> Metric:
     ingest(wire.to_json(circle_report(noon)))
     Metric.objects.exclude(name="total.seconds").delete()
     Sample.objects.all().delete()
-    StaleHour.objects.all().delete()
+    DirtyHour.objects.all().delete()
     return Metric.objects.get()
 
 
@@ -85,7 +85,7 @@ def test_what_is_new_is_used_and_what_was_known_is_not_read_again(total: Metric,
     after = state(total)
     assert (before[2], after[2]) == (5, 6)
     assert made_of_the_depot(total, noon + 8 * HOUR) == after
-    assert not ForecastNews.objects.exists()
+    assert not PendingChange.objects.exists()
 
 
 def test_a_late_value_is_used_where_it_belongs(total: Metric, noon: datetime) -> None:
@@ -290,7 +290,7 @@ def test_what_is_told_of_a_job_is_news_of_its_hour(total: Metric, noon: datetime
     refresh(noon + 6 * HOUR)
     outcome = told(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
     forecasts_refresh.told(outcome)
-    (news,) = ForecastNews.objects.all()
+    (news,) = PendingChange.objects.all()
     assert news.hour == noon + 4 * HOUR
 
 
@@ -304,7 +304,7 @@ def test_news_of_a_predictor_that_measures_nothing_of_that_name_are_done_with(
     ForecastPredictor.objects.create(metric=total, series=other, name="gone")
     states_sql.note([(other.pk, noon)])
     refresh(noon + 7 * HOUR)
-    assert not ForecastNews.objects.exists()
+    assert not PendingChange.objects.exists()
 
 
 def copied(row: Forecast, **changes: datetime) -> Forecast:

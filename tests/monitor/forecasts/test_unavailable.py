@@ -12,7 +12,7 @@ from monitor.forecasts.unavailable import down
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.ledger.holds import hold
-from monitor.models import Blackout, Series, Site
+from monitor.models import MaintenanceWindow, Series, Site
 from monitor.models.hold import Kind, Mode, Scope
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
@@ -45,7 +45,7 @@ def test_where_all_is_well_nothing_is_down(circle: Series, noon: datetime, later
 
 def test_a_site_in_maintenance_is_down_while_it_lasts(circle: Series, later: datetime) -> None:
     ends_at = later + timedelta(hours=2)
-    work = Blackout.objects.create(name="disks", title="new disks", starts_at=later, ends_at=ends_at)
+    work = MaintenanceWindow.objects.create(name="disks", title="new disks", starts_at=later, ends_at=ends_at)
     work.sites.add(Site.objects.get(name="site-of-there"))
     assert list(down(OPERATOR, BOTH, later, later)) == ["there"]
     assert "new disks, until 2026-03-01 15:00 UTC" in down(OPERATOR, BOTH, later, later)["there"]
@@ -54,7 +54,7 @@ def test_a_site_in_maintenance_is_down_while_it_lasts(circle: Series, later: dat
 
 
 def test_maintenance_everywhere_is_of_every_site(circle: Series, later: datetime) -> None:
-    Blackout.objects.create(name="network", starts_at=later, ends_at=later + MINUTE)
+    MaintenanceWindow.objects.create(name="network", starts_at=later, ends_at=later + MINUTE)
     assert sorted(down(OPERATOR, BOTH, later, later)) == ["here", "there"]
 
 

@@ -14,7 +14,7 @@ from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import Row
 from monitor.forecasts.refresh import begin_anew, refresh, refresh_all
-from monitor.models import ForecastNews, ForecastPredictor, ForecastState, Metric, Sample, Segment, Series
+from monitor.models import ForecastPredictor, ForecastState, Metric, PendingChange, Sample, Segment, Series
 from tests.monitor.builders import noops
 
 MINUTE = timedelta(minutes=1)
@@ -115,4 +115,4 @@ def test_what_is_known_step_by_step_is_what_is_known_from_the_depot(
     step_by_step = known(histories.now)
     begin_anew([metric.segment.series_id for metric in metrics])
     assert known(histories.now) == step_by_step
-    assert not ForecastNews.objects.filter(due_at=None).exists()
+    assert not PendingChange.objects.filter(due_at=None).exists()

@@ -18,9 +18,10 @@ from django.db import connection, transaction
 from monitor.gridfile import depot
 from monitor.gridfile.applying import apply, changing
 from monitor.gridfile.definition import Grid as Definitions
+from monitor.ledger import transitions
 from monitor.ledger.expand import expand
 from monitor.ledger.run_now import run_now
-from monitor.models import Alert, AlertRule, Blackout, Resource, Run, Series, Site, Suite
+from monitor.models import Alert, AlertRule, MaintenanceWindow, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
 from tests.monitor.gridfile.conftest import Grid
 from tests.waiting import eventually
@@ -184,7 +185,7 @@ def test_pruning_removes_what_is_not_in_the_file(grid: Grid, file: Path) -> None
 def test_pruning_switches_a_series_with_runs_off_and_keeps_what_it_needs(grid: Grid, file: Path) -> None:
     grid("apply", file)
     run = run_now(Series.objects.get(name="login-sdsc"), who="ada", now=NOON)
-    Run.objects.all().move([run.pk], State.PASSED, cause="test")
+    transitions.move(Run.objects.all(), [run.pk], State.PASSED, cause="test")
     file.write_text("version: 1\n", encoding="utf-8")
     _, said = grid("apply", "--prune", file)
     assert said.splitlines()[:2] == ["~ series login-sdsc", "    enabled: true -> false"]
@@ -202,19 +203,19 @@ def test_pruning_switches_a_series_with_runs_off_and_keeps_what_it_needs(grid: G
 
 def test_planned_work_goes_with_its_site_and_never_is_everywhere_instead(grid: Grid, file: Path) -> None:
     grid("apply", file)
-    work = Blackout.objects.create(name="cables", starts_at=NOON, ends_at=NOON + timedelta(hours=1))
+    work = MaintenanceWindow.objects.create(name="cables", starts_at=NOON, ends_at=NOON + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="sdsc"))
     assert "- maintenance cables: not in the file; kept" in grid("apply", file)[1]
     file.write_text("version: 1\n", encoding="utf-8")
     _, said = grid("apply", "--prune", file)
     assert said.index("- maintenance cables") < said.index("- site sdsc")
-    assert not Blackout.objects.exists()
+    assert not MaintenanceWindow.objects.exists()
     assert not Site.objects.exists()
 
 
 def test_maintenance_becomes_planned_work(grid: Grid, file: Path) -> None:
     grid("apply", file)
-    disks, weekly = Blackout.objects.get(name="disks"), Blackout.objects.get(name="weekly")
+    disks, weekly = MaintenanceWindow.objects.get(name="disks"), MaintenanceWindow.objects.get(name="weekly")
     assert (disks.title, [site.name for site in disks.sites.all()]) == ("New disks", ["anl", "sdsc"])
     assert (disks.starts_at, disks.ends_at) == (
         datetime(2026, 3, 1, 8, tzinfo=UTC),
@@ -222,7 +223,7 @@ def test_maintenance_becomes_planned_work(grid: Grid, file: Path) -> None:
     )
     assert (weekly.schedule, weekly.timezone) == ("0 8 * * tue", "America/Los_Angeles")
     assert (weekly.duration_seconds, weekly.starts_at) == (14400, None)
-    assert not Blackout.objects.get(name="power").sites.exists()
+    assert not MaintenanceWindow.objects.get(name="power").sites.exists()
 
 
 def test_a_change_of_maintenance_is_shown_and_done(grid: Grid, file: Path) -> None:
@@ -237,21 +238,24 @@ def test_a_change_of_maintenance_is_shown_and_done(grid: Grid, file: Path) -> No
         "    duration_seconds: 14400 -> 7200\n"
         "0 to add, 2 to change, 0 to remove.\n"
     )
-    assert not Blackout.objects.get(name="disks").sites.exists()
-    assert Blackout.objects.get(name="weekly").duration_seconds == 7200
+    assert not MaintenanceWindow.objects.get(name="disks").sites.exists()
+    assert MaintenanceWindow.objects.get(name="weekly").duration_seconds == 7200
     assert grid("plan", file) == (0, NOTHING_TO_DO)
 
 
 def test_one_window_may_become_many_and_many_one(grid: Grid, file: Path) -> None:
     grid("apply", file)
-    once, again = Blackout.objects.get(name="disks").pk, Blackout.objects.get(name="weekly").pk
+    once, again = (
+        MaintenanceWindow.objects.get(name="disks").pk,
+        MaintenanceWindow.objects.get(name="weekly").pk,
+    )
     window = "    starts_at: 2026-03-01T08:00:00Z\n    ends_at: 2026-03-02T08:00:00Z\n"
     schedule = "    schedule: 0 8 * * tue\n    timezone: America/Los_Angeles\n    duration_seconds: 14400\n"
     for old, new in ((schedule, "HERE\n"), (window, schedule), ("HERE\n", window)):
         edit(file, old, new)
     grid("apply", file)
-    assert Blackout.objects.get(pk=once).schedule == "0 8 * * tue"
-    assert Blackout.objects.get(pk=again).duration_seconds is None
+    assert MaintenanceWindow.objects.get(pk=once).schedule == "0 8 * * tue"
+    assert MaintenanceWindow.objects.get(pk=again).duration_seconds is None
 
 
 def test_alert_rules_become_those_of_the_depot(grid: Grid, file: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import Group
 
+from monitor.ledger import transitions
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
@@ -72,7 +73,7 @@ def test_a_group_is_pruned_as_a_whole(grid: Grid, file: Path) -> None:
 def test_whom_a_series_with_runs_follows_is_kept_with_it(grid: Grid, file: Path) -> None:
     grid("apply", file)
     run = run_now(Series.objects.get(name="a-job"), who="ada")
-    Run.objects.all().move([run.pk], State.PASSED, cause="test")
+    transitions.move(Run.objects.all(), [run.pk], State.PASSED, cause="test")
     without_series(file)
     grid("apply", "--prune", file)
     assert list(Series.objects.values_list("name", "enabled")) == [("a-job", False), ("z-probe", False)]

@@ -15,7 +15,7 @@ from monitor.gridfile.definition import Grid as Definitions
 from monitor.gridfile.format import MODELS, VERSION
 from monitor.gridfile.loading import Outside, load
 from monitor.gridfile.reading import read
-from monitor.models import AlertRule, Blackout, Resource, Series, Site, Suite
+from monitor.models import AlertRule, MaintenanceWindow, Resource, Series, Site, Suite
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
 from tests.monitor.gridfile.conftest import DATA, Grid
@@ -26,7 +26,7 @@ TABLES: dict[str, type[models.Model]] = {
     "resources": Resource,
     "suites": Suite,
     "series": Series,
-    "maintenance": Blackout,
+    "maintenance": MaintenanceWindow,
     "alerts": AlertRule,
 }
 

@@ -19,7 +19,7 @@ from monitor.ingest import extract_metrics
 from monitor.ingest.fast_parser import Told
 from monitor.ingest.reparse import Parser, Reparsed, reparse
 from monitor.ingest.service import ingest_all
-from monitor.models import Correction, Forecast, Metric, RawReport, Sample, Segment, Series, StaleHour, Suite
+from monitor.models import Correction, DirtyHour, Forecast, Metric, RawReport, Sample, Segment, Series, Suite
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 
@@ -108,7 +108,7 @@ def test_rollups_are_made_of_what_is_there_now(began_at: datetime) -> None:
     worker.roll_all()
     whole(began_at)
     ring = Metric.objects.get(name=RING)
-    assert StaleHour.objects.filter(hour=began_at).exists()
+    assert DirtyHour.objects.filter(hour=began_at).exists()
     for _ in range(2):  # before they are rolled up, and after
         found = statistics(ring, start=began_at, end=began_at + 6 * HOUR)
         assert (found.figures.n, found.figures.mean) == (6, 7.0)

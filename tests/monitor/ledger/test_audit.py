@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from monitor.ledger import transitions
 from monitor.ledger.audit import Finding, audit
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
@@ -48,7 +49,7 @@ def test_slots_from_before_the_present_schedule_are_not_asked_for(circle: Series
 def test_a_run_with_two_outcomes_is_doubled(circle: Series, noon: datetime) -> None:
     expand(noon)
     run = Run.objects.get(slot=noon + MINUTE)
-    Run.objects.all().move([run.pk], State.PASSED, cause="it ran")
+    transitions.move(Run.objects.all(), [run.pk], State.PASSED, cause="it ran")
     assert audit(noon - DAY, noon + MINUTE).doubled == []
     Transition.objects.create(
         run=run, source=State.PASSED, target=State.FAILED, at=timezone.now(), cause="a bug"
@@ -60,7 +61,7 @@ def test_a_late_report_is_no_second_outcome(circle: Series, noon: datetime) -> N
     expand(noon)
     run = Run.objects.get(slot=noon + MINUTE)
     for state in (State.MISSED, State.PASSED):
-        Run.objects.all().move([run.pk], state, cause="a test")
+        transitions.move(Run.objects.all(), [run.pk], state, cause="a test")
     assert audit(noon - DAY, noon + MINUTE).doubled == []
 
 

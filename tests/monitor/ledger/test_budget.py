@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from monitor.ingest.service import ingest
+from monitor.ledger import transitions
 from monitor.ledger.admission_context import situation
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
@@ -144,7 +145,7 @@ def test_what_a_late_report_says_counts_also_if_its_run_is_just_being_given_up(
 ) -> None:
     run = run_now(circle, who="ada", now=noon)
     for _ in range(3):
-        Run.objects.all().move([run.pk], State.EXPECTED, cause="a test")
+        transitions.move(Run.objects.all(), [run.pk], State.EXPECTED, cause="a test")
         begin(run, noon)
     bound = {"ring": ("here", "there")}
     with ThreadPoolExecutor(2) as pool:
@@ -161,8 +162,10 @@ def test_what_a_late_report_says_counts_also_if_its_run_is_just_being_given_up(
 
 def begin(run: Run, at: datetime) -> None:
     """It is run, by somebody who is not heard of any more."""
-    Run.objects.all().move([run.pk], State.CLAIMED, cause="a test")
-    Run.objects.all().move([run.pk], State.RUNNING, cause="a test", started_at=at, lease_until=at)
+    transitions.move(Run.objects.all(), [run.pk], State.CLAIMED, cause="a test")
+    transitions.move(
+        Run.objects.all(), [run.pk], State.RUNNING, cause="a test", started_at=at, lease_until=at
+    )
 
 
 def alone(work: Callable[..., None], *told: Any, **more: Any) -> None:

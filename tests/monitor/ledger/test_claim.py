@@ -15,7 +15,7 @@ from django.db import connection
 
 from monitor.celery import app
 from monitor.ingest.service import ingest
-from monitor.ledger import claim
+from monitor.ledger import claim, transitions
 from monitor.ledger.claim import BATCH, BESIDE, claim_due, claim_freed
 from monitor.models import Reporter, Run, Series, Site
 from monitor.models.run import State
@@ -77,7 +77,7 @@ def test_the_room_of_a_run_that_has_ended_is_filled_at_once(db: None, tmp_path: 
     assert len(claim_due(noon)) == 2
     assert claim_freed(noon) == []
     first = Run.objects.filter(state=State.CLAIMED).earliest("pk")
-    Run.objects.all().move([first.pk], State.PASSED, cause="it ran")
+    transitions.move(Run.objects.all(), [first.pk], State.PASSED, cause="it ran")
     (freed,) = claim_freed(noon)
     assert Run.objects.get(pk=freed.run_id).state == State.CLAIMED
     assert Run.objects.filter(state=State.EXPECTED).count() == 1

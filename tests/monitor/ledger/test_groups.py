@@ -8,6 +8,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
+from monitor.ledger import transitions
 from monitor.ledger.audit import audit
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
@@ -72,7 +73,9 @@ def test_a_series_that_runs_after_another_waits_for_the_end_of_that_very_slot(
     expand(noon)
     (first,) = claim_due(noon + HOUR)
     reap(noon + HOUR + 20 * MINUTE)  # it may wait longer than other slots
-    Run.objects.all().move([first.run_id], State.FAILED, cause="it ran", ended_at=noon + HOUR + 20 * MINUTE)
+    transitions.move(
+        Run.objects.all(), [first.run_id], State.FAILED, cause="it ran", ended_at=noon + HOUR + 20 * MINUTE
+    )
     assert claim_due(noon + HOUR + 24 * MINUTE) == []
     (second,) = claim_due(noon + HOUR + 25 * MINUTE)
     assert second.run_id == follower.runs.get(slot=noon + HOUR).pk
@@ -81,7 +84,9 @@ def test_a_series_that_runs_after_another_waits_for_the_end_of_that_very_slot(
 def test_a_follower_of_a_run_that_never_was_is_skipped(hourly: Series, noon: datetime) -> None:
     follower = following(hourly, Follows.AFTER)
     expand(noon)
-    Run.objects.all().move([hourly.runs.get(slot=noon + HOUR).pk], State.MISSED, cause="its grace was over")
+    transitions.move(
+        Run.objects.all(), [hourly.runs.get(slot=noon + HOUR).pk], State.MISSED, cause="its grace was over"
+    )
     assert claim_due(noon + HOUR) == []
     skipped = follower.runs.get(slot=noon + HOUR)
     assert (skipped.state, skipped.reason) == (State.SKIPPED, "leader: circle did not run: missed")

@@ -10,7 +10,8 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from monitor import health, tick
+from monitor import tick
+from monitor.ledger import heartbeats, transitions
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
 from monitor.ledger.holds import (
@@ -139,11 +140,13 @@ def test_what_runs_goes_on_to_its_end_and_is_counted(
 ) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
-    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE)
+    transitions.move(
+        Run.objects.all(), [claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE
+    )
     made = held(SITE, noon + MINUTE, mode)
     assert ended_at(noon + MINUTE) == (State.RUNNING, "")
     assert standings([made])[0].words == before
-    Run.objects.all().move([claim.run_id], State.PASSED, cause="it ran")
+    transitions.move(Run.objects.all(), [claim.run_id], State.PASSED, cause="it ran")
     assert standings([made])[0].words == after
 
 
@@ -152,7 +155,9 @@ def test_what_began_and_lost_its_executor_is_not_run_again_under_a_hold(
 ) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
-    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE)
+    transitions.move(
+        Run.objects.all(), [claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE
+    )
     held(SITE, noon + MINUTE, Mode.DRAIN)
     reap(noon + MINUTE + 31 * SECOND)
     assert claim_due(noon + MINUTE + 31 * SECOND) == []
@@ -162,7 +167,7 @@ def test_what_began_and_lost_its_executor_is_not_run_again_under_a_hold(
 def test_slots_of_a_paused_reporter_that_was_stopped_are_skipped_not_missed(
     circle: Series, noon: datetime
 ) -> None:
-    health.seen("reporter.home", noon)
+    heartbeats.record("reporter.home", noon)
     tick.tick(noon)
     held(Scope(Kind.REPORTER, "home"), noon)
     for seconds in range(0, 300, 15):

@@ -12,14 +12,15 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from monitor import health, tick
-from monitor.depot.engines.postgres import LOCK as MAKING_ROOM
+from monitor import tick
+from monitor.db.partitions import LOCK as MAKING_ROOM
+from monitor.ledger import heartbeats, transitions
 from monitor.ledger.claim import Claim, claim_due, claim_one, release
 from monitor.ledger.expand import AHEAD, CATCH_UP, expand
 from monitor.ledger.reap import reap
 from monitor.ledger.run_now import run_now
-from monitor.models import Binding, Blackout, Reporter, Run, Series, Site, Transition
-from monitor.models.run import ENDED, FOLLOWS, PENDING, REPORTED, SCHEDULE, State
+from monitor.models import Binding, MaintenanceWindow, Reporter, Run, Series, Site, Transition
+from monitor.models.run import ENDED, PENDING, REPORTED, SCHEDULE, State
 from monitor.worker.dispatch import send
 from reporters.report import run_id
 from tests.monitor.builders import asked_for
@@ -100,7 +101,7 @@ def test_a_run_that_was_asked_for_waits_until_its_series_is_free(circle: Series,
     (scheduled,) = claim_due(noon + MINUTE)
     asked = run_now(circle, who="ada", now=noon + MINUTE + timedelta(seconds=1))
     assert claim_due(noon + MINUTE + timedelta(seconds=2)) == []
-    Run.objects.all().move([scheduled.run_id], State.PASSED, cause="it ran")
+    transitions.move(Run.objects.all(), [scheduled.run_id], State.PASSED, cause="it ran")
     assert [claim.run_id for claim in claim_due(noon + MINUTE + timedelta(seconds=3))] == [asked.pk]
 
 
@@ -140,7 +141,7 @@ def test_series_that_want_a_link_alone_run_one_after_the_other_and_say_for_whom_
     waiting = Run.objects.get(slot=noon + MINUTE, state=State.EXPECTED)
     assert waiting.reason == f"queued: exclusive: {rival} uses what it needs alone"
     reap(noon + 5 * MINUTE)  # its grace is over, its time to wait is not
-    Run.objects.all().move([first.run_id], State.PASSED, cause="it ran")
+    transitions.move(Run.objects.all(), [first.run_id], State.PASSED, cause="it ran")
     assert waiting.pk in {claim.run_id for claim in claim_due(noon + 5 * MINUTE)}
 
 
@@ -171,7 +172,7 @@ def test_a_site_takes_part_in_no_more_runs_than_it_says(circle: Series, noon: da
 
 
 def test_slots_of_a_blackout_are_skipped_with_its_title(circle: Series, noon: datetime) -> None:
-    blackout = Blackout.objects.create(
+    blackout = MaintenanceWindow.objects.create(
         name="disks", title="new disks", starts_at=noon, ends_at=noon + 2 * MINUTE
     )
     blackout.sites.add(Site.objects.get(name="site-of-there"))
@@ -223,7 +224,7 @@ def test_a_run_whose_executor_died_is_claimed_again_and_at_last_given_up(
     for attempt in (1, 2, 3):
         (claim,) = claim_due(now)
         assert claim.attempt == attempt
-        Run.objects.all().move([claim.run_id], State.RUNNING, cause="a test")
+        transitions.move(Run.objects.all(), [claim.run_id], State.RUNNING, cause="a test")
         reap(now + timedelta(seconds=1))
         assert Run.objects.get().state == State.RUNNING
         now += LEASE
@@ -287,10 +288,10 @@ def test_a_slot_that_was_handed_out_but_never_begun_is_missed_not_lost(
 
 
 def test_a_silent_reporter_is_given_nothing_until_it_is_heard_again(circle: Series, noon: datetime) -> None:
-    health.seen("reporter.home", noon)
+    heartbeats.record("reporter.home", noon)
     run_now(circle, who="ada", now=noon)
     assert claim_due(noon + MINUTE) == []
-    health.seen("reporter.home", noon + MINUTE)
+    heartbeats.record("reporter.home", noon + MINUTE)
     assert len(claim_due(noon + MINUTE)) == 1
 
 
@@ -298,7 +299,7 @@ def test_while_a_series_is_switched_off_nothing_is_expected_of_it(circle: Series
     tick.tick(noon)
     Series.objects.update(enabled=False)
     tick.tick(noon + timedelta(seconds=10))
-    health.seen("beat", noon + 300 * MINUTE)
+    heartbeats.record("beat", noon + 300 * MINUTE)
     Series.objects.update(enabled=True)
     tick.tick(noon + 300 * MINUTE + timedelta(seconds=2))
     assert Run.objects.order_by("slot").first().slot == noon + 301 * MINUTE  # type: ignore[union-attr]
@@ -309,7 +310,9 @@ def test_what_began_is_ended_even_if_its_series_is_switched_off_meanwhile(
 ) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
-    Run.objects.all().move([claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE)
+    transitions.move(
+        Run.objects.all(), [claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE
+    )
     Series.objects.update(enabled=False)
     reap(noon + MINUTE + LEASE)
     assert [again.run_id for again in claim_due(noon + MINUTE + LEASE)] == [claim.run_id]
@@ -429,12 +432,12 @@ def test_after_an_outage_of_the_monitor_nobody_is_taken_for_dead_at_once(
 
 @pytest.mark.parametrize("ended", sorted(ENDED))
 def test_an_ended_run_never_becomes_pending_again(ended: str) -> None:
-    assert not set(FOLLOWS.get(ended, ())) & set(PENDING)
+    assert not set(transitions.ALLOWED.get(ended, ())) & set(PENDING)
 
 
 @pytest.mark.parametrize("reported", sorted(REPORTED))
 def test_what_was_reported_stays(reported: str) -> None:
-    assert reported not in FOLLOWS
+    assert reported not in transitions.ALLOWED
 
 
 def test_the_database_refuses_a_state_that_it_does_not_know(circle: Series, noon: datetime) -> None:
@@ -462,7 +465,9 @@ def test_the_database_knows_what_may_follow_what(circle: Series, noon: datetime)
         for number, pair in enumerate(pairs)
         if allowed_by_the_database(circle, noon + number * MINUTE, *pair)
     }
-    assert allowed == {(source, target) for source, targets in FOLLOWS.items() for target in targets}
+    assert allowed == {
+        (source, target) for source, targets in transitions.ALLOWED.items() for target in targets
+    }
 
 
 def test_how_a_run_came_to_its_end_is_kept_with_time_and_cause(circle: Series, noon: datetime) -> None:
@@ -505,10 +510,10 @@ def test_a_run_does_not_end_without_a_mark_that_something_has_changed(circle: Se
     try:
         with other.cursor() as theirs, connection.cursor() as ours:
             theirs.execute("BEGIN")
-            theirs.execute("LOCK TABLE monitor_stalehour IN EXCLUSIVE MODE")  # nobody can mark anything
+            theirs.execute("LOCK TABLE monitor_dirtyhour IN EXCLUSIVE MODE")  # nobody can mark anything
             ours.execute("SET lock_timeout = 50")
             with pytest.raises(DatabaseError, match="lock timeout"):
-                Run.objects.all().move([run.pk], State.BROKEN, cause="its report was refused")
+                transitions.move(Run.objects.all(), [run.pk], State.BROKEN, cause="its report was refused")
             ours.execute("RESET lock_timeout")
     finally:
         other.close()

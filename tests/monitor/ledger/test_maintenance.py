@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
 from monitor.ledger.maintenance import going_on, over, planned, windows
-from monitor.models import Blackout, Run, Series, Site, Suite
+from monitor.models import MaintenanceWindow, Run, Series, Site, Suite
 from monitor.models.run import State
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)  # a Sunday
@@ -21,8 +21,8 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 SUNDAYS: dict[str, Any] = {"schedule": "5 12 * * sun", "duration_seconds": 120}
 
 
-def work(name: str, *sites: str, **fields: Any) -> Blackout:
-    made = Blackout.objects.create(name=name, **fields)
+def work(name: str, *sites: str, **fields: Any) -> MaintenanceWindow:
+    made = MaintenanceWindow.objects.create(name=name, **fields)
     made.sites.set([Site.objects.get_or_create(name=site)[0] for site in sites])
     return made
 
@@ -149,7 +149,7 @@ def test_a_series_is_told_what_goes_on_at_its_own_sites(circle: Series) -> None:
 @pytest.mark.django_db
 def test_the_depot_refuses_work_of_which_nobody_could_say_when_it_is(fields: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
-        Blackout.objects.create(name="disks", **fields)
+        MaintenanceWindow.objects.create(name="disks", **fields)
 
 
 @pytest.mark.django_db

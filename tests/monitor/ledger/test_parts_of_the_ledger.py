@@ -8,7 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from monitor.db import partitions
 from monitor.depot.engines import engine
+from monitor.ledger import transitions
 from monitor.ledger.claim import claim_due, release
 from monitor.ledger.holds import hold, resume
 from monitor.ledger.reap import reap
@@ -37,7 +39,7 @@ def written() -> set[datetime]:
 
 @pytest.fixture(autouse=True)
 def years(circle: Series, noon: datetime) -> None:
-    engine().make_room({noon - days * DAY for days in (100, 400, 800)})
+    partitions.make_room({noon - days * DAY for days in (100, 400, 800)})
     assert len(engine().parts("monitor_run")) >= 4
 
 
@@ -54,7 +56,7 @@ def test_what_becomes_of_a_run_is_written_in_its_part_alone(circle: Series, noon
     resume(series, who="ada", why="a test", now=noon + DAY)
     run_now(circle, who="ada", now=noon + DAY)
     (run,) = Run.objects.filter(state=State.EXPECTED)
-    Run.objects.all().move([run.pk], State.PASSED, cause="it ran", slots=[run.slot])
+    transitions.move(Run.objects.all(), [run.pk], State.PASSED, cause="it ran", slots=[run.slot])
     assert written() == {noon.replace(day=1, hour=0)}
 
 

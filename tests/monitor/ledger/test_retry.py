@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from monitor.ledger import transitions
 from monitor.ledger.expand import expand
 from monitor.ledger.retry import retry
 from monitor.models import Run, Series
@@ -23,7 +24,7 @@ def hourly(circle: Series, noon: datetime) -> Series:
 
 
 def end(slot: datetime, state: State) -> None:
-    Run.objects.all().move([Run.objects.get(slot=slot).pk], state, cause="it ran")
+    transitions.move(Run.objects.all(), [Run.objects.get(slot=slot).pk], state, cause="it ran")
 
 
 def retries() -> list[datetime]:

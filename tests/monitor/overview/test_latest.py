@@ -19,11 +19,12 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
 from monitor.depot.rollups import dirty_hours, mark_dirty
 from monitor.depot.rollups.worker import roll
-from monitor.models import Latest as Kept
-from monitor.models import Metric, Reporter, Run, Sample, Segment, Series, StaleHour, Suite
+from monitor.ledger import transitions
+from monitor.models import DirtyHour, Metric, Reporter, Run, Sample, Segment, Series, Suite
+from monitor.models import LatestRun as Kept
 from monitor.models.run import ENDED, REPORTED, State
 from monitor.overview import latest_sql as depot
 from monitor.overview.latest import Latest, latest
@@ -59,9 +60,9 @@ class Grid:
 
     def __init__(self, first: datetime) -> None:
         self.first = first
-        StaleHour.objects.all().delete()
+        DirtyHour.objects.all().delete()
         self.series = [new_series() for _ in range(SERIES)]
-        engine().make_room([first, first + SLOTS * QUARTER])
+        partitions.make_room([first, first + SLOTS * QUARTER])
 
     def end(self, number: int, slot: int, segment: int, state: State, took: float) -> None:
         """A report comes of a slot; nothing if one had come already."""
@@ -69,7 +70,7 @@ class Grid:
         with transaction.atomic():
             run = self._listed(series, at)
             told: dict[str, Any] = {"stage": "run", "failed_resource": "host", "ended_at": at + QUARTER}
-            moved = Run.objects.all().move([run.pk], state, cause="reported", **told)
+            moved = transitions.move(Run.objects.all(), [run.pk], state, cause="reported", **told)
             if moved and state == State.PASSED:
                 metric = metric_of(series, segment)
                 Sample.objects.create(metric=metric, time=at, known_at=at, value=took, passed=True)
@@ -77,7 +78,7 @@ class Grid:
     def miss(self, number: int, slot: int) -> None:
         """Nobody took a slot; a report may still come."""
         run = self._listed(self.series[number], self.first + slot * QUARTER)
-        Run.objects.all().move([run.pk], State.MISSED, cause="nobody took it")
+        transitions.move(Run.objects.all(), [run.pk], State.MISSED, cause="nobody took it")
 
     def correct(self, number: int, slot: int, took: float) -> None:
         """Another parser read another value."""

@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from monitor.models import ApiToken, Blackout, Forecast, Resource, Run, Series, Site
+from monitor.models import ApiToken, Forecast, MaintenanceWindow, Resource, Run, Series, Site
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -104,7 +104,7 @@ def added(administrator: Client, **values: str) -> str:
     form = {"name": "disks", "title": "", "schedule": "", "timezone": "UTC", "duration_seconds": ""}
     days = {f"{end}_at_{part}": "" for end in ("starts", "ends") for part in (0, 1)}
     answer = administrator.post(
-        reverse("admin:monitor_blackout_add"), {**form, **days, **values}, follow=True
+        reverse("admin:monitor_maintenancewindow_add"), {**form, **days, **values}, follow=True
     )
     return html.unescape(answer.content.decode())
 
@@ -138,19 +138,19 @@ def test_planned_work_of_which_nobody_could_say_when_it_is_is_refused(
     administrator: Client, values: dict[str, str], said: str
 ) -> None:
     assert said in added(administrator, **values)
-    assert not Blackout.objects.exists()
+    assert not MaintenanceWindow.objects.exists()
 
 
 @pytest.mark.parametrize("values", [ONE_DAY, TUESDAYS, {**TUESDAYS, **ONE_DAY}])
 def test_planned_work_is_one_window_or_recurs(administrator: Client, values: dict[str, str]) -> None:
     added(administrator, **values)
-    assert Blackout.objects.get().schedule == values.get("schedule", "")
+    assert MaintenanceWindow.objects.get().schedule == values.get("schedule", "")
 
 
 def test_a_site_is_kept_by_work_that_else_would_be_everywhere(administrator: Client) -> None:
     here, there = (Site.objects.create(name=name) for name in ("here", "there"))
     both, alone = (
-        Blackout.objects.create(name=name, schedule="0 8 * * tue", duration_seconds=60)
+        MaintenanceWindow.objects.create(name=name, schedule="0 8 * * tue", duration_seconds=60)
         for name in ("both", "alone")
     )
     both.sites.set([here, there])

@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from pytest_django.live_server_helper import LiveServer
 
 from monitor.alerts import evaluate
-from monitor.health import seen
-from monitor.models import Alert, AlertRule, Blackout, Hold, Run, Series, Site
+from monitor.ledger import heartbeats, transitions
+from monitor.models import Alert, AlertRule, Hold, MaintenanceWindow, Run, Series, Site
 from monitor.models.run import State
 from tests.monitor.pages import builders
 from tests.waiting import eventually
@@ -142,9 +142,11 @@ def watched(live_server: LiveServer) -> Watched:
     runs = builders.history(gather, 9, until=until, troubles={4: trouble, 8: trouble})
     builders.not_run(gather, until - MINUTE, State.MISSED, "no reporter took it within 120 s of its time")
     title = "new disks for all users' home directories " * 4
-    here = Blackout.objects.create(name="disks", title=title, schedule="* * * * *", duration_seconds=60)
+    here = MaintenanceWindow.objects.create(
+        name="disks", title=title, schedule="* * * * *", duration_seconds=60
+    )
     here.sites.set(Site.objects.filter(name__in=["site4"]))
-    Blackout.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
+    MaintenanceWindow.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
     AlertRule.objects.create(name="every-failure", everything=True, failures_in_row=1)
     evaluate.look(timezone.now())
     made = Alert.objects.get()
@@ -318,9 +320,9 @@ def test_run_now_shows_the_run_until_it_has_ended(visitors: Visitors, watched: W
     page.get_by_role("button", name="Run now").click()
     expect(page.get_by_role("heading", name="Waits for its reporter")).to_be_visible(timeout=SOON)
     run = Run.objects.get(trigger="asked for by operator")
-    Run.objects.all().move([run.pk], State.CLAIMED, cause="claimed")
+    transitions.move(Run.objects.all(), [run.pk], State.CLAIMED, cause="claimed")
     began: dict[str, Any] = {"stage": "compute", "started_at": timezone.now()}
-    Run.objects.all().move([run.pk], State.RUNNING, cause="it began", **began)
+    transitions.move(Run.objects.all(), [run.pk], State.RUNNING, cause="it began", **began)
     expect(page.get_by_role("heading", name="Running: compute")).to_be_visible(timeout=SOON)
     builders.delivered(builders.report(run.series, run.slot))
     expect(page.get_by_role("heading", name="Passed")).to_be_visible(timeout=SOON)
@@ -385,7 +387,7 @@ def end_other_connections() -> None:
 def test_an_open_page_says_that_the_depot_is_away_and_goes_on_when_it_is_back(
     visitors: Visitors, watched: Watched, tmp_path: Path
 ) -> None:
-    seen("beat", timezone.now() + timedelta(hours=1))
+    heartbeats.record("beat", timezone.now() + timedelta(hours=1))
     page = visitors.come().open("/")
     place = connection.settings_dict["HOST"]
     connection.settings_dict["HOST"] = str(tmp_path)  # the web server's next connections really fail

@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
-from monitor.health import seen
+from monitor.ledger import heartbeats
 from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 from tests.monitor.pages.conftest import Grid
 
@@ -36,7 +36,7 @@ def test_not_ready_without_the_depot_and_says_so(depot_away: None) -> None:
 
 
 def test_the_banner_tells_of_a_silent_scheduler_on_every_page(grid: Grid, client: Client) -> None:
-    seen("beat", timezone.now() - timedelta(seconds=90))
+    heartbeats.record("beat", timezone.now() - timedelta(seconds=90))
     for path in ("/", "/series/circle-ring/", "/banner/"):
         told = re.search(
             r"The scheduler has not been heard of for (\d+) s", client.get(path).content.decode()
@@ -46,12 +46,12 @@ def test_the_banner_tells_of_a_silent_scheduler_on_every_page(grid: Grid, client
 
 
 def test_the_banner_goes_when_all_is_well_again(grid: Grid, client: Client) -> None:
-    seen("beat", timezone.now())
+    heartbeats.record("beat", timezone.now())
     assert client.get("/banner/").content.strip() == b""
 
 
 def test_the_login_page_tells_strangers_nothing(grid: Grid) -> None:
-    seen("beat", timezone.now() - timedelta(seconds=90))
+    heartbeats.record("beat", timezone.now() - timedelta(seconds=90))
     assert "scheduler" not in Client().get("/login/").content.decode()
 
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from monitor.ledger.holds import hold
-from monitor.models import Blackout, Hold, Run, Site
+from monitor.models import Hold, MaintenanceWindow, Run, Site
 from monitor.models.hold import Kind, Mode, Scope
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
@@ -135,9 +135,9 @@ def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, now: datet
 def test_what_is_planned_is_listed_with_its_next_time(grid: Grid, client: Client, now: datetime) -> None:
     assert "No maintenance is planned" in text(client, "/holds/")
     tomorrow = now + timedelta(days=1)
-    Blackout.objects.create(name="past", starts_at=now - timedelta(days=2), ends_at=now)
-    Blackout.objects.create(name="cables", starts_at=tomorrow, ends_at=tomorrow + timedelta(hours=1))
-    weekly = Blackout.objects.create(
+    MaintenanceWindow.objects.create(name="past", starts_at=now - timedelta(days=2), ends_at=now)
+    MaintenanceWindow.objects.create(name="cables", starts_at=tomorrow, ends_at=tomorrow + timedelta(hours=1))
+    weekly = MaintenanceWindow.objects.create(
         name="weekly", title="<Disks>", schedule="* * * * *", timezone="Asia/Tokyo", duration_seconds=60
     )
     weekly.sites.add(Site.objects.get(name="site2"))
@@ -153,7 +153,7 @@ def test_what_is_planned_is_listed_with_its_next_time(grid: Grid, client: Client
 def test_work_where_you_see_nothing_is_not_told(grid: Grid, client: Client, now: datetime) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", [builders.site("bunker"), builders.site("cellar")], in_suite="closed")
-    work = Blackout.objects.create(name="digging", starts_at=now, ends_at=now + timedelta(hours=1))
+    work = MaintenanceWindow.objects.create(name="digging", starts_at=now, ends_at=now + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="bunker"))
     for path in ("/holds/", "/"):
         assert "digging" not in text(client, path)

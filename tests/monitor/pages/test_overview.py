@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from monitor.ledger.attribution import Fault
-from monitor.models import Blackout, Run, Site
+from monitor.models import MaintenanceWindow, Run, Site
 from monitor.models.run import State
 from monitor.overview.grid import Cell, Overview, overview
 from reporters.report import run_id
@@ -150,10 +150,12 @@ def test_a_reader_does_not_see_the_series_of_others(grid: Grid, client: Client, 
     assert "secret-ring" not in text
 
 
-def disks(now: datetime, *sites: str) -> Blackout:
+def disks(now: datetime, *sites: str) -> MaintenanceWindow:
     """Two hours of work at *sites* that began an hour ago."""
     hour = timedelta(hours=1)
-    work = Blackout.objects.create(name="disks", title="new disks", starts_at=now - hour, ends_at=now + hour)
+    work = MaintenanceWindow.objects.create(
+        name="disks", title="new disks", starts_at=now - hour, ends_at=now + hour
+    )
     work.sites.set(Site.objects.filter(name__in=sites))
     return work
 

@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from monitor.charts.stage_shades import of_probe
+from monitor.ledger import transitions
 from monitor.models import Run
 from monitor.models.run import State
 from monitor.pages.run import headline, planned, waterfall
@@ -61,7 +62,7 @@ def test_how_a_run_came_to_its_end_is_told_with_time_and_cause(
 ) -> None:
     run = builders.not_run(grid.gather, now, State.EXPECTED, "")
     assert "In the ledger" not in page(client, run)
-    Run.objects.all().move([run.pk], State.MISSED, cause="its <grace> was over")
+    transitions.move(Run.objects.all(), [run.pk], State.MISSED, cause="its <grace> was over")
     text = page(client, run)
     assert "In the ledger" in text
     assert "its &lt;grace&gt; was over" in text

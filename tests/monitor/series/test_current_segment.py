@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from monitor.forecasts import lookup_sql
 from monitor.ingest.service import ingest
-from monitor.models import Binding, Current, Resource, Series
+from monitor.models import Binding, CurrentSegment, Resource, Series
 from monitor.models.current_segment import path_of, resources_of
 from monitor.series.current_segment import keep_current, keep_new
 from reporters import report as wire
@@ -23,13 +23,13 @@ def deliver(slot: datetime) -> None:
 
 def test_a_series_without_a_run_begins_a_segment(circle: Series) -> None:
     assert keep_current([circle.pk]) == {circle.pk: None}
-    assert Current.objects.get().segment is None
+    assert CurrentSegment.objects.get().segment is None
 
 
 def test_who_has_run_goes_on_with_his_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     keep_current([circle.pk])
-    kept = Current.objects.get()
+    kept = CurrentSegment.objects.get()
     assert (kept.segment, kept.application) == (circle.segments.get(), "circle")
     assert (kept.path, kept.resources) == ("ring=here,there", "here,there")
 

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from monitor.ingest.service import ingest
+from monitor.ledger import transitions
 from monitor.ledger.claim import claim_due
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
@@ -28,10 +29,10 @@ def test_rounds_begin_when_what_an_earlier_demo_left_has_ended(circle: Series) -
     rounds = Rounds([circle], 1)
     assert not rounds.advance(now)
     assert rounds.asked == {}
-    Run.objects.all().move([left.pk], State.PASSED, cause="it ran")
+    transitions.move(Run.objects.all(), [left.pk], State.PASSED, cause="it ran")
     assert not rounds.advance(now)
     (asked,) = rounds.asked
-    Run.objects.all().move([asked], State.FAILED, cause="it ran")
+    transitions.move(Run.objects.all(), [asked], State.FAILED, cause="it ran")
     assert rounds.advance(now)
 
 

@@ -12,6 +12,7 @@ import pytest
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 
+from monitor.ledger import transitions
 from monitor.ledger.claim import Claim, claim_due
 from monitor.models import Reporter, Run
 from monitor.models.run import State
@@ -118,7 +119,7 @@ def test_what_begins_although_the_broker_is_said_to_have_refused_it_goes_on(
 
     def take_and_fall_silent(task: Sequence[Claim]) -> None:
         began = [one.run_id for one in task]
-        Run.objects.all().move(began, State.RUNNING, cause="its task arrived")
+        transitions.move(Run.objects.all(), began, State.RUNNING, cause="its task arrived")
         raise OperationalError("timed out")
 
     send(claims, publish=take_and_fall_silent)

@@ -12,13 +12,15 @@ import psycopg
 import pytest
 from django.db import IntegrityError, OperationalError, connection, connections, transaction
 
+from monitor.db import partitions
+from monitor.db.partitions import PARTITIONED
 from monitor.depot.engines import engine
-from monitor.depot.engines.engine import BY_TIME, EVERY, Engine, Hours, Part
+from monitor.depot.engines.engine import EVERY, Engine, Hours, Part
 from monitor.depot.retention import expiry_sql
 from monitor.depot.samples import write
 from monitor.depot.samples.write import Row
 from monitor.ingest.service import ingest
-from monitor.models import DayRollup, Horizon, HourRollup, Metric, RawReport, Sample, Series
+from monitor.models import DayRollup, HourRollup, Metric, RawReport, RetentionCutoff, Sample, Series
 from monitor.models.retention_cutoff import Kind
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -37,7 +39,7 @@ def row(time: datetime, value: float = 1.0, metric: int = METRIC) -> Row:
 
 def store(*rows: Row) -> None:
     with transaction.atomic():
-        engine().make_room({one.time for one in rows})
+        partitions.make_room({one.time for one in rows})
         write.write(rows)
 
 
@@ -57,7 +59,7 @@ def test_a_report_of_any_time_is_in_a_part_of_each_table(
 ) -> None:
     slot = noon - 9 * 365 * DAY
     assert ingest(wire.to_json(circle_report(slot))).accepted
-    assert all(part_of(table, slot).bytes for table in BY_TIME)
+    assert all(part_of(table, slot).bytes for table in PARTITIONED)
 
 
 def test_parts_are_told_oldest_first_and_do_not_overlap(quick_engine: Engine, noon: datetime) -> None:
@@ -163,10 +165,10 @@ def test_parts_are_ready_before_they_are_needed(quick_engine: Engine, noon: date
     quick_engine.prepare_ahead(noon)
     later = noon + 30 * DAY
     ready = {
-        table for table in BY_TIME for part in quick_engine.parts(table) if part.start <= later < part.end
+        table for table in PARTITIONED for part in quick_engine.parts(table) if part.start <= later < part.end
     }
     assert ready == (
-        set(BY_TIME) if quick_engine.name == PLAIN else {"monitor_run"}
+        set(PARTITIONED) if quick_engine.name == PLAIN else {"monitor_run"}
     )  # chunks make themselves
     store(row(later))
 
@@ -266,7 +268,7 @@ def test_what_samples_came_to_that_are_too_old_to_be_kept_stays_whatever_is_roll
     first, gone = metrics[0], metrics[2]
     before = hours_of(gone), days_of(gone)
     end = noon - noon.hour * HOUR + DAY
-    Horizon.objects.create(series=gone.series, kind=Kind.SAMPLES, kept_from=end, gone_before=end)
+    RetentionCutoff.objects.create(series=gone.series, kind=Kind.SAMPLES, kept_from=end, gone_before=end)
     Sample.objects.filter(metric=gone).delete()
     store(row(noon + HOUR / 12, 100.0, first.pk))
     roll(way, metrics, noon)
@@ -305,7 +307,7 @@ FROM generate_series(1, 145) AS metric, generate_series(%s, %s, interval '1 hour
 
 def test_any_number_of_compressed_rows_may_change(quick_engine: Engine, noon: datetime) -> None:
     first = datetime(2025, 6, 11, tzinfo=UTC)  # when a chunk begins
-    quick_engine.make_room([first, first + 30 * DAY])
+    partitions.make_room([first, first + 30 * DAY])
     with connection.cursor() as cursor:
         cursor.execute(FILL, [first, first + 30 * DAY - HOUR])
     quick_engine.prepare_ahead(noon)

@@ -13,6 +13,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from monitor.db.timestamps import micros
 from monitor.depot.engines import engine
 from monitor.depot.engines.engine import Part
 from monitor.depot.retention.apply import retain
@@ -20,19 +21,18 @@ from monitor.depot.retention.cutoffs import horizons
 from monitor.depot.retention.dry_run import retention
 from monitor.depot.rollups import dirty_hours, mark_dirty, worker
 from monitor.depot.rollups.statistics import statistics, statistics_by
-from monitor.depot.samples.sample_arrays import micros
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest_all
 from monitor.models import (
     DayRollup,
-    Horizon,
+    DirtyHour,
     HourRollup,
     Metric,
     RawReport,
+    RetentionCutoff,
     Run,
     Sample,
     Series,
-    StaleHour,
     Suite,
 )
 from monitor.models.retention_cutoff import Kind
@@ -103,7 +103,7 @@ def test_rollups_outlive_their_samples_whatever_is_rolled_up_again(month: dateti
     list(worker.rebuild())
     assert list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values()) == before
     assert days(DayRollup) == list(range(1, 21))
-    assert not StaleHour.objects.exists()
+    assert not DirtyHour.objects.exists()
 
 
 def test_statistics_say_the_same_when_samples_are_gone(month: datetime) -> None:
@@ -142,7 +142,7 @@ def test_rollups_go_in_their_own_time(month: datetime) -> None:
 def test_what_is_kept_for_ever_stays(month: datetime) -> None:
     assert retain(month).rows == dict.fromkeys(Kind, 0)
     assert days(Sample) == days(RawReport) == list(range(1, 21))
-    assert not Horizon.objects.exists()
+    assert not RetentionCutoff.objects.exists()
 
 
 def test_it_can_be_stopped_after_every_piece_and_goes_on(month: datetime) -> None:
@@ -169,7 +169,7 @@ def test_a_horizon_never_goes_back(month: datetime) -> None:
     retain(month)
     keep(samples=30)
     retain(month)
-    (horizon,) = Horizon.objects.all()
+    (horizon,) = RetentionCutoff.objects.all()
     assert horizon.kept_from == horizon.gone_before == (month - 5 * DAY).replace(hour=0)
 
 
@@ -185,7 +185,7 @@ def test_a_report_that_comes_after_its_day_is_gone_counts_in_the_ledger_alone(
     assert Run.objects.get(slot=late).state == State.PASSED
     assert not Sample.objects.filter(time=late).exists()
     assert not RawReport.objects.filter(slot=late).exists()
-    assert not StaleHour.objects.filter(hour__lt=month - 5 * DAY).exists()
+    assert not DirtyHour.objects.filter(hour__lt=month - 5 * DAY).exists()
     store(late)
     worker.roll_all()
     assert list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values()) == rolled
@@ -198,7 +198,7 @@ def test_what_came_last_of_a_series_is_told_anew_by_a_report_of_any_age(
     retain(month)
     worker.roll_all()
     store(noon + timedelta(hours=1))
-    assert StaleHour.objects.count() == 1  # not at its hour, which is final
+    assert DirtyHour.objects.count() == 1  # not at its hour, which is final
 
 
 def test_what_came_last_is_told_of_reports_that_were_too_old_at_once(month: datetime, circle: Series) -> None:
@@ -225,7 +225,7 @@ def test_a_dry_run_says_what_would_go_and_takes_nothing(month: datetime) -> None
     assert told == {("main", Kind.REPORTS): (17, first), ("main", Kind.SAMPLES): (15 * METRICS, first)}
     assert all(one.bytes > 0 for one in found.expired)
     assert days(Sample) == list(range(1, 21))
-    assert not Horizon.objects.exists()
+    assert not RetentionCutoff.objects.exists()
 
 
 def test_a_month_that_nobody_needs_is_dropped_whole(month: datetime, noon: datetime) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.histogram import MOST_BINS, distribution
 from monitor.depot.rollups.statistics import statistics
@@ -31,7 +31,7 @@ def metric(circle: Series) -> Metric:
 
 
 def measure(metric: Metric, times: list[datetime]) -> None:
-    engine().make_room(times)
+    partitions.make_room(times)
     write.write([Row(metric.pk, time, time, 1.0 + at, at > 0) for at, time in enumerate(times)])
     mark_dirty.mark((metric.segment.series_id, time) for time in times)
 

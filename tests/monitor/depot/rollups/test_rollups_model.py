@@ -19,7 +19,7 @@ from monitor.depot.rollups.histogram import distribution
 from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
 from monitor.depot.rollups.worker import rebuild, roll, roll_all
 from monitor.depot.samples.read import history
-from monitor.models import DayRollup, HourRollup, Metric, Sample, Series, StaleHour
+from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Sample, Series
 from tests.monitor.depot.measured import DAYS, FIRST, STEP, Depot, Value, figures, metrics_of, start_of
 
 EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
@@ -86,7 +86,7 @@ def roll_until(_: Depot, now: datetime) -> None:
 
 def roll_everything(_: Depot) -> None:
     roll_all()
-    assert not StaleHour.objects.exists()
+    assert not DirtyHour.objects.exists()
 
 
 def rebuild_all(_: Depot) -> None:
@@ -158,7 +158,7 @@ def agrees(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
 
 
 def empty() -> None:
-    for model in (Sample, HourRollup, DayRollup, StaleHour):
+    for model in (Sample, HourRollup, DayRollup, DirtyHour):
         model.objects.all().delete()
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
 from monitor.depot.rollups import dirty_hours as depot
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.combine import Figures
@@ -17,7 +17,7 @@ from monitor.depot.rollups.statistics import statistics, statistics_by
 from monitor.depot.rollups.worker import LOCK, Progress, SomebodyRolls, alone, gather, rebuild, roll, roll_all
 from monitor.depot.samples import write
 from monitor.depot.samples.write import Row
-from monitor.models import DayRollup, HourRollup, Metric, Segment, Series, StaleHour
+from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Segment, Series
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
@@ -31,7 +31,7 @@ def metric(circle: Series, noon: datetime) -> Metric:
 
 
 def measure(metric: Metric, times: list[datetime], value: float = 4.0) -> None:
-    engine().make_room(times)
+    partitions.make_room(times)
     write.write([Row(metric.pk, time, time + MINUTE, value, True) for time in times])
     mark_dirty.mark((metric.segment.series_id, time) for time in times)
 
@@ -49,16 +49,16 @@ def somebody_else_rolls() -> Iterator[None]:
 
 
 def marks(**of: object) -> int:
-    return StaleHour.objects.filter(**of).count()
+    return DirtyHour.objects.filter(**of).count()
 
 
 def test_an_hour_is_rolled_up_when_it_is_over(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon, noon + HOUR])
     roll(noon + HOUR + MINUTE)
     assert DayRollup.objects.get().n == 2  # its day, with what it has by then
-    assert list(StaleHour.objects.values_list("hour", flat=True)) == [noon + HOUR]
+    assert list(DirtyHour.objects.values_list("hour", flat=True)) == [noon + HOUR]
     roll(noon + 2 * HOUR)
-    assert not StaleHour.objects.exists()
+    assert not DirtyHour.objects.exists()
 
 
 def test_marks_of_an_hour_that_still_fills_are_put_together(metric: Metric, noon: datetime) -> None:
@@ -148,7 +148,7 @@ def test_who_rolls_up_is_waited_for_no_longer_than_somebody_has_patience() -> No
 def test_after_a_rebuild_nothing_waits_that_was_marked_before(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon - day * DAY for day in range(3)])
     list(rebuild())
-    assert not StaleHour.objects.exists()
+    assert not DirtyHour.objects.exists()
     assert DayRollup.objects.count() == 3
 
 
@@ -169,7 +169,7 @@ def test_a_rebuild_that_was_killed_is_ended_by_who_rolls_up(metric: Metric, noon
     while roll(noon + 2 * DAY):
         pass
     assert DayRollup.objects.get().mean == 4.0
-    assert not StaleHour.objects.exists()
+    assert not DirtyHour.objects.exists()
 
 
 def test_numbers_whose_squares_no_number_holds_are_in_nobodys_way(metric: Metric, noon: datetime) -> None:

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from monitor.depot.engines import engine
+from monitor.db import partitions
+from monitor.db.timestamps import micros
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.worker import roll_all
 from monitor.depot.samples import write
 from monitor.depot.samples.downsampled import Condensed, condensed
-from monitor.depot.samples.sample_arrays import micros
 from monitor.depot.samples.write import Row
 from monitor.models import Metric, Sample, Segment, Series
 
@@ -31,7 +31,7 @@ def measure(
 ) -> None:
     """Values from *start* on, each known 90 s later; marked as who stores reports does."""
     times = [start + number * every for number in range(len(values))]
-    engine().make_room(times)
+    partitions.make_room(times)
     write.write(
         [Row(metric.pk, time, time + LATE, value, passed) for time, value in zip(times, values, strict=True)]
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from monitor.db.timestamps import micros, moment
 from monitor.depot.engines.engine import Engine
 from monitor.depot.samples import sample_arrays, write
 from monitor.depot.samples.write import Row
@@ -54,7 +55,7 @@ def of_rows(**selection: Any) -> list[tuple[Any, ...]]:
 def of_arrays(**selection: Any) -> list[tuple[Any, ...]]:
     found = sample_arrays.read(METRIC, **selection)
     assert found.dtype == sample_arrays.SAMPLE
-    times = [[sample_arrays.moment(one) for one in found[name]] for name in ("time", "known_at")]
+    times = [[moment(one) for one in found[name]] for name in ("time", "known_at")]
     return list(zip(*times, found["value"].tolist(), found["passed"].tolist(), strict=True))
 
 
@@ -80,8 +81,8 @@ def test_more_than_are_asked_for_are_refused(stored: None) -> None:
 def test_times_are_those_of_numpy(stored: None, noon: datetime) -> None:
     first = sample_arrays.read(METRIC, passed_only=False)["time"].view("datetime64[us]")[0]
     assert first == np.datetime64(noon.replace(tzinfo=None))
-    assert sample_arrays.moment(first.astype(int)) == noon
-    assert sample_arrays.micros(noon) == first.astype(int)
+    assert moment(first.astype(int)) == noon
+    assert micros(noon) == first.astype(int)
 
 
 def test_what_the_transaction_wrote_is_read_in_it(stored: None, noon: datetime) -> None:

@@ -23,8 +23,8 @@ from monitor.ledger.admission import (
     decide,
     rules,
 )
-from monitor.ledger.admission.rules import blackout, exclusive, hold, leader, overlap, room, silent
 from monitor.ledger.admission.rules import budget as budgets
+from monitor.ledger.admission.rules import exclusive, hold, leader, maintenance, overlap, room, silent
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -141,7 +141,7 @@ def test_no_slot_begins_during_a_blackout_of_its_sites(
 ) -> None:
     window = Window("new disks", NOON, NOON + 60 * MINUTE, frozenset(sites))
     situation = Situation(NOON + after_minutes * MINUTE, windows=(window,))
-    verdict = blackout.judge(candidate(GATHER, asked=asked), situation)
+    verdict = maintenance.judge(candidate(GATHER, asked=asked), situation)
     assert verdict == (Skip("maintenance: new disks, until 2026-03-01 13:00 UTC") if skipped else None)
 
 

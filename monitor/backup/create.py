@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 
+from monitor.backup import manifest, pg_tools
 from monitor.db import server_version
-from monitor.depot.backup import manifest, pg_tools
 from monitor.units import humanised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from monitor.depot.backup.manifest import Manifest
+    from monitor.backup.manifest import Manifest
 
 DUMP = "dump"
 _SNAPSHOT = "SELECT pg_export_snapshot()"

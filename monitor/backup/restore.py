@@ -10,16 +10,16 @@ from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
+from monitor.backup import manifest, pg_tools
+from monitor.backup.create import DUMP
 from monitor.db import server_version
 from monitor.db.timescale_extension import CREATE, extension
-from monitor.depot.backup import manifest, pg_tools
-from monitor.depot.backup.create import DUMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from monitor.depot.backup.manifest import Manifest
+    from monitor.backup.manifest import Manifest
 
 _INHABITANTS = """
 SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

@@ -12,12 +12,12 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections
 
+from monitor.backup import manifest, pg_tools
+from monitor.backup.create import DUMP, BackupError, back_up
+from monitor.backup.manifest import NoManifest
+from monitor.backup.restore import RestoreError, create_database, restore
 from monitor.db import server_version
 from monitor.db.timescale_extension import create, extension
-from monitor.depot.backup import manifest, pg_tools
-from monitor.depot.backup.create import DUMP, BackupError, back_up
-from monitor.depot.backup.manifest import NoManifest
-from monitor.depot.backup.restore import RestoreError, create_database, restore
 from monitor.depot.rollups import worker
 from monitor.depot.samples.read import history
 from monitor.ingest.service import ingest_all

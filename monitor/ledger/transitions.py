@@ -1,0 +1,89 @@
+"""Move runs from state to state: the only statements that change ``Run.state``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db import transaction
+
+from monitor.db import binary
+from monitor.depot.rollups import mark_dirty
+from monitor.models.run import ENDED, REPORTED, State
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Collection, Iterable, Sequence
+    from datetime import datetime
+
+    from monitor.models.run import RunQuerySet
+
+# A late report corrects "missed" and "lost"; a report is never overwritten. A trigger of the database has the
+# same table and refuses every other transition.
+ALLOWED: dict[str, tuple[str, ...]] = {
+    State.EXPECTED: (State.CLAIMED, State.SKIPPED, State.MISSED, *REPORTED),
+    State.CLAIMED: (State.RUNNING, State.EXPECTED, State.LOST, *REPORTED),
+    State.RUNNING: (State.EXPECTED, State.LOST, *REPORTED),
+    State.MISSED: REPORTED,
+    State.LOST: REPORTED,
+}
+
+
+class Ending(NamedTuple):
+    """How a run ended, from its report."""
+
+    run: uuid.UUID
+    slot: datetime
+    state: str
+    cause: str
+    reason: str
+    stage: str
+    failed_resource: str
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+# Hardly any run of the ledger may still end. A planner that knew that would expect one row and compare each
+# with all endings; of a condition that it cannot estimate (state || '') it expects more, and hashes.
+_END = """
+UPDATE monitor_run AS run
+SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,
+    failed_resource = said.failed_resource, started_at = said.started_at, ended_at = said.ended_at
+FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
+    %b::timestamptz[], %b::timestamptz[])
+    AS said (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
+WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
+    AND run.state || '' = ANY (%b)
+"""
+
+
+def move(
+    runs: RunQuerySet,
+    ids: Iterable[uuid.UUID],
+    to: State,
+    *,
+    cause: str,
+    slots: Collection[datetime] | None = None,
+    **fields: Any,
+) -> int:
+    """Move those of *runs* with these *ids* to *to*, where that transition is allowed; return how many moved.
+
+    One statement: of two concurrent callers the second moves nothing. With *slots* only the partitions that
+    have them are read. The database records *cause* in the run's transitions.
+    """
+    wanted = list(ids)
+    sources = [state for state, targets in ALLOWED.items() if to in targets]
+    with transaction.atomic(savepoint=False):  # the end of a run and its dirty hour are one change
+        selected = runs if slots is None else runs.filter(slot__in=slots)
+        moved = selected.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
+        if moved and to in ENDED:
+            mark_dirty.mark_runs(wanted, slots)
+    return moved
+
+
+def end_reported(endings: Sequence[Ending]) -> None:
+    """End each run as its report says, where that transition is allowed, in one statement."""
+    columns = [list(column) for column in zip(*endings, strict=True)]
+    slots = [ending.slot for ending in endings]
+    sources = [state for state, targets in ALLOWED.items() if set(REPORTED) <= set(targets)]
+    with binary.cursor() as cursor:
+        cursor.execute(_END, [*columns, min(slots), max(slots), sources])

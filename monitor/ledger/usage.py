@@ -1,0 +1,54 @@
+"""Record what runs used at their sites: what budgets are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from monitor.db import binary
+
+if TYPE_CHECKING:
+    import uuid
+    from datetime import datetime
+
+    from monitor.models import Run
+
+# A resource that has been renamed or deleted counts nowhere.
+_UPSERT = """
+INSERT INTO monitor_usage (run_id, site_id, began_at, bytes, cpu_seconds)
+SELECT used.run, resource.site_id, used.began_at, sum(used.bytes), sum(used.cpu_seconds)
+FROM unnest(%b::uuid[], %b::text[], %b::timestamptz[], %b::bigint[], %b::float8[])
+    AS used (run, resource, began_at, bytes, cpu_seconds)
+JOIN monitor_resource AS resource ON resource.name = used.resource
+GROUP BY used.run, resource.site_id, used.began_at
+ON CONFLICT (run_id, site_id) DO UPDATE
+SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED.cpu_seconds
+"""
+
+
+class UsageRow(NamedTuple):
+    """What a run (its key) used at a resource; None where its report does not say."""
+
+    run: uuid.UUID
+    resource: str
+    began_at: datetime
+    bytes: int | None = None
+    cpu_seconds: float | None = None
+
+
+def record(rows: Iterable[UsageRow]) -> None:
+    """Store *rows*, added up by site; a row of the same run and site is replaced."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    if columns:
+        with binary.cursor() as cursor:
+            cursor.execute(_UPSERT, columns)
+
+
+def record_lost(runs: Iterable[Run]) -> None:
+    """Record that *runs* started and were lost: their usage is unknown until a late report corrects it."""
+    record(
+        UsageRow(run.pk, name, run.started_at)
+        for run in runs
+        if run.started_at is not None
+        for name in {binding.resource.name for binding in run.series.bindings.all()}
+    )

@@ -1,0 +1,163 @@
+"""What Django cannot express: partitioned tables, storage parameters, triggers, the function of sketches."""
+
+from __future__ import annotations
+
+# The key of a partitioned table contains the column that it is partitioned by. The key of samples includes
+# every column: a query for one metric reads the index alone, as rows lie in order of arrival, so that those of
+# one metric are far apart. A run's id is made from series and slot, so that it exists once all the same.
+RUN = """
+CREATE TABLE monitor_run (
+    id uuid NOT NULL,
+    slot timestamptz NOT NULL,
+    state varchar(10) NOT NULL,
+    reason text NOT NULL,
+    attempt smallint NOT NULL CHECK (attempt >= 0),
+    stage varchar(100) NOT NULL,
+    claimed_at timestamptz,
+    lease_until timestamptz,
+    started_at timestamptz,
+    ended_at timestamptz,
+    failed_resource varchar(100) NOT NULL,
+    series_id bigint NOT NULL,
+    cause varchar(200) NOT NULL,
+    trigger varchar(900) NOT NULL,
+    due_at timestamptz NOT NULL,
+    kept_until timestamptz,
+    forced boolean NOT NULL,
+    CONSTRAINT run_key PRIMARY KEY (id, slot)
+) PARTITION BY RANGE (slot)
+"""
+RAW_REPORT = """
+CREATE TABLE monitor_rawreport (
+    run_id uuid NOT NULL,
+    slot timestamptz NOT NULL,
+    received_at timestamptz NOT NULL,
+    packing smallint NOT NULL CHECK (packing >= 0),
+    packed bytea NOT NULL,
+    parsed_by smallint NOT NULL DEFAULT 1 CHECK (parsed_by >= 0),
+    CONSTRAINT rawreport_key PRIMARY KEY (run_id, slot)
+) PARTITION BY RANGE (slot)
+"""
+SAMPLE = """
+CREATE TABLE monitor_sample (
+    metric_id bigint NOT NULL,
+    time timestamptz NOT NULL,
+    known_at timestamptz NOT NULL,
+    value double precision NOT NULL,
+    passed boolean NOT NULL,
+    CONSTRAINT sample_key PRIMARY KEY (metric_id, time) INCLUDE (known_at, value, passed)
+) PARTITION BY RANGE (time)
+"""
+PARTITIONED_TABLES = {"Run": RUN, "RawReport": RAW_REPORT, "Sample": SAMPLE}
+_REFERENCES = """
+ALTER TABLE monitor_run ADD CONSTRAINT run_of_series
+    FOREIGN KEY (series_id) REFERENCES monitor_series DEFERRABLE INITIALLY DEFERRED
+"""
+
+# Rows of these tables are updated again and again: in place, where the page has room. A packed state is not
+# compressed a second time.
+STORAGE = """
+ALTER TABLE monitor_rawreport ALTER packed SET STORAGE EXTERNAL;
+ALTER TABLE monitor_latestrun SET (fillfactor = 80);
+ALTER TABLE monitor_forecaststate SET (fillfactor = 70);
+ALTER TABLE monitor_successstate SET (fillfactor = 70);
+ALTER TABLE monitor_forecaststate ALTER COLUMN state SET STORAGE EXTERNAL;
+ALTER TABLE monitor_checkpoint ALTER COLUMN state SET STORAGE EXTERNAL;
+"""
+
+# As ``monitor.depot.rollups.ddsketch.key``.
+SKETCH_KEY = """
+CREATE FUNCTION monitor_sketch_key(value double precision) RETURNS smallint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN abs(value) < 1e-09 THEN 0
+    ELSE sign(value) * (1037 + ceil(ln(least(abs(value), 1e+21)) / 0.020000666706669435))
+END
+"""
+
+# As ``monitor.ledger.transitions.ALLOWED``.
+_REPORTED = ("passed", "failed", "broken", "no_data", "timed_out", "skipped")
+_ALLOWED = {
+    "expected": ("claimed", "missed", *_REPORTED),
+    "claimed": ("running", "expected", "lost", *_REPORTED),
+    "running": ("expected", "lost", *_REPORTED),
+    "missed": _REPORTED,
+    "lost": _REPORTED,
+}
+_PAIRS = ", ".join(f"('{source}', '{target}')" for source, targets in _ALLOWED.items() for target in targets)
+
+# Every transition is checked and recorded, whichever statement makes it.
+TRANSITIONS = """
+CREATE FUNCTION monitor_run_moves() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (OLD.state, NEW.state) NOT IN (PAIRS) THEN
+        RAISE EXCEPTION 'run % cannot go from % to %', OLD.id, OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
+    END IF;
+    INSERT INTO monitor_transition (run_id, source, target, at, cause)
+        VALUES (NEW.id, OLD.state, NEW.state, clock_timestamp(), NEW.cause);
+    RETURN NEW;
+END $$;
+CREATE TRIGGER run_moves BEFORE UPDATE OF state ON monitor_run FOR EACH ROW
+    WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION monitor_run_moves();
+""".replace("PAIRS", _PAIRS)
+
+# A run that ends, or that a late report corrects, has the alerts of its series evaluated.
+_COUNTED = "('passed', 'failed', 'broken', 'timed_out', 'missed', 'lost')"
+RECHECKS = """
+CREATE FUNCTION monitor_run_stirs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO monitor_recheck (series_id, due_at) VALUES (NEW.series_id, to_timestamp(0));
+    RETURN NULL;
+END $$;
+CREATE TRIGGER run_stirs AFTER UPDATE OF state ON monitor_run FOR EACH ROW
+    WHEN (NEW.state IN COUNTED OR OLD.state IN ('missed', 'lost')) EXECUTE FUNCTION monitor_run_stirs();
+CREATE TRIGGER run_is_born_ended AFTER INSERT ON monitor_run FOR EACH ROW
+    WHEN (NEW.state IN COUNTED) EXECUTE FUNCTION monitor_run_stirs();
+""".replace("COUNTED", _COUNTED)
+
+# A series whose schedule changes is expanded anew; followers have the slots of their leader.
+_TIMING = (
+    "schedule", "timezone", "starts_at", "ends_at", "enabled", "jitter_seconds", "leader_id", "follows",
+    "delay_seconds",
+)  # fmt: skip
+_OLD, _NEW = (", ".join(f"{row}.{column}" for column in _TIMING) for row in ("OLD", "NEW"))
+RESCHEDULING = f"""
+CREATE FUNCTION monitor_series_rescheduled() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.scheduled_since := NULL;
+    NEW.expanded_until := NULL;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER series_rescheduled BEFORE UPDATE ON monitor_series FOR EACH ROW
+    WHEN (({_OLD}) IS DISTINCT FROM ({_NEW})) EXECUTE FUNCTION monitor_series_rescheduled();
+CREATE FUNCTION monitor_leader_rescheduled() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE monitor_series SET scheduled_since = NULL, expanded_until = NULL WHERE leader_id = NEW.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER leader_rescheduled AFTER UPDATE ON monitor_series FOR EACH ROW
+    WHEN (({_OLD}) IS DISTINCT FROM ({_NEW})) EXECUTE FUNCTION monitor_leader_rescheduled();
+"""  # noqa: S608 - the columns are those above
+
+# A hold names its scope: it follows a rename and ends with a deletion.
+_HOLDS = """
+CREATE FUNCTION monitor_hold_follows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        UPDATE monitor_hold SET ended_at = clock_timestamp(), ended_by = 'it was removed'
+            WHERE kind = TG_ARGV[0] AND name = OLD.name AND ended_at IS NULL;
+    ELSIF NEW.name <> OLD.name THEN
+        UPDATE monitor_hold SET name = NEW.name
+            WHERE kind = TG_ARGV[0] AND name = OLD.name AND ended_at IS NULL;
+    END IF;
+    RETURN NULL;
+END $$;
+"""
+HOLDS = _HOLDS + "".join(
+    f"CREATE TRIGGER hold_follows AFTER UPDATE OF name OR DELETE ON monitor_{kind} FOR EACH ROW"
+    f" EXECUTE FUNCTION monitor_hold_follows('{kind}');"
+    for kind in ("series", "suite", "site", "reporter")
+)
+
+STATEMENTS = (_REFERENCES, STORAGE, SKETCH_KEY, TRANSITIONS, RECHECKS, RESCHEDULING, HOLDS)
