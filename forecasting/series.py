@@ -92,6 +92,10 @@ class Forecaster:
         """Return all that is known, for ``load``."""
         return state.dump(self)
 
+    def versions(self) -> bytes:
+        """Return the versions of the methods that its state uses, for ``state.is_current``."""
+        return state.versions(Forecaster, self.method_names())
+
     def method_names(self) -> list[str]:
         """The methods that can be asked: the one that was named, and its parts."""
         return list(self._asked())

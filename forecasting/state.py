@@ -1,17 +1,19 @@
-"""What a forecaster knows, as bytes and back: microseconds each way, and the same answers afterwards.
+"""Keep what a forecaster knows as bytes, and load it again: microseconds each way, with equal answers after.
 
-A state is the typed fields of dataclasses, so nothing is written for a new method. It begins with the format
-and what it is of: which classes, with which fields, in which version (``VERSION``, 1 where a class says
-none). One that was written by others than today's is refused, and its owner begins anew from the history. A
-state is trusted as much as the depot that it lies in: its fields are checked for their types, not for their
-sense.
+A state is the typed fields of dataclasses, so a new method needs no code to be kept. It begins with the
+fingerprint of its class: of the fields and versions (``VERSION``, 1 where a class has none) of everything it
+always contains. Methods that are chosen by name (``MethodsByName``) are kept with a fingerprint of their own,
+so a state depends on the methods it uses, and not on the others in the folder.
+
+A state is trusted as much as the depot that stores it: the types of its fields are checked, not their sense.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import UserDict, deque
-from dataclasses import is_dataclass
+from collections.abc import Iterable
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -22,93 +24,108 @@ from forecasting.base import ForecastMethod, OutdatedState
 from forecasting.memo import Memo
 
 FORMAT = 1
+_SIZE = 8  # of a fingerprint
 
 T = TypeVar("T")
 
 
 class MethodsByName(UserDict[str, ForecastMethod]):
-    """Methods by the names of their files; kept with those, since which there are is up to the folder."""
+    """Methods by the names of their files; each is kept with its own fingerprint."""
 
 
 def fingerprint(kind: type) -> bytes:
-    """Eight bytes that change whenever *kind*, or anything that it keeps, has other fields or raises its
-    ``VERSION``; and where it keeps methods, when one comes or goes."""
+    """Return eight bytes that change when *kind*, or a class that it always contains, gets other fields or
+    another ``VERSION``, and when a method becomes an expert or gives another number of expert forecasts."""
     if kind not in _fingerprints:
-        found: dict[str, object] = {}
-        _describe(kind, found)
-        said = repr((FORMAT, sorted(found.items())))
-        _fingerprints[kind] = hashlib.sha256(said.encode()).digest()[:8]
+        description: dict[str, object] = {}
+        _describe(kind, description)
+        text = repr((FORMAT, sorted(description.items())))
+        _fingerprints[kind] = hashlib.sha256(text.encode()).digest()[:_SIZE]
     return _fingerprints[kind]
 
 
 _fingerprints: dict[type, bytes] = {}
 
 
-def _describe(kind: Any, found: dict[str, object], name: str = "") -> None:
-    """Put versions and fields of *kind*, and of what it is made of, into *found*, by name."""
-    if kind is MethodsByName:
-        for method in methods.names():
-            _describe(methods.load(method), found, f"method {method}")
-    elif is_dataclass(kind) or hasattr(kind, "_fields"):
-        name = name or kind.__qualname__
-        if name not in found:
-            hints = get_type_hints(kind)
-            found[name] = getattr(kind, "VERSION", 1), sorted(hints)
-            for hint in hints.values():
-                _describe(hint, found)
+def _describe(kind: Any, description: dict[str, object]) -> None:
+    """Add the version and the fields of *kind*, and of the classes that it contains, to *description*."""
+    if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if name in description:
+            return
+        hints = get_type_hints(kind)
+        fields = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
+        expert = (kind.EXPERT, kind.EXPERT_FORECASTS) if hasattr(kind, "EXPERT") else None
+        description[name] = getattr(kind, "VERSION", 1), expert, sorted(fields)
+        for field in fields:
+            _describe(hints[field], description)
     for part in get_args(kind):
-        _describe(part, found)
+        _describe(part, description)
+
+
+def versions(kind: type, method_names: Iterable[str] = ()) -> bytes:
+    """Return the fingerprints of *kind* and of the methods that a state of it uses, for ``is_current``."""
+    used = {fingerprint(kind), *(fingerprint(methods.load(name)) for name in method_names)}
+    return b"".join(sorted(used))
+
+
+def is_current(kind: type, kept_versions: bytes) -> bool:
+    """Tell whether a state of *kind* with these ``versions`` can be loaded."""
+    used = {kept_versions[at : at + _SIZE] for at in range(0, len(kept_versions), _SIZE)}
+    current = {fingerprint(methods.load(name)) for name in methods.names()}
+    return fingerprint(kind) in used and used <= {fingerprint(kind), *current}
 
 
 def dump(whole: object) -> bytes:
-    """Return all that *whole*, a dataclass of fields that can be kept, knows."""
+    """Return the state of *whole*, a dataclass of fields that can be kept."""
     return fingerprint(type(whole)) + _encoder.encode(whole)
 
 
 def load(kind: type[T], state: bytes | memoryview) -> T:
-    """Return the *kind* that ``dump`` made *state* from.
+    """Return the *kind* from which ``dump`` made *state*.
 
     Raises:
-        OutdatedState: its classes have changed since, or *state* is no state of *kind*.
+        OutdatedState: a class that it uses has changed since, or *state* is no state of *kind*.
     """
     view = memoryview(state)
-    if view[:8] != fingerprint(kind):
-        raise OutdatedState(f"a state of {len(view)} bytes was kept by other methods than today's")
-    try:
-        found: T = _decoder(kind).decode(view[8:])
-    except (msgspec.MsgspecError, ValueError, TypeError, LookupError) as error:
+    if view[:_SIZE] != fingerprint(kind):
         raise OutdatedState(
-            f"a state of {len(view)} bytes cannot be read as {kind.__name__}: {error}"
-        ) from error
-    return found
+            f"a state of {len(view)} bytes was kept by another version of {kind.__qualname__}"
+        )
+    try:
+        whole: T = _decoder(kind).decode(view[_SIZE:])
+    except (msgspec.MsgspecError, ValueError, TypeError, LookupError) as error:
+        reason = f"cannot be read as {kind.__name__}: {error}"
+        raise OutdatedState(f"a state of {len(view)} bytes {reason}") from error
+    return whole
 
 
-def _kept(value: object) -> object:
+def _encoded(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, deque):
         return list(value)
     if isinstance(value, MethodsByName):
-        return {name: _encoder.encode(method) for name, method in value.items()}
+        return {name: dump(method) for name, method in value.items()}
     if isinstance(value, Memo):
         return None
     raise NotImplementedError(f"a {type(value).__name__} cannot be kept")
 
 
-def _found(kind: type, kept: Any) -> object:
+def _decoded(kind: type, value: Any) -> object:
     if kind is MethodsByName:
-        return MethodsByName({name: _decoder(methods.load(name)).decode(one) for name, one in kept.items()})
+        return MethodsByName({name: load(methods.load(name), state) for name, state in value.items()})
     if get_origin(kind) is np.ndarray:
-        dtype, shape, numbers = kept
+        dtype, shape, numbers = value
         return np.frombuffer(numbers, dtype=dtype).reshape(shape).copy()  # writable
     if (get_origin(kind) or kind) is deque:
-        return deque(kept)
+        return deque(value)
     if (get_origin(kind) or kind) is Memo:
         return Memo()
     raise NotImplementedError(f"a {kind} cannot be kept")
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=_kept)
+_encoder = msgspec.msgpack.Encoder(enc_hook=_encoded)
 
 
 _decoders: dict[type, msgspec.msgpack.Decoder[Any]] = {}
@@ -116,5 +133,5 @@ _decoders: dict[type, msgspec.msgpack.Decoder[Any]] = {}
 
 def _decoder(kind: type) -> msgspec.msgpack.Decoder[Any]:
     if kind not in _decoders:
-        _decoders[kind] = msgspec.msgpack.Decoder(kind, dec_hook=_found)
+        _decoders[kind] = msgspec.msgpack.Decoder(kind, dec_hook=_decoded)
     return _decoders[kind]

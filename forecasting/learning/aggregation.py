@@ -91,6 +91,14 @@ class Aggregation:
         self._typical.add(blended - value, min(blended, value, key=abs))
         self._newest = float(value)
 
+    def widen(self, count: int) -> None:
+        """Make room for *count* experts: the additional ones come last, and start without regret."""
+        if len(self._regrets):
+            start = np.zeros(count - len(self._regrets))
+            self._regrets = np.concatenate([self._regrets, start])
+            self._squares = np.concatenate([self._squares, start])
+            self._of_all = self._weighed(None, count)
+
     def _heard(self, said: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:
         """Return an origin, by how much each expert says more (sleepers: 0), and who is awake; None if all.
 

@@ -48,6 +48,15 @@ class Method(ForecastMethod):
     _said: Memo[NDArray[np.float64]] = field(default_factory=Memo, init=False, compare=False)
     _answer: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
 
+    def __post_init__(self) -> None:
+        """Add the experts that a state was kept without: they join with its next value, without weight."""
+        missing = [name for name in expert_names() if name not in self._experts]
+        if missing:
+            self._experts.update({name: methods.load(name)() for name in missing})
+            count = sum(expert.EXPERT_FORECASTS for expert in self._experts.values())
+            self._median.widen(count)
+            self._mean.widen(count)
+
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
         if self._age.n > 1:

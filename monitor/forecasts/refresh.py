@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from forecasting import state
 from forecasting.base import Source
 from forecasting.series import OWN_SERIES, Forecaster
 from monitor.db.advisory_locks import held
@@ -108,8 +107,7 @@ def begin_anew(series: Collection[int]) -> int:
 
 def drop_outdated() -> int:
     """Let whatever other methods than today's have made read the depot anew; how many these are."""
-    metrics = states_sql.begin_anew_but(state.fingerprint(Forecaster))
-    return metrics + success_sql.begin_anew_but(state.fingerprint(Course))
+    return states_sql.begin_anew_outdated(Forecaster) + success_sql.begin_anew_outdated(Course)
 
 
 def _refresh(now: datetime, within_seconds: float) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from forecasting import state
 from monitor.db import binary
 
 # Who follows something keeps it from being deleted for as long.
@@ -19,7 +20,8 @@ _BEGIN_ANEW = """
 UPDATE {table} SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true {anew}
 WHERE {key} = ANY (%b::bigint[])
 """
-_MADE_BY_OTHERS = "SELECT {key} FROM {table} WHERE versions <> %b ORDER BY {key} FOR UPDATE"
+_KEPT_VERSIONS = "SELECT DISTINCT versions FROM {table} WHERE versions IS NOT NULL"
+_OF_VERSIONS = "SELECT {key} FROM {table} WHERE versions = ANY (%b::bytea[]) ORDER BY {key} FOR UPDATE"
 _BEHIND = "SELECT {key} FROM {table} WHERE is_behind ORDER BY n, {key} LIMIT %b"
 
 
@@ -46,9 +48,11 @@ class States:
         """Forget what they have used; what was answered stays until there is a newer answer."""
         self._run(_BEGIN_ANEW, list(keys))
 
-    def made_by_others(self, versions: bytes) -> list[int]:
-        """Those that were made by others than *versions*, ours until the end of the transaction."""
-        return [key for (key,) in self._read(_MADE_BY_OTHERS, versions)]
+    def outdated(self, kind: type) -> list[int]:
+        """Lock the rows whose states of *kind* cannot be loaded any more, and return their keys."""
+        kept = [versions for (versions,) in self._read(_KEPT_VERSIONS)]
+        others = [versions for versions in kept if not state.is_current(kind, versions)]
+        return [key for (key,) in self._read(_OF_VERSIONS, others)] if others else []
 
     def behind(self, at_most: int) -> list[int]:
         """Those that have more to read, the ones first that have read the least."""
@@ -66,6 +70,6 @@ class States:
         with binary.cursor() as cursor:
             cursor.execute(statement.format(**self._said).encode(), [told])
 
-    def _read(self, statement: str, told: object) -> list[Any]:
+    def _read(self, statement: str, *parameters: object) -> list[Any]:
         with binary.cursor() as cursor:
-            return cursor.execute(statement.format(**self._said).encode(), [told], binary=True).fetchall()
+            return cursor.execute(statement.format(**self._said).encode(), parameters, binary=True).fetchall()

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting import state
 from forecasting.base import OutdatedState, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.compression import pack_state, unpack_state
@@ -107,7 +106,7 @@ class Going:
         return {
             "metric_id": self.followed.metric,
             "state": pack_state(self.forecaster.dump()),
-            "versions": state.fingerprint(Forecaster),
+            "versions": self.forecaster.versions(),
             "used_until": moment(self.used_until),
             "used": self.used.dump(),
             "is_behind": is_behind,

@@ -181,9 +181,9 @@ def begin_anew(metrics: Collection[int]) -> None:
 
 
 @transaction.atomic
-def begin_anew_but(versions: bytes) -> int:
-    """The same for all that were made by other methods than *versions*; how many these are."""
-    anew = _ROWS.made_by_others(versions)
+def begin_anew_outdated(kind: type) -> int:
+    """The same for all whose states of *kind* cannot be loaded any more; how many these are."""
+    anew = _ROWS.outdated(kind)
     begin_anew(anew)
     return len(anew)
 

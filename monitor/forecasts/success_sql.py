@@ -112,9 +112,9 @@ def states(series: Collection[int]) -> list[tuple[int, bytes]]:
 
 
 @transaction.atomic
-def begin_anew_but(versions: bytes) -> int:
-    """Let all that were made by other methods than *versions* begin anew; how many these are."""
-    anew = _ROWS.made_by_others(versions)
+def begin_anew_outdated(kind: type) -> int:
+    """Let all whose states of *kind* cannot be loaded any more begin anew; how many these are."""
+    anew = _ROWS.outdated(kind)
     begin_anew(anew)
     return len(anew)
 

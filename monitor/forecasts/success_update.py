@@ -131,7 +131,7 @@ def _row(
     return {
         "series_id": row.series,
         "state": pack_state(state.dump(course)),
-        "versions": state.fingerprint(Course),
+        "versions": state.versions(Course),
         "used_until": moment(until),
         "used": used.dump(),
         "is_behind": is_behind,
