@@ -6,21 +6,20 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from monitor.db import analyze
-from monitor.db.advisory_locks import held
+from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
 from monitor.depot.retention.apply import Retained, retain
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import retain_forecasts
 from monitor.forecasts.refresh import drop_outdated
 
-LOCK = 0x74656E64  # "tend"
 ANALYSED_EVERY = timedelta(days=1)
 RETAINS_SECONDS = 20.0  # of every call: who else works in the same process waits so long
 
 
 def tend(now: datetime) -> Retained | None:
     """Do all of it, one at a time; None: somebody else is at it."""
-    with held(LOCK) as is_ours:
+    with session_lock(AdvisoryLock.HOUSEKEEPING) as is_ours:
         if not is_ours:
             return None
         engine().prepare_ahead(now)

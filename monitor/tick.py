@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.alerts import deliver, evaluate
-from monitor.db.advisory_locks import alone
+from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.ledger import claim, heartbeats, holds
 from monitor.ledger.expand import BEAT, expand
 from monitor.ledger.reap import give_time, reap
@@ -17,14 +17,12 @@ from monitor.worker.dispatch import send
 if TYPE_CHECKING:
     from datetime import datetime
 
-LOCK = 0x67726964  # "grid": one tick at a time, however many beats there are
-
 
 def tick(now: datetime) -> None:
     """End holds, expand schedules, reap, retry, claim and send; then open and close alerts, and have
     people told."""
     with transaction.atomic():
-        if not alone(LOCK):
+        if not try_lock_until_commit(AdvisoryLock.TICK):
             return
         holds.end_overdue(now)
         expand(now)

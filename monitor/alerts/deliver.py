@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import queue
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.urls import reverse
 
 from monitor.alerts import channels
 from monitor.alerts.channels.base import Message, NotifierError
 from monitor.celery import BROKER_REFUSES, app
+from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.models import Notification
 from monitor.models.alert import Event
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from monitor.models import Alert
 
 logger = logging.getLogger(__name__)
-LOCK = 0x6E746679  # "ntfy": one sends at a time, so that a channel that hangs keeps one worker busy at most
 MAX_ATTEMPTS = 6
 FIRST_PAUSE = timedelta(seconds=30)  # then four times as long each time: all attempts take three hours
 SEND_SECONDS = 20.0
@@ -51,7 +49,7 @@ def send_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
     meanwhile. What is claimed and never heard of again is due again after its pause.
     """
     tried, until = 0, time.monotonic() + BUSY_SECONDS
-    with _alone() as alone:
+    with session_lock(AdvisoryLock.NOTIFICATIONS) as alone:
         while alone and time.monotonic() < until:
             claimed = _claim(now)
             if claimed is None:
@@ -87,20 +85,6 @@ def _at(alert: Alert) -> datetime:
 
 def _publish() -> None:
     app.send_task("monitor.tasks.notify", expires=10, retry=False)
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[bool]:
-    """Whether nobody else sends, until the end: a lock of the session, since no transaction is open."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-        mine = bool(cursor.fetchone()[0])
-    try:
-        yield mine
-    finally:
-        if mine:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
 
 
 def _claim(now: datetime) -> Notification | None:

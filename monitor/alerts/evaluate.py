@@ -20,11 +20,10 @@ from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 
 from monitor.alerts.conditions import COUNTED, HEARD, UNHEARD, Condition, Known, Outcome, Verdict, judge
-from monitor.db.advisory_locks import alone
+from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import Alert, AlertRule, Binding, Notification, Recheck, Run, Series
 from monitor.models.alert import Event
 
-LOCK = 0x616C7274  # "alrt": one looks at a time
 _BATCH = 1000
 HORIZON = timedelta(days=90)  # what is older opens nothing
 
@@ -85,7 +84,7 @@ class Facts:
 def look(now: datetime) -> None:
     """Open and close what has to be, and write down who is to be told. Doing it again changes nothing; of two
     at the same time one does it."""
-    if not alone(LOCK):
+    if not try_lock_until_commit(AdvisoryLock.ALERTS):
         return
     rules = _rules()
     if not rules:  # what has news is forgotten: a rule that is made looks at all it watches

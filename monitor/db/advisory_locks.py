@@ -1,58 +1,81 @@
-"""Locks of the database that guard work, not rows: one does it at a time, however many there are."""
+"""Advisory locks, which make one process at a time do a piece of work, and limits on waiting for any lock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 
-PATIENCE_MILLISECONDS = 1_000
-YIELDING_MILLISECONDS = 300  # well before PostgreSQL looks for deadlocks, and ends one of two: after a second
-YIELDS = 20
-_IS_LOCKED = "55P03"  # SQLSTATE
-Done = TypeVar("Done")
+LOCK_TIMEOUT_MILLISECONDS = 1_000
+# Below deadlock_timeout (1 s), after which PostgreSQL aborts one of two deadlocked transactions.
+RETRY_LOCK_TIMEOUT_MILLISECONDS = 300
+RETRIES = 20
+_LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
+Result = TypeVar("Result")
 
 
-def alone(lock: int, *, wait: bool = False) -> bool:
-    """Whether nobody else holds *lock*, which is ours until the end of the transaction if so.
+class AdvisoryLock(IntEnum):
+    """Every advisory lock that gridcast takes. The numbers spell ASCII letters."""
 
-    With *wait* it always is in the end.
-    """
-    take = "SELECT true FROM pg_advisory_xact_lock(%s)" if wait else "SELECT pg_try_advisory_xact_lock(%s)"
+    TICK = 0x67726964  # "grid"
+    CLAIM = 0x636C6D  # "clm": counting free capacity and claiming runs
+    GRID_FILE = 0x66696C65  # "file": changing the configuration from a grid file
+    HOUSEKEEPING = 0x74656E64  # "tend"
+    PARTITIONS = 0x70617274  # "part": creating partitions
+    DIRTY_HOURS = 0x6D61726B  # "mark": merging and deleting dirty hours
+    ROLLUP = 0x726F6C6C  # "roll": computing rollups
+    RETENTION = 0x6B656570  # "keep": deleting what is older than its suite keeps it
+    MIGRATE_TO_TIMESCALE = 0x6D6F7665  # "move"
+    FORECASTS = 0x666F7265  # "fore": updating forecasts
+    ALERTS = 0x616C7274  # "alrt": evaluating alert rules
+    NOTIFICATIONS = (
+        0x6E746679  # "ntfy": sending notifications; a channel that hangs blocks one worker at most
+    )
+
+
+def lock_until_commit(lock: AdvisoryLock) -> None:
+    """Wait for *lock* and keep it until the end of the transaction."""
     with connection.cursor() as cursor:
-        cursor.execute(take, [lock])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [lock])
+
+
+def try_lock_until_commit(lock: AdvisoryLock) -> bool:
+    """Take *lock* until the end of the transaction unless another session holds it; whether it was taken."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
         return bool(cursor.fetchone()[0])
 
 
 @contextmanager
-def held(lock: int, *, wait: bool = False) -> Iterator[bool]:
-    """Whether nobody else holds *lock*, which is ours for as long as the block lasts if so.
+def session_lock(lock: AdvisoryLock, *, wait: bool = False) -> Iterator[bool]:
+    """Take *lock* for the length of the block unless another session holds it; yields whether it was taken.
 
-    With *wait* it always is in the end. Not by transaction, for those begin and end within; a session that
-    dies lets go of it.
+    With *wait*, wait for it. The block may contain transactions; a session that dies releases the lock.
     """
     take = "SELECT true FROM pg_advisory_lock(%s)" if wait else "SELECT pg_try_advisory_lock(%s)"
     with connection.cursor() as cursor:
         cursor.execute(take, [lock])
-        is_ours = bool(cursor.fetchone()[0])
+        is_taken = bool(cursor.fetchone()[0])
     try:
-        yield is_ours
+        yield is_taken
     finally:
-        if is_ours:
-            _let_go(lock)
+        if is_taken:
+            with suppress(OperationalError, InterfaceError), connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])
 
 
 @contextmanager
-def impatient() -> Iterator[None]:
-    """What somebody else keeps locked is given up soon: who waits for a lock keeps others waiting behind him.
+def session_lock_timeout() -> Iterator[None]:
+    """Set lock_timeout in the block: a waiting lock request blocks every request queued behind it.
 
     Raises:
-        OperationalError: it was locked (SQLSTATE 55P03).
+        OperationalError: a lock was not granted in time (``is_lock_timeout``).
     """
     with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = {PATIENCE_MILLISECONDS}")
+        cursor.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}")
     try:
         yield
     finally:
@@ -61,36 +84,35 @@ def impatient() -> Iterator[None]:
 
 
 @contextmanager
-def impatiently(milliseconds: int) -> Iterator[None]:
-    """A transaction, or a part of the caller's, which waits so long for a lock; raises as ``impatient``."""
+def transaction_lock_timeout(milliseconds: int) -> Iterator[None]:
+    """Open a transaction, or a savepoint in the caller's, with this lock_timeout.
+
+    Raises:
+        OperationalError: a lock was not granted in time (``is_lock_timeout``).
+    """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = {milliseconds}")
         yield
 
 
-def says_locked(error: OperationalError) -> bool:
-    """Whether it is that of ``impatient``, and no other."""
-    return getattr(error.__cause__, "sqlstate", None) == _IS_LOCKED
+def is_lock_timeout(error: OperationalError) -> bool:
+    """Return whether *error* says that lock_timeout ran out."""
+    return getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
-def yielding(work: Callable[[], Done]) -> Done:
-    """What *work* comes to: it locks what reports that come lock as well, in whatever order.
+def retry_on_lock_timeout(work: Callable[[], Result]) -> Result:
+    """Return the result of *work*, which locks rows that ingest locks too, in any order.
 
-    It waits for no lock for long, but lets go of its own and begins anew, in a transaction or a part of the
-    caller's. So of those who wait for each other it is never the reports that are given up.
+    It runs in a transaction, or in a savepoint of the caller's. When it waits too long for a lock it rolls
+    back and starts again, so that in a deadlock the ingesting transaction is never the one that is aborted.
     """
-    for _ in range(YIELDS):
+    for _ in range(RETRIES):
         try:
-            with impatiently(YIELDING_MILLISECONDS):
+            with transaction_lock_timeout(RETRY_LOCK_TIMEOUT_MILLISECONDS):
                 return work()
         except OperationalError as error:
-            if not says_locked(error):
+            if not is_lock_timeout(error):
                 raise
     with transaction.atomic():
         return work()
-
-
-def _let_go(lock: int) -> None:
-    with suppress(OperationalError, InterfaceError), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])

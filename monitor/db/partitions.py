@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 
 from django.db import connection, transaction
 
-from monitor.db.advisory_locks import alone
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 
 PARTITIONED = ("monitor_run", "monitor_rawreport", "monitor_sample")
-LOCK = 0x70617274  # "part": one makes partitions at a time
 MONTHS_AHEAD = 2
 # Rows are added, hardly ever changed: by default a partition is vacuumed when a fifth of it is new, and until
 # then an index-only scan has to look at the rows as well. Partitions do not inherit the setting.
@@ -71,7 +70,7 @@ def _make(spans: Iterable[Span]) -> None:
     wanted = {f"{table}_{span.label}": (table, span) for span in sorted(spans) for table in _partitioned()}
     if not _missing(wanted):
         return
-    alone(LOCK, wait=True)
+    lock_until_commit(AdvisoryLock.PARTITIONS)
     for name in _missing(wanted):
         _attach(*wanted[name], name)
 

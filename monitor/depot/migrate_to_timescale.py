@@ -7,13 +7,12 @@ from collections.abc import Callable
 from django.utils import timezone
 
 from monitor.db import timescale_extension
-from monitor.db.advisory_locks import held
+from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot import move_to_hypertables
 from monitor.depot.engines import continuous_aggregates, engine
 from monitor.depot.engines.timescale import Timescale
 from monitor.depot.rollups import worker
 
-LOCK = 0x6D6F7665  # "move"
 BUSY = "somebody else takes this depot over to TimescaleDB just now"
 
 
@@ -32,7 +31,7 @@ def convert(tell: Callable[[str], None]) -> bool:
         Busy: somebody else is at it.
         monitor.depot.move_to_hypertables.NotTheSame: a copy is not what was copied.
     """
-    with held(LOCK) as is_ours:
+    with session_lock(AdvisoryLock.MIGRATE_TO_TIMESCALE) as is_ours:
         if not is_ours:
             raise Busy(BUSY)
         has = timescale_extension.create()
@@ -55,7 +54,7 @@ def is_done(has: timescale_extension.Extension) -> bool:
 
 def abandon() -> bool:
     """Take away what an unfinished call has made; whether there was something. Raises Busy."""
-    with held(LOCK) as is_ours:
+    with session_lock(AdvisoryLock.MIGRATE_TO_TIMESCALE) as is_ours:
         if not is_ours:
             raise Busy(BUSY)
         return move_to_hypertables.abandon()

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
-from monitor.db.advisory_locks import impatiently
+from monitor.db.advisory_locks import transaction_lock_timeout
 from monitor.depot.engines.postgres import Plain
 
 NEW, OLD = "_hyper", "_before"  # end the names of tables that are not, or no longer, in their place
@@ -243,7 +243,7 @@ def _swap_patiently() -> None:
 
 def _swap() -> None:
     names = ", ".join(table.name for table in TABLES)
-    with impatiently(LOCK_MILLISECONDS):
+    with transaction_lock_timeout(LOCK_MILLISECONDS):
         _run(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         for stretch in _listed():
             _bring_over(stretch)

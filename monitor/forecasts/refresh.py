@@ -19,7 +19,7 @@ from django.db import transaction
 
 from forecasting.base import Source
 from forecasting.series import OWN_SERIES, Forecaster
-from monitor.db.advisory_locks import held
+from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.rollups import worker
 from monitor.forecasts import predictors_sql, states_sql, success_sql, success_update
 from monitor.forecasts.choose_predictors import choose_new
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from monitor.forecasts.states_sql import Followed, News
     from monitor.models import Outcome
 
-LOCK = 0x666F7265  # "fore"
 WITHIN_SECONDS = 1.0  # of one call, about
 NEWS_AT_ONCE = 500
 METRICS_AT_ONCE = 50  # in one transaction, about
@@ -58,13 +57,13 @@ def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS, wait: bool
     The last batch may take longer than *within_seconds*; what somebody else does is left to him, unless we
     *wait* for him.
     """
-    with held(LOCK, wait=wait) as is_ours:
+    with session_lock(AdvisoryLock.FORECASTS, wait=wait) as is_ours:
         return is_ours and _refresh(now, within_seconds)
 
 
 def refresh_all(now: datetime) -> None:
     """Use all that became known by *now*, however long it takes."""
-    with held(LOCK, wait=True):
+    with session_lock(AdvisoryLock.FORECASTS, wait=True):
         while _refresh(now, WITHIN_SECONDS):
             pass
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from monitor.db.advisory_locks import yielding
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit, retry_on_lock_timeout
 from monitor.gridfile import depot
 from monitor.gridfile.definition import Grid
 from monitor.gridfile.loading import load
 from monitor.gridfile.planning import History, Plan, plan
 from monitor.gridfile.writing import write
-
-LOCK = 0x66696C65  # "file": one at a time changes what is set up
 
 
 def planned(file: str, *, prune: bool) -> Plan:
@@ -32,15 +30,14 @@ def apply(file: str, *, prune: bool) -> Plan:
     """Make the depot what *file* says, all of it or nothing; return what was done. Raises as ``planned``."""
     with changing():
         wanted = load(file, depot.outside())
-        return yielding(lambda: _applied(wanted, prune=prune))
+        return retry_on_lock_timeout(lambda: _applied(wanted, prune=prune))
 
 
 @contextmanager
 def changing() -> Iterator[None]:
     """A transaction in which nobody else changes what is set up this way: the second waits for the first."""
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        lock_until_commit(AdvisoryLock.GRID_FILE)
         yield
 
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
-from monitor.db.advisory_locks import alone
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit, try_lock_until_commit
 from monitor.ledger import transitions
 from monitor.ledger.admission import Skip, Wait, decide, rules
 from monitor.ledger.admission_context import candidates, situation
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 BATCH = 500  # of a reporter's due runs are looked at together
 BESIDE = 20  # more than there is room for: what comes first may have to wait for something else
 _LOOKED_AT = ("series", "slot", "due_at", "kept_until", "trigger", "forced", "reason", "attempt", "state")
-LOCK = 0x636C6D  # "clm": one claims at a time
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def claim_due(now: datetime) -> list[Claim]:
     Two claimers at once do no harm: one counts the room at a time, and rows that somebody else holds are
     passed over.
     """
-    alone(LOCK, wait=True)
+    lock_until_commit(AdvisoryLock.CLAIM)
     reporters = list(Reporter.objects.all())
     return _claim(reporters, [run for one in reporters for run in _due(one, now, BATCH)], now)
 
@@ -70,7 +69,7 @@ def claim_freed(now: datetime) -> list[Claim]:
     A reporter of many runs at once gets some together, for each time costs the same. Nothing, where somebody
     else claims already.
     """
-    if not alone(LOCK):
+    if not try_lock_until_commit(AdvisoryLock.CLAIM):
         return []
     reporters = list(Reporter.objects.all())
     room = _room(reporters)
@@ -82,7 +81,7 @@ def claim_freed(now: datetime) -> list[Claim]:
 @transaction.atomic
 def claim_one(run: Run, now: datetime) -> Claim | None:
     """Claim this very run, room or not; None if somebody else has it, or its series is busy."""
-    alone(LOCK, wait=True)
+    lock_until_commit(AdvisoryLock.CLAIM)
     if Run.objects.filter(series=run.series_id).in_flight().exists():
         return None
     queue = Reporter.objects.get(series=run.series_id).queue

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.ledger import transitions
-from monitor.ledger.claim import LOCK
 from monitor.models import Hold, Reporter, Run, Series, Site, Suite
 from monitor.models.hold import NAMED, WHY_CHARACTERS, Kind, Mode, Scope
 from monitor.models.run import State
@@ -218,8 +218,7 @@ def _visible(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> bool:
 
 def _nobody_claims() -> None:
     """Until the end of the transaction: who claims after it knows of the hold, what was claimed is seen."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+    lock_until_commit(AdvisoryLock.CLAIM)
 
 
 def _take_back(hold: Hold) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monitor.db.advisory_locks import yielding
+from monitor.db.advisory_locks import retry_on_lock_timeout
 from monitor.models import Metric, Series
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def remove(series: SeriesQuerySet) -> None:
     """Remove *series*, their runs, reports, values and forecasts. Who stores a report of one just then either
     was first, or is told that there is no such series."""
-    yielding(lambda: _remove(series))
+    retry_on_lock_timeout(lambda: _remove(series))
 
 
 def _remove(series: SeriesQuerySet) -> None:

@@ -9,8 +9,9 @@ from django.db import connection
 from django.utils import timezone
 
 from monitor.db import analyze
+from monitor.db.advisory_locks import AdvisoryLock
 from monitor.depot.engines import engine
-from monitor.housekeeping import LOCK, tend
+from monitor.housekeeping import tend
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,6 +33,6 @@ def test_tables_in_parts_are_analysed_once_a_day() -> None:
 def test_one_tends_at_a_time() -> None:
     other = connection.copy()
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.HOUSEKEEPING])
     assert tend(timezone.now()) is None
     other.close()

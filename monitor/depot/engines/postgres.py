@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import connection
 
 from monitor.db import partitions
-from monitor.db.advisory_locks import YIELDING_MILLISECONDS, impatiently
+from monitor.db.advisory_locks import RETRY_LOCK_TIMEOUT_MILLISECONDS, transaction_lock_timeout
 from monitor.depot.engines import rollup_tables
 from monitor.depot.engines.engine import Hours, Part
 
@@ -50,7 +50,7 @@ def drop_with(
     statement: str, told: Sequence[str | datetime], part: Part, is_needed: Callable[[], bool]
 ) -> bool:
     """Drop *part* by *statement*, unless it *is_needed* when nobody can write into it any more."""
-    with impatiently(YIELDING_MILLISECONDS), connection.cursor() as cursor:
+    with transaction_lock_timeout(RETRY_LOCK_TIMEOUT_MILLISECONDS), connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {part.name} IN SHARE MODE")
         if is_needed():
             return False

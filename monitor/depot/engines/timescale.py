@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
-from monitor.db.advisory_locks import impatient
+from monitor.db.advisory_locks import session_lock_timeout
 from monitor.depot.engines import continuous_aggregates
 from monitor.depot.engines.engine import EVERY, Hours, Part
 from monitor.depot.engines.postgres import Plain, drop_with
@@ -67,7 +67,7 @@ class Timescale(Apache):
         """Whole chunks go: to write into one that is compressed takes three times as long. Those stay that
         have what is final, or that somebody is reading."""
         whole_from = _ask(_WHOLE_FROM)
-        with suppress(OperationalError), impatient():
+        with suppress(OperationalError), session_lock_timeout():
             continuous_aggregates.discard(start if whole_from is None else max(start, whole_from), end)
 
     def roll(self, stale: Sequence[Hours]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from django.db import OperationalError, transaction
 
-from monitor.db.advisory_locks import held, impatient, says_locked
+from monitor.db.advisory_locks import AdvisoryLock, is_lock_timeout, session_lock, session_lock_timeout
 from monitor.depot.engines import engine, rollup_tables
 from monitor.depot.engines.engine import Hours
 from monitor.depot.retention import expiry_sql
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from monitor.depot.engines.engine import Part
     from monitor.depot.retention.expiry_sql import Group
 
-LOCK = 0x6B656570  # "keep"
 DAY = timedelta(days=1)
 ROWS_AT_ONCE = 5_000  # in one transaction, about; a day of one series is never divided
 MOST_SERIES, MOST_DAYS = 200, 366
@@ -72,7 +71,7 @@ def retain(
     *patience_seconds*.
     """
     done = Retained()
-    with held(LOCK) as is_ours:
+    with session_lock(AdvisoryLock.RETENTION) as is_ours:
         if not is_ours:
             done.later = "somebody else is at it"
             return done
@@ -81,7 +80,7 @@ def retain(
         except _Later as later:
             done.later = str(later)
         except OperationalError as error:
-            if not says_locked(error):
+            if not is_lock_timeout(error):
                 raise
             done.later = f"somebody holds what is to go: {error}".strip()
     return done
@@ -194,9 +193,9 @@ def _piecewise(kind: Kind, group: Group, start: datetime, pace: _Pace, *, keep_r
 def _take_away(kind: Kind, piece: Group, *, keep_rows: bool) -> int:
     """In one transaction; *keep_rows* where the whole part is to be dropped afterwards."""
     if kind != Kind.SAMPLES:
-        with impatient():
+        with session_lock_timeout():
             return _delete(kind, piece, keep_rows=keep_rows)
-    with _while_nobody_rolls(), impatient():
+    with _while_nobody_rolls(), session_lock_timeout():
         return _delete(kind, piece, keep_rows=keep_rows)
 
 

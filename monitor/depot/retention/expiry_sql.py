@@ -12,9 +12,8 @@ from typing import Any
 
 from django.db import connection
 
-from monitor.db.advisory_locks import alone
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.depot.engines.engine import Part
-from monitor.depot.rollups import dirty_hours
 from monitor.models.retention_cutoff import Kind
 
 LONG_AGO, FAR_AHEAD = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
@@ -232,7 +231,7 @@ def unmark(series: Collection[int], start: datetime, stop: datetime) -> None:
 
     Part of the caller's transaction: until its end nobody gathers marks.
     """
-    alone(dirty_hours.LOCK, wait=True)
+    lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
         cursor.execute(_UNMARK, [list(series), start, stop])
 

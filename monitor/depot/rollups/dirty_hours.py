@@ -3,8 +3,8 @@
 He reads marks, makes the rollups, and takes away those very marks: what changes meanwhile leaves a mark of
 its own. As long as there is one, samples are read instead.
 
-Marks are put together, and taken away, by one at a time, who has ``LOCK`` for that short while: not for as
-long as rollups are made, and never to write new ones.
+Merging and deleting gathered marks takes ``AdvisoryLock.DIRTY_HOURS`` for a short time; computing rollups
+and adding new marks do not.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from datetime import datetime
 
 from django.db import connection, transaction
 
-from monitor.db.advisory_locks import alone
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.depot.engines.engine import EVERY, Hours
-
-LOCK = 0x6D61726B  # "mark"
 
 # A new one takes the place of one that was gathered: who rolls that up meanwhile does not know of the change,
 # and takes away the old one only.
@@ -79,7 +77,7 @@ def gather(at_most: int) -> list[tuple[int, datetime]]:
 
     Part of the caller's transaction: others who gather wait for its end, and know at least what he did.
     """
-    alone(LOCK, wait=True)
+    lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
         cursor.execute(_GATHER, [at_most])
         return list(cursor.fetchall())
@@ -89,7 +87,7 @@ def gather(at_most: int) -> list[tuple[int, datetime]]:
 def mark_every(start: datetime, end: datetime) -> None:
     """No rollup from *start* until before *end* is to be trusted, whosever it is: in place of what was
     gathered of single series there."""
-    alone(LOCK, wait=True)
+    lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
         cursor.execute(_MARK_EVERY, [EVERY, start, end, EVERY, start, end, end])
 
@@ -117,7 +115,7 @@ def every_left() -> int:
 @transaction.atomic
 def forget(marks: Marks) -> None:
     """Take *marks* away, and no others."""
-    alone(LOCK, wait=True)
+    lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, [list(marks.ids)])
 

@@ -12,11 +12,10 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 from django.utils.module_loading import import_string
 
-from monitor.db.advisory_locks import held
+from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
 from monitor.depot.rollups import dirty_hours
 
-LOCK = 0x726F6C6C  # "roll"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WITHIN_SECONDS = 2.0  # of one call: ticks may have to wait so long
 BATCH_SECONDS = 0.25  # the next batch is larger after a shorter one, and smaller after a longer one
@@ -59,7 +58,7 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
     An hour that still fills is marked again with every report: it is read from its samples until it is over.
     The last batch may take longer than *within_seconds*; what somebody else rolls up is left to him.
     """
-    with held(LOCK) as is_ours:
+    with session_lock(AdvisoryLock.ROLLUP) as is_ours:
         if not is_ours:
             return False
         until = time.monotonic() + within_seconds
@@ -163,7 +162,7 @@ def alone(patience_seconds: float = math.inf) -> Iterator[None]:
     """
     give_up = time.monotonic() + patience_seconds
     while True:
-        with held(LOCK) as is_ours:
+        with session_lock(AdvisoryLock.ROLLUP) as is_ours:
             if is_ours:
                 yield
                 return

@@ -15,8 +15,9 @@ from django.test import override_settings
 from kombu.exceptions import OperationalError
 
 from monitor import tasks
-from monitor.alerts.deliver import FIRST_PAUSE, LOCK, MAX_ATTEMPTS, ask, pause, send_due
+from monitor.alerts.deliver import FIRST_PAUSE, MAX_ATTEMPTS, ask, pause, send_due
 from monitor.celery import app
+from monitor.db.advisory_locks import AdvisoryLock
 from monitor.models import Alert, AlertRule, Notification, Series
 from monitor.models.alert import Event
 from tests.monitor.receivers import HANGS, REFUSES, TAKES, Hook, hook
@@ -192,7 +193,10 @@ def test_while_one_sends_another_does_not_and_no_transaction_is_open(
 
 def somebody_sends() -> bool:
     return Notification.objects.filter(attempts=1).exists() and bool(
-        _ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted", [LOCK])
+        _ask(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted",
+            [AdvisoryLock.NOTIFICATIONS],
+        )
     )
 
 

@@ -17,6 +17,7 @@ from django.db.migrations.exceptions import IrreversibleError
 from django.db.migrations.executor import MigrationExecutor
 from pytest_django.plugin import DjangoDbBlocker
 
+from monitor.db.advisory_locks import AdvisoryLock
 from monitor.db.timescale_extension import Extension, NotToBeHad, extension
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
@@ -171,7 +172,7 @@ def test_two_at_once_are_one_too_many(depot: datetime) -> None:
     other = connection.copy()
     try:
         with other.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [migrate_to_timescale.LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.MIGRATE_TO_TIMESCALE])
         with pytest.raises(migrate_to_timescale.Busy):
             migrate_to_timescale.convert(lambda _: None)
     finally:

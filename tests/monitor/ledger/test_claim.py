@@ -14,8 +14,9 @@ import pytest
 from django.db import connection
 
 from monitor.celery import app
+from monitor.db.advisory_locks import AdvisoryLock
 from monitor.ingest.service import ingest
-from monitor.ledger import claim, transitions
+from monitor.ledger import transitions
 from monitor.ledger.claim import BATCH, BESIDE, claim_due, claim_freed
 from monitor.models import Reporter, Run, Series, Site
 from monitor.models.run import State
@@ -63,9 +64,11 @@ def claimed_by_somebody_else() -> Iterator[None]:
     other = connection.copy()
     try:
         with other.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [claim.LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.CLAIM])
             yield
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [claim.LOCK])  # closing lets go of it some time
+            cursor.execute(
+                "SELECT pg_advisory_unlock(%s)", [AdvisoryLock.CLAIM]
+            )  # closing lets go of it some time
     finally:
         other.close()
 

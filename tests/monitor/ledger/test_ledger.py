@@ -13,7 +13,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from monitor import tick
-from monitor.db.partitions import LOCK as MAKING_ROOM
+from monitor.db.advisory_locks import AdvisoryLock
 from monitor.ledger import heartbeats, transitions
 from monitor.ledger.claim import Claim, claim_due, claim_one, release
 from monitor.ledger.expand import AHEAD, CATCH_UP, expand
@@ -407,10 +407,10 @@ def test_two_ticks_at_once_are_one(circle: Series, noon: datetime) -> None:
     # A second connection holds the lock as another beat's tick would.
     other = connection.copy()
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [tick.LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.TICK])
         tick.tick(noon)
         assert Run.objects.count() == 0
-        cursor.execute("SELECT pg_advisory_unlock(%s)", [tick.LOCK])
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [AdvisoryLock.TICK])
     other.close()
     tick.tick(noon)
     assert Run.objects.count() == EVERY_MINUTE_AHEAD
@@ -534,7 +534,7 @@ def test_who_expands_keeps_nobody_from_making_room_while_he_waits_for_it(circle:
     try:
         with ThreadPoolExecutor(1) as pool, other.cursor() as cursor:
             cursor.execute("BEGIN")
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [MAKING_ROOM])
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [AdvisoryLock.PARTITIONS])
             expanding = pool.submit(expand_in_vain)
             assert eventually(_somebody_waits)
             cursor.execute(

@@ -10,11 +10,12 @@ import pytest
 from django.db import connection
 
 from monitor.db import partitions
+from monitor.db.advisory_locks import AdvisoryLock
 from monitor.depot.rollups import dirty_hours as depot
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.combine import Figures
 from monitor.depot.rollups.statistics import statistics, statistics_by
-from monitor.depot.rollups.worker import LOCK, Progress, SomebodyRolls, alone, gather, rebuild, roll, roll_all
+from monitor.depot.rollups.worker import Progress, SomebodyRolls, alone, gather, rebuild, roll, roll_all
 from monitor.depot.samples import write
 from monitor.depot.samples.write import Row
 from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Segment, Series
@@ -41,9 +42,9 @@ def somebody_else_rolls() -> Iterator[None]:
     other = connection.copy()
     try:
         with other.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.ROLLUP])
             yield
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [AdvisoryLock.ROLLUP])
     finally:
         other.close()
 
