@@ -1,19 +1,20 @@
-"""What a probe is; what it may do to sites is in ``grid.py``.
+"""The contract of a probe. ``grid.py`` has the operations that a probe may perform on sites.
 
-A probe is a class named ``Probe`` in a file of its own in this folder. It names its roles, parameters and
-stages; for every stage it has a method of the stage's name, called in order. A method returns the metrics
-that it measured, or raises. The runner (``reporters.run``) owns time, logging, limits and the outcome.
+A probe is a class named ``Probe`` in a file of its own in this folder. It declares roles, parameters and
+stages. For every stage it has a method of the stage's name; the runner calls these methods in order. A method
+returns measurements or raises. The runner (``reporters.run``) is responsible for timing, logging, limits and
+the outcome.
 
-Errors::
+Errors, and whether a repeated run may succeed::
 
     ProbeError
-    |-- UnknownProbe        no such file in probes/                                    for good
-    |-- InvalidParameters   a parameter or binding that the probe does not accept      for good
-    |-- NoData              the probe does not apply here: outcome ``no_data``         for good
-    `-- ProbeFailed         the grid did not do it: outcome ``failed``                 again
-        `-- OutOfTime       the run's limit was reached: outcome ``timed_out``         again
+    |-- UnknownProbe        no such file in probes/                                    no
+    |-- InvalidParameters   a parameter or binding that the probe does not accept      no
+    |-- NoData              the probe does not apply here: outcome ``no_data``         no
+    `-- ProbeFailed         an operation on the grid failed: outcome ``failed``        yes
+        `-- OutOfTime       the run reached its time limit: outcome ``timed_out``      yes
 
-Anything else that escapes a stage is our own bug: outcome ``broken``.
+Any other exception in a stage is a bug of gridcast: outcome ``broken``.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ Result = TypeVar("Result")
 
 
 class ProbeError(Exception):
-    """Root of what goes wrong around a probe."""
+    """Base class of the errors of probes."""
 
 
 class UnknownProbe(ProbeError, LookupError):
-    """No probe of that name."""
+    """There is no probe of that name."""
 
 
 class InvalidParameters(ProbeError, ValueError):
-    """A parameter or a binding that the probe does not accept."""
+    """The probe does not accept a parameter or a binding."""
 
 
 class NoData(ProbeError):
@@ -50,7 +51,7 @@ class NoData(ProbeError):
 
 
 class ProbeFailed(ProbeError):
-    """The grid did not do what it was asked. Says what was tried, on what, what came back."""
+    """An operation on the grid failed. The message names the operation, the resource and the answer."""
 
     def __init__(
         self,
@@ -68,12 +69,12 @@ class ProbeFailed(ProbeError):
 
 
 class OutOfTime(ProbeFailed):
-    """The run's limit was reached while this was going on."""
+    """The run reached its time limit during an operation."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One timed step; *category* is one of ``CATEGORIES``."""
+    """One timed step of a run; *category* is one of ``CATEGORIES``."""
 
     name: str
     category: str
@@ -81,7 +82,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number of a run. *unit* is an SI base unit ("seconds", "bytes", "bytes_per_second", "count")."""
+    """One number measured in a run; *name* is the metric, *unit* an SI unit such as "bytes_per_second"."""
 
     name: str
     value: float
@@ -90,28 +91,28 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Role:
-    """What a probe needs resources for: between *minimum* and *maximum* of them, in order."""
+    """One use that a probe has for resources; a run binds *minimum* to *maximum* of them to it, in order."""
 
     minimum: int
     maximum: int
     description: str
 
     def check(self, name: str, resources: Sequence[str]) -> None:
-        """Raise InvalidParameters unless *resources* are as many as needed and all different."""
+        """Raise InvalidParameters unless *resources* has an accepted length and no duplicates."""
         if not self.minimum <= len(resources) <= self.maximum:
             raise InvalidParameters(
                 f"role {name!r} needs {self.minimum} to {self.maximum} resources, got {len(resources)}"
             )
-        twice = sorted({resource for resource in resources if list(resources).count(resource) > 1})
-        if twice:
-            raise InvalidParameters(f"role {name!r} names {twice[0]!r} more than once")
+        duplicates = sorted({resource for resource in resources if list(resources).count(resource) > 1})
+        if duplicates:
+            raise InvalidParameters(f"role {name!r} names {duplicates[0]!r} more than once")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One adjustable number or text of a probe.
+    """One parameter of a probe.
 
-    Numbers must lie in [minimum, maximum], texts be one of *choices* where there are any.
+    A number must lie in [minimum, maximum]. A text must be one of *choices*, unless *choices* is empty.
     """
 
     default: Value
@@ -121,7 +122,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def checked(self, name: str, value: Value) -> Value:
-        """Return *value*, or raise InvalidParameters saying what was expected."""
+        """Return *value*, an int as a float where a float is expected. Raises InvalidParameters."""
         expected = type(self.default)
         if expected is float and type(value) is int:
             value = float(value)
@@ -136,12 +137,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a probe is to do: resources by role, in order, and its parameters, complete and checked."""
+    """The input of one run: resources by role, in order, and checked values of all parameters."""
 
     bindings: Mapping[str, Sequence[str]]
     parameters: Mapping[str, Value]
 
     def resource(self, role: str) -> str:
+        """Return the first resource of *role*."""
         return self.bindings[role][0]
 
     def integer(self, name: str) -> int:
@@ -151,20 +153,20 @@ class RunPlan:
         return str(self.parameters[name])
 
     def all_resources(self) -> list[str]:
-        """Every resource once, in the order of first mention."""
+        """Return the distinct resources of all roles, in order of first occurrence."""
         return list(dict.fromkeys(name for names in self.bindings.values() for name in names))
 
 
 class Probe(Protocol):
-    """The contract of a probe. ``tests/contracts/test_probes.py`` runs it over every file in this folder."""
+    """The contract of a probe; ``tests/contracts/test_probes.py`` tests every probe against it."""
 
     kind: ClassVar[str]  # "grid" or "application"
     version: ClassVar[str]
     summary: ClassVar[str]
     roles: ClassVar[Mapping[str, Role]]
     parameters: ClassVar[Mapping[str, Parameter]]
-    stages: ClassVar[Sequence[Stage]]  # each has a method of its name; "cleanup" is always run
-    # Parameters of a run that takes a second or two over directories of one host.
+    stages: ClassVar[Sequence[Stage]]  # the last is "cleanup", which is run after a failure, too
+    # Parameters of a run that takes a second or two when all resources are directories of one host.
     trial: ClassVar[Mapping[str, Value]]
 
     def __init__(self, grid: Grid, plan: RunPlan) -> None: ...
@@ -173,12 +175,12 @@ class Probe(Protocol):
 def checked_plan(
     probe: type[Probe], bindings: Mapping[str, Sequence[str]], parameters: Mapping[str, Value]
 ) -> RunPlan:
-    """Fill in defaults and check everything against what *probe* accepts.
+    """Check *bindings* and *parameters* against the declarations of *probe* and add defaults.
 
     Raises:
-        InvalidParameters: an unknown, missing or unfit role or parameter, named with what was expected.
+        InvalidParameters: a role or parameter is unknown, missing or has an invalid value.
     """
-    _no_others("role", bindings, probe.roles)
+    _refuse_unknown("role", bindings, probe.roles)
     for name, role in probe.roles.items():
         role.check(name, bindings.get(name, ()))
     complete = checked_parameters(probe, parameters)
@@ -186,25 +188,28 @@ def checked_plan(
 
 
 def checked_parameters(probe: type[Probe], parameters: Mapping[str, Value]) -> dict[str, Value]:
-    """Every parameter of *probe*, as given or its default. Raises InvalidParameters."""
-    _no_others("parameter", parameters, probe.parameters)
+    """Return the value or default of every parameter of *probe*. Raises InvalidParameters."""
+    _refuse_unknown("parameter", parameters, probe.parameters)
     return {
         name: parameter.checked(name, parameters.get(name, parameter.default))
         for name, parameter in probe.parameters.items()
     }
 
 
-def _no_others(what: str, given: Mapping[str, object], known: Mapping[str, object]) -> None:
-    unknown = sorted(set(given) - set(known))
+def _refuse_unknown(kind: str, values: Mapping[str, object], declared: Mapping[str, object]) -> None:
+    unknown = sorted(set(values) - set(declared))
     if unknown:
-        raise InvalidParameters(f"unknown {what} {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        raise InvalidParameters(f"unknown {kind} {unknown[0]!r}; known are {', '.join(sorted(declared))}")
 
 
 def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Do *work* on all *items* at once; results in order. Waits for all, then raises the first failure."""
-    todo = list(items)
-    if not todo:
+    """Call *work* for all *items* in concurrent threads and return the results in order.
+
+    If some calls fail, the exception of the first of these items is raised after all calls have ended.
+    """
+    arguments = list(items)
+    if not arguments:
         return []
-    with ThreadPoolExecutor(max_workers=len(todo)) as pool:
-        futures = [pool.submit(work, item) for item in todo]
+    with ThreadPoolExecutor(max_workers=len(arguments)) as pool:
+        futures = [pool.submit(work, argument) for argument in arguments]
     return [future.result() for future in futures]

@@ -1,6 +1,6 @@
-"""Batch queue: how long a minimal job waits.
+"""Batch queue: the waiting time of a minimal job.
 
-The job asks for little and does nothing, so that its wait is the queue's own: what any job waits at least.
+The job requests little and does nothing, so its waiting time is a lower bound for every job in the queue.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from probes.grid import Grid
 class Probe:
     kind = "grid"
     version = "1.0"
-    summary = "Submits a job that does nothing and measures its wait in the queue."
-    roles = {"target": Role(1, 1, "has the batch system that the job is handed to")}
+    summary = "Submits a job that does nothing and measures its waiting time in the queue."
+    roles = {"target": Role(1, 1, "has the batch system")}
     parameters = {
-        "cpus": Parameter(1, "processors that the job asks for", 1, 1e6),
-        "wall_seconds": Parameter(60.0, "wall-clock limit that the job asks for, seconds", 1.0, 864_000.0),
+        "cpus": Parameter(1, "processors that the job requests", 1, 1e6),
+        "wall_seconds": Parameter(60.0, "wall-clock limit that the job requests, seconds", 1.0, 864_000.0),
     }
     trial: ClassVar[Mapping[str, Value]] = {}
     stages = (

@@ -1,7 +1,7 @@
-"""Circle: one file goes round a ring of resources and must come back as it left.
+"""Circle: copy one file round a ring of resources; it must return unchanged.
 
-One of the two grid probes of the GrASP project (Grid Assessment Probes): every link of the ring is used in
-turn, so that a failure names one link.
+One of the two grid probes of the GrASP project (Grid Assessment Probes). The links are used one after
+another, so a failure identifies one link.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Hop:
 class Probe:
     kind = "grid"
     version = "1.0"
-    summary = "Sends a file round a ring of resources, its checksum verified at every hop."
-    roles = {"ring": Role(2, 64, "visited in this order; the last sends the file back to the first")}
+    summary = "Copies a file round a ring of resources and verifies its checksum at every hop."
+    roles = {"ring": Role(2, 64, "visited in this order; the last copies the file back to the first")}
     parameters = {
         "file_bytes": Parameter(100_000_000, "size of the file, bytes", 1, 1e13),
         **copies.COPY_PARAMETERS,
@@ -54,7 +54,7 @@ class Probe:
     def init(self) -> None:
         tools = ("sha256sum", "dd", "cmp")
         first, *others = self.ring
-        needs = {first: checks.Needs(2 * self.file_bytes, tools)}  # the original and what comes back
+        needs = {first: checks.Needs(2 * self.file_bytes, tools)}  # the original and the returned file
         needs.update((resource, checks.Needs(self.file_bytes, ("sha256sum",))) for resource in others)
         checks.check_resources(self.grid, needs)
         links = [(hop.source, hop.target) for hop in self._hops()]
@@ -62,13 +62,13 @@ class Probe:
 
     def stage_data(self) -> None:
         files.make_random_file(self.grid, self._original(), self.file_bytes)
-        self.checksum = files.sha256(self.grid, self._original())
+        self.digest = files.sha256(self.grid, self._original())
 
     def transfer_ring(self) -> list[Measurement]:
         file, metrics = self._original(), []
         for hop in self._hops():
-            file, measured = self._make(hop, file)
-            metrics += measured
+            file, hop_metrics = self._copy(hop, file)
+            metrics += hop_metrics
         self.returned = file
         seconds = sum(metric.value for metric in metrics if metric.unit == "seconds")
         return [
@@ -80,7 +80,7 @@ class Probe:
         self.grid.shell(self.ring[0]).check(
             ["cmp", self._original().path, self.returned.path],
             timeout_seconds=files.CHECKSUM_TIMEOUT_SECONDS,
-            doing="match the returned file with the original byte by byte",
+            doing="compare the returned file with the original byte by byte",
         )
 
     def cleanup(self) -> None:
@@ -93,7 +93,7 @@ class Probe:
         targets = self.ring[1:] + self.ring[:1]
         return [Hop(number, *ends) for number, ends in enumerate(zip(self.ring, targets), start=1)]
 
-    def _make(self, hop: Hop, file: Location) -> tuple[Location, list[Measurement]]:
+    def _copy(self, hop: Hop, file: Location) -> tuple[Location, list[Measurement]]:
         target = Location(hop.target, f"{self.grid.scratch(hop.target)}/hop-{hop.number}.dat")
         copy = self.grid.copy(file, target, self.copy_options)
         began = time.monotonic()
@@ -103,11 +103,11 @@ class Probe:
             Measurement(f"{hop.name}.checksum.seconds", time.monotonic() - began, "seconds"),
         ]
 
-    def _verify(self, hop: Hop, arrived: Location) -> None:
-        checksum = files.sha256(self.grid, arrived)
-        if checksum != self.checksum:
+    def _verify(self, hop: Hop, file: Location) -> None:
+        digest = files.sha256(self.grid, file)
+        if digest != self.digest:
             raise ProbeFailed(
                 f"the file was damaged in hop {hop.number} from {hop.source} to {hop.target}: "
-                f"SHA-256 {checksum}, made as {self.checksum}",
+                f"SHA-256 {digest}, {self.digest} when created",
                 resource=hop.target,
             )

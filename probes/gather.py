@@ -1,6 +1,6 @@
-"""Gather: files from all sources to one compute resource at once, aggregated there, the result sent on.
+"""Gather: copy files from all sources to one compute resource in parallel, aggregate them, copy the result.
 
-One of the two grid probes of the GrASP project (Grid Assessment Probes): the communication pattern of an
+One of the two grid probes of the GrASP project (Grid Assessment Probes). It communicates like an
 application that collects distributed data.
 """
 
@@ -21,11 +21,11 @@ sha256sum input-*.dat result.dat > checksums
 class Probe:
     kind = "grid"
     version = "1.0"
-    summary = "Collects a file from every source in parallel, aggregates them, delivers the result."
+    summary = "Collects a file from every source in parallel, aggregates them and delivers the result."
     roles = {
-        "sources": Role(1, 64, "each makes one input file"),
+        "sources": Role(1, 64, "each creates one input file"),
         "compute": Role(1, 1, "collects the inputs and aggregates them in a batch job"),
-        "destination": Role(1, 1, "gets the result"),
+        "destination": Role(1, 1, "receives the result"),
     }
     parameters = {
         "file_bytes": Parameter(100_000_000, "size of each input file, bytes", 1, 1e13),
@@ -54,7 +54,7 @@ class Probe:
         self.result_bytes = plan.integer("result_bytes")
         self.copy_options = copies.copy_options(plan)
         self.wall_seconds = jobs.wall_seconds(grid, plan)
-        self.checksums: dict[str, str] = {}  # source -> SHA-256 of its file, as made
+        self.digests: dict[str, str] = {}  # SHA-256 of the input file, by source
 
     def init(self) -> None:
         checks.check_resources(self.grid, self._needs())
@@ -63,8 +63,7 @@ class Probe:
         checks.check_transfers(self.grid, inputs + results, self.copy_options)
 
     def stage_data(self) -> None:
-        sums = in_parallel(self._make_input, self.sources)
-        self.checksums = dict(zip(self.sources, sums))
+        self.digests = dict(zip(self.sources, in_parallel(self._make_input, self.sources)))
 
     def build_executable(self) -> None:
         self.executable = kernels.build_kernel(self.grid, self.compute_resource, "aggregate")
@@ -91,7 +90,7 @@ class Probe:
 
     def compute(self) -> list[Measurement]:
         seconds = self.job.wait_ended()
-        self.result_sum = self._verified_result()
+        self.result_digest = self._check_digests()
         read_bytes = self.file_bytes * len(self.sources)
         return rates.bytes_per_second("compute.read.bytes_per_second", read_bytes, seconds)
 
@@ -99,7 +98,7 @@ class Probe:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.dat")
         result = self._at_compute("result.dat")
         copy = copies.copy_verified(
-            self.grid, result, target, self.copy_options, what="the result", sent_as=self.result_sum
+            self.grid, result, target, self.copy_options, what="the result", digest=self.result_digest
         )
         return copies.transfer_metrics("transfer.results", copy)
 
@@ -107,17 +106,17 @@ class Probe:
         self.grid.clean_up()
 
     def _needs(self) -> dict[str, checks.Needs]:
-        needed: dict[str, tuple[int, set[str]]] = {}
+        totals: dict[str, tuple[int, set[str]]] = {}  # one resource may have several roles
 
         def add(resource: str, size_bytes: int, *tools: str) -> None:
-            sofar_bytes, sofar_tools = needed.get(resource, (0, {"sha256sum"}))
-            needed[resource] = (sofar_bytes + size_bytes, sofar_tools | set(tools))
+            total_bytes, all_tools = totals.get(resource, (0, {"sha256sum"}))
+            totals[resource] = (total_bytes + size_bytes, all_tools | set(tools))
 
         for source in self.sources:
             add(source, self.file_bytes, "dd")
         add(self.compute_resource, self.file_bytes * len(self.sources) + self.result_bytes, "cc")
         add(self.destination, self.result_bytes)
-        return {name: checks.Needs(size, sorted(tools)) for name, (size, tools) in needed.items()}
+        return {name: checks.Needs(size, sorted(tools)) for name, (size, tools) in totals.items()}
 
     def _input(self, source: str) -> Location:
         return Location(source, f"{self.grid.scratch(source)}/source.dat")
@@ -133,16 +132,16 @@ class Probe:
         target = self._at_compute(_input_name(source))
         return self.grid.copy(self._input(source), target, self.copy_options)
 
-    def _verified_result(self) -> str:
-        """Compare the inputs' checksums at the compute resource with the sources'; return the result's."""
+    def _check_digests(self) -> str:
+        """Raise ProbeFailed if an input differs from its source's file; return the digest of the result."""
         text = jobs.read_job_file(self.grid, self.compute_resource, "checksums", what="checksums")
         sums = files.parse_sha256sum(text, self.compute_resource)
         for source in self.sources:
-            arrived = files.digest_of(_input_name(source), sums, self.compute_resource)
-            if arrived != self.checksums[source]:
+            digest = files.digest_of(_input_name(source), sums, self.compute_resource)
+            if digest != self.digests[source]:
                 raise ProbeFailed(
                     f"the input from {source} was damaged on its way to {self.compute_resource}: SHA-256 "
-                    f"{arrived}, made as {self.checksums[source]}",
+                    f"{digest}, {self.digests[source]} when created",
                     resource=self.compute_resource,
                 )
         return files.digest_of("result.dat", sums, self.compute_resource)

@@ -1,7 +1,8 @@
-"""What a probe may do to sites. ``reporters.grid`` does it; a probe never knows how a site is reached.
+"""The operations that a probe may perform on sites. ``reporters.grid`` implements them.
 
-What goes wrong is a ``ProbeFailed`` that says what was tried, on what, and what came back; ``OutOfTime``
-where the run as a whole is out of time.
+A probe never knows which shell, transfer or batch system reaches a site. A failed operation raises
+``ProbeFailed``, whose message names the operation, the resource and the answer. Once the run has reached its
+time limit, every operation raises ``OutOfTime``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Completed:
-    """A program that ended. *stdout* and *stderr* may be cut in the middle when they are huge."""
+    """The result of a program that ended. Huge *stdout* and *stderr* are truncated in the middle."""
 
     returncode: int
     stdout: str
@@ -24,7 +25,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Location:
-    """A file at a resource; *path* is absolute there."""
+    """A file at a resource; *path* is absolute."""
 
     resource: str
     path: str
@@ -32,10 +33,11 @@ class Location:
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """How a copy is to be made. What a tool cannot do it leaves; ``Grid.capabilities`` says what it can.
+    """Options of a copy. A transfer ignores options that it lacks: see ``Grid.capabilities``.
 
-    *streams* is how many parallel streams it may use, *block_bytes* the size of one write (0: as the tool
-    likes). With *server_checksum* the servers of both ends compare checksums; if they differ, the copy fails.
+    *streams* is the largest number of parallel streams, *block_bytes* the size of one write (0: the tool's
+    default). With *server_checksum* the servers of both
+    ends compare checksums; if these differ, the copy fails.
     """
 
     streams: int = 1
@@ -45,18 +47,18 @@ class CopyOptions:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What copies between two resources can do, and need; probes ask for these, not for kinds of transfer."""
+    """What the transfer between two resources supports and needs. Probes test these, not its kind."""
 
-    third_party: bool  # the bytes go from the source to the target, not through the reporter
+    third_party: bool  # data go directly from the source to the target, not through the reporter
     parallel_streams: bool
     server_checksum: bool
-    source_tools: Sequence[str] = ()  # programs that must be on the PATH of the source
+    source_tools: Sequence[str] = ()  # programs needed on the PATH of the source
     target_tools: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Transferred:
-    """A copy that arrived: bytes, seconds, streams used, and how often its tool had to try again."""
+    """A successful copy: bytes, seconds, number of streams, and number of retries by the transfer's tool."""
 
     bytes: int
     seconds: float
@@ -74,11 +76,11 @@ class Shell(Protocol):
         timeout_seconds: float,
         input: str | None = None,
     ) -> Completed:
-        """Run *argv* and return what came of it, whatever its exit status.
+        """Run *argv* and return its result, whatever the exit status.
 
         Raises:
-            ProbeFailed: the resource cannot be reached, or the program ran longer than the limit.
-            OutOfTime: the run as a whole is out of time.
+            ProbeFailed: the resource is unreachable, or the program ran longer than *timeout_seconds*.
+            OutOfTime: the run reached its time limit.
         """
         ...
 
@@ -90,84 +92,87 @@ class Shell(Protocol):
         doing: str,
         input: str | None = None,
     ) -> str:
-        """Like ``run``, but a non-zero exit status raises ProbeFailed("cannot {doing}"). Returns stdout."""
+        """Run *argv*; return its stdout. A non-zero exit status raises ProbeFailed("cannot {doing} ...")."""
         ...
 
 
 class BatchJob(Protocol):
-    """A batch job. Waiting is bounded by the run's limit; one that is left behind is cancelled in cleanup."""
+    """A batch job. Waits end at the run's time limit; cleanup cancels a job that has not ended."""
 
     def wait_started(self) -> float:
-        """Block until the job's first breath; return the seconds it was queued."""
+        """Block until the job starts; return the seconds that it was queued."""
         ...
 
     def wait_ended(self) -> float:
-        """Block until the job ended; return the seconds it ran. Raises ProbeFailed if it ended badly."""
+        """Block until the job ends; return the seconds that it ran. Raises ProbeFailed if the job failed."""
         ...
 
 
 class Grid(Protocol):
-    """The resources of one run."""
+    """The resources of one run, by name."""
 
     def shell(self, resource: str) -> Shell: ...
 
     def login(self, resource: str) -> float:
-        """Log in anew, beside the connection that is used otherwise, run ``true`` and log out.
+        """Open a new connection, run ``true`` and close it; return the seconds until ``true`` ended.
 
-        The seconds until the end of ``true``. Raises ProbeFailed, OutOfTime.
+        The connection that other operations share is not used. Raises ProbeFailed, OutOfTime.
         """
         ...
 
     def address(self, resource: str) -> str:
-        """The host name or IP address under which other sites reach *resource*. Raises ProbeFailed."""
+        """Return the host name or IP address by which other sites reach *resource*. Raises ProbeFailed."""
         ...
 
     def serving(
         self, resource: str, argv: Sequence[str], *, within_seconds: float
     ) -> AbstractContextManager[str]:
-        """While in this context *argv* runs at *resource*; its value is the first line that it prints.
+        """Run *argv* at *resource* for as long as the context is open; its value is the first line of output.
 
-        The program must end when its input ends. Raises ProbeFailed if there is no line *within_seconds*.
+        The program must end when its standard input is closed. Raises ProbeFailed if it prints no line
+        *within_seconds*.
         """
         ...
 
     def capabilities(self, source: str, target: str) -> Capabilities:
-        """What copies from *source* to *target* can do. Raises ProbeFailed where there is no way."""
+        """Return what copies from *source* to *target* support. Raises ProbeFailed if none is possible."""
         ...
 
     def copy(self, source: Location, target: Location, options: CopyOptions = CopyOptions()) -> Transferred:
-        """Copy one file from resource to resource. It appears under its name only when it is whole."""
+        """Copy one file. The target appears under its name only when it is complete."""
         ...
 
     def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> BatchJob:
-        """Hand *argv* to the batch system of *resource*; it runs in the scratch directory there."""
+        """Submit *argv* to the batch system of *resource*; the job runs in the run's scratch directory."""
         ...
 
     def scratch(self, resource: str) -> str:
-        """The run's own fresh directory at *resource*, made at the first call."""
+        """Return the run's own directory at *resource*; the first call creates it."""
         ...
 
     def expected_seconds(self, metric: str) -> float | None:
-        """How long *metric* (such as ``stage.compute.seconds``) is expected to take at most, by the forecast
-        that was known when the run began; None where there was none."""
+        """Return the upper bound of the forecast of *metric*, such as ``stage.compute.seconds``.
+
+        The forecast is the one known when the run started; None if there was none.
+        """
         ...
 
     def check_credentials(self, resource: str) -> None:
-        """Raise ProbeFailed unless *resource* lets us in, and will while the run is expected to take."""
+        """Raise ProbeFailed unless *resource* accepts a login and credentials outlast the expected run."""
         ...
 
     def check_scratch(self, resource: str, needed_bytes: int) -> None:
-        """Raise ProbeFailed unless the scratch at *resource* is writable and has *needed_bytes* free."""
+        """Raise ProbeFailed unless scratch space at *resource* is writable and has *needed_bytes* free."""
         ...
 
     def check_tools(self, resource: str, tools: Sequence[str]) -> None:
-        """Raise ProbeFailed naming the programs of *tools* that are not on the PATH of *resource*."""
+        """Raise ProbeFailed, naming the missing programs, unless *resource* has all *tools* on its PATH."""
         ...
 
     def clean_up(self) -> None:
-        """Cancel jobs that still live and remove every scratch directory of this run."""
+        """Cancel jobs that have not ended and remove all scratch directories of this run."""
         ...
 
     def log(self, text: str, level: str = "info") -> None:
-        """Add a line to the run's log."""
+        """Append a line to the run's log."""
         ...

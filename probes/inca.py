@@ -1,15 +1,15 @@
-"""Inca: any executable that prints an Inca report is a series.
+"""Inca: run an Inca reporter and turn its report into outcome, metrics and log.
 
-Inca 2 (inca.sdsc.edu) watched TeraGrid and XSEDE. Its reporters are small programs that print an XML document
-``<rep:report>`` of ``gmt``, ``hostname``, ``name``, ``version``, ``args``, ``log``, ``body``, ``exitStatus``.
-By the Inca User's Guide ("Reporter XML Schema") ``completed`` is the verdict and ``errorMessage`` the reason.
-A ``statistic`` anywhere in the body, which performance reporters have below ``benchmark``, is the metric
-``inca.<IDs of what it is in>.<ID>``; lines of the log go to the run's log.
+Inca 2 (inca.sdsc.edu) monitored TeraGrid and XSEDE. Its reporters are small programs that print an XML
+document ``<rep:report>`` with ``gmt``, ``hostname``, ``name``, ``version``, ``args``, ``log``, ``body`` and
+``exitStatus``. By the Inca User's Guide ("Reporter XML Schema"), ``completed`` is the verdict and
+``errorMessage`` the reason. Every ``statistic`` in the body becomes the metric ``inca.<IDs of the enclosing
+elements>.<ID>``; performance reporters have them in ``benchmark``. The log is appended to the run's log.
 
-The XML is text from outside. The standard library's parser expands entities: that is how a few hundred bytes
-become gigabytes (a "billion laughs"), or ask for files of this host. Entities are declared in a DOCTYPE. No
-Inca report has one, so it is refused where it begins, before anything in it is looked at. Beyond that the
-bytes, the elements and their depth are limited; comments and processing instructions are not looked at.
+The XML is untrusted. The standard library's parser expands entities, which lets a few hundred bytes grow to
+gigabytes ("billion laughs") or include files of this host. Entities are declared in a DOCTYPE, which no Inca
+report has, so a DOCTYPE is refused at its start. The numbers of bytes, elements and levels are limited, too.
+Comments and processing instructions are ignored.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _TRIAL = (
 
 
 class InvalidIncaReport(ValueError):
-    """No Inca report, or one that is not safe to read."""
+    """The text is no Inca report, or exceeds the limits."""
 
 
 @dataclass
 class Element:
-    """An XML element: *name* without its namespace, *text* in pieces, without that of its *children*."""
+    """An XML element: *name* without namespace, *text* in pieces, without the text of *children*."""
 
     name: str
     text: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Element:
         return (child for child in self.children if child.name == name)
 
     def text_of(self, *path: str) -> str | None:
-        """The text of the first element at *path*, stripped; None where there is none."""
+        """Return the stripped text of the first element at *path*; None if there is none."""
         if not path:
             return "".join(self.text).strip()
         return next((child.text_of(*path[1:]) for child in self.all(path[0])), None)
@@ -66,10 +66,10 @@ class Statistic:
 
 @dataclass(frozen=True)
 class IncaReport:
-    """What of an Inca report is used. *log* has (text, level)."""
+    """The parts of an Inca report that the probe uses. *log* has pairs (text, level)."""
 
     name: str
-    completed: bool
+    is_completed: bool
     error_message: str
     statistics: tuple[Statistic, ...]
     log: tuple[tuple[str, str], ...]
@@ -77,7 +77,7 @@ class IncaReport:
 
 class Probe(external_program.ExternalProgramProbe):
     version = "1.0"
-    summary = "Runs an Inca reporter: its report says whether it completed and what it measured."
+    summary = "Runs an Inca reporter: its report gives the verdict and the metrics."
     roles = {"target": Role(1, 1, "runs the reporter")}
     trial = {"command": f"echo '{_TRIAL}'"}
     stages = (
@@ -88,105 +88,105 @@ class Probe(external_program.ExternalProgramProbe):
     )
 
     def run_reporter(self) -> list[Measurement]:
-        """The metrics, also of a reporter that did not complete: what it has measured counts."""
-        self.done = self.run_program()
+        """Return the metrics, also if the reporter did not complete."""
+        completed = self.run_program()
         try:
-            self.report = parse_report(self.done.stdout)
+            self.report = parse_report(completed.stdout)
         except InvalidIncaReport as error:
             raise external_program.program_failed(
-                f"{self.argv[0]} at {self.target} printed no Inca report: {error}", self.target, self.done
+                f"{self.argv[0]} at {self.target} printed no Inca report: {error}", self.target, completed
             ) from None
         external_program.log_lines(self.grid, list(self.report.log))
-        if self.report.completed and self.done.returncode != 0:
-            self.grid.log(f"it completed, but ended with exit status {self.done.returncode}", "warning")
+        if self.report.is_completed and completed.returncode != 0:
+            self.grid.log(f"completed, but with exit status {completed.returncode}", "warning")
         return self._metrics()
 
     def verdict(self) -> None:
-        if not self.report.completed:
-            said = self.report.error_message or "it did not complete, and does not say why"
-            raise ProbeFailed(f"{self.report.name}: {said}", resource=self.target)
+        if not self.report.is_completed:
+            reason = self.report.error_message or "not completed, without an error message"
+            raise ProbeFailed(f"{self.report.name}: {reason}", resource=self.target)
 
     def _metrics(self) -> list[Measurement]:
-        measured = external_metrics.MeasurementCollector()
+        collector = external_metrics.MeasurementCollector()
         for statistic in self.report.statistics:
             factor, unit = units.si_unit(statistic.units)
-            value = number(statistic.value)
+            value = parse_number(statistic.value)
             if value is None:
-                self.grid.log(f"no number: {statistic.name} is {statistic.value[:100]!r}", "warning")
+                self.grid.log(f"not a number: {statistic.name} is {statistic.value[:100]!r}", "warning")
             else:
-                measured.add(f"inca.{statistic.name}", value * factor, unit)
-        return measured.collected(self.grid)
+                collector.add(f"inca.{statistic.name}", value * factor, unit)
+        return collector.collected(self.grid)
 
 
 def parse_report(text: str) -> IncaReport:
     """Parse an Inca report. Raises InvalidIncaReport."""
     root = parse_xml(text)
     completed = root.text_of("exitStatus", "completed")
-    if completed not in ("true", "false", "1", "0"):  # what XML Schema calls a boolean
+    if completed not in ("true", "false", "1", "0"):  # the booleans of XML Schema
         raise InvalidIncaReport(f"exitStatus/completed: expected true or false, got {completed!r}")
     return IncaReport(
         name=root.text_of("name") or "an unnamed reporter",
-        completed=completed in ("true", "1"),
+        is_completed=completed in ("true", "1"),
         error_message=root.text_of("exitStatus", "errorMessage") or "",
-        statistics=tuple(found for body in root.all("body") for found in _statistics(body, ())),
-        log=tuple(_log(root)),
+        statistics=tuple(statistic for body in root.all("body") for statistic in _statistics(body, ())),
+        log=tuple(_log_lines(root)),
     )
 
 
-def number(text: str) -> float | None:
-    """The number that *text* is, if it is one."""
+def parse_number(text: str) -> float | None:
+    """Return *text* as a number; None if it is none."""
     with contextlib.suppress(ValueError):
         return float(text)
     return None
 
 
 def _statistics(element: Element, names: tuple[str, ...]) -> Iterator[Statistic]:
-    """All below *element*, which lies in elements with these *names*."""
+    """Yield the statistics below *element*; *names* are the IDs of *element* and its ancestors."""
     for child in element.children:
         name = child.text_of("ID") or child.text_of("name")
-        inner = (*names, external_metrics.safe_name(name)) if name else names
+        path = (*names, external_metrics.safe_name(name)) if name else names
         if child.name == "statistic":
             yield Statistic(
-                ".".join(inner) or "statistic", child.text_of("value") or "", child.text_of("units") or ""
+                ".".join(path) or "statistic", child.text_of("value") or "", child.text_of("units") or ""
             )
         else:
-            yield from _statistics(child, inner)
+            yield from _statistics(child, path)
 
 
-def _log(root: Element) -> Iterator[tuple[str, str]]:
+def _log_lines(root: Element) -> Iterator[tuple[str, str]]:
     for log in root.all("log"):
         for line in log.children:
             yield f"{line.name}: {line.text_of('message') or ''}", _LEVELS.get(line.name, "info")
 
 
 def parse_xml(text: str) -> Element:
-    """The root of an Inca report as a tree. Raises InvalidIncaReport."""
+    """Parse *text* and return the root element. Raises InvalidIncaReport."""
     data = text.strip().encode("utf-8", "replace")
     if len(data) > MAX_BYTES:
         raise InvalidIncaReport(f"{len(data)} bytes, expected at most {MAX_BYTES}")
-    tree = _Tree()
-    parser = expat.ParserCreate("utf-8", namespace_separator=" ")  # whatever the document says of itself
-    parser.StartDoctypeDeclHandler = tree.doctype
-    parser.StartElementHandler = tree.start
-    parser.EndElementHandler = tree.end
-    parser.CharacterDataHandler = tree.data
+    builder = _TreeBuilder()
+    parser = expat.ParserCreate("utf-8", namespace_separator=" ")  # overrides the declared encoding
+    parser.StartDoctypeDeclHandler = builder.doctype
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
     parser.buffer_text = True
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise InvalidIncaReport(f"no XML: {error}") from None
-    return tree.root
+    return builder.root
 
 
-class _Tree:
-    """What the parser calls; refuses all that an Inca report does not have."""
+class _TreeBuilder:
+    """Handlers of the parser; they build the tree and enforce the limits."""
 
     def __init__(self) -> None:
         self._open: list[Element] = []
         self._elements = 0
 
     def doctype(self, name: str, _system: object, _public: object, _internal: object) -> None:
-        raise InvalidIncaReport(f"a DOCTYPE ({name[:50]}), which no report has")
+        raise InvalidIncaReport(f"a DOCTYPE ({name[:50]}), which is not allowed")
 
     def start(self, name: str, _attributes: object) -> None:
         element = Element(name.rpartition(" ")[2])

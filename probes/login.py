@@ -1,7 +1,7 @@
-"""Login: how long it takes to get a shell, by a new connection and over one that is open.
+"""Login: the time to run ``true`` over a new connection and over an open one.
 
-The difference is what logging in costs: name service, network, key exchange, accounts and the start-up of the
-shell. A slow login is the first thing that users of a sick head node notice.
+The difference is the cost of a login: name service, network, key exchange, accounts and the start-up of the
+shell. A slow login is the first symptom of an overloaded head node that users notice.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _COMMAND_TIMEOUT_SECONDS = 60.0
 class Probe:
     kind = "grid"
     version = "1.0"
-    summary = "Logs in anew and runs true; the same over a connection that is open."
-    roles = {"target": Role(1, 1, "is logged in to")}
-    parameters = {"logins": Parameter(1, "how many logins, one after another; the median counts", 1, 20)}
+    summary = "Times a fresh login, and a command over an open connection."
+    roles = {"target": Role(1, 1, "accepts the logins")}
+    parameters = {"logins": Parameter(1, "number of consecutive logins; the median is reported", 1, 20)}
     trial: ClassVar[Mapping[str, Value]] = {}
     stages = (
         Stage("init", "setup"),
@@ -49,7 +49,7 @@ class Probe:
 
     def command(self) -> list[Measurement]:
         shell = self.grid.shell(self.target)
-        began = time.monotonic()  # as a login is timed, with what starting ssh costs here
+        began = time.monotonic()  # includes the start of the ssh client, as the time of a login does
         shell.check(["true"], timeout_seconds=_COMMAND_TIMEOUT_SECONDS, doing="run a program")
         return [Measurement("command.seconds", time.monotonic() - began, "seconds")]
 

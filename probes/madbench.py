@@ -1,17 +1,17 @@
-"""MADbench: out-of-core matrices written, read and written again, and read, by several processes at once.
+"""MADbench: several processes write, rewrite and read out-of-core matrices.
 
-The application benchmark for storage, after the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H.
+An application benchmark for storage, after the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H.
 Shan, Investigation of leading HPC I/O performance using a scientific-application derived benchmark, SC'07):
-an analysis of the cosmic microwave background with all but its I/O replaced by busy work. As there, a task
-has a file of its own, uses POSIX I/O, and of *rmod* (*wmod*) neighbouring tasks one reads (writes) at a time.
-Unlike there, the tasks need no MPI: the job waits for all of them after each phase; every value that is read
-is verified; and what is written is on the storage device when a phase ends.
+an analysis of the cosmic microwave background in which busy work replaces all computation. As in the
+original, every task has its own file and uses POSIX I/O, and of *rmod* (*wmod*) neighbouring tasks one at a
+time reads (writes). Unlike the original, the job synchronises the tasks after each phase, without MPI.
+Every value that is read is verified, and a phase ends when its data are on the storage device.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probes.base import Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
@@ -51,7 +51,7 @@ _TIMES = re.compile(
 
 @dataclass(frozen=True)
 class PhaseTimes:
-    """What one task says of one phase. It waits for tasks that must not read or write at the same time."""
+    """The output of one task for one phase; *wait_seconds* is spent waiting for locks of other tasks."""
 
     phase: str
     task: int
@@ -65,21 +65,23 @@ class PhaseTimes:
 
     @property
     def io_seconds(self) -> float:
-        """How long reading and writing kept the task from going on."""
+        """The time that the task spent on I/O, including waits for locks."""
         return self.read_seconds + self.write_seconds + self.wait_seconds
 
 
 class Probe:
     kind = "application"
     version = "1.0"
-    summary = "Writes, rewrites and reads matrices that do not fit in memory, and verifies them."
-    roles = {"compute": Role(1, 1, "has the matrices in its scratch directory, and the batch job")}
+    summary = "Writes, rewrites and reads matrices larger than memory, and verifies them."
+    roles = {"compute": Role(1, 1, "runs the batch job and has the matrices in its scratch directory")}
     parameters = {
         "no_pix": Parameter(2048, "rows and columns of a matrix", 1, 1e5),
-        "no_bin": Parameter(8, "matrices", 1, 10_000),
-        "rmod": Parameter(1, "neighbouring tasks of which one reads at a time", 1, 256),
-        "wmod": Parameter(1, "neighbouring tasks of which one writes at a time", 1, 256),
-        "busy_exponent": Parameter(1.0, "operations of busy work per matrix: no_pix to twice this", 0.0, 2.0),
+        "no_bin": Parameter(8, "number of matrices", 1, 10_000),
+        "rmod": Parameter(1, "number of neighbouring tasks of which one at a time reads", 1, 256),
+        "wmod": Parameter(1, "number of neighbouring tasks of which one at a time writes", 1, 256),
+        "busy_exponent": Parameter(
+            1.0, "busy work per matrix: no_pix ** (2 busy_exponent) operations", 0.0, 2.0
+        ),
         "tasks": Parameter(2, "processes that share every matrix", 1, 256),
         "wall_seconds": jobs.WALL_SECONDS,
     }
@@ -97,8 +99,8 @@ class Probe:
         self.compute_resource = plan.resource("compute")
         self.no_pix = plan.integer("no_pix")
         self.no_bin = plan.integer("no_bin")
-        self.tasks = min(plan.integer("tasks"), self.no_pix)  # each has one row at least
-        self.others = [str(plan.parameters[name]) for name in ("rmod", "wmod", "busy_exponent")]
+        self.tasks = min(plan.integer("tasks"), self.no_pix)  # each task has at least one row
+        self.other_arguments = [str(plan.parameters[name]) for name in ("rmod", "wmod", "busy_exponent")]
         self.wall_seconds = jobs.wall_seconds(grid, plan)
 
     def init(self) -> None:
@@ -113,7 +115,7 @@ class Probe:
     def queue_wait(self) -> list[Measurement]:
         directory = self.grid.scratch(self.compute_resource)
         sizes = [str(number) for number in (self.no_pix, self.no_bin, self.tasks)]
-        argv = ["sh", "-c", JOB, "madbench", directory, self.executable, *sizes, *self.others]
+        argv = ["sh", "-c", JOB, "madbench", directory, self.executable, *sizes, *self.other_arguments]
         self.job = self.grid.submit(
             self.compute_resource, argv, cpus=self.tasks, wall_seconds=self.wall_seconds
         )
@@ -123,7 +125,7 @@ class Probe:
         self.job.wait_ended()
         text = jobs.read_job_file(self.grid, self.compute_resource, "times", what="times")
         times = parse_times(text, self.tasks, self._matrices_bytes(), self.compute_resource)
-        phases = [[one for one in times if one.phase == phase] for phase in PHASES]
+        phases = [[task for task in times if task.phase == phase] for phase in PHASES]
         return [metric for phase in phases for metric in phase_metrics(phase)] + overall_metrics(phases)
 
     def cleanup(self) -> None:
@@ -134,24 +136,27 @@ class Probe:
 
 
 def parse_times(text: str, tasks: int, matrices_bytes: int, resource: str) -> list[PhaseTimes]:
-    """Parse a line for each task of each phase, in order.
+    """Parse one line per task and phase, in order.
 
-    Raises ProbeFailed unless every task reports every phase, and the phases moved all matrices.
+    Raises:
+        ProbeFailed: a task or phase is missing, or a phase did not read or write all matrices.
     """
     matches = [_TIMES.fullmatch(line) for line in text.splitlines()]
-    times = [_times(match) for match in matches if match]
+    times = [_phase_times(match) for match in matches if match]
     expected = [(phase, task) for phase in PHASES for task in range(tasks)]
-    moved = [sum(one.read_bytes + one.write_bytes for one in times if one.phase == phase) for phase in PHASES]
+    moved_bytes = [
+        sum(task.read_bytes + task.write_bytes for task in times if task.phase == phase) for phase in PHASES
+    ]
     if (
         len(times) != len(matches)
-        or [(one.phase, one.task) for one in times] != expected
-        or moved != [matrices_bytes, 2 * matrices_bytes, matrices_bytes]
+        or [(task.phase, task.task) for task in times] != expected
+        or moved_bytes != [matrices_bytes, 2 * matrices_bytes, matrices_bytes]
     ):
         raise ProbeFailed(f"unreadable output of madbench at {resource}: {text[-300:]!r}", resource=resource)
     return times
 
 
-def _times(match: re.Match[str]) -> PhaseTimes:
+def _phase_times(match: re.Match[str]) -> PhaseTimes:
     phase, task, read_bytes, read_seconds, write_bytes, *seconds = match.groups()
     return PhaseTimes(
         phase, int(task), int(read_bytes), float(read_seconds), int(write_bytes), *map(float, seconds)
@@ -159,40 +164,30 @@ def _times(match: re.Match[str]) -> PhaseTimes:
 
 
 def phase_metrics(times: Sequence[PhaseTimes]) -> list[Measurement]:
-    """Of one phase. Its tasks wait for each other at its end: seconds are the slowest task's."""
+    """Return the metrics of one phase. Times are those of the slowest task, with which the phase ends."""
     name = f"madbench.{times[0].phase.lower()}"
-    moved_bytes = sum(one.read_bytes + one.write_bytes for one in times)
-    io_seconds = _slowest(times, lambda one: one.io_seconds)
+    moved_bytes = sum(task.read_bytes + task.write_bytes for task in times)
+    io_seconds = max(task.io_seconds for task in times)
     return [
-        Measurement(f"{name}.seconds", _slowest(times, lambda one: one.seconds), "seconds"),
-        Measurement(f"{name}.busy.seconds", _slowest(times, lambda one: one.busy_seconds), "seconds"),
+        Measurement(f"{name}.seconds", max(task.seconds for task in times), "seconds"),
+        Measurement(f"{name}.busy.seconds", max(task.busy_seconds for task in times), "seconds"),
         Measurement(f"{name}.io.seconds", io_seconds, "seconds"),
-        Measurement(f"{name}.wait.seconds", _slowest(times, lambda one: one.wait_seconds), "seconds"),
+        Measurement(f"{name}.wait.seconds", max(task.wait_seconds for task in times), "seconds"),
         Measurement(f"{name}.bytes", moved_bytes, "bytes"),
         *rates.bytes_per_second(f"{name}.bytes_per_second", moved_bytes, io_seconds),
     ]
 
 
 def overall_metrics(phases: Sequence[Sequence[PhaseTimes]]) -> list[Measurement]:
-    """Of all phases: everything moved; and what was read and written, without waiting for other tasks."""
-    everything = [one for times in phases for one in times]
-    read_bytes = sum(one.read_bytes for one in everything)
-    write_bytes = sum(one.write_bytes for one in everything)
-    io_seconds, read_seconds, write_seconds = (
-        sum(_slowest(times, seconds) for times in phases)
-        for seconds in (
-            lambda one: one.io_seconds,
-            lambda one: one.read_seconds,
-            lambda one: one.write_seconds,
-        )
-    )
+    """Return the metrics of all phases. Read and write rates exclude waits for other tasks."""
+    read_bytes = sum(task.read_bytes for times in phases for task in times)
+    write_bytes = sum(task.write_bytes for times in phases for task in times)
+    io_seconds = sum(max(task.io_seconds for task in times) for times in phases)
+    read_seconds = sum(max(task.read_seconds for task in times) for times in phases)
+    write_seconds = sum(max(task.write_seconds for task in times) for times in phases)
     return [
         Measurement("madbench.bytes", read_bytes + write_bytes, "bytes"),
         *rates.bytes_per_second("madbench.bytes_per_second", read_bytes + write_bytes, io_seconds),
         *rates.bytes_per_second("madbench.read.bytes_per_second", read_bytes, read_seconds),
         *rates.bytes_per_second("madbench.write.bytes_per_second", write_bytes, write_seconds),
     ]
-
-
-def _slowest(times: Sequence[PhaseTimes], seconds: Callable[[PhaseTimes], float]) -> float:
-    return max(seconds(one) for one in times)

@@ -1,19 +1,18 @@
-"""Nagios: any executable that follows the convention of Nagios plugins is a series.
+"""Nagios: run a Nagios plugin and turn its exit status and output into outcome, metrics and log.
 
-By the Monitoring Plugins Development Guidelines (monitoring-plugins.org/doc/guidelines.html): plugin output,
-threshold and ranges, performance data. The exit status is the verdict:
+The Monitoring Plugins Development Guidelines (monitoring-plugins.org/doc/guidelines.html) define output,
+thresholds and performance data (perfdata) of plugins. The exit status decides the outcome:
 
-- 0 OK passes, 1 WARNING passes with a warning in the log;
-- 2 CRITICAL fails, and the plugin's first line is the reason;
-- 3 UNKNOWN is no data: by the guidelines the plugin could not tell (wrong arguments, a failure of its own),
-  which says nothing about what it was to look at;
-- anything else is not the convention, so that nobody can say what was found: failed. So is a plugin that is
-  missing, was killed or did not end in time.
+- 0 (OK): passed; 1 (WARNING): passed, with a warning in the log.
+- 2 (CRITICAL): failed; the first line of output is the reason.
+- 3 (UNKNOWN): no data. The plugin could not check the service, for example because of wrong arguments, so its
+  result says nothing about the service.
+- Any other status, and a plugin that is missing, was killed or exceeded its time limit: failed.
 
-Output: ``TEXT | PERFDATA``, then lines of long text; after another ``|`` all that follows is more perfdata.
-One item is ``'label'=value[UOM];[warn];[crit];[min];[max]``. It becomes the metric ``perfdata.<label>`` in SI
-units and, where given, ``.min``, ``.max`` and thresholds: the plugin warns above ``.warn.above``, and below
-``.warn.below``; by a range that alerts inside (``@10:20``), from ``.warn.from`` to ``.warn.to``.
+Output is ``TEXT | PERFDATA``, then lines of long text, then optionally ``|`` and more perfdata. An item of
+perfdata is ``'label'=value[UOM];[warn];[crit];[min];[max]``. It becomes the metric ``perfdata.<label>`` in SI
+units, and ``.min``, ``.max`` and thresholds if given: the plugin warns above ``.warn.above`` and below
+``.warn.below``, or, for a range like ``@10:20``, from ``.warn.from`` to ``.warn.to``.
 """
 
 from __future__ import annotations
@@ -28,20 +27,23 @@ from probes.grid import Completed
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 _MAX_PERFDATA_CHARACTERS = 65_536
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"  # digits in one way only: time is linear
-_ITEM = re.compile(r"(?:[^\s']|'(?:[^']|'')*'?)+")  # up to a space that is not quoted
+# Unambiguous, so that matching takes linear time.
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_ITEM = re.compile(r"(?:[^\s']|'(?:[^']|'')*'?)+")  # up to an unquoted space
 _PAIR = re.compile(r"(?:'(?P<quoted>.*)'|(?P<plain>[^'=]+))=(?P<rest>[^=]*)", re.DOTALL)
-_VALUE = re.compile(rf"(?P<number>{_NUMBER}|U)(?P<unit>[^\d;'\"]*)")  # so that 1,5 is no 1
+_VALUE = re.compile(
+    rf"(?P<number>{_NUMBER}|U)(?P<unit>[^\d;'\"]*)"
+)  # no digits in the unit: 1,5 must not match as 1
 _RANGE = re.compile(rf"(?P<inside>@?)(?:(?P<start>~|{_NUMBER})?:)?(?P<end>{_NUMBER})?")
 
 
 class InvalidPerfdata(ValueError):
-    """What does not follow the guidelines."""
+    """An item of perfdata does not follow the guidelines."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a plugin printed: its first line, the lines of long text, and all perfdata."""
+    """The parts of a plugin's output: its first line, the lines of long text, and all perfdata."""
 
     summary: str
     long_text: tuple[str, ...]
@@ -50,7 +52,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Perfdatum:
-    """One item. *value* is None for U, "cannot be told"; *bounds* by the end of their metric's name."""
+    """One item. *value* is None for "U" (undetermined); *bounds* are by suffix of the metric's name."""
 
     label: str
     value: float | None
@@ -71,41 +73,43 @@ class Probe(external_program.ExternalProgramProbe):
     )
 
     def run_plugin(self) -> list[Measurement]:
-        """The metrics, also of a plugin whose verdict is a bad one: then they are what matters."""
-        self.done = self.run_program()
-        self.output = parse_output(self.done.stdout)
+        """Return the metrics, also if the verdict is a failure."""
+        self.completed = self.run_program()
+        self.output = parse_output(self.completed.stdout)
         self._log()
         items, unreadable = parse_perfdata(self.output.perfdata)
         external_program.log_lines(
             self.grid, [(f"unreadable perfdata: {item!r}", "warning") for item in unreadable]
         )
-        status = Measurement("nagios.status", self.done.returncode, "status")
+        status = Measurement("nagios.status", self.completed.returncode, "status")
         return [status, *metrics_of(items).collected(self.grid)]
 
     def verdict(self) -> None:
-        judge(self.output.summary, self.done, self.argv[0], self.target)
+        check_exit_status(self.output.summary, self.completed, self.argv[0], self.target)
 
     def _log(self) -> None:
-        level = "warning" if self.done.returncode == WARNING else "info"
+        level = "warning" if self.completed.returncode == WARNING else "info"
         long_text = [(line, "info") for line in self.output.long_text]
         external_program.log_lines(self.grid, [(self.output.summary or "(no output)", level), *long_text])
 
 
-def judge(summary: str, done: Completed, program: str, target: str) -> None:
-    """Raise what the exit status says, if it is neither OK nor WARNING."""
-    said = summary or "(no output)"
-    if done.returncode == UNKNOWN:
-        raise NoData(f"{program} could not tell at {target}: {said}")
-    if done.returncode == CRITICAL:
-        raise external_program.program_failed(said, target, done)
-    if done.returncode not in (OK, WARNING):
+def check_exit_status(summary: str, completed: Completed, program: str, target: str) -> None:
+    """Raise NoData or ProbeFailed unless the exit status is OK or WARNING."""
+    text = summary or "(no output)"
+    if completed.returncode == UNKNOWN:
+        raise NoData(f"{program} returned UNKNOWN at {target}: {text}")
+    if completed.returncode == CRITICAL:
+        raise external_program.program_failed(text, target, completed)
+    if completed.returncode not in (OK, WARNING):
         raise external_program.program_failed(
-            f"{program} ended with exit status {done.returncode}, which no plugin has: {said}", target, done
+            f"{program} ended with the unknown exit status {completed.returncode}: {text}",
+            target,
+            completed,
         )
 
 
 def parse_output(text: str) -> Output:
-    """Take apart what a plugin printed; never fails."""
+    """Split the output of a plugin; accepts any text."""
     first, *others = text.splitlines() or [""]
     summary, _, perfdata = first.partition("|")
     before, _, after = "\n".join(others).partition("|")
@@ -114,13 +118,14 @@ def parse_output(text: str) -> Output:
 
 
 def parse_perfdata(text: str) -> tuple[list[Perfdatum], list[str]]:
-    """The items that can be read, in order, and those that cannot."""
-    read = [(found, _readable(found)) for found in _ITEM.findall(text[:_MAX_PERFDATA_CHARACTERS])]
-    items = [item for _, item in read if item is not None]
-    return items, [found for found, item in read if item is None]
+    """Return the valid items, in order, and the texts of the invalid ones."""
+    texts = _ITEM.findall(text[:_MAX_PERFDATA_CHARACTERS])
+    items = [(item_text, _item_or_none(item_text)) for item_text in texts]
+    valid = [item for _, item in items if item is not None]
+    return valid, [item_text for item_text, item in items if item is None]
 
 
-def _readable(text: str) -> Perfdatum | None:
+def _item_or_none(text: str) -> Perfdatum | None:
     try:
         return parse_item(text)
     except InvalidPerfdata:
@@ -128,12 +133,12 @@ def _readable(text: str) -> Perfdatum | None:
 
 
 def parse_item(text: str) -> Perfdatum:
-    """One item, such as ``'disk /'=12MB;~:80;@90:95;0;100``. Raises InvalidPerfdata."""
+    """Parse one item, such as ``'disk /'=12MB;~:80;@90:95;0;100``. Raises InvalidPerfdata."""
     pair = _PAIR.fullmatch(text)
     if pair is None:
         raise InvalidPerfdata(text)
-    written, *bounds = pair["rest"].split(";")
-    value = _VALUE.fullmatch(written)
+    value_text, *bounds = pair["rest"].split(";")
+    value = _VALUE.fullmatch(value_text)
     if value is None or len(bounds) > 4:
         raise InvalidPerfdata(text)
     label = pair["plain"] if pair["quoted"] is None else pair["quoted"].replace("''", "'")
@@ -142,10 +147,10 @@ def parse_item(text: str) -> Perfdatum:
 
 
 def _bounds(texts: list[str]) -> dict[str, float]:
-    warn, crit, least, most = (text.strip() for text in texts)
+    warn, crit, minimum, maximum = (text.strip() for text in texts)
     ranges = [(name, parse_range(text)) for name, text in (("warn", warn), ("crit", crit)) if text]
     bounds = {f"{name}.{end}": number for name, ends in ranges for end, number in ends.items()}
-    limits = [(name, text) for name, text in (("min", least), ("max", most)) if text]
+    limits = [(name, text) for name, text in (("min", minimum), ("max", maximum)) if text]
     try:
         return {**bounds, **{name: float(text) for name, text in limits}}
     except ValueError as error:
@@ -153,10 +158,10 @@ def _bounds(texts: list[str]) -> dict[str, float]:
 
 
 def parse_range(text: str) -> dict[str, float]:
-    """The numbers of a range by what they mean: alert "above", "below", or inside "from" and "to".
+    """Parse a range into the limits "above" and "below", or "from" and "to" if it alerts inside.
 
-    ``10`` alerts below 0 and above 10, of which the 0 is implied and left out; ``10:`` below 10, ``~:10``
-    above 10, ``10:20`` outside, ``@10:20`` inside. Infinite ends are left out. Raises InvalidPerfdata.
+    ``10:`` alerts below 10, ``~:10`` above 10, ``10:20`` outside, ``@10:20`` inside. ``10`` alerts above 10
+    and below 0; this implied 0 is omitted, as are infinite ends. Raises InvalidPerfdata.
     """
     match = _RANGE.fullmatch(text)
     if match is None or text in ("", "@"):
@@ -167,13 +172,13 @@ def parse_range(text: str) -> dict[str, float]:
 
 
 def metrics_of(items: list[Perfdatum]) -> external_metrics.MeasurementCollector:
-    """The metrics of all *items*, in SI units."""
-    measured = external_metrics.MeasurementCollector()
+    """Collect the metrics of all *items*, in SI units."""
+    collector = external_metrics.MeasurementCollector()
     for item in items:
         factor, unit = units.si_unit(item.unit)
         name = f"perfdata.{external_metrics.safe_name(item.label)}"
         if item.value is not None:
-            measured.add(name, item.value * factor, unit)
+            collector.add(name, item.value * factor, unit)
         for bound, number in item.bounds.items():
-            measured.add(f"{name}.{bound}", number * factor, unit)
-    return measured
+            collector.add(f"{name}.{bound}", number * factor, unit)
+    return collector

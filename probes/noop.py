@@ -1,4 +1,4 @@
-"""Noop: does nothing. Its total is what gridcast itself costs a run, which every other total contains."""
+"""Noop: do nothing. The duration of a run is the overhead of gridcast, which every run contains."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from probes.grid import Grid
 class Probe:
     kind = "grid"
     version = "1.0"
-    summary = "Does nothing: what a run costs without its probe."
-    roles = {"target": Role(1, 1, "takes part, and is not touched")}
+    summary = "Does nothing: measures the overhead of a run."
+    roles = {"target": Role(1, 1, "is bound to the run, but not contacted")}
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     trial: ClassVar[Mapping[str, Value]] = {}
     stages = (Stage("init", "setup"), Stage("cleanup", "cleanup"))
@@ -23,7 +23,7 @@ class Probe:
         self.target = plan.resource("target")
 
     def init(self) -> None:
-        """Look at nothing: the target may be away."""
+        """Contact nothing: the run passes also while the target is unreachable."""
 
     def cleanup(self) -> None:
         self.grid.clean_up()

@@ -1,16 +1,16 @@
-"""Ping-pong: latency and bandwidth between two resources, against the size of a message.
+"""Ping-pong: latency and bandwidth between two resources as functions of the message size.
 
-A client at one end sends a message over one TCP connection, the server at the other end sends it back; half
-of the time of both is the time of one message. Sizes double from the smallest to the largest. The median of
-each size counts: on shared networks single messages take many times as long as the others.
+A client sends a message over one TCP connection and the server returns it; half of the round trip is the
+time of one message. Sizes double from the smallest to the largest. The median of each size is used, because
+on a shared network single messages take many times as long as the others.
 
-What is measured is summed up by the model of Hockney, t(n) = l + n / b, with start-up time l and asymptotic
+The medians are summarised by Hockney's model t(n) = l + n / b, with start-up time l and asymptotic
 bandwidth b: R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
-Computing 20 (1994) 389-398. It is fitted by least squares of the relative errors (weights 1 / t^2): by the
-absolute ones the largest messages alone would decide.
+Computing 20 (1994) 389-398. The fit minimises the squares of relative errors (weights 1 / t^2): with
+absolute errors the largest messages would dominate.
 
-The server's port is open on a host that others use too. It answers one client, and only one that knows a
-random secret, which lies in the private scratch directories of both ends and on no command line.
+The server's port is open on a shared host. It serves one client, which must send a random secret. The
+secret is stored in the private scratch directories of both ends and appears on no command line.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from probes.grid import Grid, Location
 
 READY_SECONDS = 30.0
 MEASURE_TIMEOUT_SECONDS = 1800.0
-_SECRET_BYTES = 16  # written as twice as many hexadecimal digits, as the kernel reads them
+_SECRET_BYTES = 16  # the kernel reads 32 hexadecimal digits
 _LARGEST_BYTES = 2**30
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Half round trips of messages of one size: the median and the fastest of *repetitions*, in seconds."""
+    """The median and minimum of *repetitions* half round trips of messages of one size."""
 
     size_bytes: int
     repetitions: int
@@ -61,16 +61,16 @@ class Fit:
 class Probe:
     kind = "grid"
     version = "1.0"
-    summary = "Sends messages there and back over TCP: latency and bandwidth between two resources."
+    summary = "Measures latency and bandwidth between two resources by messages over TCP."
     roles = {
         "client": Role(1, 1, "connects and measures"),
-        "server": Role(1, 1, "listens on a port that the client can reach, and answers"),
+        "server": Role(1, 1, "listens on a port that the client can reach"),
     }
     parameters = {
         "min_bytes": Parameter(1, "size of the smallest message, bytes", 1, _LARGEST_BYTES),
         "max_bytes": Parameter(4_194_304, "size of the largest message, bytes", 1, _LARGEST_BYTES),
-        "repetitions": Parameter(100, "how often the smaller sizes are sent", 3, 100_000),
-        "most_bytes": Parameter(10_000_000, "of one size no more are sent than this, bytes", 1, 1e12),
+        "repetitions": Parameter(100, "number of messages of each size", 3, 100_000),
+        "most_bytes": Parameter(10_000_000, "maximum total of the messages of one size, bytes", 1, 1e12),
         "port": Parameter(0, "port that the server listens on; 0 for any", 0, 65535),
     }
     trial = {"max_bytes": 65_536, "repetitions": 10}
@@ -132,14 +132,14 @@ class Probe:
         return f"{self.grid.scratch(end)}/secret"
 
     def _metrics(self, timings: Sequence[Timing]) -> list[Measurement]:
-        """Measured: the smallest message's time, the best rate, each size's time; and the fit, if any."""
-        rates = [one.size_bytes / one.median_seconds for one in timings]
+        """Return latency, bandwidth and the time of each size, and the fit if there is one."""
+        rates = [timing.size_bytes / timing.median_seconds for timing in timings]
         metrics = [
             Measurement("latency.seconds", timings[0].median_seconds, "seconds"),
             Measurement("bandwidth.bytes_per_second", max(rates), "bytes_per_second"),
             *(
-                Measurement(f"message.{one.size_bytes}.seconds", one.median_seconds, "seconds")
-                for one in timings
+                Measurement(f"message.{timing.size_bytes}.seconds", timing.median_seconds, "seconds")
+                for timing in timings
             ),
         ]
         fit = hockney(timings)
@@ -155,8 +155,8 @@ class Probe:
 
 
 def hockney(timings: Sequence[Timing]) -> Fit | None:
-    """Fit t(n) = l + n / b to the medians; None where they determine no positive l and b."""
-    points = [(float(one.size_bytes), one.median_seconds) for one in timings]
+    """Fit t(n) = l + n / b to the medians; None if they determine no positive l and b."""
+    points = [(float(timing.size_bytes), timing.median_seconds) for timing in timings]
     weights = [1.0 / seconds**2 for _, seconds in points]
     total = math.fsum(weights)
     mean_bytes = math.fsum(weight * size for weight, (size, _) in zip(weights, points)) / total
@@ -175,7 +175,7 @@ def hockney(timings: Sequence[Timing]) -> Fit | None:
 
 
 def parse_port(line: str, server: str) -> int:
-    """The port from the server's first line. Raises ProbeFailed."""
+    """Parse the server's first line. Raises ProbeFailed."""
     word, _, port = line.partition(" ")
     if word != "listening" or not port.isdigit():
         raise ProbeFailed(f"unreadable output of pingpong at {server}: {line[:200]!r}", resource=server)
@@ -183,7 +183,7 @@ def parse_port(line: str, server: str) -> int:
 
 
 def parse_timings(text: str, client: str) -> list[Timing]:
-    """What the client printed, smallest message first. Raises ProbeFailed."""
+    """Parse the output of the client, smallest message first. Raises ProbeFailed."""
     try:
         timings = [_timing(line) for line in text.splitlines()]
     except ValueError:
@@ -194,6 +194,6 @@ def parse_timings(text: str, client: str) -> list[Timing]:
 
 
 def _timing(line: str) -> Timing:
-    """One line; a time too short for the clock is a nanosecond. Raises ValueError."""
+    """Parse one line; a time of 0 becomes 1 ns, because rates divide by it. Raises ValueError."""
     size, repetitions, median, fastest = line.split()
     return Timing(int(size), int(repetitions), max(float(median), 1e-9), max(float(fastest), 1e-9))

@@ -1,14 +1,13 @@
-"""PreCo: a tilt series is sent to a compute resource, a volume is reconstructed from it there, and sent on.
+"""PreCo: copy a tilt series to a compute resource, reconstruct a volume from it, copy the volume on.
 
-The application benchmark: electron tomography by filtered back projection (Kak and Slaney, Principles of
-Computerized Tomographic Imaging, IEEE Press 1988, chapter 3), in float32. The object is the Shepp-Logan head
-phantom in three dimensions, whose projections are known in closed form, so that the result can be judged.
+An application benchmark: electron tomography by filtered back projection (Kak and Slaney, Principles of
+Computerized Tomographic Imaging, IEEE Press 1988, chapter 3), in float32. The object is the
+three-dimensional Shepp-Logan head phantom. Its projections have a closed form, so the result can be verified.
 
-The volume must correlate with what the tilts can tell of the phantom: with the phantom without the spatial
-frequencies that no projection between -60 and 60 degrees measures. Nothing can restore that missing wedge, so
-this is the fair reference. Nothing of the volume itself is filtered, or left out but what lies outside the
-cylinder that every projection sees. The correlation with the phantom as it is, missing wedge and all, is a
-metric beside it. How both are made is in ``kernels/phantom.c``.
+The reference is the phantom without the missing wedge: without the spatial frequencies that no projection
+between -60 and 60 degrees measures, and which no method can restore. The volume is compared with it
+unfiltered, within the cylinder that every projection covers. A second metric is the correlation with the
+complete phantom. ``kernels/phantom.c`` computes both.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from probes.common import checks, copies, files, jobs, kernels
 from probes.grid import Grid, Location
 
 TILT_DEGREES = 60
-LEAST_CORRELATION = 0.9
-PIXELS_A_PROJECTION = 34  # with more, streaks alone make a thin volume unlike the phantom
+MIN_CORRELATION = 0.9
+MAX_PIXELS_PER_PROJECTION = 34  # with more, streaks alone spoil the correlation of a thin volume
 HEADER_BYTES = 1024  # of the MRC format
 VALUE_BYTES = 4
 
-# Arguments: scratch directory, both kernels, thickness, tilt; for every task the slice before which it ends.
+# Arguments: scratch directory, both executables, thickness, tilt, and each task's end slice (exclusive).
 JOB = """\
 cd "$1" || exit 1
 backproject=$2 phantom=$3 thickness=$4 tilt=$5
@@ -62,7 +61,7 @@ _COMPARISON = re.compile(r"slices \d+ compared \d+ correlation (-?\d\.\d+) plain
 
 @dataclass(frozen=True)
 class TaskTiming:
-    """What one task of the job says: it did the slices from *first* to before *end* in *seconds*."""
+    """One task of the job: it reconstructed slices *first* to *end* (exclusive) in *seconds*."""
 
     first: int
     end: int
@@ -71,27 +70,27 @@ class TaskTiming:
 
 @dataclass(frozen=True)
 class Correlations:
-    """Pearson's correlation with the phantom, as far as the tilts can tell, and as it is."""
+    """Pearson's correlation with the phantom, without the missing wedge and complete."""
 
-    within_tilts: float
+    without_wedge: float
     plain: float
 
 
 class Probe:
     kind = "application"
     version = "1.0"
-    summary = "Reconstructs a volume from a tilt series by filtered back projection, delivers it."
+    summary = "Reconstructs a volume from a tilt series by filtered back projection and delivers it."
     roles = {
-        "source": Role(1, 1, "makes the tilt series"),
+        "source": Role(1, 1, "creates the tilt series"),
         "compute": Role(1, 1, "reconstructs the volume in a batch job"),
-        "destination": Role(1, 1, "gets the volume"),
+        "destination": Role(1, 1, "receives the volume"),
     }
     parameters = {
         "projections": Parameter(61, "projections from -60 to 60 degrees", 41, 1201),
         "size": Parameter(512, "width and height of a projection, pixels; slices of the volume", 32, 2048),
         "thickness": Parameter(0, "extent of the volume along the beam, voxels; 0 is the size", 0, 2048),
         "tasks": Parameter(2, "processes that share the slices", 1, 256),
-        "native": Parameter(True, "compile for the processor of the compute resource's own host"),
+        "native": Parameter(True, "compile for the processor of the host that compiles"),
         **copies.COPY_PARAMETERS,
         "wall_seconds": jobs.WALL_SECONDS,
     }
@@ -115,10 +114,10 @@ class Probe:
         self.projections = plan.integer("projections")
         self.size = plan.integer("size")
         self.thickness = plan.integer("thickness") or self.size
-        if self.projections * PIXELS_A_PROJECTION < self.size:
+        if self.projections * MAX_PIXELS_PER_PROJECTION < self.size:
             raise InvalidParameters(
                 f"projections: {self.projections} are too few for {self.size} pixels, "
-                f"needs {-(-self.size // PIXELS_A_PROJECTION)}"
+                f"needs {-(-self.size // MAX_PIXELS_PER_PROJECTION)}"
             )
         self.ends = slab_ends(self.size, plan.integer("tasks"))
         self.native = bool(plan.parameters["native"])
@@ -139,7 +138,7 @@ class Probe:
             timeout_seconds=files.GENERATE_TIMEOUT_SECONDS,
             doing=f"make {self.projections} projections of the phantom",
         )
-        self.series_sum = files.sha256(self.grid, series)
+        self.series_digest = files.sha256(self.grid, series)
 
     def build_executable(self) -> None:
         self.executables = [self._build(self.compute_resource, name) for name in ("backproject", "phantom")]
@@ -159,20 +158,20 @@ class Probe:
     def compute(self) -> list[Measurement]:
         self.job.wait_ended()
         tasks = parse_tasks(self._read("tasks"), self.ends, self.compute_resource)
-        comparison = parse_comparison(self._read("comparison"), self.compute_resource)
-        self._check_resemblance(comparison)
-        self.volume_sum = self._checked_sums()
+        correlations = parse_correlations(self._read("comparison"), self.compute_resource)
+        self._check_correlation(correlations)
+        self.volume_digest = self._check_digests()
         return [
             *self._task_metrics([task.seconds for task in tasks]),
-            Measurement("preco.correlation", comparison.within_tilts, "ratio"),
-            Measurement("preco.correlation.plain", comparison.plain, "ratio"),
+            Measurement("preco.correlation", correlations.without_wedge, "ratio"),
+            Measurement("preco.correlation.plain", correlations.plain, "ratio"),
         ]
 
     def transfer_results(self) -> list[Measurement]:
         target = Location(self.destination, f"{self.grid.scratch(self.destination)}/result.mrc")
         volume = self._at_compute("volume.mrc")
         copy = copies.copy_verified(
-            self.grid, volume, target, self.copy_options, what="the volume", sent_as=self.volume_sum
+            self.grid, volume, target, self.copy_options, what="the volume", digest=self.volume_digest
         )
         moved_bytes = self._series_bytes() + self._volume_bytes()
         return [
@@ -192,7 +191,7 @@ class Probe:
     def _needs(self) -> dict[str, checks.Needs]:
         needed_bytes = dict.fromkeys((self.source, self.compute_resource, self.destination), 0)
         needed_bytes[self.source] += self._series_bytes()
-        # The slabs, and the volume that is made of them.
+        # Twice the volume: slabs, and the volume that they are joined to.
         needed_bytes[self.compute_resource] += self._series_bytes() + 2 * self._volume_bytes()
         needed_bytes[self.destination] += self._volume_bytes()
         compilers = {self.source, self.compute_resource}
@@ -214,28 +213,28 @@ class Probe:
     def _read(self, name: str) -> str:
         return jobs.read_job_file(self.grid, self.compute_resource, name, what=name)
 
-    def _check_resemblance(self, comparison: Correlations) -> None:
-        if comparison.within_tilts < LEAST_CORRELATION:
+    def _check_correlation(self, correlations: Correlations) -> None:
+        if correlations.without_wedge < MIN_CORRELATION:
             raise ProbeFailed(
                 f"the volume made at {self.compute_resource} does not look like the phantom: correlation "
-                f"{comparison.within_tilts:.3f} within the tilts, at least {LEAST_CORRELATION} expected",
+                f"{correlations.without_wedge:.3f} within the tilts, at least {MIN_CORRELATION} expected",
                 resource=self.compute_resource,
             )
 
-    def _checked_sums(self) -> str:
-        """Compare the series' checksum at the compute resource with the source's; return the volume's."""
+    def _check_digests(self) -> str:
+        """Raise ProbeFailed if the tilt series differs from the source's; return the volume's digest."""
         sums = files.parse_sha256sum(self._read("checksums"), self.compute_resource)
-        arrived = files.digest_of("input.mrc", sums, self.compute_resource)
-        if arrived != self.series_sum:
+        digest = files.digest_of("input.mrc", sums, self.compute_resource)
+        if digest != self.series_digest:
             raise ProbeFailed(
                 f"the tilt series from {self.source} was damaged on its way to {self.compute_resource}: "
-                f"SHA-256 {arrived}, made as {self.series_sum}",
+                f"SHA-256 {digest}, {self.series_digest} when created",
                 resource=self.compute_resource,
             )
         return files.digest_of("volume.mrc", sums, self.compute_resource)
 
     def _task_metrics(self, seconds: Sequence[float]) -> list[Measurement]:
-        """Rates are of the tasks together, which end with the slowest."""
+        """Return the metrics of all tasks; rates refer to the slowest one, with which the job ends."""
         slowest, mean = max(seconds), sum(seconds) / len(seconds)
         voxels = self.size * self.size * self.thickness
         flops = estimated_flops(self.projections, self.size, self.thickness)
@@ -251,38 +250,38 @@ class Probe:
 
 
 def slab_ends(slices: int, tasks: int) -> list[int]:
-    """Where each task's slices end; no task is without any."""
+    """Return each task's end slice (exclusive); the number of tasks is at most the number of slices."""
     tasks = min(tasks, slices)
     return [slices * (task + 1) // tasks for task in range(tasks)]
 
 
 def estimated_flops(projections: int, size: int, thickness: int) -> float:
-    """Floating-point operations of a reconstruction, an estimate.
+    """Estimate the floating-point operations of a reconstruction.
 
-    Back projection: two products and two additions per voxel and projection. Filter: per row of a projection
-    5 N log2 N + N, half of what two complex transforms of length N and the product between them take, N being
-    the power of two from twice the size up. What has to do with coordinates is not counted.
+    Back projection: two products and two additions per voxel and projection. Filter: 5 N log2 N + N per row
+    of a projection, where N is the smallest power of two that is at least twice *size*. This is half of two
+    complex transforms of length N and the product between them. Operations on coordinates are not counted.
     """
-    stages = (2 * size - 1).bit_length()  # log2 N
-    rows, length = float(projections * size), 2.0**stages
-    return 4.0 * rows * size * thickness + rows * length * (5 * stages + 1)
+    log2_length = (2 * size - 1).bit_length()
+    rows, length = float(projections * size), 2.0**log2_length
+    return 4.0 * rows * size * thickness + rows * length * (5 * log2_length + 1)
 
 
 def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[TaskTiming]:
-    """Parse a line for each task, in order. Raises ProbeFailed unless they did all slices up to *ends*."""
+    """Parse one line per task, in order. Raises ProbeFailed unless the tasks end at *ends*."""
     matches = [_TASK.fullmatch(line) for line in text.splitlines()]
     tasks = [TaskTiming(int(match[1]), int(match[2]), float(match[7])) for match in matches if match]
-    firsts = [0, *ends[:-1]]
-    as_planned = [(task.first, task.end) for task in tasks] == list(zip(firsts, ends))
-    if len(tasks) != len(matches) or not as_planned or any(task.seconds <= 0 for task in tasks):
+    expected = list(zip([0, *ends[:-1]], ends))
+    is_complete = len(tasks) == len(matches) and [(task.first, task.end) for task in tasks] == expected
+    if not is_complete or any(task.seconds <= 0 for task in tasks):
         raise ProbeFailed(
             f"unreadable output of backproject at {resource}: {text[-200:]!r}", resource=resource
         )
     return tasks
 
 
-def parse_comparison(text: str, resource: str) -> Correlations:
-    """Parse what ``phantom compare`` prints. Raises ProbeFailed."""
+def parse_correlations(text: str, resource: str) -> Correlations:
+    """Parse the output of ``phantom compare``. Raises ProbeFailed."""
     match = _COMPARISON.fullmatch(text.strip())
     if match is None:
         raise ProbeFailed(f"unreadable output of phantom at {resource}: {text[-200:]!r}", resource=resource)

@@ -1,9 +1,9 @@
-"""Stream: sustainable memory bandwidth of the nodes that jobs run on.
+"""Stream: sustainable memory bandwidth of a compute node.
 
 After the description of STREAM: J. D. McCalpin, "Memory bandwidth and machine balance in current high
-performance computers", IEEE TCCA Newsletter (December 1995) 19-25. Four loops run over arrays that no cache
-holds, the fastest repetition counts, every element is verified. The kernel is built at the site and runs as a
-batch job; how it divides the arrays among the tasks is said in ``kernels/stream.c``.
+performance computers", IEEE TCCA Newsletter (December 1995) 19-25. Four loops run over arrays that exceed the
+caches; the fastest repetition determines the rate, and every element is verified. The kernel is compiled at
+the site and runs as a batch job. ``kernels/stream.c`` explains how it divides the arrays among tasks.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from probes.common import checks, jobs, kernels, rates
 from probes.grid import Grid
 
 LOOPS = ("copy", "scale", "add", "triad")
-CACHES_IN_AN_ARRAY = 4  # each array at least four times the last-level caches: a rule of STREAM
+MIN_ARRAY_CACHE_RATIO = 4  # STREAM: each array at least four times the sum of the last-level caches
 _OUTPUT = "stream.out"
 _JOB = f'cd "$1" && shift && "$@" > {_OUTPUT}\n'
 
 
 @dataclass(frozen=True)
 class Loop:
-    """One of the four: the bytes that it moves, and the seconds that its repetitions took."""
+    """One of the four loops: the bytes that a repetition moves, and the times of the repetitions."""
 
     size_bytes: int
     fastest_seconds: float
@@ -31,8 +31,8 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What the kernel found. *cache_bytes* is 0 where the node does not say how large its caches are."""
+class StreamResult:
+    """The output of the kernel. *cache_bytes* is 0 if the node does not report its caches."""
 
     cache_bytes: int
     array_bytes: int
@@ -42,14 +42,14 @@ class Result:
 class Probe:
     kind = "grid"
     version = "1.0"
-    summary = "Measures memory bandwidth by the loops of STREAM, in a batch job."
+    summary = "Measures memory bandwidth with the loops of STREAM, in a batch job."
     roles = {"target": Role(1, 1, "runs the job")}
     parameters = {
         "array_bytes": Parameter(
             0, "size of each of the three arrays, bytes; 0 is four times the last-level caches", 0, 1e13
         ),
-        "repetitions": Parameter(10, "how often each loop runs; the first does not count", 2, 1000),
-        "tasks": Parameter(1, "processes that share the arrays, each on a processor of its own", 1, 1024),
+        "repetitions": Parameter(10, "repetitions of each loop; the first is not counted", 2, 1000),
+        "tasks": Parameter(1, "processes that share the arrays, one per processor", 1, 1024),
         "wall_seconds": jobs.WALL_SECONDS,
     }
     trial = {"array_bytes": 1_000_000, "repetitions": 3}
@@ -86,7 +86,7 @@ class Probe:
         self.job.wait_ended()
         text = jobs.read_job_file(self.grid, self.target, _OUTPUT, what="output")
         result = parse_result(text, self.target)
-        self._judge_arrays(result)
+        self._warn_of_small_arrays(result)
         return [
             Measurement("array.bytes", result.array_bytes, "bytes"),
             Measurement("cache.bytes", result.cache_bytes, "bytes"),
@@ -102,24 +102,23 @@ class Probe:
     def cleanup(self) -> None:
         self.grid.clean_up()
 
-    def _judge_arrays(self, result: Result) -> None:
-        """Say it in the log where it is not memory alone that was measured."""
-        if result.array_bytes < CACHES_IN_AN_ARRAY * result.cache_bytes:
+    def _warn_of_small_arrays(self, result: StreamResult) -> None:
+        if result.array_bytes < MIN_ARRAY_CACHE_RATIO * result.cache_bytes:
             self.grid.log(
                 f"arrays of {result.array_bytes} bytes are less than four times the last-level caches "
-                f"({result.cache_bytes} bytes): the caches are measured too",
+                f"({result.cache_bytes} bytes): rates include the caches",
                 "warning",
             )
 
 
-def parse_result(text: str, resource: str) -> Result:
-    """Read what the kernel printed. Raises ProbeFailed where not everything is there."""
+def parse_result(text: str, resource: str) -> StreamResult:
+    """Parse the complete output of the kernel. Raises ProbeFailed."""
     try:
-        said = {name: rest for name, *rest in (line.split() for line in text.splitlines())}
-        return Result(
-            cache_bytes=int(said["cache"][0]),
-            array_bytes=int(said["array"][0]),
-            loops={name: _loop(said[name]) for name in LOOPS},
+        fields = {name: rest for name, *rest in (line.split() for line in text.splitlines())}
+        return StreamResult(
+            cache_bytes=int(fields["cache"][0]),
+            array_bytes=int(fields["array"][0]),
+            loops={name: _loop(fields[name]) for name in LOOPS},
         )
     except (KeyError, ValueError, IndexError):
         message = f"unreadable output of stream at {resource}: {text[-200:]!r}"

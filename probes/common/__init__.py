@@ -1,1 +1,1 @@
-"""Building blocks that several probes use; none of these modules is a probe."""
+"""Building blocks of probes."""

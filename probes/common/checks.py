@@ -1,4 +1,4 @@
-"""Checks in the ``init`` stage: logins, scratch space, programs, and what transfers can do."""
+"""Checks for the ``init`` stage: logins, scratch space, programs, capabilities of transfers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from probes.grid import CopyOptions, Grid
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run needs at one resource before it may start."""
+    """Requirements of a run at one resource."""
 
     scratch_bytes: int
     tools: Sequence[str]
 
 
 def check_resources(grid: Grid, needs: Mapping[str, Needs]) -> None:
-    """Check all resources at once: login, scratch space, tools. Each failing check is an error of its own."""
+    """Check login, scratch space and tools of all resources in parallel. Raises ProbeFailed."""
 
     def check(resource: str) -> None:
         grid.check_credentials(resource)
@@ -29,20 +29,22 @@ def check_resources(grid: Grid, needs: Mapping[str, Needs]) -> None:
 
 
 def check_transfers(grid: Grid, links: Iterable[tuple[str, str]], options: CopyOptions) -> None:
-    """Raise NoData for a link, source to target, whose transfer cannot do what the probe is about.
+    """Check that every link (source, target) has a transfer with the properties that the probe measures.
 
-    A program that a transfer needs and an end has not is a failure.
+    Raises:
+        NoData: a transfer copies through the reporter, or lacks the server checksums that *options* require.
+        ProbeFailed: a resource lacks a program that its transfer needs.
     """
     tools: dict[str, set[str]] = {}
     for source, target in links:
-        can = grid.capabilities(source, target)
-        if not can.third_party:
+        capabilities = grid.capabilities(source, target)
+        if not capabilities.third_party:
             raise NoData(f"copies from {source} to {target} go through the reporter, which would be measured")
-        if options.server_checksum and not can.server_checksum:
+        if options.server_checksum and not capabilities.server_checksum:
             raise NoData(f"no checksums by the servers for copies from {source} to {target}")
-        tools.setdefault(source, set()).update(can.source_tools)
-        tools.setdefault(target, set()).update(can.target_tools)
+        tools.setdefault(source, set()).update(capabilities.source_tools)
+        tools.setdefault(target, set()).update(capabilities.target_tools)
     in_parallel(
         lambda resource: grid.check_tools(resource, sorted(tools[resource])),
-        [resource for resource, needed in tools.items() if needed],
+        [resource for resource, names in tools.items() if names],
     )

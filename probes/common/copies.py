@@ -1,4 +1,4 @@
-"""Copies between resources: their parameters, their metrics, and copies verified by SHA-256."""
+"""Copies between resources: parameters, metrics, and copies verified by SHA-256."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from probes.common import files, rates
 from probes.grid import CopyOptions, Grid, Location, Transferred
 
 COPY_PARAMETERS = {
-    "parallel": Parameter(1, "streams that one transfer may use, where its tool can", 1, 64),
-    "block_bytes": Parameter(0, "size of one write of a transfer, bytes; 0 is the tool's own", 0, 1e9),
-    "server_checksum": Parameter(False, "let the servers compare checksums as a part of every transfer"),
+    "parallel": Parameter(1, "maximum number of streams of one transfer, if its tool supports them", 1, 64),
+    "block_bytes": Parameter(0, "size of one write of a transfer, bytes; 0 is the tool's default", 0, 1e9),
+    "server_checksum": Parameter(False, "let the servers compare checksums during every transfer"),
 }
 
 
 def copy_options(plan: RunPlan) -> CopyOptions:
-    """What ``COPY_PARAMETERS`` say."""
+    """Return the values of ``COPY_PARAMETERS``."""
     return CopyOptions(
         streams=plan.integer("parallel"),
         block_bytes=plan.integer("block_bytes"),
@@ -23,7 +23,7 @@ def copy_options(plan: RunPlan) -> CopyOptions:
 
 
 def transfer_metrics(name: str, copy: Transferred) -> list[Measurement]:
-    """Time, rate, streams and retries of one copy, or of several at once."""
+    """Return time, rate, streams and retries of one copy, or of concurrent copies taken together."""
     return [
         Measurement(f"{name}.seconds", copy.seconds, "seconds"),
         *rates.bytes_per_second(f"{name}.bytes_per_second", copy.bytes, copy.seconds),
@@ -33,15 +33,15 @@ def transfer_metrics(name: str, copy: Transferred) -> list[Measurement]:
 
 
 def copy_verified(
-    grid: Grid, source: Location, target: Location, options: CopyOptions, *, what: str, sent_as: str
+    grid: Grid, source: Location, target: Location, options: CopyOptions, *, what: str, digest: str
 ) -> Transferred:
-    """Copy *what* from *source* to *target*; raise ProbeFailed unless it has the SHA-256 *sent_as* there."""
+    """Copy a file. Raises ProbeFailed, calling the file *what*, unless the target's SHA-256 is *digest*."""
     copy = grid.copy(source, target, options)
-    arrived = files.sha256(grid, target)
-    if arrived != sent_as:
+    target_digest = files.sha256(grid, target)
+    if target_digest != digest:
         raise ProbeFailed(
-            f"{what} arrived damaged at {target.resource}: SHA-256 {arrived}, "
-            f"sent by {source.resource} as {sent_as}",
+            f"{what} arrived damaged at {target.resource}: SHA-256 {target_digest}, "
+            f"{digest} when sent by {source.resource}",
             resource=target.resource,
         )
     return copy

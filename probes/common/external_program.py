@@ -1,4 +1,4 @@
-"""Probes that run a program written for another monitoring system, such as Nagios or Inca."""
+"""A base class for probes that run a program of another monitoring system, such as Nagios or Inca."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LINE_CHARACTERS = 1000
 
 
 class ExternalProgramProbe:
-    """Runs one program at one target, in a stage and with a verdict of the convention that it follows."""
+    """Base class: checks and runs one program at one resource. Subclasses add a stage that interprets it."""
 
     kind = "grid"
     parameters = {
         "command": Parameter(
             "",
-            "program at the target and its arguments, quoted as for a shell; all who see the series see it",
+            "program at the target and its arguments, quoted as for a shell; readers of the series see it",
         ),
-        "timeout_seconds": Parameter(60.0, "how long the program may run, seconds", 0.1, 86_400.0),
+        "timeout_seconds": Parameter(60.0, "time limit of the program, seconds", 0.1, 86_400.0),
     }
 
     def __init__(self, grid: Grid, plan: RunPlan) -> None:
@@ -34,21 +34,21 @@ class ExternalProgramProbe:
         checks.check_resources(self.grid, {self.target: checks.Needs(0, self.argv[:1])})
 
     def run_program(self) -> Completed:
-        """Raises ProbeFailed where it did not end by itself, or is not there."""
-        done = self.grid.shell(self.target).run(self.argv, timeout_seconds=self.timeout_seconds)
-        how = {126: "cannot be executed", 127: "was not found"}.get(done.returncode, "")
-        if 128 < done.returncode < 192:
-            how = f"was killed by signal {done.returncode - 128}"
-        if how:
-            raise program_failed(f"{self.argv[0]} {how} at {self.target}", self.target, done)
-        return done
+        """Run the program. Raises ProbeFailed if it is missing, cannot be executed or was killed."""
+        completed = self.grid.shell(self.target).run(self.argv, timeout_seconds=self.timeout_seconds)
+        problem = {126: "cannot be executed", 127: "was not found"}.get(completed.returncode, "")
+        if 128 < completed.returncode < 192:
+            problem = f"was killed by signal {completed.returncode - 128}"
+        if problem:
+            raise program_failed(f"{self.argv[0]} {problem} at {self.target}", self.target, completed)
+        return completed
 
     def cleanup(self) -> None:
         self.grid.clean_up()
 
 
 def parse_command(plan: RunPlan) -> list[str]:
-    """The parameter ``command`` as an argv list; no shell will see it. Raises InvalidParameters."""
+    """Split the parameter ``command`` as a shell would; no shell runs it. Raises InvalidParameters."""
     command = plan.text("command")
     try:
         argv = shlex.split(command)
@@ -59,18 +59,18 @@ def parse_command(plan: RunPlan) -> list[str]:
     return argv
 
 
-def program_failed(message: str, target: str, done: Completed) -> ProbeFailed:
-    """The error *message* about a program that ended."""
+def program_failed(message: str, target: str, completed: Completed) -> ProbeFailed:
+    """Return the error *message* with the exit status and the end of stderr of *completed*."""
     return ProbeFailed(
         message,
         resource=target,
-        exit_status=done.returncode,
-        stderr_tail=done.stderr[-4 * _LINE_CHARACTERS :],
+        exit_status=completed.returncode,
+        stderr_tail=completed.stderr[-4 * _LINE_CHARACTERS :],
     )
 
 
 def log_lines(grid: Grid, lines: list[tuple[str, str]]) -> None:
-    """Add lines, each (text, level), to the run's log; as many as are readable."""
+    """Append pairs (text, level) to the run's log, at most ``MAX_LOG_LINES`` of them."""
     for text, level in lines[:MAX_LOG_LINES]:
         grid.log(text[:_LINE_CHARACTERS], level)
     if len(lines) > MAX_LOG_LINES:

@@ -1,4 +1,4 @@
-"""Files at a resource: write small ones, make random ones, compute and read SHA-256 sums."""
+"""Files at a resource: write a text, make random data, compute SHA-256 sums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_file(grid: Grid, target: Location, text: str) -> None:
 
 
 def make_random_file(grid: Grid, target: Location, size_bytes: int) -> None:
-    """Make a file of *size_bytes* random bytes."""
+    """Create a file of *size_bytes* random bytes."""
     argv = [
         "dd",
         "if=/dev/urandom",
@@ -38,15 +38,15 @@ def make_random_file(grid: Grid, target: Location, size_bytes: int) -> None:
 
 
 def sha256(grid: Grid, file: Location) -> str:
-    """The SHA-256 of *file*, computed where it lies, as 64 hexadecimal digits."""
-    answer = grid.shell(file.resource).check(
+    """Return the SHA-256 of *file*, computed at its resource, as 64 hexadecimal digits."""
+    output = grid.shell(file.resource).check(
         ["sha256sum", file.path], timeout_seconds=CHECKSUM_TIMEOUT_SECONDS, doing=f"checksum {file.path}"
     )
-    return digest_of(file.path, parse_sha256sum(answer, file.resource), file.resource)
+    return digest_of(file.path, parse_sha256sum(output, file.resource), file.resource)
 
 
 def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
-    """Parse the output of ``sha256sum``: path -> digest. Names that it would escape are not ours."""
+    """Parse the output of ``sha256sum``: path -> digest. Paths that it escapes are not supported."""
     sums = {}
     for line in text.splitlines():
         digest, separator, path = line.partition("  ")
@@ -57,9 +57,9 @@ def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
 
 
 def digest_of(path: str, sums: Mapping[str, str], resource: str) -> str:
-    """That of *path* among what ``parse_sha256sum`` has read. Raises ProbeFailed where it is missing."""
+    """Return the digest of *path* from the result of ``parse_sha256sum``. Raises ProbeFailed."""
     if path not in sums:
         raise ProbeFailed(
-            f"unreadable output of sha256sum at {resource}: nothing about {path}", resource=resource
+            f"unreadable output of sha256sum at {resource}: no line for {path}", resource=resource
         )
     return sums[path]

@@ -1,4 +1,4 @@
-"""Kernels: C programs that a probe compiles at a site. Their sources are in ``probes/kernels``."""
+"""Kernels: C programs that a probe compiles at a site. The sources are in ``probes/kernels``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from probes.common import files
 from probes.grid import Grid, Location
 
 COMPILE_TIMEOUT_SECONDS = 300.0
-_STANDARD = ("-std=gnu99",)  # compilers before 2015 take C for that of 1989
+_STANDARD = ("-std=gnu99",)  # the default of compilers before 2015 is C89
 
 
 def build_kernel(
@@ -22,9 +22,9 @@ def build_kernel(
     libraries: Sequence[str] = (),
     headers: Sequence[str] = (),
 ) -> str:
-    """Compile ``kernels/<kernel>.c`` at *resource*; return the path of the executable there.
+    """Compile ``kernels/<kernel>.c`` at *resource* and return the path of the executable.
 
-    *headers* are the names of those ``kernels/<header>.h`` that it includes.
+    *headers* names each ``kernels/<header>.h`` that the source includes.
     """
     source, executable = f"{grid.scratch(resource)}/{kernel}.c", f"{grid.scratch(resource)}/{kernel}"
     shell = grid.shell(resource)
@@ -43,7 +43,7 @@ def build_kernel(
 def build_native_kernel(
     grid: Grid, resource: str, kernel: str, *, libraries: Sequence[str] = (), headers: Sequence[str] = ()
 ) -> str:
-    """Like ``build_kernel``, for the very processor of *resource*, where its compiler can do that."""
+    """Like ``build_kernel``, with ``-march=native`` if the compiler of *resource* accepts it."""
 
     def build(*options: str) -> str:
         return build_kernel(
@@ -53,12 +53,12 @@ def build_native_kernel(
     try:
         return build("-march=native")
     except ProbeFailed as error:
-        if error.exit_status is None:  # it was not the compiler that refused
+        if error.exit_status is None:  # not a refusal by the compiler
             raise
-        grid.log(f"{error}; once more without -march=native", "warning")
+        grid.log(f"{error}; retrying without -march=native", "warning")
         return build()
 
 
 def kernel_source(kernel: str, *, suffix: str = ".c") -> str:
-    """The C source of a kernel; read as a resource, so that it is found inside a zipped reporter too."""
+    """Return the source of a kernel; a package resource, so it is found in a zipped reporter, too."""
     return resources.files("probes").joinpath("kernels", f"{kernel}{suffix}").read_text(encoding="utf-8")

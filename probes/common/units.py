@@ -21,7 +21,7 @@ _SECONDS = {
 }
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _PREFIXES.update({f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTP", start=1)})
-# B is the byte and b the bit: of 8 bits a byte is made here, so that all rates compare.
+# B is a byte, b a bit. Bits are converted to bytes, so that all rates are comparable.
 _BYTES = {
     f"{prefix}{name}": factor / bits
     for prefix, factor in _PREFIXES.items()
@@ -31,10 +31,10 @@ _BYTES = {
 
 
 def si_unit(unit: str) -> tuple[float, str]:
-    """What to multiply values by that are in *unit*, and the unit that they have then.
+    """Return the factor that converts values from *unit*, and the SI unit of the products.
 
-    A prefix is decimal (KB: 1000 bytes) unless it says otherwise (KiB): guidelines leave it open, Icinga and
-    SI read it so. A unit that is not known stays what it is.
+    Prefixes are decimal (KB: 1000 bytes), as in SI and Icinga, unless they are binary by name (KiB); the
+    guidelines for Nagios plugins do not define them. An unknown unit is kept, with factor 1.
     """
     text = unit.strip()
     rate = _PER_SECOND.fullmatch(text)
@@ -46,6 +46,6 @@ def si_unit(unit: str) -> tuple[float, str]:
         return _SECONDS[text.lower()], "seconds"
     if text.lower() in ("%", "percent"):
         return 0.01, "ratio"
-    if text in ("", "c"):  # things, and a counter of things
+    if text in ("", "c"):  # "c" is a counter
         return 1.0, "count"
     return 1.0, safe_name(text)[:_UNIT_CHARACTERS]

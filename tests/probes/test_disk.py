@@ -70,7 +70,7 @@ def test_what_fio_could_not_do_is_said_with_its_number(file: str, errno: int, sa
         ('{"jobs": []}', "unreadable output"),
         ('{"jobs": {}}', "unreadable output"),
         ("{}", "unreadable output"),
-        (FIO_WRITE.replace('"total_ios" : 32', '"total_ios" : 0'), "it did nothing"),
+        (FIO_WRITE.replace('"total_ios" : 32', '"total_ios" : 0'), "no operation was performed"),
     ],
 )
 def test_output_of_fio_that_says_nothing_has_failed(text: str, said: str) -> None:
@@ -79,7 +79,7 @@ def test_output_of_fio_that_says_nothing_has_failed(text: str, said: str) -> Non
 
 
 def test_fio_gets_whole_blocks_and_a_path_whose_colons_are_no_separators() -> None:
-    command = fio_command("randwrite", "/scratch/a:b/disk.dat", 4096, 10_000, 30, direct=True)
+    command = fio_command("randwrite", "/scratch/a:b/disk.dat", 4096, 10_000, 30, is_direct=True)
     for argument in ("--filename=/scratch/a\\:b/disk.dat", "--size=8192", "--end_fsync=1", "--direct=1"):
         assert argument in command
 
@@ -152,7 +152,7 @@ def test_a_file_system_without_direct_io_is_measured_through_its_cache(tmp_path:
     report = run(tmp_path, "fio")
     assert report.outcome == "passed", report.reason
     assert list(metrics(report)) == RATES
-    assert logged(report, "warning") == ["no direct I/O at at-target: the page cache takes part"]
+    assert logged(report, "warning") == ["no direct I/O at at-target: rates include the page cache"]
 
 
 def test_fio_that_fails_in_the_middle_fails_the_stage_and_is_quoted(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_numbers_that_no_report_can_hold_are_left_out_and_counted() -> None:
     measured.add("x", float("inf"), "count")
     measured.add("n" * 500, 1.0, "count")
     assert [len(metric.name) for metric in measured.collected(grid)] == [190]  # type: ignore[arg-type]
-    assert grid.lines == ["1 values were left out: not finite, or more than 200 metrics"]
+    assert grid.lines == ["1 values dropped: not finite, or more than 200 metrics"]
 
 
 @pytest.mark.parametrize(
@@ -234,14 +234,14 @@ def test_a_plugin_that_cannot_tell_is_no_data(tmp_path: Path) -> None:
     install(tmp_path, "check_x", "echo 'UNKNOWN - no such argument: -q'; exit 3")
     report = run_locally("nagios", tmp_path, {"command": "check_x -q"})
     assert (report.outcome, report.failure) == ("no_data", None)
-    assert "check_x could not tell at at-target: UNKNOWN - no such argument: -q" in report.reason
+    assert "check_x returned UNKNOWN at at-target: UNKNOWN - no such argument: -q" in report.reason
     assert metrics(report) == {"nagios.status": 3}
 
 
 @pytest.mark.parametrize(
     ("script", "stage", "said"),
     [
-        ("exit 4", "verdict", "check_x ended with exit status 4, which no plugin has: (no output)"),
+        ("exit 4", "verdict", "check_x ended with the unknown exit status 4: (no output)"),
         ("kill -9 $$", "run_plugin", "check_x was killed by signal 9 at at-target"),
         ("exec no-such-program", "run_plugin", "check_x was not found at at-target"),
         ("sleep 600", "run_plugin", "check_x at at-target ran longer than 0.5 s and was stopped"),
@@ -281,7 +281,7 @@ def test_a_flood_of_perfdata_is_cut_and_fits_in_a_report(tmp_path: Path) -> None
     report = run_locally("nagios", tmp_path, {"command": "check_x"})
     assert report.outcome == "passed", report.reason
     assert len(report.metrics) == MAX_METRICS + 1
-    assert any("values were left out" in line for line in logged(report, "warning"))
+    assert any("values dropped" in line for line in logged(report, "warning"))
     assert len(from_json(to_json(report)).metrics) == MAX_METRICS + 1
 
 

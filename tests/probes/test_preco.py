@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from probes.base import ProbeFailed
-from probes.preco import Correlations, TaskTiming, estimated_flops, parse_comparison, parse_tasks, slab_ends
+from probes.preco import Correlations, TaskTiming, estimated_flops, parse_correlations, parse_tasks, slab_ends
 from reporters.report import Report
 from tests.probes import tomography
 from tests.probes.kernels import build, compiler_that_copies, refusal, run
@@ -83,7 +83,7 @@ def test_slabs_one_after_the_other_are_the_volume_however_it_was_split(
 
 def test_the_correlations_are_those_that_numpy_finds(built: Path, tmp_path: Path) -> None:
     file = reconstruct(built, tmp_path / "volume")
-    said = parse_comparison(run(built / "phantom", "compare", file, 60), "here")
+    said = parse_correlations(run(built / "phantom", "compare", file, 60), "here")
     volume, seen = tomography.read_mrc(file), tomography.seen_by_all(SIZE, THICKNESS)
     phantom = tomography.phantom(SIZE, THICKNESS)
     # One row more than the thickness's neighbours: an even number of rows is cut off.
@@ -92,7 +92,7 @@ def test_the_correlations_are_those_that_numpy_finds(built: Path, tmp_path: Path
     padded = np.pad(square, ((0, 0), (0, 0), (0, 1)))
     fair = np.array([tomography.without_missing_wedge(one)[rows, :SIZE] for one in padded])
     assert said.plain == pytest.approx(tomography.correlation(volume[:, seen], phantom[:, seen]), abs=1e-4)
-    assert said.within_tilts == pytest.approx(
+    assert said.without_wedge == pytest.approx(
         tomography.correlation(volume[:, seen], fair[:, seen]), abs=5e-3
     )
 
@@ -106,15 +106,15 @@ def test_what_lies_outside_the_cylinder_is_not_compared(built: Path, tmp_path: P
         offset = 1024 + 4 * (row * size + size // 2)
         data[offset : offset + 4] = struct.pack("=f", 1e6)
     drawn.write_bytes(data)
-    assert parse_comparison(run(built / "phantom", "compare", drawn, 60), "here").plain == 1.0
+    assert parse_correlations(run(built / "phantom", "compare", drawn, 60), "here").plain == 1.0
 
 
 def test_the_phantom_itself_is_like_itself(built: Path, tmp_path: Path) -> None:
     run(built / "phantom", "draw", tmp_path / "drawn", SIZE, SIZE)
-    said = parse_comparison(run(built / "phantom", "compare", tmp_path / "drawn", 60), "here")
+    said = parse_correlations(run(built / "phantom", "compare", tmp_path / "drawn", 60), "here")
     assert said.plain == 1.0
-    everything = parse_comparison(run(built / "phantom", "compare", tmp_path / "drawn", 90), "here")
-    assert everything.within_tilts == pytest.approx(1.0, abs=1e-5)
+    everything = parse_correlations(run(built / "phantom", "compare", tmp_path / "drawn", 90), "here")
+    assert everything.without_wedge == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize(("size", "thickness"), [(32, 32), (33, 7), (64, 64), (100, 1), (127, 96)])
@@ -124,7 +124,7 @@ def test_the_fewest_projections_that_are_accepted_suffice(
     series, volume = tmp_path / "series", tmp_path / "volume"
     run(built / "phantom", "project", series, size, 41, 60)
     run(built / "backproject", series, volume, 0, size, thickness, 60)
-    assert parse_comparison(run(built / "phantom", "compare", volume, 60), "here").within_tilts >= 0.9
+    assert parse_correlations(run(built / "phantom", "compare", volume, 60), "here").without_wedge >= 0.9
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_a_compiler_that_does_not_know_the_processor_is_asked_again_without(
     install(tmp_path, "cc", compiler_that_copies(built, unless=refuse), "compute")
     report = run_preco(tmp_path, built)
     assert report.outcome == "passed", report.reason
-    assert [text for text in logged(report, "warning") if "once more without -march=native" in text]
+    assert [text for text in logged(report, "warning") if "retrying without -march=native" in text]
 
 
 def test_a_compiler_that_is_broken_fails_the_run(built: Path, tmp_path: Path) -> None:
@@ -314,10 +314,10 @@ def test_times_that_are_not_of_all_slices_are_unreadable(text: str) -> None:
 
 def test_a_comparison_is_read_as_printed() -> None:
     printed = "slices 512 compared 32 correlation 0.978385 plain 0.902491\n"
-    assert parse_comparison(printed, "ce1") == Correlations(0.978385, 0.902491)
+    assert parse_correlations(printed, "ce1") == Correlations(0.978385, 0.902491)
     for text in ("", printed.replace("0.978385", "nan"), printed + printed):
         with pytest.raises(ProbeFailed, match="unreadable output of phantom at ce1"):
-            parse_comparison(text, "ce1")
+            parse_correlations(text, "ce1")
 
 
 def test_projections_that_cannot_suffice_for_so_many_pixels_are_refused(tmp_path: Path) -> None:

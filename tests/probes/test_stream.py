@@ -53,7 +53,7 @@ def test_arrays_that_fit_in_a_cache_are_remarked_upon(tmp_path: Path) -> None:
     report = run_locally("stream", tmp_path, SMALL)
     if metrics(report)["cache.bytes"] == 0:
         pytest.skip("this host does not say how large its caches are")
-    assert any("the caches are measured too" in line for line in logged(report, "warning"))
+    assert any("rates include the caches" in line for line in logged(report, "warning"))
 
 
 def test_a_node_that_kills_the_job_fails_it(tmp_path: Path) -> None:

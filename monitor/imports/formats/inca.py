@@ -94,7 +94,7 @@ def _run(where: str, document: str) -> Measured:
         list(_metrics(report)),
         series=text.slug(f"{host}-{report.name}" if host else report.name),
         parameters=parameters,
-        outcome="passed" if report.completed else "failed",
+        outcome="passed" if report.is_completed else "failed",
         reason=report.error_message,
         resource=text.slug(host),
     )
