@@ -31,8 +31,8 @@ check: .venv/.development ## format, lint, types, layers, migrations: in seconds
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
-bench: .venv/.development ## measure; writes var/bench.json
-	$(PY) -m tests.bench
+bench: .venv/.development ## measure; writes var/bench.json (ARGS="ingest refresh" for some benchmarks)
+	$(PY) -m tests.bench $(ARGS)
 
 testbed-packages: ## install the servers of grid middleware that the tests use, where that is allowed
 	@.ci/system-packages testbed

@@ -1,4 +1,4 @@
-"""``make bench``: run every benchmark of this folder, print a table, write ``var/bench.json``.
+"""``make bench``: run every benchmark of this folder, or some by name; print and write ``var/bench.json``.
 
 A benchmark is a file with a function ``measure() -> list[Result]``; it finds an empty depot and a broker.
 """
@@ -13,6 +13,7 @@ import pkgutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -64,7 +65,13 @@ def run(names: Sequence[str]) -> list[Result]:
             subprocess.run(
                 [sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True
             )
-            return [result for name in names for result in _apart(name, environment, Path(directory) / name)]
+            results = []
+            for number, name in enumerate(names, 1):
+                print(f"[{number}/{len(names)}] {name} ...", end="", file=sys.stderr, flush=True)
+                began = time.monotonic()
+                results += _apart(name, environment, Path(directory) / name)
+                print(f" {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+            return results
 
 
 def _apart(name: str, environment: Mapping[str, str], into: Path) -> list[Result]:
