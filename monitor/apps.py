@@ -10,11 +10,11 @@ class MonitorConfig(AppConfig):
 
     def ready(self) -> None:
         from monitor import checks  # noqa: F401, PLC0415 - registers them
-        from monitor.db.timescale_extension import lift_limit  # noqa: PLC0415
+        from monitor.db.timescale_extension import lift_decompression_limit  # noqa: PLC0415
         from monitor.depot.rollups import worker  # noqa: PLC0415
 
         worker.subscribe("monitor.overview.latest_sql.bring_up")
         worker.subscribe("monitor.forecasts.states_sql.note")
-        connection_created.connect(lift_limit)
+        connection_created.connect(lift_decompression_limit)
         gc.freeze()  # what is loaded stays: no need to look at it again, or to copy it into forked workers
         gc.enable()

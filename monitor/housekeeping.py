@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
-from monitor.depot.retention.apply import Retained, retain
+from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import retain_forecasts
 from monitor.forecasts.refresh import drop_outdated
@@ -17,7 +17,7 @@ ANALYSED_EVERY = timedelta(days=1)
 RETAINS_SECONDS = 20.0  # of every call: who else works in the same process waits so long
 
 
-def tend(now: datetime) -> Retained | None:
+def tend(now: datetime) -> RetentionResult | None:
     """Do all of it, one at a time; None: somebody else is at it."""
     with session_lock(AdvisoryLock.HOUSEKEEPING) as is_ours:
         if not is_ours:
@@ -28,4 +28,4 @@ def tend(now: datetime) -> Retained | None:
         retain_forecasts(now)
         for table in analyze.outdated(now - ANALYSED_EVERY):
             analyze.analyse(table)
-        return retain(now, within_seconds=RETAINS_SECONDS)
+        return apply_retention(now, within_seconds=RETAINS_SECONDS)

@@ -70,7 +70,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     In the end nobody keeps it: threads of the web may be slow to let go.
     """
     with django_db_blocker.unblock():
-        partitions.make_room([NOON, datetime.now(UTC)])
+        partitions.create_for([NOON, datetime.now(UTC)])
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from ninja.security import HttpBearer, SessionAuth
 
 from monitor.api.problems import Refused
-from monitor.ingest.group_commit import Together
+from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, Series
 from monitor.models.token import OUTCOME, READ, REPORT, REPORT_PERMISSION, RUN, Sender
 
@@ -45,10 +45,10 @@ class SenderAuth(HttpBearer):
     """A token that reports are sent with."""
 
     def authenticate(self, _request: HttpRequest, token: str) -> Sender | None:
-        return _senders.ask(token)
+        return _senders.submit(token)
 
 
-_senders = Together(ApiToken.objects.senders, most=MOST_SENDERS)
+_senders = GroupCommit(ApiToken.objects.senders, most=MOST_SENDERS)
 
 
 def reportable(request: HttpRequest) -> SeriesQuerySet | None:

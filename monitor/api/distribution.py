@@ -45,7 +45,7 @@ def distribution(
     that ran last, unless you name another."""
     asked = window(start, end)
     wanted = find_metric(request, name, metric, segment)
-    found = service.distribution(wanted, asked.start, asked.end, bins)
+    found = service.histogram(wanted, asked.start, asked.end, bins)
     return answer(
         {
             **of_metric(wanted),

@@ -13,7 +13,7 @@ from monitor.api.lookup import checked, find_series
 from monitor.api.problems import Refused
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
-from monitor.depot.samples.formats.base import UnknownForm
+from monitor.depot.samples.formats.base import UnknownFormat
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -36,7 +36,7 @@ def whole(
     series = find_series(request, name)
     try:
         file = export(series, format, start=since, end=until, label=f"{timezone.now():%Y-%m-%d}")
-    except UnknownForm as error:
+    except UnknownFormat as error:
         raise Refused(422, "unknown_format", str(error), known=formats.names()) from error
     headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)

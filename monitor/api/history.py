@@ -10,7 +10,7 @@ from pydantic import AwareDatetime
 
 from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window, times
 from monitor.api.lookup import find_metric, window
-from monitor.depot.samples.downsampled import condensed
+from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.m4 import LEAST_POINTS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def history(
     that ran last, unless you name another. No extreme is lost, however few *points* there are."""
     asked = window(start, end)
     wanted = find_metric(request, name, metric, segment)
-    found = condensed(wanted, start=asked.start, end=asked.end, points=points)
+    found = downsample(wanted, start=asked.start, end=asked.end, points=points)
     return answer(
         {
             **of_metric(wanted),

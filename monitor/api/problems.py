@@ -11,7 +11,7 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from monitor.ingest.disk_guard import RETRY_SECONDS, NoRoom
+from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -66,7 +66,7 @@ def register(api: NinjaAPI) -> None:
         UnreadablePostError: lambda error: problem(400, "malformed", f"it ended too early: {error}"),
         DataError: lambda error: problem(422, "invalid", f"the depot cannot hold such a value: {error}"),
         UnicodeEncodeError: lambda _: problem(422, "invalid", "expected text without lone surrogates"),
-        NoRoom: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
+        DepotFull: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
         OperationalError: lambda _: _depot_is_away(),
         InterfaceError: lambda _: _depot_is_away(),  # its connection was lost in the middle
     }

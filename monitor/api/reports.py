@@ -13,7 +13,7 @@ from monitor.api import envelope
 from monitor.api.auth import PersonAuth, SenderAuth, reportable
 from monitor.api.envelope import EnvelopeError, Malformed, TooMuch, Unsupported
 from monitor.api.problems import Refused, problem
-from monitor.ingest.http_senders import Busy, receive
+from monitor.ingest.http_senders import IngestBusy, receive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ def send(request: HttpRequest) -> HttpResponse:
         return _answer(receive(bodies, visible))
     except EnvelopeError as error:
         raise Refused(*_STATUS[type(error)], str(error)) from error
-    except Busy as error:
+    except IngestBusy as error:
         return _come_again(error)
 
 
@@ -133,7 +133,7 @@ def _why(shown: Sequence[dict[str, Any]]) -> str:
     return first if len(shown) == 1 else f"none of {len(shown)} reports was accepted; the first: {first}"
 
 
-def _come_again(error: Busy) -> HttpResponse:
+def _come_again(error: IngestBusy) -> HttpResponse:
     answer = problem(503, "busy", f"{error}; try again in a second")
     answer["Retry-After"] = str(BUSY_SECONDS)
     return answer

@@ -25,7 +25,7 @@ ORDER BY month
 """
 
 
-class NoManifest(Exception):
+class ManifestError(Exception):
     """There is no backup, or none that can be read here; says what was found."""
 
 
@@ -74,16 +74,16 @@ def manifest(taken_at: datetime, *, dumped_by: int) -> Manifest:
 
 
 def read(directory: Path) -> Manifest:
-    """That of the backup in *directory*. Raises NoManifest."""
+    """That of the backup in *directory*. Raises ManifestError."""
     try:
         told: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
         if told["version"] != VERSION:
-            raise NoManifest(
+            raise ManifestError(
                 f"{directory}: expected a backup of version {VERSION}, got version {told['version']!r}"
             )
         return Manifest(**{**told, "taken_at": datetime.fromisoformat(told["taken_at"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise NoManifest(f"{directory} is no backup: cannot read its {FILE}: {error!r}") from error
+        raise ManifestError(f"{directory} is no backup: cannot read its {FILE}: {error!r}") from error
 
 
 def schema() -> str:

@@ -52,7 +52,7 @@ def restore(source: Path, *, jobs: int = 1) -> Manifest:
     """Restore the backup in *source*; what it held, all of which is there now.
 
     Raises:
-        NoManifest, DumpError, RestoreError: it is not; with more than one of *jobs* a part of it may be.
+        ManifestError, DumpError, RestoreError: it is not; with more than one of *jobs* a part of it may be.
     """
     told = manifest.read(source)
     _check(told)

@@ -33,7 +33,7 @@ class Span:
         return f"{self.start:%Y_%m}" if self.start.year >= MONTHLY_FROM else f"{self.start:%Y}"
 
 
-def span_of(time: datetime) -> Span:
+def range_of(time: datetime) -> Span:
     """The span that *time*, which has a zone, lies in."""
     utc = time.astimezone(UTC)
     if utc.year < MONTHLY_FROM:
@@ -44,9 +44,9 @@ def span_of(time: datetime) -> Span:
 
 def spans_ahead(now: datetime, months: int) -> list[Span]:
     """The span of *now* and those of the next *months*."""
-    spans = [span_of(now)]
+    spans = [range_of(now)]
     while len(spans) <= months:
-        spans.append(span_of(spans[-1].end))
+        spans.append(range_of(spans[-1].end))
     return spans
 
 
@@ -55,12 +55,12 @@ def _month_after(start: datetime) -> datetime:
     return datetime(year, month + 1, 1, tzinfo=UTC)
 
 
-def make_room(times: Iterable[datetime]) -> None:
+def create_for(times: Iterable[datetime]) -> None:
     """Make the missing partitions for rows of all *times*, in the caller's transaction."""
-    _make({span_of(time) for time in times})
+    _make({range_of(time) for time in times})
 
 
-def make_ahead(now: datetime) -> None:
+def create_ahead(now: datetime) -> None:
     """Make the partitions of *now* and of the next ``MONTHS_AHEAD`` months."""
     with transaction.atomic():
         _make(spans_ahead(now, MONTHS_AHEAD))

@@ -40,7 +40,7 @@ COUNTED_BYTES = 16 << 20  # of what is larger, about so much is read, and the re
 
 
 @dataclass(frozen=True)
-class Space:
+class TableSize:
     """*bytes* with indexes and all parts. *rows* is what ANALYZE says of each part; what nobody has analysed
     yet is counted, or estimated where it is large."""
 
@@ -48,7 +48,7 @@ class Space:
     rows: int
 
 
-def space(table: str) -> Space:
+def table_size(table: str) -> TableSize:
     """That of a table, or of what has its name on TimescaleDB."""
     hypertable = None
     if extension().installed:
@@ -56,15 +56,15 @@ def space(table: str) -> Space:
     return _partitions(table) if hypertable is None else _chunks(hypertable)
 
 
-def _partitions(table: str) -> Space:
+def _partitions(table: str) -> TableSize:
     parts = _rows(_PARTITIONS, table)
     rows = sum(_counted(name, size) if counted is None else counted for name, _, size, counted in parts)
-    return Space(sum(total for _, total, _, _ in parts), rows)
+    return TableSize(sum(total for _, total, _, _ in parts), rows)
 
 
-def _chunks(hypertable: str) -> Space:
+def _chunks(hypertable: str) -> TableSize:
     ((total, counted),) = _rows(_CHUNKS, hypertable)
-    return Space(total, counted + sum(_counted(*chunk) for chunk in _rows(_UNCOUNTED, hypertable)))
+    return TableSize(total, counted + sum(_counted(*chunk) for chunk in _rows(_UNCOUNTED, hypertable)))
 
 
 def _counted(part: str, size: int) -> int:

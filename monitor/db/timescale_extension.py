@@ -24,7 +24,7 @@ SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'timesc
 """
 
 
-class NotToBeHad(Exception):
+class TimescaleUnavailable(Exception):
     """TimescaleDB cannot be used here; says what somebody has to do. For good."""
 
 
@@ -49,21 +49,23 @@ class Extension:
         return self.is_loaded and _is_new_enough(self.installed or self.available)
 
     def check(self) -> None:
-        """Raises NotToBeHad: a depot cannot go over to it."""
+        """Raises TimescaleUnavailable: a depot cannot go over to it."""
         if self.available is None:
-            raise NotToBeHad(
+            raise TimescaleUnavailable(
                 "this PostgreSQL has no TimescaleDB: looked for 'timescaledb' in pg_available_extensions. "
                 "Install its package for the server, or where the server is the embedded one set "
                 "GRIDCAST_TIMESCALEDB to a directory with its files"
             )
         if not self.is_loaded:
-            raise NotToBeHad(
+            raise TimescaleUnavailable(
                 "the server has TimescaleDB's files, but has not loaded it: set "
                 "shared_preload_libraries = 'timescaledb' in postgresql.conf and restart PostgreSQL"
             )
         if not self.is_usable:
             least = ".".join(str(number) for number in LEAST_VERSION)
-            raise NotToBeHad(f"expected TimescaleDB {least} or newer, got {self.installed or self.available}")
+            raise TimescaleUnavailable(
+                f"expected TimescaleDB {least} or newer, got {self.installed or self.available}"
+            )
 
 
 def extension() -> Extension:
@@ -73,14 +75,14 @@ def extension() -> Extension:
         return Extension(*cursor.fetchone())
 
 
-def lift_limit(*, connection: Any, **_: Any) -> None:
+def lift_decompression_limit(*, connection: Any, **_: Any) -> None:
     """Let a new *connection* change as many compressed rows as it has to: told of each by Django."""
     with connection.cursor() as cursor:
         cursor.execute(_LIFT_LIMIT)
 
 
 def create() -> Extension:
-    """Have the extension in this database. Raises NotToBeHad."""
+    """Have the extension in this database. Raises TimescaleUnavailable."""
     extension().check()
     with connection.cursor() as cursor:
         cursor.execute(CREATE)

@@ -16,7 +16,7 @@ from monitor.depot.rollups import worker
 BUSY = "somebody else takes this depot over to TimescaleDB just now"
 
 
-class Busy(Exception):
+class MigrationInProgress(Exception):
     """Somebody else takes the depot over just now."""
 
 
@@ -27,13 +27,13 @@ def convert(tell: Callable[[str], None]) -> bool:
     compared with them, so that there has to be room for both.
 
     Raises:
-        NotToBeHad: TimescaleDB cannot be used here; says what to do.
-        Busy: somebody else is at it.
-        monitor.depot.move_to_hypertables.NotTheSame: a copy is not what was copied.
+        TimescaleUnavailable: TimescaleDB cannot be used here; says what to do.
+        MigrationInProgress: somebody else is at it.
+        monitor.depot.move_to_hypertables.CopyDiffers: a copy is not what was copied.
     """
     with session_lock(AdvisoryLock.MIGRATE_TO_TIMESCALE) as is_ours:
         if not is_ours:
-            raise Busy(BUSY)
+            raise MigrationInProgress(BUSY)
         has = timescale_extension.create()
         if is_done(has):
             return False
@@ -53,8 +53,8 @@ def is_done(has: timescale_extension.Extension) -> bool:
 
 
 def abandon() -> bool:
-    """Take away what an unfinished call has made; whether there was something. Raises Busy."""
+    """Take away what an unfinished call has made; whether there was something. Raises MigrationInProgress."""
     with session_lock(AdvisoryLock.MIGRATE_TO_TIMESCALE) as is_ours:
         if not is_ours:
-            raise Busy(BUSY)
+            raise MigrationInProgress(BUSY)
         return move_to_hypertables.abandon()

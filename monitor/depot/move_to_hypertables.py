@@ -57,11 +57,11 @@ class Stretch:
     end: datetime
 
 
-class NotTheSame(Exception):
+class CopyDiffers(Exception):
     """What was copied is not what is there; the old tables are in their place, untouched."""
 
 
-class InUse(Exception):
+class TablesInUse(Exception):
     """Somebody keeps a table for long, again and again. Call again."""
 
 
@@ -137,8 +137,8 @@ def convert(tell: Callable[[str], None]) -> None:
     """Put hypertables in the place of native partitions. Not in a transaction, nor twice at once.
 
     Raises:
-        NotTheSame: a copy is not what was copied.
-        InUse: the tables could not be locked.
+        CopyDiffers: a copy is not what was copied.
+        TablesInUse: the tables could not be locked.
     """
     if not is_done():
         _prepare()
@@ -224,7 +224,7 @@ def _compare(table: Table, stretch: Stretch) -> None:
     statement = _COMPARE.format(summed_old=old, summed_new=new)
     differing = _ask(statement, {"start": stretch.start, "end": stretch.end})
     if differing:
-        raise NotTheSame(
+        raise CopyDiffers(
             f"{table.name} from {stretch.start:%Y-%m-%d} to {stretch.end:%Y-%m-%d}: the copy differs in "
             f"{differing} groups by {table.group}; the depot is as it was, begin anew or --abandon"
         )
@@ -238,7 +238,7 @@ def _swap_patiently() -> None:
             in_use = error  # let those go on who queue behind us
         else:
             return
-    raise InUse(f"somebody kept the tables for himself, {LOCK_ATTEMPTS} times; call again: {in_use}")
+    raise TablesInUse(f"somebody kept the tables for himself, {LOCK_ATTEMPTS} times; call again: {in_use}")
 
 
 def _swap() -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitor import units
 from monitor.db.partitions import PARTITIONED
-from monitor.db.table_sizes import space
+from monitor.db.table_sizes import table_size
 from monitor.db.timescale_extension import Extension, extension
 from monitor.depot.engines import engine
 from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS
@@ -80,7 +80,7 @@ def status() -> Status:
 
 def _table(kind: Engine, name: str) -> Table:
     parts = kind.parts(name) if name in PARTITIONED else []
-    taken = space(name)
+    taken = table_size(name)
     return Table(name, taken.bytes, taken.rows, parts)
 
 

@@ -85,7 +85,7 @@ def import_history(
     Raises:
         Unreadable, NotImported: it cannot go on; Stopped: with *strict*, at the first that is refused, which
             the listener is not told of. What came before is stored.
-        NoRoom: the depot is full; DatabaseError: it is away. Batches before are stored.
+        DepotFull: the depot is full; DatabaseError: it is away. Batches before are stored.
     """
     importing = _Import(target, file, listener, strict=strict)
     try:

@@ -26,7 +26,7 @@ ASKED_EVERY_SECONDS = 5.0
 DISK_FULL = "53100"  # SQLSTATE
 
 
-class NoRoom(OperationalError):
+class DepotFull(OperationalError):
     """The depot has no room for more: nothing was stored, and the same will be taken when there is."""
 
 
@@ -87,22 +87,22 @@ gauge = Gauge(measured)
 
 
 def refuse_without_room() -> None:
-    """Raises NoRoom: only the reserve is left."""
+    """Raises DepotFull: only the reserve is left."""
     room = gauge.room()
     if room is not None and not room.suffices:
-        raise NoRoom(f"{room}: reports are taken again when there is more")
+        raise DepotFull(f"{room}: reports are taken again when there is more")
 
 
 @contextmanager
 def told_when_full() -> Iterator[None]:
-    """Around what writes reports: raises NoRoom where PostgreSQL found its disk full."""
+    """Around what writes reports: raises DepotFull where PostgreSQL found its disk full."""
     try:
         yield
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != DISK_FULL:
             raise
         gauge.told_full()
-        raise NoRoom(f"the disk of the depot is full: {error}".strip()) from error
+        raise DepotFull(f"the disk of the depot is full: {error}".strip()) from error
 
 
 def _on_disk() -> int | None:

@@ -129,7 +129,7 @@ class Unsure(Exception):
     """It may be a report, and it may be none."""
 
 
-class Told(Struct, frozen=True, gc=False):
+class ParsedReport(Struct, frozen=True, gc=False):
     """What the depot takes out of a report; see ``reporters.report.Report``."""
 
     run: UUID
@@ -148,7 +148,7 @@ class Told(Struct, frozen=True, gc=False):
     usage: Mapping[str, Usage | _Used] | None
 
 
-def read(body: bytes) -> Told:
+def read(body: bytes) -> ParsedReport:
     """The report that *body* is.
 
     Raises:
@@ -160,10 +160,10 @@ def read(body: bytes) -> Told:
         return slow(body)
 
 
-def slow(body: bytes) -> Told:
+def slow(body: bytes) -> ParsedReport:
     """As ``read``, whatever it looks like."""
     report = wire.from_json(body)
-    return Told(
+    return ParsedReport(
         run=report.run,
         series=report.series,
         slot=report.slot,
@@ -181,7 +181,7 @@ def slow(body: bytes) -> Told:
     )
 
 
-def fast(body: bytes) -> Told:
+def fast(body: bytes) -> ParsedReport:
     """As ``read``, of what is plainly a report.
 
     Raises:
@@ -195,7 +195,7 @@ def fast(body: bytes) -> Told:
         raise Unsure from None
 
 
-def _told(report: _Report, body: bytes) -> Told:
+def _told(report: _Report, body: bytes) -> ParsedReport:
     bindings = {} if report.bindings is UNSET else report.bindings
     measured, names = _measured(report, bindings)
     if _names_told(report, bindings) + names != _names_written(body):
@@ -207,7 +207,7 @@ def _told(report: _Report, body: bytes) -> Told:
     run = wire.run_id(report.series, slot)
     if str(run) != report.run:
         raise Unsure
-    return Told(
+    return ParsedReport(
         run=run,
         series=report.series,
         slot=slot,

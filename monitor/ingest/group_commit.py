@@ -34,7 +34,7 @@ class _Waiting(Generic[Asked, Answer]):
         return self.answers[0]
 
 
-class Together(Generic[Asked, Answer]):
+class GroupCommit(Generic[Asked, Answer]):
     """Whoever asks while nobody answers does so himself, at once, in his own thread. Those who come meanwhile
     wait; then the first of them answers all of them.
 
@@ -63,7 +63,7 @@ class Together(Generic[Asked, Answer]):
         """How many wait."""
         return len(self._waiting)
 
-    def ask(self, asked: Asked) -> Answer:
+    def submit(self, asked: Asked) -> Answer:
         """The answer.
 
         Raises:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from monitor.ingest.group_commit import Together, TooMany
+from monitor.ingest.group_commit import GroupCommit, TooMany
 from monitor.ingest.service import Receipt, ingest_all
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_TOGETHER = 500  # reports of several requests in one transaction
 
 
-class Busy(Exception):
+class IngestBusy(Exception):
     """As many as may be are at work already; nothing was stored, and the same may be sent again soon."""
 
 
@@ -42,13 +42,13 @@ def receive(bodies: Sequence[bytes], visible: SeriesQuerySet | None = None) -> l
     transaction costs is paid once for all of them.
 
     Raises:
-        Busy: too many wait, or too many on this host are at it.
+        IngestBusy: too many wait, or too many on this host are at it.
         DatabaseError: the depot is away; nothing was stored that has no receipt.
     """
     try:
-        receipts = waiting.ask(_Sent(bodies, visible))
+        receipts = waiting.submit(_Sent(bodies, visible))
     except TooMany as error:
-        raise Busy(str(error)) from error
+        raise IngestBusy(str(error)) from error
     if isinstance(receipts, Exception):
         raise receipts
     return receipts
@@ -71,7 +71,7 @@ def _stored(sent: Sequence[_Sent]) -> list[list[Receipt] | Exception]:
         with _place():
             receipts = iter(ingest_all([body for one in sent for body in one.bodies], sent[0].visible))
     except Exception as error:  # noqa: BLE001  # each who waits raises it in his own thread
-        if len(sent) == 1 or isinstance(error, (Busy, OperationalError, InterfaceError)):
+        if len(sent) == 1 or isinstance(error, (IngestBusy, OperationalError, InterfaceError)):
             return [error] * len(sent)
         return [became for one in sent for became in _stored([one])]
     return [list(islice(receipts, len(one.bodies))) for one in sent]
@@ -95,7 +95,7 @@ def _place() -> Iterator[None]:
         finally:
             os.close(descriptor)
         return
-    raise Busy(f"{settings.GRIDCAST_RECEIVE_AT_ONCE} senders' reports are being stored")
+    raise IngestBusy(f"{settings.GRIDCAST_RECEIVE_AT_ONCE} senders' reports are being stored")
 
 
 def places() -> list[Path]:
@@ -105,7 +105,7 @@ def places() -> list[Path]:
     return [directory / f"receive-{number}" for number in range(settings.GRIDCAST_RECEIVE_AT_ONCE)]
 
 
-waiting = Together(
+waiting = GroupCommit(
     _store,
     most=MOST_TOGETHER,
     weight=lambda sent: len(sent.bodies),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
-    from monitor.ingest.fast_parser import Told
+    from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.series import SeriesQuerySet
 
 # Whoever knows between which slots looks at those parts of the ledger alone.
@@ -72,7 +72,7 @@ class Incoming:
     nobody expected."""
 
     place: Place
-    report: Told
+    report: ParsedReport
     body: bytes
     trigger: str = "reporter"
 
@@ -94,7 +94,7 @@ class Locked:
     is_reported: bool
 
 
-def look(reports: Iterable[Told], visible: SeriesQuerySet | None) -> dict[uuid.UUID, Place]:
+def look(reports: Iterable[ParsedReport], visible: SeriesQuerySet | None) -> dict[uuid.UUID, Place]:
     """By run, where it belongs; without those of no series, or of none that is *visible*.
 
     A series may have got another name since its run was put into the ledger.

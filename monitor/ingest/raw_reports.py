@@ -24,7 +24,7 @@ SELECT * FROM unnest(
 _MANY = 10  # reports: of fewer, one statement costs less than to begin and end copying
 
 
-class Row(NamedTuple):
+class RawReportRow(NamedTuple):
     """The report of one run, packed; see ``monitor.models.RawReport``."""
 
     run: uuid.UUID
@@ -35,12 +35,12 @@ class Row(NamedTuple):
     parsed_by: int
 
 
-def are_copied(rows: Sequence[Row]) -> bool:
+def are_copied(rows: Sequence[RawReportRow]) -> bool:
     """Whether ``write`` copies them: they are many."""
     return len(rows) >= _MANY
 
 
-def write(rows: Sequence[Row]) -> None:
+def write(rows: Sequence[RawReportRow]) -> None:
     """Store *rows*, of runs that have none yet."""
     if are_copied(rows):
         _copy(rows)
@@ -49,7 +49,7 @@ def write(rows: Sequence[Row]) -> None:
             cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
-def _copy(rows: Sequence[Row]) -> None:
+def _copy(rows: Sequence[RawReportRow]) -> None:
     with binary.cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.set_types(_TYPES)
         for row in rows:

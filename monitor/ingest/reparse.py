@@ -19,7 +19,7 @@ from monitor.compression import unpack
 from monitor.depot.retention.cutoffs import horizons
 from monitor.depot.rollups import mark_dirty
 from monitor.ingest import extract_metrics, reparse_sql, resolve_metrics
-from monitor.ingest.fast_parser import Told, read
+from monitor.ingest.fast_parser import ParsedReport, read
 from monitor.ingest.reparse_sql import Reported, Sampled
 from monitor.ingest.resolve_metrics import Measured
 from monitor.ingest.write import ended_at
@@ -43,14 +43,14 @@ class Parser:
     """What numbers are made of a report, by which *version* of it."""
 
     version: int
-    values: Callable[[Told], Mapping[str, float]]
+    values: Callable[[ParsedReport], Mapping[str, float]]
 
 
 PARSER = Parser(extract_metrics.VERSION, extract_metrics.values)
 
 
 @dataclass
-class Reparsed:
+class ReparseCounts:
     """Counts of reports: *read* again, *unreadable*, and *frozen*, whose samples are gone for their age; and
     of samples that were *changed*, *added* and *removed*."""
 
@@ -67,7 +67,7 @@ class _Batch:
     """What becomes of some runs: samples that go, samples that come, and what is remembered of both."""
 
     version: int
-    done: Reparsed
+    done: ReparseCounts
     now: datetime = field(default_factory=timezone.now)
     gone: list[Sampled] = field(default_factory=list)
     put: list[Sampled] = field(default_factory=list)
@@ -114,13 +114,13 @@ def reparse(
     parser: Parser = PARSER,
     dry_run: bool = False,
     at_once: int = AT_ONCE,
-) -> Iterator[Reparsed]:
+) -> Iterator[ReparseCounts]:
     """Read again, batch by batch, what an older version has read, of slots from *since* on, of *series*
     (their keys; None: all); yields what was done so far.
 
     Each batch is a transaction: who is killed goes on by calling it again. With *dry_run* nothing is kept.
     """
-    done, slot, run = Reparsed(), since, _FIRST
+    done, slot, run = ReparseCounts(), since, _FIRST
     while runs := reparse_sql.after(slot, run, version=parser.version, series=series, at_most=at_once):
         try:
             with transaction.atomic():
@@ -133,7 +133,7 @@ def reparse(
         yield done
 
 
-def _reparse(runs: Sequence[Reported], parser: Parser, done: Reparsed) -> None:
+def _reparse(runs: Sequence[Reported], parser: Parser, done: ReparseCounts) -> None:
     bodies = reparse_sql.locked(runs, version=parser.version)
     kept = horizons([(one.series, one.slot) for one in runs], timezone.now())
     told = dict(_readable([one for one in runs if one.run in bodies], bodies, kept, done))
@@ -153,8 +153,8 @@ def _reparse(runs: Sequence[Reported], parser: Parser, done: Reparsed) -> None:
 
 
 def _readable(
-    runs: Sequence[Reported], bodies: Mapping[UUID, tuple[int, bytes]], kept: Horizons, done: Reparsed
-) -> Iterator[tuple[Reported, Told]]:
+    runs: Sequence[Reported], bodies: Mapping[UUID, tuple[int, bytes]], kept: Horizons, done: ReparseCounts
+) -> Iterator[tuple[Reported, ParsedReport]]:
     for one in runs:
         if not kept.keep(Kind.SAMPLES, one.series, one.slot):
             done.frozen += 1
@@ -166,7 +166,7 @@ def _readable(
             done.unreadable += 1
 
 
-def _with_bindings(told: Mapping[Reported, Told], had: Had) -> dict[Reported, Told]:
+def _with_bindings(told: Mapping[Reported, ParsedReport], had: Had) -> dict[Reported, ParsedReport]:
     """Reports of older reporters do not say what their runs were bound to: their segment does."""
     untold = {
         one: had.get((one.series, one.slot), ()) for one, report in told.items() if not report.says_bindings
@@ -184,7 +184,7 @@ def _with_bindings(told: Mapping[Reported, Told], had: Had) -> dict[Reported, To
     return found
 
 
-def _wanted(reports: Mapping[Reported, Told], parser: Parser) -> dict[Reported, dict[int, float]]:
+def _wanted(reports: Mapping[Reported, ParsedReport], parser: Parser) -> dict[Reported, dict[int, float]]:
     """The value of each metric (by its key) that the parser makes of each report."""
     measured = [
         (one, Measured(one.series, report, values))
@@ -198,7 +198,9 @@ def _wanted(reports: Mapping[Reported, Told], parser: Parser) -> dict[Reported, 
     }
 
 
-def _exchange(one: Reported, report: Told, gets: Mapping[int, float], had: Had, batch: _Batch) -> None:
+def _exchange(
+    one: Reported, report: ParsedReport, gets: Mapping[int, float], had: Had, batch: _Batch
+) -> None:
     """What a run *had* becomes what it *gets*, by the keys of its metrics."""
     old = {sample.metric: sample for sample in had.get((one.series, one.slot), ())}
     known_at, passed = ended_at(report), report.outcome == State.PASSED

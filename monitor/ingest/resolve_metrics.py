@@ -14,7 +14,7 @@ from monitor.ingest.extract_metrics import units
 from monitor.models import Metric, Segment
 
 if TYPE_CHECKING:
-    from monitor.ingest.fast_parser import Told
+    from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.segment import Identity
 
 Of = tuple[int, str]  # a segment: the key of its series, and its fingerprint
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
     """What a report of a series (its key) measured: its numbers by name."""
 
     series: int
-    report: Told
+    report: ParsedReport
     values: Mapping[str, float]
 
     @property
@@ -47,7 +47,7 @@ class Wanted:
 
     measured: Identity
     earliest: datetime
-    telling: dict[str, Told] = field(default_factory=dict)
+    telling: dict[str, ParsedReport] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from psycopg.errors import CheckViolation, ForeignKeyViolation
 from monitor.db import partitions
 from monitor.ingest import match_runs
 from monitor.ingest.disk_guard import refuse_without_room, told_when_full
-from monitor.ingest.fast_parser import Told, read
+from monitor.ingest.fast_parser import ParsedReport, read
 from monitor.ingest.match_runs import Gone, Incoming
 from monitor.ingest.write import store
 from reporters import report as wire
@@ -52,7 +52,7 @@ def ingest_all(
     there are no other series than these. *trigger* is that of runs which nobody expected.
 
     Raises:
-        NoRoom: the depot is full; nothing was stored, send them again later.
+        DepotFull: the depot is full; nothing was stored, send them again later.
         DatabaseError: the depot is away; nothing was stored that has no receipt, send them again.
     """
     refuse_without_room()
@@ -70,20 +70,23 @@ def ingest_all(
 
 
 def _taken(
-    told: Sequence[Told | Receipt], bodies: Sequence[bytes], visible: SeriesQuerySet | None, trigger: str
+    told: Sequence[ParsedReport | Receipt],
+    bodies: Sequence[bytes],
+    visible: SeriesQuerySet | None,
+    trigger: str,
 ) -> list[Receipt]:
     """A receipt for each of what *bodies* told, once those of series that are there have been stored."""
-    places = match_runs.look((one for one in told if isinstance(one, Told)), visible)
+    places = match_runs.look((one for one in told if isinstance(one, ParsedReport)), visible)
     known = {
         number: Incoming(places[one.run], one, bodies[number], trigger)
         for number, one in enumerate(told)
-        if isinstance(one, Told) and one.run in places
+        if isinstance(one, ParsedReport) and one.run in places
     }
     receipts = dict(zip(known, _stored(list(known.values())), strict=True))
     return [receipts.get(number) or _refused(one) for number, one in enumerate(told)]
 
 
-def _read(body: bytes, now: datetime) -> Told | Receipt:
+def _read(body: bytes, now: datetime) -> ParsedReport | Receipt:
     try:
         report = read(body)
     except wire.ReportError as error:
@@ -92,7 +95,7 @@ def _read(body: bytes, now: datetime) -> Told | Receipt:
     return Receipt(report.run, accepted=False, error=wrong) if wrong else report
 
 
-def _wrong_time(report: Told, now: datetime) -> str:
+def _wrong_time(report: ParsedReport, now: datetime) -> str:
     """What is wrong with when it was; empty where nothing is. A clock that is wrong must not fill the depot
     with parts for every year that it comes to, nor with values that nobody will have known for years."""
     latest = now + AHEAD
@@ -108,7 +111,7 @@ def _wrong_time(report: Told, now: datetime) -> str:
     return ""
 
 
-def _refused(one: Told | Receipt) -> Receipt:
+def _refused(one: ParsedReport | Receipt) -> Receipt:
     if isinstance(one, Receipt):
         return one
     return Receipt(one.run, accepted=False, error=f"there is no series {one.series!r}")
@@ -141,5 +144,5 @@ def _in_its_room(incoming: Sequence[Incoming]) -> list[bool]:
         if not isinstance(error.__cause__, CheckViolation):  # so says a row that no part takes
             raise
     with transaction.atomic():
-        partitions.make_room({one.report.slot for one in incoming})
+        partitions.create_for({one.report.slot for one in incoming})
         return store(incoming)

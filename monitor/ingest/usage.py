@@ -11,17 +11,17 @@ from monitor.models.run import State
 if TYPE_CHECKING:
     import uuid
 
-    from monitor.ingest.fast_parser import Told
+    from monitor.ingest.fast_parser import ParsedReport
 
 
-def account(reports: Mapping[uuid.UUID, Told]) -> None:
+def account(reports: Mapping[uuid.UUID, ParsedReport]) -> None:
     """Keep what *reports*, by run, say was used; nothing for runs that were skipped, for no site took part in
     them."""
     ran = ((run, report) for run, report in reports.items() if report.outcome != State.SKIPPED)
     record(row for run, report in ran for row in _rows(run, report))
 
 
-def _rows(run: uuid.UUID, report: Told) -> Iterator[UsageRow]:
+def _rows(run: uuid.UUID, report: ParsedReport) -> Iterator[UsageRow]:
     """What it used at each resource that it was bound to, and at others."""
     bound = {name for names in report.measured.bindings.values() for name in names}
     if report.usage is None:  # an older reporter does not say

@@ -27,7 +27,7 @@ from monitor.series import segments
 if TYPE_CHECKING:
     import uuid
 
-    from monitor.ingest.fast_parser import Told
+    from monitor.ingest.fast_parser import ParsedReport
     from monitor.ingest.match_runs import Incoming
 
 _CAUSE_CHARACTERS = 200
@@ -85,11 +85,13 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
         )
 
 
-def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> raw_reports.Row:
-    return raw_reports.Row(run, one.report.slot, received_at, *pack(one.body), extract_metrics.VERSION)
+def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> raw_reports.RawReportRow:
+    return raw_reports.RawReportRow(
+        run, one.report.slot, received_at, *pack(one.body), extract_metrics.VERSION
+    )
 
 
-def _ending(run: uuid.UUID, report: Told) -> Ending:
+def _ending(run: uuid.UUID, report: ParsedReport) -> Ending:
     failure = report.failure
     ran = report.outcome != State.SKIPPED
     return Ending(
@@ -105,11 +107,11 @@ def _ending(run: uuid.UUID, report: Told) -> Ending:
     )
 
 
-def ended_at(report: Told) -> datetime:
+def ended_at(report: ParsedReport) -> datetime:
     return report.started_at + timedelta(seconds=report.seconds)
 
 
-def _samples(incoming: Iterable[Incoming]) -> list[write.OfRun]:
+def _samples(incoming: Iterable[Incoming]) -> list[write.RunSamples]:
     """What is measured, under the keys of its metrics; those that are new are made."""
     measured = [
         Measured(one.series, one.report, found)
@@ -117,7 +119,7 @@ def _samples(incoming: Iterable[Incoming]) -> list[write.OfRun]:
         if (found := extract_metrics.values(one.report))
     ]
     return [
-        write.OfRun(
+        write.RunSamples(
             [metrics[name] for name in one.values],
             one.report.slot,
             ended_at(one.report),

@@ -41,7 +41,7 @@ def expand(now: datetime) -> int:
     scheduled = Series.objects.scheduled().filter(short).select_related("leader")
     if not scheduled.exists():
         return 0
-    partitions.make_room([now - CATCH_UP, now + AHEAD])  # who makes room may wait for those who have series
+    partitions.create_for([now - CATCH_UP, now + AHEAD])  # who makes room may wait for those who have series
     return sum(
         _expand_series(series, last_tick, now)
         for series in scheduled.select_for_update(of=("self",), no_key=True)

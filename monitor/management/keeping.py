@@ -11,13 +11,13 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from monitor.backup.create import BackupError, back_up
-from monitor.backup.manifest import NoManifest, schema
+from monitor.backup.manifest import ManifestError, schema
 from monitor.backup.pg_tools import DumpError
 from monitor.backup.restore import RestoreError, create_database, restore
-from monitor.db.timescale_extension import NotToBeHad
-from monitor.depot.retention.apply import retain
-from monitor.depot.retention.dry_run import retention
-from monitor.ingest.reparse import Reparsed, reparse
+from monitor.db.timescale_extension import TimescaleUnavailable
+from monitor.depot.retention.apply import apply_retention
+from monitor.depot.retention.dry_run import preview_retention
+from monitor.ingest.reparse import ReparseCounts, reparse
 from monitor.models import Series
 from monitor.units import humanised
 
@@ -65,7 +65,7 @@ class Keeping(BaseCommand):
             if create:
                 create_database()
             made = restore(source.absolute(), jobs=max(jobs, 1))
-        except (NoManifest, DumpError, RestoreError, NotToBeHad) as error:
+        except (ManifestError, DumpError, RestoreError, TimescaleUnavailable) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{_told(made)}: all of it is there, and the ledger says what it said.")
         if schema() != made.schema:
@@ -75,7 +75,7 @@ class Keeping(BaseCommand):
         if dry_run:
             self._foretell()
             return
-        done = retain(timezone.now())
+        done = apply_retention(timezone.now())
         for kind, rows in done.rows.items():
             self.stdout.write(f"{kind.label}: {rows} taken away")
         for part in done.dropped:
@@ -84,7 +84,7 @@ class Keeping(BaseCommand):
             raise CommandError(f"not all of it: {done.later}; call it again")
 
     def _foretell(self) -> None:
-        found = retention(timezone.now())
+        found = preview_retention(timezone.now())
         for one in found.expired:
             oldest = f", the oldest of {one.oldest:%Y-%m-%d}" if one.oldest else ""
             size = humanised(one.bytes, "bytes")
@@ -95,7 +95,7 @@ class Keeping(BaseCommand):
             self.stdout.write("Nothing is older than it is kept.")
 
     def _reparse(self, *, series: list[str], since: str | None, dry_run: bool, **_: Any) -> None:
-        done = Reparsed()
+        done = ReparseCounts()
         for done in reparse(_time(since), series=_keys(series), dry_run=dry_run):
             self.stderr.write(f"{done.read} reports")
         changes = f"{done.changed} changed, {done.added} added, {done.removed} removed"

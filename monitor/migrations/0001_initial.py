@@ -9,12 +9,12 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-from monitor.db.partitions import make_room
+from monitor.db.partitions import create_for
 from monitor.migrations._database_sql import PARTITIONED_TABLES, STATEMENTS
 
 
 def make_first_partitions(_apps, _schema_editor):
-    make_room([datetime.now(UTC)])
+    create_for([datetime.now(UTC)])
 
 
 class Migration(migrations.Migration):

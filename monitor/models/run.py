@@ -85,7 +85,7 @@ class RunQuerySet(models.QuerySet["Run"]):
     def bulk_create(self, objs: Iterable[Run], *args: Any, **kwargs: Any) -> list[Run]:
         """As Django's, after making room for their slots."""
         runs = list(objs)
-        partitions.make_room({run.slot for run in runs})
+        partitions.create_for({run.slot for run in runs})
         return super().bulk_create(runs, *args, **kwargs)
 
 
@@ -142,7 +142,7 @@ class Run(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if self._state.adding:
-            partitions.make_room([self.slot])
+            partitions.create_for([self.slot])
         super().save(*args, **kwargs)
 
     @property

@@ -18,7 +18,7 @@ from monitor.charts.chart_ranges import STRETCHES, begin, named
 from monitor.charts.series_chart import chart
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
-from monitor.depot.samples.formats.base import UnknownForm
+from monitor.depot.samples.formats.base import UnknownFormat
 from monitor.forecasts.series_outlook import outlook
 from monitor.ledger import run_now as asking
 from monitor.ledger.holds import HoldError, standings
@@ -105,7 +105,7 @@ def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse
     start = begin(series, stretch, timezone.now())
     try:
         file = export(series, form, start=start, label=stretch.key)
-    except UnknownForm as error:
+    except UnknownFormat as error:
         raise Http404(str(error)) from error
     headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)

@@ -12,7 +12,7 @@ from django.db import connection
 from psycopg import sql
 
 from monitor.db import partitions
-from monitor.db.table_sizes import space
+from monitor.db.table_sizes import table_size
 from monitor.db.timescale_extension import extension
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
@@ -97,7 +97,7 @@ def _fill() -> int:
     define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
     keys = [metric.pk for metric in metrics_of(Series.objects.get(), METRICS)]
     slots = [START + timedelta(hours=hour) for hour in range(HOURS)]
-    partitions.make_room(slots)
+    partitions.create_for(slots)
     with connection.cursor() as cursor:
         cursor.execute(_FILL, [slots[0], slots[-1], keys])
         cursor.execute("VACUUM ANALYZE monitor_sample")
@@ -110,7 +110,7 @@ def _rebuild() -> None:
 
 
 def _sizes(count: int) -> Sizes:
-    return Sizes(*(space(table).bytes / count for table in ("monitor_sample", *ROLLUPS)))
+    return Sizes(*(table_size(table).bytes / count for table in ("monitor_sample", *ROLLUPS)))
 
 
 def _named(kind: str, sizes: Sizes) -> dict[str, float]:

@@ -150,7 +150,7 @@ def load() -> tuple[float, float]:
     def load_all() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT now() - interval '25 hours', now()")
-            partitions.make_room(cursor.fetchone())
+            partitions.create_for(cursor.fetchone())
             cursor.execute(_LOAD.format(**names))
             cursor.execute("ANALYZE")
 

@@ -13,9 +13,9 @@ from monitor.db import partitions
 from monitor.depot.rollups.worker import rebuild
 from monitor.depot.samples import write
 from monitor.depot.samples.correlation import correlation
-from monitor.depot.samples.downsampled import condensed
+from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.pairing import paired
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, Sample, Segment, Series
 from reporters.config import Resource
@@ -71,12 +71,12 @@ def _pairs(application: Metric, probe: Metric) -> Result:
 
 def _history(metric: Metric) -> Result:
     shown, read = interleaved(
-        lambda: condensed(metric, start=START, end=END, points=1000),
+        lambda: downsample(metric, start=START, end=END, points=1000),
         lambda: list(Sample.objects.filter(metric=metric, passed=True).order_by("time")),
         TIMES,
     )
     thinned = statistics.median(
-        seconds(lambda: condensed(metric, start=START, end=END, points=1000, most_read=HOURS))
+        seconds(lambda: downsample(metric, start=START, end=END, points=1000, most_read=HOURS))
         for _ in range(TIMES)
     )
     return Result(
@@ -105,7 +105,7 @@ def _metrics() -> tuple[Metric, Metric]:
     names = ("years-application", "years-probe")
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     application, probe = (_metric(Series.objects.get(name=name)) for name in names)
-    partitions.make_room([START + timedelta(days=day) for day in range(HOURS // 24 + 2)])
+    partitions.create_for([START + timedelta(days=day) for day in range(HOURS // 24 + 2)])
     rng = np.random.default_rng(SEED)
     for metric, minute in ((application, 30), (probe, 5)):
         _store(metric, START + timedelta(minutes=minute), rng)
@@ -125,4 +125,4 @@ def _store(metric: Metric, first: datetime, rng: np.random.Generator) -> None:
     late_seconds = np.where(rng.random(HOURS) < 0.05, 50_000.0, 60.0) * rng.random(HOURS)
     times = [first + timedelta(hours=hour) for hour in range(HOURS)]
     known = [time + timedelta(seconds=late) for time, late in zip(times, late_seconds.tolist(), strict=True)]
-    write.write([Row(metric.pk, *row) for row in zip(times, known, values, passed, strict=True)])
+    write.write([SampleRow(metric.pk, *row) for row in zip(times, known, values, passed, strict=True)])

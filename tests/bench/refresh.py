@@ -13,7 +13,7 @@ from forecasting.series import QUANTILE_LEVELS, Forecaster, Observation
 from monitor.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.refresh import refresh
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, Segment, Series
@@ -38,7 +38,7 @@ def measure() -> list[Result]:
         pass
     took, alone = [], []
     for number in range(VALUES, VALUES + ROUNDS):
-        told: list[Row] = []
+        told: list[SampleRow] = []
         _tell(metrics, began + number * EVERY, draw, told)
         alone.append(_alone(told))
         took.append(seconds(lambda: refresh(now, within_seconds=60.0)))
@@ -81,10 +81,10 @@ def _defined() -> list[Metric]:
     )
 
 
-def _tell(metrics: Sequence[Metric], time: datetime, draw: random.Random, told: list[Row]) -> None:
+def _tell(metrics: Sequence[Metric], time: datetime, draw: random.Random, told: list[SampleRow]) -> None:
     """A value of each, of a run of a minute."""
     rows = [
-        Row(metric.pk, time, time + timedelta(minutes=1), draw.lognormvariate(2.0, 0.4), True)
+        SampleRow(metric.pk, time, time + timedelta(minutes=1), draw.lognormvariate(2.0, 0.4), True)
         for metric in metrics
     ]
     write.write(rows)
@@ -92,13 +92,13 @@ def _tell(metrics: Sequence[Metric], time: datetime, draw: random.Random, told: 
     told += rows
 
 
-def _alone(told: Sequence[Row]) -> float:
+def _alone(told: Sequence[SampleRow]) -> float:
     """The least there is to do: unpack, learn, say, pack; seconds."""
     states = {row.pk: bytes(row.state or b"") for row in ForecastState.objects.only("state")}
     return seconds(lambda: [_learn(states[row.metric_id], row) for row in told])
 
 
-def _learn(state: bytes, row: Row) -> bytes:
+def _learn(state: bytes, row: SampleRow) -> bytes:
     forecaster = Forecaster.load(unpack_state(state))
     known_at = row.known_at.timestamp()
     forecaster.observe(Observation(row.time.timestamp(), known_at, row.value))
@@ -106,7 +106,7 @@ def _learn(state: bytes, row: Row) -> bytes:
     return pack_state(forecaster.dump())
 
 
-def _require_used(told: Sequence[Row]) -> None:
+def _require_used(told: Sequence[SampleRow]) -> None:
     used = ForecastState.objects.filter(used_until=told[0].known_at, is_behind=False).count()
     if used != len(told):
         raise AssertionError(f"{used} of {len(told)} values were used")

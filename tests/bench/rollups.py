@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from django.contrib.auth.models import User
 from django.db import connection
 
-from monitor.depot.rollups.histogram import distribution
+from monitor.depot.rollups.histogram import histogram
 from monitor.depot.rollups.statistics import statistics, statistics_by
 from monitor.depot.samples.correlation import correlation
 from monitor.depot.samples.pairing import paired
@@ -85,7 +85,7 @@ def _daily(
 def _whole(metrics: list[Metric], start: datetime, end: datetime) -> Result:
     """All of it as one stretch: from sketches, against every value."""
     ask = _of_any(metrics, lambda metric: statistics(metric, start, end))
-    distributed = _of_any(metrics, lambda metric: distribution(metric, start, end))
+    distributed = _of_any(metrics, lambda metric: histogram(metric, start, end))
     raw = _of_any(metrics, lambda metric: _sql(OF_SAMPLES.replace("'day'", "'year'"), metric, start, end))
     service_seconds, raw_seconds = interleaved(ask, raw, TIMES)
     return Result(

@@ -8,7 +8,7 @@ from functools import cache
 
 from django.db import connection
 
-from monitor.db.partitions import span_of
+from monitor.db.partitions import range_of
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
 from monitor.gridfile.define import SeriesDefinition, define
@@ -85,7 +85,7 @@ def _load(metrics: list[Metric], start: datetime) -> None:
     had = {part.name for part in engine().parts("monitor_sample")}
     time = start
     while time < END:
-        span = span_of(time)
+        span = range_of(time)
         part = f"monitor_sample_{span.label}"
         with connection.cursor() as cursor:
             if part not in had:

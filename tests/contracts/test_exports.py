@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from monitor.depot.samples import formats
-from monitor.depot.samples.formats.base import UnknownForm, Value
+from monitor.depot.samples.formats.base import UnknownFormat, Value
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -119,5 +119,5 @@ def test_the_schema_of_parquet_says_what_its_columns_are() -> None:
 
 def test_a_form_that_there_is_not_imports_nothing() -> None:
     for form in ("xlsx", "base", "../csv", "os"):
-        with pytest.raises(UnknownForm, match="known are csv, ndjson, parquet"):
+        with pytest.raises(UnknownFormat, match="known are csv, ndjson, parquet"):
             formats.load(form)

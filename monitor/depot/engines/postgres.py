@@ -26,7 +26,7 @@ class Plain:
     sparse = rollup_tables.SPARSE  # samples of a day, up to which no hours are kept of it
 
     def prepare_ahead(self, now: datetime) -> None:
-        partitions.make_ahead(now)
+        partitions.create_ahead(now)
 
     def parts(self, table: str) -> list[Part]:
         with connection.cursor() as cursor:

@@ -40,7 +40,7 @@ class _Later(Exception):
 
 
 @dataclass
-class Retained:
+class RetentionResult:
     """What was taken away: rows by kind, and parts that were dropped. *later*: why something is left."""
 
     rows: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
@@ -62,15 +62,15 @@ class _Pace:
             self.days, self.series = min(2 * self.days, MOST_DAYS), min(2 * self.series, MOST_SERIES)
 
 
-def retain(
+def apply_retention(
     now: datetime, *, within_seconds: float = float("inf"), patience_seconds: float = PATIENCE_SECONDS
-) -> Retained:
+) -> RetentionResult:
     """Take away what is too old at *now*; may be called again at any time, and killed at any time.
 
     After *within_seconds* it ends with the piece that it is at. For whoever is in its way it waits for
     *patience_seconds*.
     """
-    done = Retained()
+    done = RetentionResult()
     with session_lock(AdvisoryLock.RETENTION) as is_ours:
         if not is_ours:
             done.later = "somebody else is at it"
@@ -86,7 +86,7 @@ def retain(
     return done
 
 
-def _retain(now: datetime, until: float, patience_seconds: float, done: Retained) -> None:
+def _retain(now: datetime, until: float, patience_seconds: float, done: RetentionResult) -> None:
     expiry_sql.advance(now)
     last = expiry_sql.kept_from(now)
     if expiry_sql.pending():
@@ -120,7 +120,7 @@ def _is_over(kind: Kind, part: Part, last: datetime) -> bool:
     return expiry_sql.TABLES[kind].is_parted and part.end <= last
 
 
-def _empty(kind: Kind, part: Part, last: datetime, until: float, done: Retained) -> None:
+def _empty(kind: Kind, part: Part, last: datetime, until: float, done: RetentionResult) -> None:
     """Take away what is too old in *part*: all of it together, if nobody needs anything there.
 
     Only of samples something is to be made before. That takes its time, and somebody may need the part when
@@ -135,7 +135,7 @@ def _empty(kind: Kind, part: Part, last: datetime, until: float, done: Retained)
         _drop(kind, part, done)
 
 
-def _drop(kind: Kind, part: Part, done: Retained) -> bool:
+def _drop(kind: Kind, part: Part, done: RetentionResult) -> bool:
     """Whether nobody has come meanwhile who needs *part*: then it is dropped."""
     is_dropped = engine().drop(part, lambda: expiry_sql.is_needed(kind, part))
     if is_dropped:
@@ -143,20 +143,20 @@ def _drop(kind: Kind, part: Part, done: Retained) -> bool:
     return is_dropped
 
 
-def _take_away_left(until: float, done: Retained) -> None:
+def _take_away_left(until: float, done: RetentionResult) -> None:
     """Take away samples that were to go with their part, which has stayed."""
     for group in expiry_sql.left_behind():
         _take_away_of(Kind.SAMPLES, group, until, done, keep_rows=False)
 
 
-def _take_away_of(kind: Kind, group: Group, until: float, done: Retained, *, keep_rows: bool) -> None:
+def _take_away_of(kind: Kind, group: Group, until: float, done: RetentionResult, *, keep_rows: bool) -> None:
     for rows in _thin(kind, group, keep_rows=keep_rows):
         done.rows[kind] += rows
         if time.monotonic() >= until:
             raise _Later("its time is over")
 
 
-def _sweep(kind: Kind, until: float, done: Retained) -> None:
+def _sweep(kind: Kind, until: float, done: RetentionResult) -> None:
     """Take away what is of metrics that are gone, with their series: nobody can ask for it."""
     if kind == Kind.REPORTS:  # they go with their runs
         return
@@ -215,7 +215,7 @@ def _while_nobody_rolls() -> Iterator[None]:
     try:
         with worker.alone(PATIENCE_SECONDS):
             yield
-    except worker.SomebodyRolls:
+    except worker.RollupInProgress:
         raise _Later("somebody rolls up") from None
 
 

@@ -29,15 +29,15 @@ class Expired:
 
 
 @dataclass(frozen=True)
-class Retention:
+class RetentionPreview:
     """What is too old, and which parts nobody needs anything of: they would be dropped whole."""
 
     expired: list[Expired]
     dropped: list[Part]
 
 
-def retention(now: datetime) -> Retention:
-    """What ``retain`` would take away at *now*. Reads all that is old enough: to be waited for."""
+def preview_retention(now: datetime) -> RetentionPreview:
+    """What ``apply_retention`` would take away at *now*. Reads all that is old enough: to be waited for."""
     names = dict(Suite.objects.values_list("pk", "name"))
     found: dict[tuple[str, Kind], Expired] = {}
     dropped = []
@@ -52,7 +52,7 @@ def retention(now: datetime) -> Retention:
                     _add(found.setdefault(key, Expired(*key)), one, _bytes(part, one, there))
             if part.end <= last and all(one.going == one.rows for one in there):
                 dropped.append(part)
-    return Retention([found[key] for key in sorted(found)], dropped)
+    return RetentionPreview([found[key] for key in sorted(found)], dropped)
 
 
 def _add(expired: Expired, one: Going, size_bytes: int) -> None:

@@ -23,7 +23,7 @@ PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 
 
 @dataclass(frozen=True)
-class Distribution(Freshness):
+class Histogram(Freshness):
     """Values of passed runs, in *unit*: ``counts[i]`` lie from ``edges[i]`` until before ``edges[i + 1]``, in
     the last bin also on its upper edge. Bins are equally wide, from the least value to the greatest: a single
     one where all values are the same, none where there is no value.
@@ -40,17 +40,17 @@ class Distribution(Freshness):
     exact: bool
 
 
-def distribution(
+def histogram(
     metric: Metric, start: datetime, end: datetime, bins: int = BINS, *, most_read: int = MOST_READ
-) -> Distribution:
+) -> Histogram:
     """Of the values of *metric* from *start* until before *end*, in 1 to ``MOST_BINS`` *bins*: from sketches
     where the stretch is long, has more samples than *most_read*, or none any more."""
     if not 1 <= bins <= MOST_BINS:
         raise ValueError(f"expected 1 to {MOST_BINS} bins, got {bins}")
     found = _read(metric, start, end, most_read)
     values, many = _values(found)
-    counts, edges = _histogram(values, many, bins)
-    return Distribution(
+    counts, edges = _binned(values, many, bins)
+    return Histogram(
         found.complete,
         found.newest_known_at,
         n=int(many.sum()),
@@ -84,7 +84,7 @@ def _values(found: query.Found) -> tuple[NDArray[np.float64], NDArray[np.int64]]
     return values[order], counts[order]
 
 
-def _histogram(
+def _binned(
     values: NDArray[np.float64], counts: NDArray[np.int64], bins: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Counts and edges of *values*, which are in order, each there so many times."""

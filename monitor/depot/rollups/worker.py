@@ -40,7 +40,7 @@ def subscribe(path: str) -> None:
         _subscribers.append(path)
 
 
-class SomebodyRolls(Exception):
+class RollupInProgress(Exception):
     """Somebody else rolls up, and will not be waited for any longer."""
 
 
@@ -158,7 +158,7 @@ def alone(patience_seconds: float = math.inf) -> Iterator[None]:
     """Wait until nobody else rolls up: never longer than a call of ``roll``, or than a rebuild.
 
     Raises:
-        SomebodyRolls: he still did when *patience_seconds* were over.
+        RollupInProgress: he still did when *patience_seconds* were over.
     """
     give_up = time.monotonic() + patience_seconds
     while True:
@@ -167,5 +167,5 @@ def alone(patience_seconds: float = math.inf) -> Iterator[None]:
                 yield
                 return
         if time.monotonic() > give_up:
-            raise SomebodyRolls
+            raise RollupInProgress
         time.sleep(PAUSE_SECONDS)

@@ -28,7 +28,7 @@ Method = Literal["raw", "m4", "hours", "days"]
 
 
 @dataclass(frozen=True)
-class Condensed(Freshness):
+class Downsampled(Freshness):
     """Column by column, in order of time (microseconds since 1970, UTC).
 
     By *method* ``raw`` these are all of the *n* values that there are; by ``m4`` those of them that a drawing
@@ -45,9 +45,9 @@ class Condensed(Freshness):
     step_seconds: float | None = None
 
 
-def condensed(
+def downsample(
     metric: Metric, *, start: datetime, end: datetime, points: int, most_read: int = MOST_READ
-) -> Condensed:
+) -> Downsampled:
     """The values of passed runs from *start* until before *end*, in at most *points* (``LEAST_POINTS`` or
     more).
 
@@ -71,16 +71,16 @@ def _count(found: query.Found) -> int:
     return int(found.rolled["passed"].sum() + np.count_nonzero(found.samples["passed"]))
 
 
-def _of_samples(samples: NDArray[np.void], points: int, found: query.Found) -> Condensed:
+def _of_samples(samples: NDArray[np.void], points: int, found: query.Found) -> Downsampled:
     shown = samples[kept(samples["time"], samples["value"], points)]
     method: Method = "raw" if len(shown) == len(samples) else "m4"
     told = (found.complete, found.newest_known_at)
-    return Condensed(*told, method, len(samples), shown["time"], shown["value"])
+    return Downsampled(*told, method, len(samples), shown["time"], shown["value"])
 
 
-def _of_rollups(found: query.Found, method: Method, span: int, points: int) -> Condensed:
+def _of_rollups(found: query.Found, method: Method, span: int, points: int) -> Downsampled:
     rolled, step = merged(_together(found, span), span, points)
-    return Condensed(
+    return Downsampled(
         found.complete,
         found.newest_known_at,
         method,

@@ -66,7 +66,7 @@ def export(
     label: str,
     within_seconds: float = WITHIN_SECONDS,
 ) -> File:
-    """``values`` in *form*; *label* ends the file's name. Raises UnknownForm."""
+    """``values`` in *form*; *label* ends the file's name. Raises UnknownFormat."""
     made = formats.load(form)(series.name)
     chunks = _closed_with(made.chunks, values(series, start=start, end=end), within_seconds)
     newest = _runs(series, start, end).filter(state__in=REPORTED).order_by("-slot")

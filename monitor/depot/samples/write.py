@@ -38,7 +38,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _MANY = 100  # samples: of fewer, one statement costs less than to begin and end copying
 
 
-class Row(NamedTuple):
+class SampleRow(NamedTuple):
     """One value to be stored; see ``monitor.models.Sample``."""
 
     metric_id: int
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     passed: bool
 
 
-class OfRun(NamedTuple):
+class RunSamples(NamedTuple):
     """The values of one run, each of another metric: they share all the rest."""
 
     metric_ids: Sequence[int]
@@ -58,17 +58,17 @@ class OfRun(NamedTuple):
     passed: bool
 
 
-def write(rows: Iterable[Row]) -> None:
+def write(rows: Iterable[SampleRow]) -> None:
     """Store *rows*; those that are there already stay as they are. To be called in a transaction."""
-    write_runs([OfRun([row.metric_id], row.time, row.known_at, [row.value], row.passed) for row in rows])
+    write_runs([RunSamples([row.metric_id], row.time, row.known_at, [row.value], row.passed) for row in rows])
 
 
-def are_copied(runs: Sequence[OfRun]) -> bool:
+def are_copied(runs: Sequence[RunSamples]) -> bool:
     """Whether ``write_runs`` copies them: they are many."""
     return sum(len(run.values) for run in runs) >= _MANY
 
 
-def write_runs(runs: Sequence[OfRun]) -> None:
+def write_runs(runs: Sequence[RunSamples]) -> None:
     """As ``write``, all samples of each of *runs*."""
     if not are_copied(runs):
         return _insert(runs)
@@ -82,9 +82,9 @@ def write_runs(runs: Sequence[OfRun]) -> None:
     return None
 
 
-def _insert(runs: Sequence[OfRun]) -> None:
+def _insert(runs: Sequence[RunSamples]) -> None:
     rows = [
-        Row(metric, run.time, run.known_at, value, run.passed)
+        SampleRow(metric, run.time, run.known_at, value, run.passed)
         for run in runs
         for metric, value in zip(run.metric_ids, run.values, strict=True)
     ]
@@ -93,17 +93,17 @@ def _insert(runs: Sequence[OfRun]) -> None:
             cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
-def _copy(runs: Sequence[OfRun]) -> None:
+def _copy(runs: Sequence[RunSamples]) -> None:
     with binary.cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.write(_HEAD + _copied(runs).tobytes() + _TAIL)
 
 
-def _copied(runs: Sequence[OfRun]) -> np.ndarray[Any, Any]:
+def _copied(runs: Sequence[RunSamples]) -> np.ndarray[Any, Any]:
     """Their rows as COPY takes them in binary: the number of columns; of each its length, and its value."""
     each = [len(run.values) for run in runs]
     rows = np.empty(sum(each), dtype=_COPIED)
-    rows["columns"] = len(Row._fields)
-    for name in Row._fields:
+    rows["columns"] = len(SampleRow._fields)
+    for name in SampleRow._fields:
         rows[f"{name}_bytes"] = rows[name].itemsize
     rows["metric_id"] = list(chain.from_iterable(run.metric_ids for run in runs))
     rows["time"] = np.repeat([_microseconds(run.time) for run in runs], each)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from monitor.db.timescale_extension import NotToBeHad
+from monitor.db.timescale_extension import TimescaleUnavailable
 from monitor.depot import migrate_to_timescale
 from monitor.depot import status as depot_status
-from monitor.depot.move_to_hypertables import InUse, NotTheSame
+from monitor.depot.migrate_to_timescale import MigrationInProgress
+from monitor.depot.move_to_hypertables import CopyDiffers, TablesInUse
 from monitor.depot.rollups import worker
 from monitor.management.keeping import Keeping
 
@@ -56,7 +57,12 @@ class Command(Keeping):
             else:
                 done = migrate_to_timescale.convert(self.stderr.write)
                 said = "The depot uses TimescaleDB." if done else "The depot uses TimescaleDB already."
-        except (NotToBeHad, migrate_to_timescale.Busy, InUse, NotTheSame) as error:
+        except (
+            TimescaleUnavailable,
+            MigrationInProgress,
+            TablesInUse,
+            CopyDiffers,
+        ) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(said)
 

@@ -18,7 +18,7 @@ from monitor.imports.formats.text import printable
 from monitor.imports.preview import Preview, preview
 from monitor.imports.run import Listener, Stopped, Tally, import_history
 from monitor.imports.targets import NotImported, Target
-from monitor.ingest.disk_guard import NoRoom
+from monitor.ingest.disk_guard import DepotFull
 from monitor.models.series import Measures
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Command(BaseCommand):
             importer = formats.made(kind, {name: options[name] for name in formats.load(kind).options})
             with opened(file, sys.stdin.buffer if sys.stdin else None) as stream:
                 self._run(importer, stream, target, name, options)
-        except (NoRoom, OperationalError, InterfaceError) as error:
-            why = error if isinstance(error, NoRoom) else f"the depot is away: {_first_line(error)}"
+        except (DepotFull, OperationalError, InterfaceError) as error:
+            why = error if isinstance(error, DepotFull) else f"the depot is away: {_first_line(error)}"
             raise CommandError(f"{why}; {self._stays()}, run it again then") from error
         except OSError as error:
             raise CommandError(f"{name}: {error.strerror or error}") from error

@@ -14,7 +14,7 @@ from django.db import connection, connections
 
 from monitor.backup import manifest, pg_tools
 from monitor.backup.create import DUMP, BackupError, back_up
-from monitor.backup.manifest import NoManifest
+from monitor.backup.manifest import ManifestError
 from monitor.backup.restore import RestoreError, create_database, restore
 from monitor.db import server_version
 from monitor.db.timescale_extension import create, extension
@@ -193,10 +193,10 @@ def test_a_program_that_is_older_than_the_server_is_not_used(programs: Path) -> 
 
 
 def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
-    with pytest.raises(NoManifest, match="is no backup"):
+    with pytest.raises(ManifestError, match="is no backup"):
         restore(tmp_path)
     (tmp_path / manifest.FILE).write_text(json.dumps({"version": 2}), encoding="utf-8")
-    with pytest.raises(NoManifest, match="expected a backup of version 1, got version 2"):
+    with pytest.raises(ManifestError, match="expected a backup of version 1, got version 2"):
         restore(tmp_path)
 
 

@@ -10,10 +10,10 @@ from itertools import islice
 
 from django.db import connection
 
-from monitor.depot.retention.apply import retain
-from monitor.depot.retention.dry_run import retention
+from monitor.depot.retention.apply import apply_retention
+from monitor.depot.retention.dry_run import preview_retention
 from monitor.ingest import extract_metrics
-from monitor.ingest.reparse import Parser, Reparsed, reparse
+from monitor.ingest.reparse import Parser, ReparseCounts, reparse
 from monitor.ingest.service import ingest_all
 from monitor.models import Metric, Series, Suite
 from monitor.models.retention_cutoff import Kind
@@ -86,10 +86,10 @@ class Life:
         batches: int,
         *,
         dry_run: bool = False,
-    ) -> Reparsed:
+    ) -> ReparseCounts:
         keys = [self.series[name].pk for name in series]
         parser = Parser(self.version, reading.values)
-        done = Reparsed()
+        done = ReparseCounts()
         for told in islice(
             reparse(since, series=keys, parser=parser, at_once=at_once, dry_run=dry_run), batches
         ):
@@ -105,18 +105,18 @@ class Life:
         """Who does so is killed after so many *pieces*, if there are more."""
         self._keep(now, keeps)
         for _ in range(pieces):
-            self.stopped_at = now if retain(now, within_seconds=0).later else None
+            self.stopped_at = now if apply_retention(now, within_seconds=0).later else None
 
     def end_retention(self) -> None:
         if self.stopped_at:
-            done = retain(self.stopped_at)
+            done = apply_retention(self.stopped_at)
             assert done.later == ""
             self.stopped_at = None
 
     def would_retain(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
         self.end_retention()
         _tell_suites(keeps)
-        found = {(one.suite, one.kind): one.rows for one in retention(now).expired}
+        found = {(one.suite, one.kind): one.rows for one in preview_retention(now).expired}
         for name, its in keeps.items():
             for kind, since in its.begins(now):
                 if kind in {Kind.REPORTS, Kind.SAMPLES}:

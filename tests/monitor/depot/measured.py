@@ -86,11 +86,13 @@ class Depot:
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.metrics = list(metrics)
         self.naive = Naive()
-        partitions.make_room([FIRST, FIRST + DAYS * timedelta(days=1)])
+        partitions.create_for([FIRST, FIRST + DAYS * timedelta(days=1)])
 
     def ingest(self, metric: Metric, new: Mapping[datetime, Value]) -> None:
         self.naive.take(metric.pk, new)
-        rows = [write.Row(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()]
+        rows = [
+            write.SampleRow(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()
+        ]
         with transaction.atomic():
             write.write(rows)
             self._mark(metric, new)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from monitor.ingest import extract_metrics
-from monitor.ingest.reparse import Reparsed
+from monitor.ingest.reparse import ReparseCounts
 from monitor.models.retention_cutoff import Kind
 from reporters import report as wire
 from tests.monitor.depot.measured import Value
 
 if TYPE_CHECKING:
-    from monitor.ingest.fast_parser import Told
+    from monitor.ingest.fast_parser import ParsedReport
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 TOTAL = "total.seconds"
@@ -53,7 +53,7 @@ class Reading:
             return None
         return value * self.factor
 
-    def values(self, report: Told) -> Mapping[str, float]:
+    def values(self, report: ParsedReport) -> Mapping[str, float]:
         found = self.of(report.slot, extract_metrics.values(report)[TOTAL])
         return {} if found is None else {TOTAL: found}
 
@@ -126,8 +126,8 @@ class Naive:
         wanted = [ran for ran in older if ran.series in series and ran.slot >= since]
         return sorted(wanted, key=lambda ran: ran.key)
 
-    def reparse(self, runs: Iterable[Ran], reading: Reading, version: int) -> Reparsed:
-        done = Reparsed()
+    def reparse(self, runs: Iterable[Ran], reading: Reading, version: int) -> ReparseCounts:
+        done = ReparseCounts()
         for ran in runs:
             if self.takes(Kind.SAMPLES, ran):
                 self._reparse(ran, reading, version, done)
@@ -135,7 +135,7 @@ class Naive:
                 done.frozen += 1
         return done
 
-    def _reparse(self, ran: Ran, reading: Reading, version: int, done: Reparsed) -> None:
+    def _reparse(self, ran: Ran, reading: Reading, version: int, done: ReparseCounts) -> None:
         of, said = self.ran[ran]
         value = reading.of(ran.slot, said.value)
         new = None if value is None else replace(said, value=value)

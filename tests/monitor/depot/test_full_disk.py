@@ -22,7 +22,7 @@ from psycopg import sql
 
 from monitor import health
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.disk_guard import RETRY_SECONDS, NoRoom, gauge
+from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull, gauge
 from monitor.ingest.service import ingest_all
 from monitor.ledger import heartbeats
 from monitor.models import ApiToken, Heartbeat, RawReport, Run, Sample
@@ -182,7 +182,7 @@ def test_a_disk_that_is_full_to_the_last_byte_loses_nothing_and_stores_nothing_b
     settings.GRIDCAST_DEPOT_DIRECTORY = None  # nobody knows how much is free, but PostgreSQL
     small.fill(leave_bytes=MIB)
     sent: list[list[bytes]] = []
-    with pytest.raises(NoRoom, match="the disk of the depot is full"):
+    with pytest.raises(DepotFull, match="the disk of the depot is full"):
         send_on(noon, sent)
     stored = Run.objects.count()
     assert stored == 100 * (len(sent) - 1)

@@ -33,7 +33,7 @@ def months(circle: Series, noon: datetime) -> Iterator[datetime]:
     reports = [circle_report(now - timedelta(days=age, hours=1)) for age in (90, 0)]
     assert all(one.accepted for one in ingest_all([wire.to_json(one) for one in reports]))
     yield now
-    partitions.make_room([noon])  # where other tests live, who do not make it
+    partitions.create_for([noon])  # where other tests live, who do not make it
 
 
 def test_reports_that_an_older_parser_has_read_are_read_again(months: datetime) -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from monitor.db.timestamps import micros
 from monitor.depot.engines.engine import Engine
-from monitor.depot.rollups.histogram import distribution
+from monitor.depot.rollups.histogram import histogram
 from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
 from monitor.depot.samples import export
-from monitor.depot.samples.downsampled import condensed
+from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.read import history
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Correction, Series, Suite
@@ -152,7 +152,7 @@ def its_distribution(life: Life, of: Of, start: datetime, end: datetime, most_re
     metric = life.metric(of)
     if metric is None:
         return
-    found = distribution(metric, start, end, bins=5, most_read=most_read)
+    found = histogram(metric, start, end, bins=5, most_read=most_read)
     numbers = [one.value for one in life.naive.known(of, start, end).values() if one.passed]
     assert found.n == sum(found.counts) == len(numbers)
     if numbers:
@@ -171,7 +171,7 @@ def its_chart(life: Life, of: Of, start: datetime, end: datetime) -> None:
         return
     known = [life.naive.known(of, start, end, tier) for tier in (HOUR, DAY)]
     n, least, most = max(_extent(one.values()) for one in known)
-    found = condensed(metric, start=start, end=end, points=10_000)
+    found = downsample(metric, start=start, end=end, points=10_000)
     assert found.n == n
     if n:
         lowest = found.value if found.lowest is None else found.lowest

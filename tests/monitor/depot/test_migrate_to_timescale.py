@@ -18,7 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.db.advisory_locks import AdvisoryLock
-from monitor.db.timescale_extension import Extension, NotToBeHad, extension
+from monitor.db.timescale_extension import Extension, TimescaleUnavailable, extension
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import roll_all
@@ -173,7 +173,7 @@ def test_two_at_once_are_one_too_many(depot: datetime) -> None:
     try:
         with other.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.MIGRATE_TO_TIMESCALE])
-        with pytest.raises(migrate_to_timescale.Busy):
+        with pytest.raises(migrate_to_timescale.MigrationInProgress):
             migrate_to_timescale.convert(lambda _: None)
     finally:
         other.close()
@@ -247,7 +247,7 @@ HAS = Extension(available="2.29.2", is_loaded=True, installed=None, licence=None
 )
 def test_a_server_without_it_says_what_to_do(has: Extension, told: str) -> None:
     assert not has.is_usable
-    with pytest.raises(NotToBeHad, match=told):
+    with pytest.raises(TimescaleUnavailable, match=told):
         has.check()
 
 

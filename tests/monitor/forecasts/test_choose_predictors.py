@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh, refresh_all
@@ -79,7 +79,7 @@ def totals(db: None) -> dict[str, Metric]:
 
 
 def put(metric: Metric, time: datetime, seconds: float) -> None:
-    write.write([Row(metric.pk, time, time + MINUTE, seconds, True)])
+    write.write([SampleRow(metric.pk, time, time + MINUTE, seconds, True)])
     mark_dirty.mark([(metric.segment.series_id, time)])
 
 

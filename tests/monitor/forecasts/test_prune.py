@@ -9,7 +9,7 @@ import pytest
 
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.delivered import give
 from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import retain_forecasts
@@ -60,7 +60,7 @@ def begun(series: Series, number: int, began_at: datetime) -> Metric:
 
 
 def put(metric: Metric, *times: datetime) -> None:
-    write.write([Row(metric.pk, time, time, 4.0 + time.hour % 5, True) for time in times])
+    write.write([SampleRow(metric.pk, time, time, 4.0 + time.hour % 5, True) for time in times])
     mark_dirty.mark({(metric.segment.series_id, time) for time in times})
 
 

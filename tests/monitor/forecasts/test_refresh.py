@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from monitor.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.forecasts import refresh as forecasts_refresh
 from monitor.forecasts import states_sql, update
 from monitor.forecasts.issue import METHOD, issue
@@ -49,17 +49,17 @@ def total(circle: Series, noon: datetime) -> Metric:
     return Metric.objects.get()
 
 
-def put(total: Metric, *rows: Row) -> None:
+def put(total: Metric, *rows: SampleRow) -> None:
     """Values, as if reports had told them: those that are there stay."""
     write.write(rows)
     mark_dirty.mark({(total.segment.series_id, row.time) for row in rows})
 
 
-def value(total: Metric, time: datetime, seconds: float, *, known_after: timedelta = MINUTE) -> Row:
-    return Row(total.pk, time, time + known_after, seconds, True)
+def value(total: Metric, time: datetime, seconds: float, *, known_after: timedelta = MINUTE) -> SampleRow:
+    return SampleRow(total.pk, time, time + known_after, seconds, True)
 
 
-def hourly(total: Metric, noon: datetime, count: int, *, first: int = 0) -> list[Row]:
+def hourly(total: Metric, noon: datetime, count: int, *, first: int = 0) -> list[SampleRow]:
     return [value(total, noon + n * HOUR, 4.0 + n % 5) for n in range(first, first + count)]
 
 

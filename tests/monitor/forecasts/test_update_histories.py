@@ -12,7 +12,7 @@ from django.db import transaction
 
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.refresh import begin_anew, refresh, refresh_all
 from monitor.models import ForecastPredictor, ForecastState, Metric, PendingChange, Sample, Segment, Series
 from tests.monitor.builders import noops
@@ -82,8 +82,8 @@ class Histories:
             Sample.objects.filter(metric=metric, time=sample.time).update(passed=False)
             changed(metric, sample.time)
 
-    def _row(self, metric: Metric, time: datetime, known_at: datetime) -> Row:
-        return Row(metric.pk, time, known_at, self.draw.lognormvariate(2.0, 0.5), True)
+    def _row(self, metric: Metric, time: datetime, known_at: datetime) -> SampleRow:
+        return SampleRow(metric.pk, time, known_at, self.draw.lognormvariate(2.0, 0.5), True)
 
 
 def known(now: datetime) -> dict[int, tuple[bytes, bytes, int, list[float] | None]]:

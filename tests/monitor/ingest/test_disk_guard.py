@@ -14,8 +14,8 @@ from pytest_django.fixtures import Settings
 from monitor import health
 from monitor.ingest.disk_guard import (
     ASKED_EVERY_SECONDS,
+    DepotFull,
     Gauge,
-    NoRoom,
     Room,
     gauge,
     measured,
@@ -81,14 +81,14 @@ def test_a_budget_is_held_against_the_size_of_the_database(settings: Settings) -
     refuse_without_room()
     settings.GRIDCAST_DEPOT_MAX_BYTES = size + 8 * MIB
     gauge.forget()
-    with pytest.raises(NoRoom, match=r"left, and 16\.8 MB are its reserve"):
+    with pytest.raises(DepotFull, match=r"left, and 16\.8 MB are its reserve"):
         refuse_without_room()
 
 
 def test_a_disk_that_postgresql_finds_full_is_no_room_and_is_not_tried_again_at_once() -> None:
-    with pytest.raises(NoRoom, match="could not extend file"), told_when_full():
+    with pytest.raises(DepotFull, match="could not extend file"), told_when_full():
         raise OperationalError("could not extend file") from DiskFull("could not extend file")
-    with pytest.raises(NoRoom):
+    with pytest.raises(DepotFull):
         refuse_without_room()
     gauge.forget()
     refuse_without_room()
@@ -97,7 +97,7 @@ def test_a_disk_that_postgresql_finds_full_is_no_room_and_is_not_tried_again_at_
 def test_a_depot_that_is_away_is_not_full() -> None:
     with pytest.raises(OperationalError) as raised, told_when_full():
         raise OperationalError("shutting down") from lookup("57P01")("shutting down")
-    assert not isinstance(raised.value, NoRoom)
+    assert not isinstance(raised.value, DepotFull)
 
 
 @pytest.mark.usefixtures("without_room")

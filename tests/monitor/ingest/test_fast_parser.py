@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.ingest import fast_parser
-from monitor.ingest.fast_parser import Told, Unsure, fast, read, slow
+from monitor.ingest.fast_parser import ParsedReport, Unsure, fast, read, slow
 from probes.base import CATEGORIES
 from reporters import report as wire
 from tests.conftest import NOON
@@ -34,9 +34,9 @@ PIECES = (
 )
 
 
-def said(told: Told) -> dict[str, Any]:
+def said(told: ParsedReport) -> dict[str, Any]:
     """All that is told, as plain values."""
-    plain = {name: getattr(told, name) for name in Told.__struct_fields__}
+    plain = {name: getattr(told, name) for name in ParsedReport.__struct_fields__}
     for name in ("stages", "metrics"):
         plain[name] = [values(one) for one in plain[name]]
     plain["failure"] = None if told.failure is None else values(told.failure)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from monitor.ingest.group_commit import Together, TooMany
+from monitor.ingest.group_commit import GroupCommit, TooMany
 from tests.waiting import eventually
 
 HELD, TIMEOUT_SECONDS = "held", 10.0
@@ -21,7 +21,7 @@ class Halves:
     def __init__(self, *, most: int = 100, may_wait: int = 100) -> None:
         self.asked: list[list[int | str]] = []
         self._released = threading.Semaphore(0)
-        self.together = Together(self._answer_all, most=most, weight=_weight, may_wait=lambda: may_wait)
+        self.together = GroupCommit(self._answer_all, most=most, weight=_weight, may_wait=lambda: may_wait)
 
     def _answer_all(self, asked: Sequence[int | str]) -> list[float]:
         self.asked.append(list(asked))
@@ -32,7 +32,7 @@ class Halves:
     @contextmanager
     def held(self, threads: ThreadPoolExecutor) -> Iterator[None]:
         """Somebody is being answered meanwhile."""
-        first = threads.submit(self.together.ask, HELD)
+        first = threads.submit(self.together.submit, HELD)
         try:
             assert eventually(lambda: self.asked[-1:] == [[HELD]])
             yield
@@ -44,7 +44,7 @@ class Halves:
         """Each waits when this ends, in this order."""
         futures = []
         for waiting, one in enumerate(asked, start=self.together.waiting + 1):
-            futures.append(threads.submit(self.together.ask, one))
+            futures.append(threads.submit(self.together.submit, one))
             assert eventually(lambda waiting=waiting: self.together.waiting == waiting)  # type: ignore[misc]
         return futures
 
@@ -60,8 +60,10 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def test_who_is_alone_is_answered_at_once_in_his_own_thread() -> None:
-    answered_in: Together[int, int] = Together(lambda asked: [threading.get_ident() for _ in asked], most=9)
-    assert [answered_in.ask(1), answered_in.ask(2)] == [threading.get_ident()] * 2
+    answered_in: GroupCommit[int, int] = GroupCommit(
+        lambda asked: [threading.get_ident() for _ in asked], most=9
+    )
+    assert [answered_in.submit(1), answered_in.submit(2)] == [threading.get_ident()] * 2
 
 
 def test_those_who_come_meanwhile_are_answered_together_and_each_gets_his_own(
@@ -89,9 +91,9 @@ def test_who_finds_as_many_waiting_as_may_is_refused(threads: ThreadPoolExecutor
     with halves.held(threads):
         futures = halves.ask(threads, 1, 2)
         with pytest.raises(TooMany, match="2 requests wait already"):
-            halves.together.ask(3)
+            halves.together.submit(3)
     assert [future.result() for future in futures] == [0.5, 1.0]
-    assert halves.together.ask(3) == 1.5  # there is room again
+    assert halves.together.submit(3) == 1.5  # there is room again
 
 
 def test_what_goes_wrong_is_told_to_each_and_the_next_are_answered(threads: ThreadPoolExecutor) -> None:
@@ -108,5 +110,7 @@ def test_what_goes_wrong_is_told_to_each_and_the_next_are_answered(threads: Thre
 def test_none_of_very_many_is_forgotten() -> None:
     halves = Halves()
     with ThreadPoolExecutor(32) as threads:
-        assert list(threads.map(halves.together.ask, range(5000))) == [number / 2 for number in range(5000)]
+        assert list(threads.map(halves.together.submit, range(5000))) == [
+            number / 2 for number in range(5000)
+        ]
     assert sorted(one for asked in halves.asked for one in asked) == list(range(5000))

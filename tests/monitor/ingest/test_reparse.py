@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from monitor.depot.retention.apply import retain
+from monitor.depot.retention.apply import apply_retention
 from monitor.depot.rollups import worker
 from monitor.depot.rollups.statistics import statistics
 from monitor.forecasts.issue import issue, score
 from monitor.ingest import extract_metrics
-from monitor.ingest.fast_parser import Told
-from monitor.ingest.reparse import Parser, Reparsed, reparse
+from monitor.ingest.fast_parser import ParsedReport
+from monitor.ingest.reparse import Parser, ReparseCounts, reparse
 from monitor.ingest.service import ingest_all
 from monitor.models import Correction, DirtyHour, Forecast, Metric, RawReport, Sample, Segment, Series, Suite
 from reporters import report as wire
@@ -28,7 +28,7 @@ RING, COMPARE = "stage.transfer_ring.seconds", "stage.compare.seconds"
 METRICS = 8
 
 
-def doubled(report: Told) -> Mapping[str, float]:
+def doubled(report: ParsedReport) -> Mapping[str, float]:
     """Another reading: the ring took twice as long, and comparing is not told."""
     values = {name: value for name, value in extract_metrics.values(report).items() if name != COMPARE}
     return {**values, RING: 2 * values[RING]}
@@ -49,8 +49,8 @@ def store(*reports: wire.Report) -> None:
     assert all(receipt.accepted for receipt in ingest_all([wire.to_json(one) for one in reports]))
 
 
-def whole(since: datetime, parser: Parser = NEWER, **options: Any) -> Reparsed:
-    done = Reparsed()
+def whole(since: datetime, parser: Parser = NEWER, **options: Any) -> ReparseCounts:
+    done = ReparseCounts()
     for progress in reparse(since, parser=parser, **options):
         done = progress
     return done
@@ -66,7 +66,7 @@ def everything() -> list[Any]:
 
 def test_samples_become_what_the_newer_parser_makes_of_the_reports(began_at: datetime) -> None:
     done = whole(began_at)
-    assert asdict(done) == asdict(Reparsed(read=6, changed=6, removed=6))
+    assert asdict(done) == asdict(ReparseCounts(read=6, changed=6, removed=6))
     assert values(RING) == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
     assert values(COMPARE) == []
     assert values("stage.init.seconds") == [1.0] * 6
@@ -91,15 +91,15 @@ def test_what_was_removed_comes_back_when_a_parser_tells_it_again(began_at: date
     before = everything()
     whole(began_at)
     done = whole(began_at, NEWEST)
-    assert asdict(done) == asdict(Reparsed(read=6, changed=6, added=6))
+    assert asdict(done) == asdict(ReparseCounts(read=6, changed=6, added=6))
     assert everything() == before
 
 
 def test_the_parser_that_has_read_them_changes_nothing(began_at: datetime) -> None:
     before = everything()
     done = whole(began_at, Parser(NEWER.version, extract_metrics.values))
-    assert asdict(done) == asdict(Reparsed(read=6))
-    assert whole(began_at) == Reparsed()
+    assert asdict(done) == asdict(ReparseCounts(read=6))
+    assert whole(began_at) == ReparseCounts()
     assert everything() == before
     assert not Correction.objects.exists()
 
@@ -131,7 +131,7 @@ def test_who_is_stopped_in_the_middle_goes_on_with_the_rest(began_at: datetime) 
 
 
 def test_only_what_is_asked_for_is_read_again(began_at: datetime, circle: Series) -> None:
-    assert whole(began_at, series=[circle.pk + 1]) == Reparsed()
+    assert whole(began_at, series=[circle.pk + 1]) == ReparseCounts()
     assert whole(began_at + 4 * HOUR, series=[circle.pk]).read == 2
     assert values(RING) == [1.0, 2.0, 3.0, 4.0, 10.0, 12.0]
 
@@ -167,9 +167,9 @@ def test_a_forecast_finds_its_truth_again(began_at: datetime) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_samples_that_are_gone_for_their_age_do_not_come_back(began_at: datetime) -> None:
     Suite.objects.update(keep_samples_days=1)
-    retain(began_at + timedelta(days=3))
+    apply_retention(began_at + timedelta(days=3))
     done = whole(began_at)
-    assert asdict(done) == asdict(Reparsed(frozen=6))
+    assert asdict(done) == asdict(ReparseCounts(frozen=6))
     assert not Sample.objects.exists()
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from monitor.depot.engines import engine
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import Receipt, ingest, ingest_all
 from monitor.models import Metric, RawReport, Resource, Run, Sample, Segment, Series, Site, Usage
@@ -59,7 +59,7 @@ def test_a_value_that_somebody_wrote_at_the_same_time_stays(
 ) -> None:
     ingest(wire.to_json(circle_report(noon - MINUTE)))
     total = Metric.objects.get(name="total.seconds")
-    write.write([Row(total.pk, noon, noon, 99.0, True)])
+    write.write([SampleRow(total.pk, noon, noon, 99.0, True)])
     assert all(receipt.accepted for receipt in together(reports(noon, number)))
     assert Sample.objects.get(metric=total, time=noon).value == 99.0
     assert Sample.objects.count() == 8 * (number + 1)

@@ -39,7 +39,7 @@ def written() -> set[datetime]:
 
 @pytest.fixture(autouse=True)
 def years(circle: Series, noon: datetime) -> None:
-    partitions.make_room({noon - days * DAY for days in (100, 400, 800)})
+    partitions.create_for({noon - days * DAY for days in (100, 400, 800)})
     assert len(engine().parts("monitor_run")) >= 4
 
 

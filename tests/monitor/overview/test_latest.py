@@ -62,7 +62,7 @@ class Grid:
         self.first = first
         DirtyHour.objects.all().delete()
         self.series = [new_series() for _ in range(SERIES)]
-        partitions.make_room([first, first + SLOTS * QUARTER])
+        partitions.create_for([first, first + SLOTS * QUARTER])
 
     def end(self, number: int, slot: int, segment: int, state: State, took: float) -> None:
         """A report comes of a slot; nothing if one had come already."""

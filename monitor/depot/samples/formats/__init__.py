@@ -5,10 +5,10 @@ The folder is the registry.
 
 from __future__ import annotations
 
-from monitor.depot.samples.formats.base import Export, UnknownForm
+from monitor.depot.samples.formats.base import Export, UnknownFormat
 from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[type[Export]](
-    __name__, __path__, "Export", noun="form", error=UnknownForm, shared={"base"}
+    __name__, __path__, "Export", noun="form", error=UnknownFormat, shared={"base"}
 )
 names, load = _registry.names, _registry.load

@@ -2,7 +2,7 @@
 
 Errors::
 
-    UnknownForm     there is no such form     for good
+    UnknownFormat     there is no such form     for good
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 Item = TypeVar("Item")
 
 
-class UnknownForm(Exception):
+class UnknownFormat(Exception):
     pass
 
 

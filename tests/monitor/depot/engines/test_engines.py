@@ -18,7 +18,7 @@ from monitor.depot.engines import engine
 from monitor.depot.engines.engine import EVERY, Engine, Hours, Part
 from monitor.depot.retention import expiry_sql
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.ingest.service import ingest
 from monitor.models import DayRollup, HourRollup, Metric, RawReport, RetentionCutoff, Sample, Series
 from monitor.models.retention_cutoff import Kind
@@ -33,13 +33,13 @@ METRIC = 1
 LONG_AGO, FAR_AHEAD = datetime(1996, 7, 1, tzinfo=UTC), datetime(2044, 2, 29, 23, 59, tzinfo=UTC)
 
 
-def row(time: datetime, value: float = 1.0, metric: int = METRIC) -> Row:
-    return Row(metric, time, time + HOUR, value, passed=True)
+def row(time: datetime, value: float = 1.0, metric: int = METRIC) -> SampleRow:
+    return SampleRow(metric, time, time + HOUR, value, passed=True)
 
 
-def store(*rows: Row) -> None:
+def store(*rows: SampleRow) -> None:
     with transaction.atomic():
-        partitions.make_room({one.time for one in rows})
+        partitions.create_for({one.time for one in rows})
         write.write(rows)
 
 
@@ -307,7 +307,7 @@ FROM generate_series(1, 145) AS metric, generate_series(%s, %s, interval '1 hour
 
 def test_any_number_of_compressed_rows_may_change(quick_engine: Engine, noon: datetime) -> None:
     first = datetime(2025, 6, 11, tzinfo=UTC)  # when a chunk begins
-    partitions.make_room([first, first + 30 * DAY])
+    partitions.create_for([first, first + 30 * DAY])
     with connection.cursor() as cursor:
         cursor.execute(FILL, [first, first + 30 * DAY - HOUR])
     quick_engine.prepare_ahead(noon)

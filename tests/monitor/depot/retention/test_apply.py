@@ -16,9 +16,9 @@ from django.utils import timezone
 from monitor.db.timestamps import micros
 from monitor.depot.engines import engine
 from monitor.depot.engines.engine import Part
-from monitor.depot.retention.apply import retain
+from monitor.depot.retention.apply import apply_retention
 from monitor.depot.retention.cutoffs import horizons
-from monitor.depot.retention.dry_run import retention
+from monitor.depot.retention.dry_run import preview_retention
 from monitor.depot.rollups import dirty_hours, mark_dirty, worker
 from monitor.depot.rollups.statistics import statistics, statistics_by
 from monitor.gridfile.define import SeriesDefinition, define
@@ -81,7 +81,7 @@ def month(circle: Series, noon: datetime) -> datetime:
 
 def test_samples_and_reports_go_and_what_they_came_to_stays(month: datetime) -> None:
     keep(samples=5, reports=3)
-    done = retain(month)
+    done = apply_retention(month)
     assert (days(Sample), days(RawReport)) == ([16, 17, 18, 19, 20], [18, 19, 20])
     rows = {Kind.REPORTS: 17, Kind.SAMPLES: 15 * METRICS, Kind.HOURLY: 0, Kind.DAILY: 0}
     assert done.rows == rows or done.dropped  # where parts are of days, some go whole
@@ -96,7 +96,7 @@ def test_samples_and_reports_go_and_what_they_came_to_stays(month: datetime) -> 
 
 def test_rollups_outlive_their_samples_whatever_is_rolled_up_again(month: datetime, circle: Series) -> None:
     keep(samples=5)
-    retain(month)
+    apply_retention(month)
     before = list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values())
     mark_dirty.mark([(circle.pk, slot) for slot in Run.objects.values_list("slot", flat=True)])
     worker.roll_all()
@@ -123,7 +123,7 @@ def test_statistics_say_the_same_when_samples_are_gone(month: datetime) -> None:
 
     before = told()
     keep(samples=5)
-    retain(month)
+    apply_retention(month)
     assert told() == before
     dirty_hours.mark_every(start, month)  # as somebody does who has all rollups made anew
     assert told() == before
@@ -131,7 +131,7 @@ def test_statistics_say_the_same_when_samples_are_gone(month: datetime) -> None:
 
 def test_rollups_go_in_their_own_time(month: datetime) -> None:
     keep(samples=3, hourly=5, daily=10)
-    retain(month)
+    apply_retention(month)
     worker.roll_all()
     assert days(Sample) == [18, 19, 20]
     # Of so few samples a day there need not be hours, but where they are gone.
@@ -140,7 +140,7 @@ def test_rollups_go_in_their_own_time(month: datetime) -> None:
 
 
 def test_what_is_kept_for_ever_stays(month: datetime) -> None:
-    assert retain(month).rows == dict.fromkeys(Kind, 0)
+    assert apply_retention(month).rows == dict.fromkeys(Kind, 0)
     assert days(Sample) == days(RawReport) == list(range(1, 21))
     assert not RetentionCutoff.objects.exists()
 
@@ -148,7 +148,7 @@ def test_what_is_kept_for_ever_stays(month: datetime) -> None:
 def test_it_can_be_stopped_after_every_piece_and_goes_on(month: datetime) -> None:
     keep(samples=5, reports=3)
     pieces = 0
-    while retain(month, within_seconds=0).later:
+    while apply_retention(month, within_seconds=0).later:
         pieces += 1
         left = set(days(Sample))
         assert set(range(1, 21)) - left <= set(days(DayRollup))
@@ -160,15 +160,15 @@ def test_each_series_keeps_what_its_suite_says(month: datetime, circle: Series) 
     keep(samples=5)
     other = Suite.objects.create(name="other")
     Series.objects.filter(pk=circle.pk).update(suite=other)
-    retain(month)
+    apply_retention(month)
     assert days(Sample) == list(range(1, 21))
 
 
 def test_a_horizon_never_goes_back(month: datetime) -> None:
     keep(samples=5)
-    retain(month)
+    apply_retention(month)
     keep(samples=30)
-    retain(month)
+    apply_retention(month)
     (horizon,) = RetentionCutoff.objects.all()
     assert horizon.kept_from == horizon.gone_before == (month - 5 * DAY).replace(hour=0)
 
@@ -177,7 +177,7 @@ def test_a_report_that_comes_after_its_day_is_gone_counts_in_the_ledger_alone(
     circle: Series, month: datetime, noon: datetime
 ) -> None:
     keep(samples=5, reports=3)
-    retain(month)
+    apply_retention(month)
     worker.roll_all()
     rolled = list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values())
     late = noon + timedelta(hours=1)
@@ -195,7 +195,7 @@ def test_what_came_last_of_a_series_is_told_anew_by_a_report_of_any_age(
     month: datetime, noon: datetime
 ) -> None:
     keep(samples=5, reports=3)
-    retain(month)
+    apply_retention(month)
     worker.roll_all()
     store(noon + timedelta(hours=1))
     assert DirtyHour.objects.count() == 1  # not at its hour, which is final
@@ -203,14 +203,14 @@ def test_what_came_last_of_a_series_is_told_anew_by_a_report_of_any_age(
 
 def test_what_came_last_is_told_of_reports_that_were_too_old_at_once(month: datetime, circle: Series) -> None:
     keep(samples=5)
-    retain(month + 90 * DAY)
+    apply_retention(month + 90 * DAY)
     (slot,) = latest(Series.objects.filter(pk=circle.pk), month).slot.tolist()
     assert slot == micros(month - DAY)
 
 
 def test_of_what_is_recent_no_horizon_is_asked_for(circle: Series, month: datetime) -> None:
     keep(samples=1)
-    retain(month)
+    apply_retention(month)
     assert not horizons([(circle.pk, month - timedelta(hours=23))], month).kept_from
     found = horizons([(circle.pk, month - timedelta(hours=25))], month)
     assert found.keep(Kind.REPORTS, circle.pk, month - 90 * DAY)
@@ -219,7 +219,7 @@ def test_of_what_is_recent_no_horizon_is_asked_for(circle: Series, month: dateti
 
 def test_a_dry_run_says_what_would_go_and_takes_nothing(month: datetime) -> None:
     keep(samples=5, reports=3, hourly=10)
-    found = retention(month)
+    found = preview_retention(month)
     told = {(one.suite, one.kind): (one.rows, one.oldest) for one in found.expired}
     first = month - 20 * DAY
     assert told == {("main", Kind.REPORTS): (17, first), ("main", Kind.SAMPLES): (15 * METRICS, first)}
@@ -233,9 +233,9 @@ def test_a_month_that_nobody_needs_is_dropped_whole(month: datetime, noon: datet
     store(february)
     keep(samples=30, reports=30)
     later = month + 40 * DAY
-    expected = of(february, retention(later).dropped)
+    expected = of(february, preview_retention(later).dropped)
     assert {part.table for part in expected} == {"monitor_sample", "monitor_rawreport"}
-    done = retain(later)
+    done = apply_retention(later)
     assert {part.name for part in of(february, done.dropped)} == {part.name for part in expected}
     assert days(Sample) == []
     assert not of(february, engine().parts("monitor_sample"))
@@ -317,11 +317,11 @@ def test_who_is_storing_what_is_too_old_is_waited_for(month: datetime, noon: dat
 
     with elsewhere(write):
         stored.wait(30)
-        first = retain(month, patience_seconds=0.1)
+        first = apply_retention(month, patience_seconds=0.1)
         may_end.set()
     assert "1 transactions are under way" in first.later
     assert days(Sample) == list(range(1, 21))
-    assert not retain(month).later
+    assert not apply_retention(month).later
     ring = Metric.objects.get(name="stage.transfer_ring.seconds")
     assert DayRollup.objects.get(metric=ring, bucket__day=1).n == 2
 
@@ -335,9 +335,9 @@ def test_what_was_to_go_with_its_part_goes_by_itself_if_somebody_needs_the_part_
     keep(samples=30)
     Suite.objects.filter(name="other").update(keep_samples_days=None)
     later = month + 40 * DAY
-    assert retain(later, within_seconds=0).later
+    assert apply_retention(later, within_seconds=0).later
     store(noon - 19 * DAY, series="other")
-    assert not retain(later).later
+    assert not apply_retention(later).later
     left = Sample.objects.values_list("metric__segment__series__name", "time").distinct()
     assert list(left) == [("other", noon - 19 * DAY)]
     assert (noon - 20 * DAY).day in days(DayRollup)
@@ -347,7 +347,7 @@ def test_what_is_left_of_a_series_that_is_gone_is_swept(month: datetime, circle:
     worker.roll_all()
     with connection.cursor() as cursor:  # as a database without constraints lets anybody do it
         cursor.execute("DELETE FROM monitor_metric WHERE name <> 'total.seconds'")
-    done = retain(month)
+    done = apply_retention(month)
     assert done.rows[Kind.SAMPLES] == 20 * (METRICS - 1)
     for rows in (Sample, HourRollup, DayRollup):
         assert set(rows.objects.values_list("metric__name", flat=True)) <= {"total.seconds"}

@@ -8,11 +8,11 @@ import pytest
 
 from monitor.db import partitions
 from monitor.depot.rollups import mark_dirty
-from monitor.depot.rollups.histogram import MOST_BINS, distribution
+from monitor.depot.rollups.histogram import MOST_BINS, histogram
 from monitor.depot.rollups.statistics import statistics
 from monitor.depot.rollups.worker import roll_all
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.models import Metric, Segment, Series
 
 DAY = timedelta(days=1)
@@ -31,14 +31,14 @@ def metric(circle: Series) -> Metric:
 
 
 def measure(metric: Metric, times: list[datetime]) -> None:
-    partitions.make_room(times)
-    write.write([Row(metric.pk, time, time, 1.0 + at, at > 0) for at, time in enumerate(times)])
+    partitions.create_for(times)
+    write.write([SampleRow(metric.pk, time, time, 1.0 + at, at > 0) for at, time in enumerate(times)])
     mark_dirty.mark((metric.segment.series_id, time) for time in times)
 
 
 def test_a_month_is_counted_value_by_value(metric: Metric) -> None:
     roll_all()
-    found = distribution(metric, THEN - 20 * DAY, THEN + DAY, bins=4)
+    found = histogram(metric, THEN - 20 * DAY, THEN + DAY, bins=4)
     assert (found.unit, found.n, found.exact, found.complete) == ("seconds", 20, True, True)
     assert found.edges == pytest.approx([2.0, 6.75, 11.5, 16.25, 21.0])
     assert found.counts == [5, 5, 5, 5]
@@ -47,7 +47,7 @@ def test_a_month_is_counted_value_by_value(metric: Metric) -> None:
 
 def test_years_are_counted_from_sketches(metric: Metric) -> None:
     roll_all()
-    found = distribution(metric, THEN - 800 * DAY, THEN + DAY, bins=4)
+    found = histogram(metric, THEN - 800 * DAY, THEN + DAY, bins=4)
     assert (found.n, sum(found.counts), found.exact) == (729, 729, False)
     assert (found.edges[0], found.edges[-1]) == (2.0, 730.0)
     assert found.counts == pytest.approx([182, 182, 182, 183], abs=8)
@@ -56,20 +56,20 @@ def test_years_are_counted_from_sketches(metric: Metric) -> None:
 
 
 def test_what_is_not_rolled_up_yet_is_counted_as_well(metric: Metric) -> None:
-    found = distribution(metric, THEN - 800 * DAY, THEN + DAY)
+    found = histogram(metric, THEN - 800 * DAY, THEN + DAY)
     assert (found.n, found.exact, found.complete) == (729, True, False)
     assert found.quantiles[50] == 366.0
 
 
 def test_many_values_of_a_short_stretch_are_counted_from_sketches(metric: Metric) -> None:
     roll_all()
-    found = distribution(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
+    found = histogram(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
     assert (found.n, sum(found.counts), found.exact, found.complete) == (20, 20, False, True)
     assert found.quantiles[50] == pytest.approx(11.0, rel=0.01)
 
 
 def test_many_values_that_are_not_rolled_up_yet_are_not_read_either(metric: Metric) -> None:
-    found = distribution(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
+    found = histogram(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
     assert (found.n, sum(found.counts), found.exact, found.complete) == (20, 20, False, False)
     assert found.quantiles[50] == pytest.approx(11.0, rel=0.01)
 
@@ -80,7 +80,7 @@ def test_a_day_with_very_many_values_is_told_by_how_often_each_comes(metric: Met
     measure(metric, [THEN + DAY + number * seconds for number in range(3000)])
     if rolled:
         roll_all()
-    found = distribution(metric, THEN - 800 * DAY, THEN + 3 * DAY, bins=4)
+    found = histogram(metric, THEN - 800 * DAY, THEN + 3 * DAY, bins=4)
     assert (found.n, sum(found.counts), found.edges[-1]) == (729 + 2999, 729 + 2999, 3000.0)
     assert found.quantiles[75] == pytest.approx(2068, rel=0.02)
     figures = statistics(metric, THEN - 800 * DAY, THEN + 3 * DAY).figures
@@ -89,12 +89,12 @@ def test_a_day_with_very_many_values_is_told_by_how_often_each_comes(metric: Met
 
 
 def test_values_that_are_all_the_same_have_one_bin(metric: Metric) -> None:
-    found = distribution(metric, THEN - DAY, THEN, bins=10)
+    found = histogram(metric, THEN - DAY, THEN, bins=10)
     assert (found.edges, found.counts) == ([2.0, 2.0], [1])
 
 
 def test_without_values_there_are_no_bins(metric: Metric) -> None:
-    found = distribution(metric, THEN + DAY, THEN + 2 * DAY)
+    found = histogram(metric, THEN + DAY, THEN + 2 * DAY)
     assert (found.n, found.edges, found.counts, found.quantiles) == (0, [], [], {})
     assert found.age_seconds(THEN) is None
 
@@ -102,4 +102,4 @@ def test_without_values_there_are_no_bins(metric: Metric) -> None:
 @pytest.mark.parametrize("bins", [0, -1, MOST_BINS + 1])
 def test_there_are_a_thousand_bins_at_most(metric: Metric, bins: int) -> None:
     with pytest.raises(ValueError, match=f"expected 1 to 1000 bins, got {bins}"):
-        distribution(metric, THEN - DAY, THEN, bins=bins)
+        histogram(metric, THEN - DAY, THEN, bins=bins)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from monitor.depot.engines.engine import Engine
 from monitor.depot.rollups.combine import Figures
-from monitor.depot.rollups.histogram import distribution
+from monitor.depot.rollups.histogram import histogram
 from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
 from monitor.depot.rollups.worker import rebuild, roll, roll_all
 from monitor.depot.samples.read import history
@@ -192,7 +192,7 @@ def its_distribution(
     metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value]
 ) -> None:
     """Few days are counted exactly."""
-    found = distribution(metric, start, end, bins=5)
+    found = histogram(metric, start, end, bins=5)
     numbers = [one.value for one in expected.values() if one.passed]
     assert found.n == sum(found.counts) == len(numbers)
     for least, most, count in zip(found.edges, found.edges[1:], found.counts, strict=False):

@@ -15,9 +15,9 @@ from monitor.depot.rollups import dirty_hours as depot
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.combine import Figures
 from monitor.depot.rollups.statistics import statistics, statistics_by
-from monitor.depot.rollups.worker import Progress, SomebodyRolls, alone, gather, rebuild, roll, roll_all
+from monitor.depot.rollups.worker import Progress, RollupInProgress, alone, gather, rebuild, roll, roll_all
 from monitor.depot.samples import write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Segment, Series
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -32,8 +32,8 @@ def metric(circle: Series, noon: datetime) -> Metric:
 
 
 def measure(metric: Metric, times: list[datetime], value: float = 4.0) -> None:
-    partitions.make_room(times)
-    write.write([Row(metric.pk, time, time + MINUTE, value, True) for time in times])
+    partitions.create_for(times)
+    write.write([SampleRow(metric.pk, time, time + MINUTE, value, True) for time in times])
     mark_dirty.mark((metric.segment.series_id, time) for time in times)
 
 
@@ -140,7 +140,7 @@ def test_a_rebuild_makes_rollups_good_that_are_not(metric: Metric, noon: datetim
 
 
 def test_who_rolls_up_is_waited_for_no_longer_than_somebody_has_patience() -> None:
-    with somebody_else_rolls(), pytest.raises(SomebodyRolls), alone(patience_seconds=0.01):
+    with somebody_else_rolls(), pytest.raises(RollupInProgress), alone(patience_seconds=0.01):
         pass
     with alone(patience_seconds=0.01):
         pass

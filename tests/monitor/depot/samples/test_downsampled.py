@@ -12,8 +12,8 @@ from monitor.db.timestamps import micros
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.worker import roll_all
 from monitor.depot.samples import write
-from monitor.depot.samples.downsampled import Condensed, condensed
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.downsampled import Downsampled, downsample
+from monitor.depot.samples.write import SampleRow
 from monitor.models import Metric, Sample, Segment, Series
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -31,9 +31,12 @@ def measure(
 ) -> None:
     """Values from *start* on, each known 90 s later; marked as who stores reports does."""
     times = [start + number * every for number in range(len(values))]
-    partitions.make_room(times)
+    partitions.create_for(times)
     write.write(
-        [Row(metric.pk, time, time + LATE, value, passed) for time, value in zip(times, values, strict=True)]
+        [
+            SampleRow(metric.pk, time, time + LATE, value, passed)
+            for time, value in zip(times, values, strict=True)
+        ]
     )
     mark_dirty.mark((metric.series.pk, time) for time in times)
 
@@ -45,7 +48,7 @@ def bumpy(count: int) -> list[float]:
 def test_what_fits_is_shown_as_it_is(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0, 2.0])
     measure(metric, noon + MINUTE, HOUR, [9.0], passed=False)
-    found = condensed(metric, start=noon, end=noon + 3 * HOUR, points=4)
+    found = downsample(metric, start=noon, end=noon + 3 * HOUR, points=4)
     assert (found.method, found.n, found.value.tolist()) == ("raw", 3, [3.0, 1.0, 2.0])
     assert found.time.tolist() == [micros(noon + number * HOUR) for number in range(3)]
     assert (found.lowest, found.highest, found.step_seconds) == (None, None, None)
@@ -53,20 +56,20 @@ def test_what_fits_is_shown_as_it_is(metric: Metric, noon: datetime) -> None:
 
 def test_a_window_ends_before_its_end(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0, 2.0])
-    found = condensed(metric, start=noon + HOUR, end=noon + 2 * HOUR, points=4)
+    found = downsample(metric, start=noon + HOUR, end=noon + 2 * HOUR, points=4)
     assert found.value.tolist() == [1.0]
 
 
 def test_more_are_thinned_out_and_their_extremes_kept(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, MINUTE, values := bumpy(500))
-    found = condensed(metric, start=noon, end=noon + DAY, points=60)
+    found = downsample(metric, start=noon, end=noon + DAY, points=60)
     assert (found.method, found.n) == ("m4", 500)
     assert len(found.value) <= 60
     assert {min(values), max(values)} <= set(found.value.tolist())
 
 
 def test_no_values_are_no_points(metric: Metric, noon: datetime) -> None:
-    found = condensed(metric, start=noon, end=noon + DAY, points=60)
+    found = downsample(metric, start=noon, end=noon + DAY, points=60)
     assert (found.method, found.n, len(found.time)) == ("raw", 0, 0)
     assert (found.complete, found.age_seconds(noon)) == (True, None)
 
@@ -74,10 +77,10 @@ def test_no_values_are_no_points(metric: Metric, noon: datetime) -> None:
 def test_it_says_how_old_the_newest_is_and_whether_rollups_have_it(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0])
     end = noon + 3 * HOUR
-    found = condensed(metric, start=noon, end=end, points=4)
+    found = downsample(metric, start=noon, end=end, points=4)
     assert (found.age_seconds(noon + 2 * HOUR), found.complete) == (3600 - 90, False)
     roll_all()
-    assert condensed(metric, start=noon, end=end, points=4).complete
+    assert downsample(metric, start=noon, end=end, points=4).complete
 
 
 @pytest.fixture(params=["rolled up", "half of it", "not yet"])
@@ -92,7 +95,7 @@ def ten_days(request: pytest.FixtureRequest, metric: Metric, noon: datetime) -> 
     return values
 
 
-def by_stretch(found: Condensed, values: list[float], noon: datetime) -> dict[int, list[float]]:
+def by_stretch(found: Downsampled, values: list[float], noon: datetime) -> dict[int, list[float]]:
     assert found.step_seconds is not None
     step = timedelta(seconds=found.step_seconds)
     origin = found.time[0]
@@ -113,7 +116,7 @@ def test_rollups_are_shown_where_samples_are_too_many(
     method: str,
     points: int,
 ) -> None:
-    found = condensed(metric, start=noon, end=noon + 10 * DAY, points=points, most_read=most)
+    found = downsample(metric, start=noon, end=noon + 10 * DAY, points=points, most_read=most)
     assert (found.method, found.n) == (method, 1440)
     assert len(found.time) <= points
     stretches = by_stretch(found, ten_days, noon)
@@ -128,7 +131,7 @@ def test_where_samples_were_taken_away_rollups_are_shown(metric: Metric, noon: d
     measure(metric, noon, 10 * MINUTE, values := bumpy(600))
     roll_all()
     Sample.objects.filter(time__lt=noon + 2 * DAY).delete()
-    found = condensed(metric, start=noon - DAY, end=noon + 10 * DAY, points=500)
+    found = downsample(metric, start=noon - DAY, end=noon + 10 * DAY, points=500)
     assert (found.method, found.n) == ("hours", 600)
     assert found.highest is not None
     assert found.highest.max() == max(values)

@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from monitor.charts.chart_ranges import Stretch, begin
 from monitor.depot.samples.export import TooSlow, export, values
-from monitor.depot.samples.formats.base import UnknownForm, Value
+from monitor.depot.samples.formats.base import UnknownFormat, Value
 from monitor.ingest.service import ingest, ingest_all
 from monitor.models import Run, Series
 from monitor.models.run import State
@@ -154,5 +154,5 @@ def test_a_stretch_begins_where_its_runs_do(runs: Series, noon: datetime) -> Non
 
 
 def test_a_form_that_there_is_not_is_refused_before_anything_is_read(runs: Series) -> None:
-    with pytest.raises(UnknownForm):
+    with pytest.raises(UnknownFormat):
         export(runs, "xlsx", start=None, label="all")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.db.timestamps import micros
 from monitor.depot.samples import write
 from monitor.depot.samples.pairing import TooManyValues, nearest_known, paired
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 from monitor.models import Metric
 
 MINUTE = timedelta(minutes=1)
@@ -45,7 +45,7 @@ def measured(metric: Metric, noon: datetime, *runs: tuple[float, float, float], 
     """Runs of (minute of the slot, minute when known, value)."""
     write.write(
         [
-            Row(metric.pk, noon + slot * MINUTE, noon + known * MINUTE, value, passed)
+            SampleRow(metric.pk, noon + slot * MINUTE, noon + known * MINUTE, value, passed)
             for slot, known, value in runs
         ]
     )

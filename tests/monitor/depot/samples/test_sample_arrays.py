@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection, transaction
 from monitor.db.timestamps import micros, moment
 from monitor.depot.engines.engine import Engine
 from monitor.depot.samples import sample_arrays, write
-from monitor.depot.samples.write import Row
+from monitor.depot.samples.write import SampleRow
 
 HOUR = timedelta(hours=1)
 METRIC, OTHER = 1, 2
@@ -35,7 +35,7 @@ SELECTIONS: list[dict[str, Any]] = [  # times are hours since noon
 def stored(db: None, noon: datetime) -> None:
     """Ten hours of two metrics; every third of a run that did not pass, every fourth a day late."""
     rows = [
-        Row(
+        SampleRow(
             metric_id=metric,
             time=noon + hour * HOUR,
             known_at=noon + hour * HOUR + (24 * HOUR if hour % 4 == 0 else timedelta(seconds=1.5)),
@@ -87,7 +87,7 @@ def test_times_are_those_of_numpy(stored: None, noon: datetime) -> None:
 
 def test_what_the_transaction_wrote_is_read_in_it(stored: None, noon: datetime) -> None:
     with transaction.atomic():
-        write.write([Row(METRIC, noon - HOUR, noon, 7.0, True)])
+        write.write([SampleRow(METRIC, noon - HOUR, noon, 7.0, True)])
         assert sample_arrays.read(METRIC)["value"][0] == 7.0
 
 
