@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _document(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> dict[str, object]:
+def _document(arguments: Namespace, log: swf.JobLog, found: Sequence[Score]) -> dict[str, object]:
     return {
         "quantile": arguments.quantile,
         "confidence": arguments.confidence,
@@ -74,7 +74,7 @@ def _document(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> dic
 _NARROWEST = 12
 
 
-def _table(arguments: Namespace, log: swf.Log, found: Sequence[Score]) -> Iterator[str]:
+def _table(arguments: Namespace, log: swf.JobLog, found: Sequence[Score]) -> Iterator[str]:
     yield (
         f"{arguments.file}: {len(log.jobs)} jobs, {log.left_out} lines left out; quantile"
         f" {arguments.quantile:g}, confidence {arguments.confidence:g}; plain quantile of {arguments.window}"

@@ -29,7 +29,7 @@ from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, Waits, least_history, promised_share
 from forecasting.queues.bound_weights import LONGER, Trust, Way
-from forecasting.queues.queue_state import SIGNALS, Backlog, Job, class_of
+from forecasting.queues.queue_state import SIGNALS, Backlog, QueuedJob, class_of
 
 _RATE = 0.1  # of a queue's level
 _FIRST_SQUARES = 0.03  # so that the hits before the first miss, which say little, lower it little
@@ -57,7 +57,7 @@ class Level:
 class Told:
     """A job that waits, and what was said when it was submitted. None: too little was known."""
 
-    job: Job
+    job: QueuedJob
     of_queue_seconds: float | None
     of_class_seconds: float | None
     regressed_seconds: float = 0.0
@@ -97,12 +97,12 @@ class QueueBounds:
     def __post_init__(self) -> None:
         least_history(self.quantile, self.confidence)  # refuses what are no probabilities
 
-    def bound(self, job: Job) -> float | None:
+    def bound(self, job: QueuedJob) -> float | None:
         """For how many seconds *job* will wait at most if it is submitted as it says. None: too little is
         known of its queue. Changes nothing."""
         return self._say(job)[0].bound_seconds
 
-    def submit(self, job: Job) -> float | None:
+    def submit(self, job: QueuedJob) -> float | None:
         """*job* begins to wait; what ``bound`` says of it is returned.
 
         Raises:
@@ -161,7 +161,7 @@ class QueueBounds:
             waits.withdraw(told.job.submitted_seconds)
         return told
 
-    def _waits(self, job: Job) -> tuple[Waits, Waits]:
+    def _waits(self, job: QueuedJob) -> tuple[Waits, Waits]:
         """Those of its queue, and those of its class."""
         found = []
         for kinds, name in ((self._queues, job.queue), (self._classes, class_of(job))):
@@ -170,7 +170,7 @@ class QueueBounds:
             found.append(kinds[name])
         return found[0], found[1]
 
-    def _say(self, job: Job) -> tuple[Told, list[float]]:
+    def _say(self, job: QueuedJob) -> tuple[Told, list[float]]:
         """What is said of *job*, and the signals that it is made from."""
         at_seconds = job.submitted_seconds
         of_queue, of_class = (

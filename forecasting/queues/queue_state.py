@@ -22,7 +22,7 @@ SIGNALS = 29  # how many ``Backlog.signals`` are
 
 
 @dataclass(slots=True, frozen=True)
-class Job:
+class QueuedJob:
     """What is known of a job when it is submitted; "" and None are not known."""
 
     number: int
@@ -72,7 +72,7 @@ class Load:
 class Task:
     """A job that waits or runs, with what it is expected to need."""
 
-    job: Job
+    job: QueuedJob
     processors: float
     seconds: float
     until_seconds: float = 0.0  # while it runs
@@ -93,7 +93,7 @@ class Backlog:
     _capacity: float = 1.0  # the most processors that were ever in use
     _runtimes: dict[str, Usual] = field(default_factory=dict)  # of users; "" of all
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: QueuedJob) -> None:
         """*job* begins to wait."""
         task = self.tasks[job.number] = self._task(job)
         for load in self._loads(job):
@@ -128,7 +128,7 @@ class Backlog:
             load.running_processors -= task.processors
             load.running_until -= task.processors * task.until_seconds
 
-    def _task(self, job: Job) -> Task:
+    def _task(self, job: QueuedJob) -> Task:
         """*job*, with what it did not ask for filled in."""
         return Task(job, job.processors or 1.0, job.requested_seconds or self._usual_runtime(job.user))
 
@@ -136,7 +136,7 @@ class Backlog:
         """For how long the job that waits longest has; 0 if none does."""
         return self._whole.oldest_seconds(at_seconds)
 
-    def signals(self, job: Job, at_seconds: float) -> list[float]:
+    def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
         """What may say for how long *job* waits if it is submitted now: ``SIGNALS`` numbers."""
         task, log = self._task(job), math.log1p
         whole, anywhere = self._whole, self._whole.waits.log or 0.0
@@ -174,7 +174,7 @@ class Backlog:
             math.cos(angle),
         ]
 
-    def _loads(self, job: Job) -> tuple[Load, Load, Load]:
+    def _loads(self, job: QueuedJob) -> tuple[Load, Load, Load]:
         """The whole machine, those of the same class, and those of the same user."""
         name, user = class_of(job), job.user
         if name not in self._classes:
@@ -198,7 +198,7 @@ class Backlog:
         return math.expm1(usual.log) if usual and usual.log is not None else _HOUR_SECONDS
 
 
-def class_of(job: Job) -> str:
+def class_of(job: QueuedJob) -> str:
     """Jobs of one queue that ask for about as much are of one class."""
     size = bisect_left(_SIZES, job.processors or 1.0)
     hours = bisect_left(_HOURS, (job.requested_seconds or 0.0) / _HOUR_SECONDS)

@@ -17,7 +17,7 @@ from forecasting.evaluation.metrics import coverage, pinball_loss
 from forecasting.learning.windows import SortedWindow
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE
 from forecasting.queues.bounds import QueueBounds
-from forecasting.reading.swf import Logged
+from forecasting.reading.swf import LoggedJob
 
 PLAIN_WINDOW = 1000
 
@@ -63,7 +63,7 @@ class Score:
 
 
 def scores(
-    jobs: Sequence[Logged],
+    jobs: Sequence[LoggedJob],
     quantile: float = QUANTILE,
     confidence: float = CONFIDENCE,
     plain_window: int = PLAIN_WINDOW,
@@ -79,7 +79,9 @@ def scores(
     ]
 
 
-def _replay(jobs: Sequence[Logged], quantile: float, confidence: float, plain_window: int) -> dict[str, Said]:
+def _replay(
+    jobs: Sequence[LoggedJob], quantile: float, confidence: float, plain_window: int
+) -> dict[str, Said]:
     machine, plain = QueueBounds(quantile, confidence), _Plain(quantile, plain_window)
     said: dict[str, Said] = {}
     told: dict[int, tuple[float, float]] = {}
@@ -109,7 +111,7 @@ def _note(said: Said, wait_seconds: float, told: tuple[float, float] | None) -> 
         said.plain_seconds.append(told[1])
 
 
-def _events(jobs: Sequence[Logged]) -> Iterator[tuple[float, _What, Logged]]:
+def _events(jobs: Sequence[LoggedJob]) -> Iterator[tuple[float, _What, LoggedJob]]:
     """When, what, and to whom; within a second in the order of their numbers."""
     found: list[tuple[float, int, int]] = []
     for logged in jobs:

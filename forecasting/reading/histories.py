@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from forecasting.base import Source
-from forecasting.reading.tables import Row, Unreadable, rows
+from forecasting.reading.tables import Row, UnreadableFile, rows
 from forecasting.series import Observation
 
 COLUMNS = ("group", "series", "kind", "started_at", "ended_at", "value")
@@ -42,8 +42,8 @@ def read(files: Iterable[str]) -> list[RunHistory]:
     """What is in *files*, sorted by name; together they are as one file.
 
     Raises:
-        Unreadable: naming file, line and column: a cell makes no sense, a run ends before it starts, a row is
-            there twice, or a series is of both kinds.
+        UnreadableFile: it names file, line and column: a cell is invalid, a run ends before it starts, a row
+            occurs twice, or a series is of both kinds.
     """
     found: dict[tuple[str, Source], RunHistory] = {}
     seen: dict[tuple[str, Source, Observation], str] = {}
@@ -86,7 +86,7 @@ def _add(
         raise row.refused("kind", f"{history.kind} as in the rows of this series before", kind)
     observation = _observation(row)
     if (group, source, observation) in seen:
-        raise Unreadable(f"{row.place}: the same run as in {seen[group, source, observation]}")
+        raise UnreadableFile(f"{row.place}: the same run as in {seen[group, source, observation]}")
     seen[group, source, observation] = row.place
     history.observations.append(observation)
 

@@ -1,41 +1,69 @@
-"""Standard Workload Format: the log of a batch system, a job a line, 18 fields (Feitelson, Tsafrir, Krakov:
-"Experience with using the Parallel Workloads Archive", JPDC 74, 2014).
+"""Standard Workload Format: the log of a batch system, with one job of 18 fields on each line (Feitelson,
+Tsafrir, Krakov: "Experience with using the Parallel Workloads Archive", JPDC 74, 2014; the format is at
+www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 
-What is below zero is not known. Lines of status 2 to 4 are parts of jobs that have lines of their own. A job
-that was cancelled (status 5) and did not run left the queue when its wait ended.
+A negative number means unknown. Lines of status 2 to 4 are parts of jobs that have lines of their own. A job
+that was cancelled (status 5) without running left the queue when its wait ended.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forecasting.queues.queue_state import Job
-from forecasting.reading.tables import Unreadable, lines
+from forecasting.base import ForecastingError
+from forecasting.queues.queue_state import QueuedJob
+from forecasting.reading.tables import UnreadableFile, lines, shown
 
 FIELDS = 18
-_SUBMIT, _WAIT, _RUN, _PROCESSORS, _REQUESTED_PROCESSORS, _REQUESTED_SECONDS = 1, 2, 3, 4, 7, 8
-_STATUS, _USER, _QUEUE = 10, 11, 14
-_NAMES = {
-    _SUBMIT: "submit time",
-    _WAIT: "wait time",
-    _RUN: "run time",
-    _PROCESSORS: "processors",
-    _REQUESTED_PROCESSORS: "requested processors",
-    _REQUESTED_SECONDS: "requested time",
-    _STATUS: "status",
-}
-_LARGEST = 1e15  # of any number; as seconds, thirty million years
-_PARTS = range(2, 5)
-_CANCELLED = 5
-UNKNOWN = "unknown"
+UNKNOWN_STATUS, FAILED, COMPLETED, CANCELLED = -1, 0, 1, 5
+PART_STATUSES = (2, 3, 4)
+UNKNOWN_QUEUE = "unknown"
+_STATUSES = (UNKNOWN_STATUS, FAILED, COMPLETED, *PART_STATUSES, CANCELLED)
+_LARGEST = 3.2e9  # as seconds, a century
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+class InvalidSwfField(ForecastingError, ValueError):
+    """The *field* of a line is not what the format expects."""
+
+    def __init__(self, field: str, expected: str, got: str) -> None:
+        super().__init__(f"{field}: expected {expected}, got {shown(got)}")
+        self.field, self.expected, self.got = field, expected, got
 
 
 @dataclass(slots=True, frozen=True)
-class Logged:
-    """A job with what became of it: after *wait_seconds* it started, or it was *withdrawn*."""
+class SwfJob:
+    """One line. None is unknown; *user* and *queue* are as they are written, negative where unknown."""
 
-    job: Job
+    number: int
+    submitted_seconds: float | None  # since the log began
+    wait_seconds: float | None
+    run_seconds: float | None
+    processors: float | None
+    requested_processors: float | None
+    requested_seconds: float | None
+    status: int
+    user: str
+    queue: str
+
+    @property
+    def is_part(self) -> bool:
+        return self.status in PART_STATUSES
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether the job was cancelled while it waited."""
+        return self.status == CANCELLED and not self.run_seconds
+
+
+@dataclass(slots=True, frozen=True)
+class LoggedJob:
+    """A job that started after *wait_seconds*, or was *withdrawn* then."""
+
+    job: QueuedJob
     wait_seconds: float
     run_seconds: float
     withdrawn: bool
@@ -46,73 +74,90 @@ class Logged:
 
 
 @dataclass(slots=True)
-class Log:
-    """The jobs of a file in its order, numbered from 0, and how many lines were left out: parts of jobs, and
-    jobs whose wait is not known."""
+class JobLog:
+    """The jobs of a file, numbered from 0 in its order. *left_out* counts the lines of parts of jobs, and of
+    jobs whose wait is unknown."""
 
-    jobs: list[Logged]
+    jobs: list[LoggedJob]
     left_out: int
 
 
-def read(file: str) -> Log:
-    """What is in *file*, which may be packed by gzip; ``-`` is standard input.
+def parse(words: Sequence[str]) -> SwfJob:
+    """Return the job that the *words* of a line describe.
 
     Raises:
-        Unreadable: naming file and line: a job has not 18 fields, or one that is no number; or there is no
-            job.
+        InvalidSwfField: there are not 18 fields, a number is invalid, or the status does not exist.
     """
-    log = Log([], 0)
-    for number, line in enumerate(lines(file, encoding="latin-1"), start=1):  # names of people in comments
+    if len(words) != FIELDS:
+        raise InvalidSwfField("line", f"{FIELDS} fields", f"{len(words)}: {' '.join(words)}")
+    status = _number("status", words[10])
+    if status not in _STATUSES:
+        raise InvalidSwfField("status", "-1 to 5", words[10])
+    return SwfJob(
+        number=int(_number("job number", words[0])),
+        submitted_seconds=_known("submit time", words[1]),
+        wait_seconds=_known("wait time", words[2]),
+        run_seconds=_known("run time", words[3]),
+        processors=_known("processors", words[4]),
+        requested_processors=_known("requested processors", words[7]),
+        requested_seconds=_known("requested time", words[8]),
+        status=int(status),
+        user=words[11],
+        queue=words[14],
+    )
+
+
+def read(file: str) -> JobLog:
+    """Return the jobs of *file*, which may be compressed by gzip; ``-`` is standard input.
+
+    Raises:
+        UnreadableFile: it names file and line of an invalid field; or there is no job.
+    """
+    log = JobLog([], 0)
+    for number, line in enumerate(lines(file, encoding="latin-1"), start=1):  # comments may name people
         words = line.split()
-        if words and not words[0].startswith(";"):
-            logged = _job(f"{file}, line {number}", words, len(log.jobs))
-            if logged is None:
-                log.left_out += 1
-            else:
-                log.jobs.append(logged)
+        if not words or words[0].startswith(";"):
+            continue
+        try:
+            parsed = parse(words)
+        except InvalidSwfField as error:
+            raise UnreadableFile(f"{file}, line {number}, {error}") from None
+        logged = _logged(parsed, len(log.jobs))
+        if logged is None:
+            log.left_out += 1
+        else:
+            log.jobs.append(logged)
     if not log.jobs:
-        raise Unreadable(f"{file}: there is no job with a known wait in it; is it in SWF?")
+        raise UnreadableFile(f"{file}: there is no job with a known wait in it; is it in SWF?")
     return log
 
 
-def _job(place: str, words: list[str], number: int) -> Logged | None:
-    """What a line says; None if it is to be left out."""
-    if len(words) != FIELDS:
-        raise Unreadable(f"{place}: expected the {FIELDS} fields of SWF, got {len(words)}: {_shown(words)}")
-    said = {index: _number(place, index, words[index]) for index in _NAMES}
-    if said[_STATUS] in _PARTS or said[_WAIT] < 0.0 or said[_SUBMIT] < 0.0:
+def _logged(job: SwfJob, number: int) -> LoggedJob | None:
+    """Return *job* under its *number* in the file; None if the replay of a queue has to leave it out."""
+    if job.is_part or job.wait_seconds is None or job.submitted_seconds is None:
         return None
-    run = max(0.0, said[_RUN])
-    job = Job(
+    queued = QueuedJob(
         number,
-        said[_SUBMIT],
-        _name(words[_QUEUE]) or UNKNOWN,
-        _name(words[_USER]),
-        _known(said[_REQUESTED_PROCESSORS]) or _known(said[_PROCESSORS]),
-        _known(said[_REQUESTED_SECONDS]),
+        job.submitted_seconds,
+        _name(job.queue) or UNKNOWN_QUEUE,
+        _name(job.user),
+        job.requested_processors or job.processors or None,
+        job.requested_seconds or None,
     )
-    return Logged(job, said[_WAIT], run, withdrawn=said[_STATUS] == _CANCELLED and not run)
+    return LoggedJob(queued, job.wait_seconds, job.run_seconds or 0.0, withdrawn=job.never_ran)
 
 
-def _number(place: str, index: int, word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
+def _number(field: str, word: str) -> float:
+    number = float(word) if _NUMBER.fullmatch(word) else math.nan
     if not abs(number) <= _LARGEST:
-        expected = f"expected a number of at most {_LARGEST:g}, got {_shown([word])}"
-        raise Unreadable(f"{place}, {_NAMES[index]}: {expected}")
+        raise InvalidSwfField(field, f"a number of at most {_LARGEST:g}", word)
     return number
 
 
-def _known(number: float) -> float | None:
-    return number if number > 0.0 else None
+def _known(field: str, word: str) -> float | None:
+    number = _number(field, word)
+    return number if number >= 0.0 else None
 
 
 def _name(word: str) -> str:
     return "" if word.startswith("-") else word
-
-
-def _shown(words: list[str]) -> str:
-    text = " ".join(words)
-    return repr(text if len(text) <= 60 else f"{text[:60]}...")

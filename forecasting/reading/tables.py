@@ -27,7 +27,7 @@ _SHOWN_COLUMNS = 10
 STANDARD_INPUT = "-"
 
 
-class Unreadable(ForecastingError, ValueError):
+class UnreadableFile(ForecastingError, ValueError):
     """A file that cannot be worked with; the message says where, what was expected, and what was found."""
 
 
@@ -79,16 +79,16 @@ class Row:
             raise self.refused(column, "a time in seconds or as 2026-01-31T12:00:00Z", found) from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-    def refused(self, column: str, expected: str, found: str) -> Unreadable:
-        return Unreadable(f"{self.place}, {column}: expected {expected}, got {_shown(found)}")
+    def refused(self, column: str, expected: str, found: str) -> UnreadableFile:
+        return UnreadableFile(f"{self.place}, {column}: expected {expected}, got {shown(found)}")
 
 
 def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
     """The rows of *file* in its order; lines that are empty are passed over.
 
     Raises:
-        Unreadable: there is no such file, it is no text, a column of *needed* is missing or is there twice,
-            a row has not as many cells as the header, or there are no rows.
+        UnreadableFile: the file cannot be opened or is no text, a column of *needed* is missing or occurs
+            twice, a row has not as many cells as the header, or there are no rows.
     """
     with _opened(file) as stream:
         table = csv.reader(_lines(file, stream), strict=True)
@@ -97,20 +97,20 @@ def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
             for cells in filter(None, table):
                 if len(cells) != len(header):
                     expected = f"expected {len(header)} cells as in the header, got {len(cells)}"
-                    raise Unreadable(f"{file}, line {table.line_num}: {expected}")
+                    raise UnreadableFile(f"{file}, line {table.line_num}: {expected}")
                 yield Row(file, table.line_num, dict(zip(header, cells, strict=True)))
                 empty = False
         except csv.Error as error:
-            raise Unreadable(f"{file}, line {table.line_num}: this is no CSV: {error}") from None
+            raise UnreadableFile(f"{file}, line {table.line_num}: this is no CSV: {error}") from None
     if empty:
-        raise Unreadable(f"{file}: there is nothing below the header")
+        raise UnreadableFile(f"{file}: there is nothing below the header")
 
 
 def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
     """The lines of *file*, with their ends, whatever they mean.
 
     Raises:
-        Unreadable: there is no such file, it is no text, it is damaged.
+        UnreadableFile: there is no such file, it is no text, it is damaged.
     """
     with _opened(file) as stream:
         yield from _lines(file, stream, encoding)
@@ -120,14 +120,16 @@ def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[st
     """The names of the columns."""
     header = [name.strip() for name in cells]
     if not any(header):
-        raise Unreadable(f"{file}: expected a line that names the columns {', '.join(needed)}, got nothing")
+        raise UnreadableFile(
+            f"{file}: expected a line that names the columns {', '.join(needed)}, got nothing"
+        )
     missing = [name for name in needed if name not in header]
     if missing:
-        found = ", ".join(map(_shown, header[:_SHOWN_COLUMNS]))
-        raise Unreadable(f"{file}, line 1: expected a column {missing[0]}, got {found}")
+        found = ", ".join(map(shown, header[:_SHOWN_COLUMNS]))
+        raise UnreadableFile(f"{file}, line 1: expected a column {missing[0]}, got {found}")
     twice = [name for name in needed if header.count(name) > 1]
     if twice:
-        raise Unreadable(f"{file}, line 1: the column {twice[0]} is there {header.count(twice[0])} times")
+        raise UnreadableFile(f"{file}, line 1: the column {twice[0]} is there {header.count(twice[0])} times")
     return header
 
 
@@ -141,15 +143,15 @@ def _lines(file: str, stream: BinaryIO, encoding: str = "utf-8-sig") -> Iterator
                 if not line.isascii():
                     line.encode()
                 if len(line) == _LONGEST_LINE:
-                    raise Unreadable(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")
+                    raise UnreadableFile(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")
                 if "\0" in line:
-                    raise Unreadable(f"{file}, line {number}: expected text, got bytes of something else")
+                    raise UnreadableFile(f"{file}, line {number}: expected text, got bytes of something else")
                 yield line
                 number += 1
     except UnicodeEncodeError:
-        raise Unreadable(f"{file}, line {number}: expected text in UTF-8, got other bytes") from None
+        raise UnreadableFile(f"{file}, line {number}: expected text in UTF-8, got other bytes") from None
     except (OSError, EOFError, zlib.error) as error:  # gzip has one of its own for each way to be damaged
-        raise Unreadable(f"{file}, line {number}: cannot read it: {_why(error)}") from None
+        raise UnreadableFile(f"{file}, line {number}: cannot read it: {_why(error)}") from None
 
 
 @contextmanager
@@ -158,7 +160,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
     try:
         raw = os.fdopen(0, "rb", closefd=False) if file == STANDARD_INPUT else Path(file).open("rb")  # noqa: SIM115
     except (OSError, ValueError) as error:
-        raise Unreadable(f"{file}: cannot open it: {_why(error)}") from None
+        raise UnreadableFile(f"{file}: cannot open it: {_why(error)}") from None
     with raw:
         yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if _is_packed(file, raw) else raw
 
@@ -167,12 +169,12 @@ def _is_packed(file: str, raw: io.BufferedReader) -> bool:
     try:
         return raw.peek(len(_GZIP)).startswith(_GZIP)
     except OSError as error:
-        raise Unreadable(f"{file}: cannot read it: {_why(error)}") from None
+        raise UnreadableFile(f"{file}: cannot read it: {_why(error)}") from None
 
 
 def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}..."

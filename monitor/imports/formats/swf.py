@@ -17,9 +17,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import BinaryIO
 
+from forecasting.reading.swf import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    UNKNOWN_STATUS,
+    InvalidSwfField,
+    SwfJob,
+    parse,
+)
 from monitor.imports.formats import text
 from monitor.imports.formats.base import (
     Example,
@@ -35,16 +44,12 @@ from monitor.imports.formats.base import (
 )
 from probes.base import Measurement, Value
 
-FIELDS = 18
 _START = re.compile(r";\s*UnixStartTime:\s*(\S+)")
-_UNKNOWN = -1.0
-_PARTS = ("2", "3", "4")
-_CANCELLED = "5"
 _OUTCOMES = {
-    "1": ("passed", ""),
-    "-1": ("passed", ""),
-    "0": ("failed", "the job failed (status 0)"),
-    _CANCELLED: ("no_data", "the job was cancelled (status 5)"),
+    COMPLETED: ("passed", ""),
+    UNKNOWN_STATUS: ("passed", ""),
+    FAILED: ("failed", "the job failed (status 0)"),
+    CANCELLED: ("no_data", "the job was cancelled (status 5)"),
 }
 
 
@@ -87,29 +92,29 @@ class Importer:
 
     def _job(self, where: str, words: list[str], start: float) -> Iterator[Item]:
         try:
-            if len(words) != FIELDS:
-                raise Misfit("line", f"{FIELDS} fields", f"{len(words)}: {' '.join(words)}")
-            if words[10] in _PARTS:
+            job = parse(words)
+            if job.is_part:
                 yield LeftOut(where, "part of a job that has a line of its own")
                 return
-            yield from self._runs(where, words, start)
+            if job.submitted_seconds is None:
+                raise Misfit("submit time", "a time that is known", words[1])
+            submitted = time_at("submit time", start + job.submitted_seconds)
+        except InvalidSwfField as error:
+            yield Misfit(error.field, error.expected, error.got).at(where)
         except Misfit as misfit:
             yield misfit.at(where)
+        else:
+            yield from self._runs(where, job, submitted)
 
-    def _runs(self, where: str, words: list[str], start: float) -> list[Item]:
-        number = text.number("job number", words[0])
-        submitted = time_at("submit time", start + text.seconds("submit time", words[1]))
-        slot = submitted.replace(microsecond=int(abs(number)) % 1_000_000)
-        wait, run = _known("wait time", words[2]), _known("run time", words[3])
-        if words[10] not in _OUTCOMES:
-            raise Misfit("status", "-1 to 5", words[10])
-        asked = _asked(words)
-        queue: dict[str, Value] = {"queue": words[14]} if self.each_queue else {}
-        suffix = f"-q{words[14].lstrip('-')}" if self.each_queue else ""
+    def _runs(self, where: str, job: SwfJob, submitted: datetime) -> list[Item]:
+        wait, run = job.wait_seconds, job.run_seconds
         if wait is None:
             return [LeftOut(where, "its wait is not known, so neither is when it ran")]
-        outcome, reason = _OUTCOMES[words[10]]
-        never_began = words[10] == _CANCELLED and not run
+        slot = submitted.replace(microsecond=abs(job.number) % 1_000_000)
+        asked = _asked(job)
+        queue: dict[str, Value] = {"queue": job.queue} if self.each_queue else {}
+        suffix = f"-q{job.queue.lstrip('-')}" if self.each_queue else ""
+        outcome, reason = _OUTCOMES[job.status]
         waited = Measured(
             where,
             slot,
@@ -118,9 +123,9 @@ class Importer:
             (stage("queue_wait", "queue", wait),),
             f"wait{suffix}",
             {"of": "wait", **queue},
-            *((outcome, "the job was cancelled while it waited") if never_began else ()),
+            *((outcome, "the job was cancelled while it waited") if job.never_ran else ()),
         )
-        if run is None or never_began:
+        if run is None or job.never_ran:
             return [waited, LeftOut(where, "it did not run, or its runtime is not known")]
         ran = Measured(
             where,
@@ -143,20 +148,12 @@ def _header(number: int, said: str) -> float:
         raise Unreadable(str(misfit.at(f"line {number}"))) from None
 
 
-def _known(field: str, word: str) -> float | None:
-    value = text.number(field, word)
-    return None if value == _UNKNOWN else text.seconds(field, word)
-
-
-def _asked(words: list[str]) -> tuple[Measurement, ...]:
+def _asked(job: SwfJob) -> tuple[Measurement, ...]:
     """What is known of a job when it is submitted: what it asked for and, where that is not said, what it
     got."""
-    processors = text.number("requested processors", words[7])
-    if processors == _UNKNOWN:
-        processors = text.number("processors", words[4])
-    asked_seconds = text.number("requested time", words[8])
-    found = (
-        Measurement("job.processors", processors, "count"),
-        Measurement("job.requested.seconds", asked_seconds, "seconds"),
+    processors = job.processors if job.requested_processors is None else job.requested_processors
+    asked = (
+        ("job.processors", processors, "count"),
+        ("job.requested.seconds", job.requested_seconds, "seconds"),
     )
-    return tuple(metric for metric in found if metric.value != _UNKNOWN)
+    return tuple(Measurement(name, value, unit) for name, value, unit in asked if value is not None)

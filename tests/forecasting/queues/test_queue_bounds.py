@@ -12,19 +12,19 @@ import pytest
 from forecasting import state
 from forecasting.base import InvalidNumber
 from forecasting.queues.bounds import Level, QueueBounds
-from forecasting.queues.queue_state import SIGNALS, Backlog, Job
+from forecasting.queues.queue_state import SIGNALS, Backlog, QueuedJob
 from forecasting.queues.replay import scores
 from forecasting.reading import swf
-from forecasting.reading.swf import Logged
+from forecasting.reading.swf import LoggedJob
 from tests import realdata
 
 LEAST = 59
 MINUTE = 60.0
 
 
-def machine_log(jobs: int, *, seed: int = 1, processors: int = 32) -> list[Logged]:
+def machine_log(jobs: int, *, seed: int = 1, processors: int = 32) -> list[LoggedJob]:
     """A machine that serves first come first: jobs of two queues, more by day than it can run."""
-    draw, found = random.Random(seed), list[Logged]()
+    draw, found = random.Random(seed), list[LoggedJob]()
     free_at, now = [0.0] * processors, 0.0
     for number in range(jobs):
         busy = (now // 43_200) % 2
@@ -34,8 +34,8 @@ def machine_log(jobs: int, *, seed: int = 1, processors: int = 32) -> list[Logge
         starts = max(now, free_at[wanted - 1], found[-1].left_queue_seconds if found else 0.0)
         free_at[:wanted] = [starts + runs] * wanted
         asked = runs * draw.choice([1, 2, 5])
-        job = Job(number, now, draw.choice(["a", "a", "b"]), str(draw.randrange(9)), wanted, asked)
-        found.append(Logged(job, starts - now, runs, withdrawn=False))
+        job = QueuedJob(number, now, draw.choice(["a", "a", "b"]), str(draw.randrange(9)), wanted, asked)
+        found.append(LoggedJob(job, starts - now, runs, withdrawn=False))
     return found
 
 
@@ -43,7 +43,7 @@ def followed(jobs: int, wait: float = 5 * MINUTE) -> QueueBounds:
     """A machine on which a job a minute came so far, each waiting as long as the others."""
     machine = QueueBounds()
     for number in range(jobs):
-        machine.submit(Job(number, number * MINUTE, "a", "me", 1.0, 3600.0))
+        machine.submit(QueuedJob(number, number * MINUTE, "a", "me", 1.0, 3600.0))
         behind = number - round(wait / MINUTE)
         if behind >= 0:
             machine.start(behind, number * MINUTE)
@@ -52,13 +52,13 @@ def followed(jobs: int, wait: float = 5 * MINUTE) -> QueueBounds:
 
 def test_nothing_is_said_of_a_queue_before_its_least_history_is_known() -> None:
     machine = followed(LEAST + 5)  # 59 have started
-    assert machine.bound(Job(999, 4000.0, "b")) is None
-    assert machine.bound(Job(999, 4000.0, "a")) is not None
-    assert followed(LEAST + 4).bound(Job(999, 4000.0, "a")) is None
+    assert machine.bound(QueuedJob(999, 4000.0, "b")) is None
+    assert machine.bound(QueuedJob(999, 4000.0, "a")) is not None
+    assert followed(LEAST + 4).bound(QueuedJob(999, 4000.0, "a")) is None
 
 
 def test_the_first_bound_is_that_of_the_waits_of_the_queue() -> None:
-    assert followed(LEAST + 5).bound(Job(999, 64 * MINUTE, "a")) == pytest.approx(5 * MINUTE)
+    assert followed(LEAST + 5).bound(QueuedJob(999, 64 * MINUTE, "a")) == pytest.approx(5 * MINUTE)
 
 
 def test_hits_before_the_first_miss_lower_a_level_little_and_a_miss_raises_it_by_more() -> None:
@@ -73,7 +73,7 @@ def test_hits_before_the_first_miss_lower_a_level_little_and_a_miss_raises_it_by
 
 def test_what_was_asked_is_what_is_said_at_submission_and_changes_nothing() -> None:
     asked, left_alone = followed(300), followed(300)
-    job = Job(300, 300 * MINUTE, "a", "somebody else", 8.0, 7200.0)
+    job = QueuedJob(300, 300 * MINUTE, "a", "somebody else", 8.0, 7200.0)
     bound = asked.bound(job)
     assert asked.bound(replace(job, queue="never seen", user="nor he")) is None
     assert state.dump(asked) == state.dump(left_alone)
@@ -83,7 +83,8 @@ def test_what_was_asked_is_what_is_said_at_submission_and_changes_nothing() -> N
 def test_a_stall_raises_the_bound_while_it_lasts() -> None:
     machine = followed(300)
     bounds = [
-        machine.submit(Job(number, number * MINUTE, "a", "me", 1.0, 3600.0)) for number in range(300, 540)
+        machine.submit(QueuedJob(number, number * MINUTE, "a", "me", 1.0, 3600.0))
+        for number in range(300, 540)
     ]
     before, *_, after = bounds
     assert before == pytest.approx(5 * MINUTE, rel=0.5)
@@ -95,7 +96,7 @@ def test_who_goes_on_from_a_kept_state_says_the_same() -> None:
     kept = followed(400)
     loaded = state.load(QueueBounds, state.dump(kept))
     for number in range(400, 440):
-        job = Job(number, number * MINUTE, "a", str(number % 3), 2.0, 60.0)
+        job = QueuedJob(number, number * MINUTE, "a", str(number % 3), 2.0, 60.0)
         assert kept.submit(job) == loaded.submit(job)
         for machine in (kept, loaded):
             machine.start(number - 5, number * MINUTE)
@@ -105,9 +106,9 @@ def test_who_goes_on_from_a_kept_state_says_the_same() -> None:
 
 def test_what_happens_in_the_wrong_order_is_refused() -> None:
     machine = QueueBounds()
-    machine.submit(Job(1, 0.0))
+    machine.submit(QueuedJob(1, 0.0))
     with pytest.raises(InvalidNumber, match="job 1 is submitted"):
-        machine.submit(Job(1, 5.0))
+        machine.submit(QueuedJob(1, 5.0))
     with pytest.raises(InvalidNumber, match="job 1 ends"):
         machine.end(1, 5.0)
     with pytest.raises(InvalidNumber, match="job 2 leaves"):
@@ -125,7 +126,7 @@ def test_what_is_no_probability_is_refused(pair: tuple[float, float]) -> None:
 
 def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     backlog, empty = Backlog(), Backlog()
-    jobs = [Job(number, 0.0, "a", str(number % 2), 3.0, 60.0) for number in range(6)]
+    jobs = [QueuedJob(number, 0.0, "a", str(number % 2), 3.0, 60.0) for number in range(6)]
     for job in jobs:
         backlog.submit(job)
     for job in jobs[:4]:
@@ -135,7 +136,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     for job in jobs[:4]:
         backlog.end(job.number, 70.0)
     assert backlog.tasks == empty.tasks
-    who = Job(9, 99.0, "b", "new", 1.0, 60.0)
+    who = QueuedJob(9, 99.0, "b", "new", 1.0, 60.0)
     different = [
         index
         for index, (one, other) in enumerate(
@@ -171,7 +172,7 @@ def test_in_the_first_weeks_of_a_real_machine_the_loss_is_far_below_a_plain_quan
     assert (largest.bound.pinball_seconds or 1e9) < 0.6 * (largest.plain.pinball_seconds or 0.0)
 
 
-def bounds_of(jobs: Sequence[Logged], until_seconds: float) -> dict[int, float | None]:
+def bounds_of(jobs: Sequence[LoggedJob], until_seconds: float) -> dict[int, float | None]:
     """What is said of those that come until then, by one who lives through all that happens."""
     machine, said = QueueBounds(), dict[int, float | None]()
     events = sorted(
@@ -207,9 +208,9 @@ def test_shuffling_the_future_never_moves_a_past_bound() -> None:
 
 @pytest.mark.parametrize("wait", [0.0, 1e15])
 def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
-    jobs = [Logged(Job(number, 2.0 * number), wait, 1.0, withdrawn=False) for number in range(300)]
+    jobs = [LoggedJob(QueuedJob(number, 2.0 * number), wait, 1.0, withdrawn=False) for number in range(300)]
     if wait:  # each comes when the one before has started
-        jobs = [replace(one, job=Job(one.job.number, 2.0 * wait * one.job.number)) for one in jobs]
+        jobs = [replace(one, job=QueuedJob(one.job.number, 2.0 * wait * one.job.number)) for one in jobs]
     [score] = scores(jobs)
     assert score.bounded == 300 - LEAST
     assert (score.bound.coverage or 0.0) > 0.94
@@ -219,7 +220,7 @@ def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
 def test_jobs_that_were_withdrawn_are_neither_judged_nor_learned_from() -> None:
     jobs = machine_log(400)
     cancelled = [
-        Logged(Job(1000 + number, 777.0 * number, "a", "x", 1.0, 60.0), 1e5, 0.0, withdrawn=True)
+        LoggedJob(QueuedJob(1000 + number, 777.0 * number, "a", "x", 1.0, 60.0), 1e5, 0.0, withdrawn=True)
         for number in range(40)
     ]
     with_them = {score.queue: score.jobs for score in scores([*jobs, *cancelled])}

@@ -6,7 +6,7 @@ import pytest
 
 from forecasting.base import Source
 from forecasting.reading.histories import RunHistory, predictor_values_for, read
-from forecasting.reading.tables import Unreadable
+from forecasting.reading.tables import UnreadableFile
 from forecasting.series import Observation
 
 HEADER = "group,series,kind,started_at,ended_at,value"
@@ -68,14 +68,14 @@ def test_a_colon_alone_makes_no_metric(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(tmp_path: Path, lines: list[str], said: str) -> None:
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         read([written(tmp_path, *lines)])
     assert said in str(refused.value)
 
 
 def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path, "g,a,probe,1,2,3")
-    with pytest.raises(Unreadable, match="the same run"):
+    with pytest.raises(UnreadableFile, match="the same run"):
         read([file, file])
 
 

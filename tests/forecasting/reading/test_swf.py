@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from forecasting.queues.queue_state import Job
+from forecasting.queues.queue_state import QueuedJob
 from forecasting.reading import swf
-from forecasting.reading.tables import Unreadable
+from forecasting.reading.tables import UnreadableFile
 
 HEADER = "; Installation: a place\n; UnixStartTime: 1027839845\n;\n"
 RAN = "   11   342072     32  43306   32  43307    -1   16  43200    -1  1   4   1  -1  2  1 -1 -1"
@@ -27,14 +27,14 @@ def test_a_job_is_what_it_asked_for_and_what_became_of_it(tmp_path: Path) -> Non
     read = swf.read(log(tmp_path, RAN))
     assert read.left_out == 0
     [found] = read.jobs
-    assert found.job == Job(0, 342072.0, "2", "4", 16.0, 43200.0)
+    assert found.job == QueuedJob(0, 342072.0, "2", "4", 16.0, 43200.0)
     assert (found.wait_seconds, found.run_seconds, found.withdrawn) == (32.0, 43306.0, False)
     assert found.left_queue_seconds == 342104.0
 
 
 def test_what_is_below_zero_is_not_known(tmp_path: Path) -> None:
     [found] = swf.read(log(tmp_path, job(run=-1))).jobs
-    assert found.job == Job(0, 100.0, swf.UNKNOWN, "", 4.0, None)  # it had 4 processors
+    assert found.job == QueuedJob(0, 100.0, swf.UNKNOWN_QUEUE, "", 4.0, None)  # it had 4 processors
     assert found.run_seconds == 0.0
 
 
@@ -59,30 +59,31 @@ def test_packed_logs_and_comments_in_any_alphabet_are_read(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("1 2 3", "expected the 18 fields of SWF, got 3: '1 2 3'"),
-        (RAN + " 1", "expected the 18 fields of SWF, got 19"),
-        (RAN.replace("342072", "soon"), "submit time: expected a number of at most 1e+15, got 'soon'"),
+        ("1 2 3", "line: expected 18 fields, got '3: 1 2 3'"),
+        (RAN + " 1", "line: expected 18 fields, got '19: "),
+        (RAN.replace("342072", "soon"), "submit time: expected a number of at most 3.2e+09, got 'soon'"),
         (RAN.replace("    32  43306", "nan  43306"), "wait time: expected a number"),
         (RAN.replace("43306", "1e99"), "run time: expected a number"),
+        (RAN.replace(" 1   4   1", " 9   4   1"), "status: expected -1 to 5, got '9'"),
     ],
 )
 def test_a_malformed_line_is_refused_with_its_place(tmp_path: Path, line: str, said: str) -> None:
     file = log(tmp_path, RAN, line)
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableFile) as refused:
         swf.read(file)
     assert str(refused.value).startswith(f"{file}, line 6")
     assert said in str(refused.value)
 
 
 def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="no job with a known wait"):
+    with pytest.raises(UnreadableFile, match="no job with a known wait"):
         swf.read(log(tmp_path))
-    with pytest.raises(Unreadable, match="cannot open"):
+    with pytest.raises(UnreadableFile, match="cannot open"):
         swf.read(str(tmp_path / "absent.swf"))
 
 
 def test_a_packed_log_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     cut = tmp_path / "cut.swf.gz"
     cut.write_bytes(gzip.compress("\n".join([RAN] * 999).encode())[:-20])
-    with pytest.raises(Unreadable, match="cannot read"):
+    with pytest.raises(UnreadableFile, match="cannot read"):
         swf.read(str(cut))
