@@ -19,6 +19,7 @@ from monitor.api.lookup import in_utc
 from monitor.api.paths import Total, checked, metric_of, path, together
 from monitor.api.problems import Refused
 from monitor.forecasts import query as service
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import LEAST, MOST, candidates, quantile
 from monitor.forecasts.query import Asked, NoAnswer, Said, UnknownMetric, UnknownSeries
 
@@ -107,7 +108,7 @@ def forecast(
     metric: str = "",
     stage: str = "",
     total: Total | None = None,
-    method: str = service.METHOD,
+    method: str = METHOD,
     level: Annotated[float, Query(ge=0.5, le=0.99)] = LEVEL,
     quantiles: str = "0.5,0.9,0.95",
     at: AwareDatetime | None = None,

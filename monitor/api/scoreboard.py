@@ -14,7 +14,7 @@ from monitor.api.answers import answer
 from monitor.api.paths import checked
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts import scoreboard_csv
-from monitor.forecasts.issue import METHOD
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.scoreboard import SPANS, Choice
 from monitor.forecasts.scoreboard_csv import Part
 

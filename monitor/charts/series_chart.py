@@ -18,7 +18,7 @@ from monitor.charts import stage_shades
 from monitor.charts.chart_ranges import Stretch, begin, ended_runs
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.samples.read import Point, histories
-from monitor.forecasts.issue import METHOD
+from monitor.forecasts.defaults import METHOD
 from monitor.ledger.attribution import words
 from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet

@@ -7,22 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from forecasting.base import Abstained
 from forecasting.learning.pairing import PairedMethod
 from forecasting.methods import auto, stagewise
 from forecasting.methods.auto import PredictorRecord
 from forecasting.series import QUANTILE_LEVELS
-from forecasting.uncertainty.intervals import lower_tail
+from monitor.forecasts.defaults import LEVEL, METHOD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from forecasting.series import Forecaster
 
-METHOD = "auto"
-LEVEL = 0.8  # of the interval that people are shown
 _LOWER, _UPPER = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)
 LEAST_PATIENCE = timedelta(days=1)
 MOST_CHARACTERS = 300  # as the depot keeps the name of a predictor
@@ -141,13 +137,6 @@ def kept(made: Made, knowledge: Knowledge, now: datetime) -> dict[str, Any]:
         "quantiles": made.quantiles,
         "others": json.dumps(made.others) if made.others else None,
     }
-
-
-def between(quantiles: Sequence[float], level: float) -> tuple[float, float]:
-    """The ends of the interval in which *level* lies, from *quantiles* of ``QUANTILE_LEVELS``."""
-    tail = lower_tail(level)
-    lower, upper = np.interp([tail, 1.0 - tail], QUANTILE_LEVELS, quantiles).tolist()
-    return lower, upper
 
 
 def stale_at(began_at: datetime, last_time: datetime, n: int) -> datetime:

@@ -9,11 +9,12 @@ from django.utils import timezone
 
 from forecasting import methods
 from forecasting.base import OutdatedState, Source
-from forecasting.series import OWN_SERIES, Forecaster
+from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.depot.samples.read import history
 from monitor.forecasts import forecasts_sql
-from monitor.forecasts.answer import LEVEL, METHOD, Knowledge, between, kept, made
-from monitor.forecasts.refresh import bring_up_metrics, refresh
+from monitor.forecasts.answer import Knowledge, kept, made
+from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.refresh import bring_up_metrics
 from monitor.forecasts.score import score_all
 from monitor.forecasts.state_update import loaded
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from monitor.depot.samples.read import Point
-
-__all__ = ["LEVEL", "METHOD", "between", "issue", "refresh", "score"]
 
 NEWEST = 300  # values that a method is told which does not follow the metric: it is done while somebody waits
 NEWEST_OF_OTHERS = 1_000  # values of each that it listens to
@@ -103,7 +102,11 @@ def _told(forecaster: Forecaster, metric: Metric, now: datetime) -> Forecaster:
 
 def _observe(forecaster: Forecaster, points: Iterable[Point], source: Source) -> None:
     for point in points:
-        forecaster.observe(point.observed, source)
+        forecaster.observe(as_observation(point), source)
+
+
+def as_observation(point: Point) -> Observation:
+    return Observation(point.time.timestamp(), point.known_at.timestamp(), point.value)
 
 
 def _sources(metric: Metric, *, by_stage: bool) -> Iterator[tuple[Source, Metric]]:

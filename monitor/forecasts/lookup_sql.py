@@ -39,11 +39,11 @@ _TROUBLED = f"""(
     OR EXISTS (SELECT FROM monitor_hold WHERE ended_at IS NULL AND kind = '{Kind.SITE}')
     OR EXISTS (SELECT FROM monitor_maintenancewindow AS work
         WHERE (work.schedule <> '' OR work.ends_at > %(at)b AND work.starts_at <= %(at)b)
-        AND (NOT EXISTS (SELECT FROM monitor_maintenancewindow_sites WHERE blackout_id = work.id)
+        AND (NOT EXISTS (SELECT FROM monitor_maintenancewindow_sites WHERE maintenancewindow_id = work.id)
             OR EXISTS (SELECT FROM monitor_maintenancewindow_sites AS its
                 JOIN monitor_resource AS there USING (site_id)
                 JOIN monitor_binding AS bound ON bound.resource_id = there.id
-                WHERE its.blackout_id = work.id AND bound.series_id = series.id))))"""  # noqa: S608
+                WHERE its.maintenancewindow_id = work.id AND bound.series_id = series.id))))"""  # noqa: S608
 _ONE = f"""
 SELECT {_PLACE}, {_TROUBLED}, metric.id, metric.unit, state.forecast_id, given.given_at, state.method,
     state.predictor, coalesce(said.n, state.n), state.mean, state.median, state.quantiles, state.issued_at,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from forecasting.base import Abstained
 from forecasting.uncertainty.intervals import lower_tail
 from monitor.forecasts import issue as service
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.delivered import give
 from monitor.forecasts.lookup import quantile, ready
 from monitor.forecasts.refresh import bring_up
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from monitor.forecasts.lookup_sql import Ready
 
-METHOD = service.METHOD
+
 SLACK = timedelta(seconds=60)  # by which clocks of those who ask may be behind ours
 Code = Literal["too_few", "stale", "past", "segment_changed", "site_down"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from forecasting.evaluation.metrics import forecast_scores
 from forecasting.series import QUANTILE_LEVELS
 from monitor.forecasts import daily_scores, forecasts_sql
-from monitor.forecasts.answer import LEVEL, METHOD
+from monitor.forecasts.defaults import HEADLINE, LEVEL, METHOD
 from monitor.forecasts.forecasts_sql import Record, Scored
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 LAST = 100  # forecasts: what a record is of
-HEADLINE = "total.seconds"
 KEPT = {HEADLINE: 2_000}  # forecasts of a metric: what charts show
 KEPT_OF_OTHERS = 200
 A_DAY = timedelta(days=1)

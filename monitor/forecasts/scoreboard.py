@@ -16,7 +16,7 @@ from django.db.models import F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 
 from forecasting.evaluation.metrics import forecast_scores
-from monitor.forecasts.answer import METHOD
+from monitor.forecasts.defaults import METHOD
 from monitor.models import (
     Binding,
     DayScore,

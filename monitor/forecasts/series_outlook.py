@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.forecasts.answer import METHOD
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import quantile
 from monitor.forecasts.query import Record
 from monitor.models import Forecast, ForecastState, SuccessState

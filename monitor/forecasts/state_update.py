@@ -15,7 +15,8 @@ from forecasting.base import OutdatedState, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.compression import pack_state, unpack_state
 from monitor.db.timestamps import micros, moment
-from monitor.forecasts.answer import METHOD, Knowledge, kept, made_if_any, stale_at
+from monitor.forecasts.answer import Knowledge, kept, made_if_any, stale_at
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.input_digest import Used, hashes, hours
 from monitor.forecasts.inputs_sql import INPUT
 from monitor.forecasts.states_sql import Followed, Kept

@@ -17,6 +17,7 @@ from forecasting.evaluation.study import StudyCell
 from forecasting.reading.histories import RunHistory
 from monitor.depot.samples.pairing import nearest_known
 from monitor.depot.samples.read import history
+from monitor.forecasts.issue import as_observation
 from monitor.models import Metric, Series
 from monitor.series.segments import bound_now, currents
 
@@ -85,7 +86,7 @@ def _of_segment(
     group: str, series: str, kind: Kind, segment: int, since: datetime | None
 ) -> Iterator[RunHistory]:
     for metric in Metric.objects.filter(segment=segment, name__in=published.METRICS).order_by("name"):
-        known = [point.observed for point in history(metric, start=since)]
+        known = [as_observation(point) for point in history(metric, start=since)]
         yield RunHistory(group, Source(series, metric.name), kind, known)
 
 

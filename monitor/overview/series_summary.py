@@ -15,7 +15,7 @@ from django.db.models import Count, Min, OuterRef, Subquery, Value
 from django.db.models.functions import JSONObject
 
 from monitor.depot.samples.read import newest_values
-from monitor.forecasts.issue import LEVEL
+from monitor.forecasts.defaults import LEVEL
 from monitor.ledger.holds import covering
 from monitor.models import Alert, ForecastState, Hold, Run, Series
 from monitor.models.run import State

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Subquery
 
-from forecasting.series import Observation
 from monitor.depot.samples import write
 from monitor.models import Metric
 
@@ -28,11 +27,6 @@ class Point:
     known_at: datetime
     value: float
     passed: bool
-
-    @property
-    def observed(self) -> Observation:
-        """As forecasters are told."""
-        return Observation(self.time.timestamp(), self.known_at.timestamp(), self.value)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.forecasts.answer import METHOD
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import begin_anew, refresh_all
 from monitor.gridfile.define import SeriesDefinition, define

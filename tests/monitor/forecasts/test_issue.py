@@ -9,7 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from forecasting.base import Abstained, UnknownMethod
-from monitor.forecasts.issue import METHOD, issue, score
+from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.issue import issue, score
 from monitor.forecasts.query import Record
 from monitor.forecasts.refresh import refresh_all
 from monitor.forecasts.score import record_of

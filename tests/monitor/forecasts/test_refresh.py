@@ -16,7 +16,8 @@ from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.forecasts import refresh as forecasts_refresh
 from monitor.forecasts import states_sql, update
-from monitor.forecasts.issue import METHOD, issue
+from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import begin_anew, drop_outdated, refresh, refresh_all
 from monitor.forecasts.score import KEPT_OF_OTHERS, keep_newest
 from monitor.ingest.service import ingest

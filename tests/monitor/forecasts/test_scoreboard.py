@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from pytest_django import DjangoAssertNumQueries
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.forecasts.answer import METHOD
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.scoreboard import MOST_LAST, SPANS, Choice, last_ones, names, predictors, scoreboard
 from monitor.ingest.service import ingest
 from monitor.models import DayScore, Forecast, ForecastPredictor, ForecastState, Metric, Series, Site, Suite

@@ -16,7 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.charts.score_svg import Guide, Missed, coverage_bar, lines, ratios
-from monitor.forecasts.answer import METHOD
+from monitor.forecasts.defaults import METHOD
 from monitor.ingest.service import ingest
 from monitor.models import (
     ApiToken,
