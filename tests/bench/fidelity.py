@@ -8,8 +8,8 @@ from pathlib import Path
 from monitor.testbed.weather.conditions import MECHANISMS
 from monitor.testbed.weather.generator import Weather
 from tests.bench.base import Result
-from tests.monitor.testbed.sites.conftest import served
-from tests.monitor.testbed.sites.test_fidelity import SCALE, fair_steps, gather
+from tests.monitor.testbed.sites.gather_runs import SCALE, fair_steps, gather
+from tests.monitor.testbed.sites.local_grid import served
 
 RUNS = 20
 

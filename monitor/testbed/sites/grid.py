@@ -22,7 +22,7 @@ from monitor.testbed.sites.files import only_one, write_atomically
 from monitor.testbed.sites.layout import Layout, site_names
 from monitor.testbed.sites.programs import BATCH_LAUNCHER, prepare_programs
 from monitor.testbed.sites.site import SshSite, kill_everything
-from monitor.testbed.sites.site_weather import Climate
+from monitor.testbed.sites.site_weather import SiteWeather
 from monitor.testbed.sites.state import GridState, load_state, random_port, save_state, with_passwords
 from monitor.testbed.sites.weather_sources import FAULT_FILE, Drifting, NoWeather, Sabotaged, WeatherSource
 from monitor.testbed.weather.generator import Weather
@@ -93,7 +93,7 @@ async def open_sites(
         source = Sabotaged(
             weather or _chosen_weather(options, state), layout.directory / FAULT_FILE, layout.names
         )
-        async with _listening(layout, state, Climate(source, _terrain(description, options))) as port:
+        async with _listening(layout, state, SiteWeather(source, _terrain(description, options))) as port:
             if port != state.port:
                 state = GridState(port, state.epoch, state.passwords)
             save_state(layout.directory, state)
@@ -213,11 +213,11 @@ def _terrain(description: GridDescription, options: LocalGridOptions) -> Terrain
 
 
 @asynccontextmanager
-async def _listening(layout: Layout, state: GridState, climate: Climate) -> AsyncIterator[int]:
+async def _listening(layout: Layout, state: GridState, weather: SiteWeather) -> AsyncIterator[int]:
     """Let all sites listen, on the port of the last time if it can be had; yields the port."""
     # The keys are needed before the first connection, the port is known after the last bind.
     prepare_credentials(layout, state.port)
-    sites = await _on_one_port(layout, state, climate)
+    sites = await _on_one_port(layout, state, weather)
     watching = asyncio.create_task(_watch_weather(sites))
     try:
         yield sites[0].listener.port
@@ -228,11 +228,11 @@ async def _listening(layout: Layout, state: GridState, climate: Climate) -> Asyn
         kill_everything(layout)
 
 
-async def _on_one_port(layout: Layout, state: GridState, climate: Climate) -> list[SshSite]:
+async def _on_one_port(layout: Layout, state: GridState, weather: SiteWeather) -> list[SshSite]:
     port = state.port
     for _ in range(_PORTS_TRIED):
         sites = [
-            SshSite(layout, place, climate, port=port, password=state.passwords[place.name])
+            SshSite(layout, place, weather, port=port, password=state.passwords[place.name])
             for place in layout.sites
         ]
         try:

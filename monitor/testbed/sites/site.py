@@ -21,7 +21,7 @@ from monitor.testbed.sites.processes import kill_marked
 from monitor.testbed.sites.programs import LAUNCHERS_MECHANISMS, search_path
 from monitor.testbed.sites.run_clock import planned_seconds, said_in
 from monitor.testbed.sites.session import run_command
-from monitor.testbed.sites.site_weather import Climate, label_of
+from monitor.testbed.sites.site_weather import SiteWeather, label_of
 from monitor.testbed.sites.storage import SiteStorage
 
 GRID_MARK = "SITE_GRID"  # names the grid in the environment of everything that its sites run
@@ -47,11 +47,11 @@ class SshSite:
     """Serves one site of a grid at *port* of its address; *password* opens it too."""
 
     def __init__(
-        self, layout: Layout, place: SiteLayout, climate: Climate, *, port: int, password: str
+        self, layout: Layout, place: SiteLayout, weather: SiteWeather, *, port: int, password: str
     ) -> None:
         self.layout = layout
         self.place = place
-        self.climate = climate
+        self.weather = weather
         self.password = password
         self.listener = SiteListener(place.address, port, self._welcome)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,7 +80,7 @@ class SshSite:
                 log.warning("%s cannot listen again: %s", self.place.name, error)
 
     def _door_fault(self) -> str | None:
-        return self.climate.door_fault(self.place.index)
+        return self.weather.door_fault(self.place.index)
 
     def _track(self, task: asyncio.Task[None] | None) -> None:
         """Remember *task*, so that it ends before the site does."""
@@ -144,9 +144,9 @@ class SshSite:
         inflow = None if caller.site is None else self._inflow(process.channel, label, caller)
         loop = asyncio.get_running_loop()
         began, paced = loop.time(), self.place.paced / uuid.uuid4().hex
-        seconds = self.climate.program_seconds(label, self.place.index, began)
+        seconds = self.weather.program_seconds(label, self.place.index, began)
         environment = {**self._environment(process.env, label, seconds), "SITE_PACED": str(paced)}
-        clock = self.climate.run(label)
+        clock = self.weather.run(label)
         clock.at_work[paced] = self.place.index
         try:
             home = str(self.place.home)
@@ -159,7 +159,7 @@ class SshSite:
                 if mechanism in LAUNCHERS_MECHANISMS:  # whatever the command looked like on its way here
                     clock.computed_at = self.place.index
                 planned = began + planned_seconds(mechanism, seconds)
-                self.climate.step_ended(label, mechanism, began=began, planned=planned, now=loop.time())
+                self.weather.step_ended(label, mechanism, began=began, planned=planned, now=loop.time())
 
     async def _hold_login(
         self, process: asyncssh.SSHServerProcess[bytes], caller: Caller, label: str | None
@@ -170,16 +170,16 @@ class SshSite:
         caller.sessions += 1
         if not self._is_login(caller, label):
             return
-        until = began + self.climate.login_seconds(label, self.place.index)
+        until = began + self.weather.login_seconds(label, self.place.index)
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait_closed(), max(0.0, until - now))
-        self.climate.step_ended(label, "login", began=began, planned=until, now=loop.time())
+        self.weather.step_ended(label, "login", began=began, planned=until, now=loop.time())
 
     def _is_login(self, caller: Caller, label: str | None) -> bool:
         """Whether a session is the first of its run here; without a label, the first of its connection."""
         if label is None:
             return caller.sessions == 1
-        known = self.climate.run(label).logged_in
+        known = self.weather.run(label).logged_in
         first = self.place.index not in known
         known.add(self.place.index)
         return first
@@ -190,18 +190,18 @@ class SshSite:
             channel,
             home=self.place.home,
             inflow=self._inflow(channel, label, caller),
-            disk_fault=self.climate.disk_fault(label, self.place.index),
+            disk_fault=self.weather.disk_fault(label, self.place.index),
         )
 
     def _inflow(self, channel: asyncssh.SSHServerChannel[bytes], label: str | None, caller: Caller) -> Inflow:
         loop, began = asyncio.get_running_loop(), caller.accepted_at
-        link = self.climate.incoming_link(label, sender=caller.site, receiver=self.place.index)
+        link = self.weather.incoming_link(label, sender=caller.site, receiver=self.place.index)
         return Inflow(
             channel.get_connection(),
             link,
-            opened_at=self.climate.link_opened_at(label, link.mechanism, began),
-            reference_bytes=self.climate.reference_file_bytes(label),
-            on_end=lambda planned: self.climate.step_ended(
+            opened_at=self.weather.link_opened_at(label, link.mechanism, began),
+            reference_bytes=self.weather.reference_file_bytes(label),
+            on_end=lambda planned: self.weather.step_ended(
                 label, link.mechanism, began=began, planned=planned, now=loop.time()
             ),
         )
@@ -210,7 +210,7 @@ class SshSite:
         self, sent: Mapping[str, str], label: str | None, seconds: Mapping[str, float]
     ) -> dict[str, str]:
         """A small clean environment: what the site sets, LC_* from the client, and the weather."""
-        weather = self.climate.session_environment(label, self.place.index, seconds)
+        weather = self.weather.session_environment(label, self.place.index, seconds)
         with_compiler = weather.get("SITE_COMPILE_FAULT") != "missing"
         return {
             **{name: value for name, value in sent.items() if name.startswith("LC_")},

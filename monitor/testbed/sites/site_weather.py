@@ -16,7 +16,7 @@ RUN_LABEL = "LC_GRIDCAST_RUN"  # the variable in which a reporter's sessions car
 _RUNS_REMEMBERED = 1000
 
 
-class Climate:
+class SiteWeather:
     """Answers what the weather does to one session or connection. One for all sites of a grid."""
 
     def __init__(self, source: WeatherSource, terrain: Terrain) -> None:

@@ -1,4 +1,4 @@
-"""Runs of an application meet its own weather; over a real, scaled run its stages follow what was drawn."""
+"""Runs of an application have a weather of their own, and take at least as long as was drawn for them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pytest
 
 from monitor.testbed.sites import GridDescription, LocalGridOptions, running_sites
 from monitor.testbed.sites.effects import IncomingLink, Terrain
-from monitor.testbed.sites.site_weather import Climate
+from monitor.testbed.sites.run_clock import LONGEST_RESERVE_SECONDS
+from monitor.testbed.sites.site_weather import SiteWeather
 from monitor.testbed.weather.conditions import MECHANISMS, Conditions, SiteFault
 from reporters.config import Assignment
 from reporters.report import Report
 from reporters.run import run
-from tests.monitor.testbed.sites.conftest import DictatedWeather
+from tests.monitor.testbed.sites.local_grid import SetWeather
 
 AT = "@2026-01-01T00:00:00.000000Z"
 GATHER, PRECO = f"gather-main{AT}", f"preco-main{AT}"
@@ -37,20 +38,20 @@ TERRAIN = Terrain(
 )
 
 
-def climate() -> Climate:
-    return Climate(DictatedWeather(now=DRAWN), TERRAIN)
+def site_weather() -> SiteWeather:
+    return SiteWeather(SetWeather(now=DRAWN), TERRAIN)
 
 
-def test_programs_of_an_application_take_what_was_drawn_for_it_wherever_they_run() -> None:
-    reserved = climate().program_seconds(PRECO, SOURCE, 0.0)
-    assert reserved["disk"] == pytest.approx(30.0, abs=0.2)  # less what usually follows
-    assert climate().program_seconds(GATHER, SOURCE, 0.0)["disk"] == pytest.approx(5.0, abs=0.2)
-    assert climate().program_seconds(PRECO, COMPUTE, 0.0)["compute"] == pytest.approx(30.0, abs=0.2)
-    assert climate().login_seconds(PRECO, SOURCE) == pytest.approx(30.0, abs=0.2)
+def test_programs_of_an_application_take_its_drawn_time_at_every_site() -> None:
+    reserved = site_weather().program_seconds(PRECO, SOURCE, 0.0)
+    assert reserved["disk"] == pytest.approx(30.0, abs=0.2)  # less the reserve
+    assert site_weather().program_seconds(GATHER, SOURCE, 0.0)["disk"] == pytest.approx(5.0, abs=0.2)
+    assert site_weather().program_seconds(PRECO, COMPUTE, 0.0)["compute"] == pytest.approx(30.0, abs=0.2)
+    assert site_weather().login_seconds(PRECO, SOURCE) == pytest.approx(30.0, abs=0.2)
 
 
-def test_its_transfers_have_the_sizes_of_its_own_files() -> None:
-    weather = climate()
+def test_transfers_of_an_application_have_the_sizes_of_its_own_files() -> None:
+    weather = site_weather()
     inbound = weather.incoming_link(PRECO, sender=SOURCE, receiver=COMPUTE)
     weather.run(PRECO).computed_at = COMPUTE
     outbound = weather.incoming_link(PRECO, sender=COMPUTE, receiver=DESTINATION)
@@ -65,8 +66,8 @@ def test_its_transfers_have_the_sizes_of_its_own_files() -> None:
     )
 
 
-def test_at_its_source_what_is_built_makes_the_data_and_is_slow_not_the_compiler() -> None:
-    weather = climate()
+def test_at_its_source_the_built_program_is_slow_and_not_the_compiler() -> None:
+    weather = site_weather()
     seconds = weather.program_seconds(PRECO, SOURCE, 0.0)
     assert seconds["compile"] <= 0
     assert weather.session_environment(PRECO, SOURCE, seconds)["SITE_MAKES_DATA"] == "yes"
@@ -74,15 +75,15 @@ def test_at_its_source_what_is_built_makes_the_data_and_is_slow_not_the_compiler
         assert "SITE_MAKES_DATA" not in weather.session_environment(label, site, {})
 
 
-def test_the_compiler_is_slow_once_a_run() -> None:
-    weather = climate()
+def test_the_compiler_is_slow_once_per_run() -> None:
+    weather = site_weather()
     assert weather.program_seconds(PRECO, COMPUTE, 0.0)["compile"] > 29
     weather.step_ended(PRECO, "compile", began=0.0, planned=30.0, now=30.0)
     assert weather.program_seconds(PRECO, COMPUTE, 30.0)["compile"] <= 0
 
 
-def test_what_follows_a_step_is_learned_apart_from_other_probes() -> None:
-    weather = climate()
+def test_reserves_of_applications_and_other_probes_are_learned_separately() -> None:
+    weather = site_weather()
     for number in range(50):
         label = f"gather-{number}{AT}"
         weather.step_ended(label, "login", began=0.0, planned=1.0, now=1.0)
@@ -91,14 +92,14 @@ def test_what_follows_a_step_is_learned_apart_from_other_probes() -> None:
     assert weather.login_seconds(PRECO, OTHER_SOURCE) == pytest.approx(29.85, abs=0.01)
 
 
-def test_its_series_are_told_by_name() -> None:
+def test_series_of_applications_are_recognised_by_name() -> None:
     labels = (PRECO, f"preco-geon{AT}", GATHER, f"my-preco{AT}", None)
     assert [TERRAIN.is_application(label) for label in labels] == [True, True, False, False, False]
     assert not dataclasses.replace(TERRAIN, applications=()).is_application(PRECO)
 
 
 def preco(grid: GridDescription) -> Report:
-    """A real run of PreCo."""
+    """Run PreCo for real."""
     return run(
         Assignment(
             series="preco-main",
@@ -108,20 +109,34 @@ def preco(grid: GridDescription) -> Report:
             bindings={"source": ["anl"], "compute": [grid.compute], "destination": [grid.destination]},
             resources=grid.resources,
             parameters={"projections": 61, "size": 64},
-            limit_seconds=120.0,
+            limit_seconds=240.0,
         )
     )
 
 
+def drawn_for_preco(*seconds: float) -> Conditions:
+    return dataclasses.replace(DRAWN, application_seconds=dict(zip(MECHANISMS, seconds, strict=True)))
+
+
 @pytest.mark.grid
+def test_a_run_of_preco_takes_at_least_as_long_as_was_drawn_for_it(tmp_path: Path) -> None:
+    """No stage is held to its own time: what one takes too long, the next is given as credit."""
+    drawn = drawn_for_preco(1.5, 1.0, 1.0, 0.5, 1.0, 1.5, 0.5, 0.5)
+    with running_sites(tmp_path, weather=SetWeather(now=drawn), options=LocalGridOptions(scale=1.0)) as grid:
+        report = preco(grid)
+    assert report.outcome == "passed", report.reason
+    assert [stage.name for stage in report.stages] == list(MECHANISMS.values())
+    least_seconds = sum(drawn.application_seconds.values()) - LONGEST_RESERVE_SECONDS
+    assert sum(stage.seconds for stage in report.stages) >= least_seconds
+
+
+@pytest.mark.grid
+@pytest.mark.nightly
 @pytest.mark.alone
-def test_the_stages_of_a_run_follow_what_was_drawn_for_preco(tmp_path: Path) -> None:
-    taken = [1.5, 2.0, 1.5, 1.0, 1.0, 2.0, 1.0, 0.5]
-    drawn = dataclasses.replace(DRAWN, application_seconds=dict(zip(MECHANISMS, taken, strict=True)))
-    with running_sites(
-        tmp_path, weather=DictatedWeather(now=drawn), options=LocalGridOptions(scale=1.0)
-    ) as grid:
-        for _ in range(3):  # what else the machine does only adds, and not to every run
+def test_the_stages_of_a_run_follow_the_times_drawn_for_preco(tmp_path: Path) -> None:
+    drawn = drawn_for_preco(1.5, 2.0, 1.5, 1.0, 1.0, 2.0, 1.0, 0.5)
+    with running_sites(tmp_path, weather=SetWeather(now=drawn), options=LocalGridOptions(scale=1.0)) as grid:
+        for _ in range(3):  # other load only adds time, and not to every run
             wrong = wrong_stages(drawn, preco(grid))
             if not wrong:
                 break
@@ -129,10 +144,10 @@ def test_the_stages_of_a_run_follow_what_was_drawn_for_preco(tmp_path: Path) -> 
 
 
 def wrong_stages(drawn: Conditions, report: Report) -> dict[str, tuple[float, float]]:
-    """Of each stage that did not take what was drawn: the seconds measured and drawn."""
+    """Return the measured and the drawn seconds of each stage that did not take what was drawn."""
     assert report.outcome == "passed", report.reason
     measured = {stage.name: stage.seconds for stage in report.stages}
-    # One run, from which nothing has been learned; Gather's twenty in test_fidelity are held to less.
+    # A single run, from which no reserve has been learned: a wider tolerance than in test_fidelity.
     return {
         stage: (measured[stage], expected)
         for mechanism, stage in MECHANISMS.items()
@@ -141,10 +156,10 @@ def wrong_stages(drawn: Conditions, report: Report) -> dict[str, tuple[float, fl
 
 
 @pytest.mark.grid
-def test_a_disk_that_is_full_at_its_source_fails_an_application(tmp_path: Path) -> None:
+def test_a_full_disk_at_its_source_fails_an_application(tmp_path: Path) -> None:
     fine = dataclasses.replace(DRAWN, application_seconds={}, seconds={})
     broken = dataclasses.replace(fine, fault=SiteFault(SOURCE, "disk", "full"))
-    with running_sites(tmp_path, weather=DictatedWeather(now=broken)) as grid:
+    with running_sites(tmp_path, weather=SetWeather(now=broken)) as grid:
         report = preco(grid)
     assert (report.outcome, report.failure and report.failure.stage) == ("failed", "stage_data")
     assert "No space left on device" in str(report.reason)

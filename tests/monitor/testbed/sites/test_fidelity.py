@@ -1,69 +1,66 @@
-"""Over real, scaled runs of Gather the measured stages follow what the weather has drawn."""
+"""Real, scaled runs of Gather take at least the time that the weather has drawn; nightly: just that time."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from monitor.testbed.sites import GridDescription
-from monitor.testbed.weather.climate import CYCLE_STEPS, STEP_SECONDS
-from monitor.testbed.weather.conditions import MECHANISMS, Conditions
+from monitor.testbed.sites.run_clock import LONGEST_RESERVE_SECONDS
+from monitor.testbed.weather.conditions import MECHANISMS
 from monitor.testbed.weather.generator import Weather
-from reporters.config import Assignment
 from reporters.report import Report
-from reporters.run import run
-from tests.monitor.testbed.sites.conftest import served
+from tests.monitor.testbed.sites.gather_runs import SCALE, fair_steps, gather
+from tests.monitor.testbed.sites.local_grid import served
 
 RUNS = 12
-AT_ONCE = (4, 2)  # a machine that is too slow for four runs at once gets a second chance with two
+LANES = (4, 2)  # a machine too slow for four runs at once gets a second chance with two
 STAGGER_SECONDS = 2.0
-SCALE = 20.0
-LEAST_SECONDS = {"inbound": 0.45, "unlink": 0.25}  # five copies at once; seven sites at once
+WEATHER = ("--weather", "teragrid", "--seed", "1", "--scale", str(SCALE))
 
 
-def fair_steps(weather: Weather, number: int) -> list[int]:
-    """Steps without a fault, from the quicker eighth of three weeks: what takes minutes proves no more.
-
-    What is drawn must not be shorter than what the sessions alone take that share two CPUs.
-    """
-
-    def is_fair(drawn: Conditions) -> bool:
-        slow_enough = all(drawn.seconds[name] / SCALE >= least for name, least in LEAST_SECONDS.items())
-        return drawn.fault is None and slow_enough
-
-    fair = [step for step in range(CYCLE_STEPS) if is_fair(weather.at(step))]
-    by_length = sorted(fair, key=lambda step: sum(weather.at(step).seconds.values()))
-    return by_length[: len(by_length) // 8 : len(by_length) // 8 // number][:number]
+@pytest.mark.grid
+def test_a_run_of_gather_takes_at_least_as_long_as_was_drawn(tmp_path: Path) -> None:
+    weather = Weather("teragrid", seed=1, sites=7)
+    (step,) = fair_steps(weather, 1)
+    with served(tmp_path, *WEATHER) as (_, grid):
+        stages = gather(grid, step, "gather-once").stages
+        assert not has_scratch_files(grid)
+    assert [stage.name for stage in stages] == list(MECHANISMS.values())
+    drawn_seconds = sum(weather.at(step).seconds.values()) / SCALE
+    assert sum(stage.seconds for stage in stages) >= drawn_seconds - LONGEST_RESERVE_SECONDS
 
 
-def gather(grid: GridDescription, step: int, series: str) -> Report:
-    """A real run of Gather in the weather of *step*."""
-    begins = timedelta(seconds=(step + 0.5) * STEP_SECONDS / grid.scale)
-    assignment = Assignment(
-        series=series,
-        slot=grid.epoch + begins,
-        reporter="test",
-        probe="gather",
-        bindings={"sources": grid.sources, "compute": [grid.compute], "destination": [grid.destination]},
-        resources=grid.resources,
-        parameters={"file_bytes": grid.reference_file_bytes, "result_bytes": grid.reference_result_bytes},
-        limit_seconds=120.0,
-    )
-    report = run(assignment)
-    assert report.outcome == "passed", report.reason
-    return report
+@pytest.mark.grid
+@pytest.mark.nightly
+@pytest.mark.alone
+def test_measured_stages_follow_the_drawn_ones(tmp_path: Path) -> None:
+    weather = Weather("teragrid", seed=1, sites=7)
+    steps = fair_steps(weather, RUNS)
+    with served(tmp_path, *WEATHER) as (_, grid):
+        gather(grid, steps[0], "warm-up")  # the sites learn reserves from it
+        for lanes in LANES:
+            wrong = wrong_means(weather, gather_in_lanes(grid, steps, lanes))
+            if not wrong:
+                break
+        assert not has_scratch_files(grid)
+    assert wrong == {}
+
+
+def has_scratch_files(grid: GridDescription) -> bool:
+    scratches = [Path(grid.resources[name].scratch) for name in grid.sites]
+    return any(path.is_file() for scratch in scratches for path in scratch.rglob("*"))
 
 
 def gather_in_lanes(grid: GridDescription, steps: list[int], lanes: int) -> dict[int, Report]:
-    """A run in the weather of each of *steps*, so many *lanes* at a time."""
+    """Run Gather in the weather of each of *steps*, *lanes* runs at a time."""
 
     def lane(start: int) -> list[tuple[int, Report]]:
-        time.sleep(start * STAGGER_SECONDS)  # runs that all log in at one moment are not what a schedule does
+        time.sleep(start * STAGGER_SECONDS)  # a schedule does not start all runs at one moment either
         return [(step, gather(grid, step, f"gather-{step}-{lanes}")) for step in steps[start::lanes]]
 
     with ThreadPoolExecutor(lanes) as pool:
@@ -71,7 +68,7 @@ def gather_in_lanes(grid: GridDescription, steps: list[int], lanes: int) -> dict
 
 
 def wrong_means(weather: Weather, reports: dict[int, Report]) -> dict[str, tuple[float, float]]:
-    """Of each stage whose mean is not what was drawn: the seconds measured and drawn."""
+    """Return the measured and the drawn mean seconds of each stage for which they differ."""
     wrong = {}
     for number, (mechanism, stage) in enumerate(MECHANISMS.items()):
         assert {report.stages[number].name for report in reports.values()} == {stage}
@@ -80,19 +77,3 @@ def wrong_means(weather: Weather, reports: dict[int, Report]) -> dict[str, tuple
         if abs(measured - drawn) > 0.15 * drawn + 0.2:
             wrong[stage] = (measured, drawn)
     return wrong
-
-
-@pytest.mark.grid
-@pytest.mark.alone
-def test_measured_stages_follow_the_drawn_ones(tmp_path: Path) -> None:
-    weather = Weather("teragrid", seed=1, sites=7)
-    steps = fair_steps(weather, RUNS)
-    with served(tmp_path, "--weather", "teragrid", "--seed", "1", "--scale", str(SCALE)) as (_, grid):
-        gather(grid, steps[0], "warm-up")  # from which the sites learn what follows a slow step
-        for lanes in AT_ONCE:
-            wrong = wrong_means(weather, gather_in_lanes(grid, steps, lanes))
-            if not wrong:
-                break
-        scratches = [Path(grid.resources[name].scratch) for name in grid.sites]
-        assert not any(path.is_file() for scratch in scratches for path in scratch.rglob("*"))
-    assert wrong == {}

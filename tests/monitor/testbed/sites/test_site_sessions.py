@@ -1,3 +1,5 @@
+"""Sessions at a site: commands, streams, environment, log-in, and what ends with them."""
+
 from __future__ import annotations
 
 import os
@@ -7,17 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitor.testbed.sites.conftest import Client
+from tests.monitor.testbed.sites.local_grid import DEADLINE_SECONDS, Client
+from tests.processes import is_gone
 from tests.waiting import eventually
 
 DAEMON = "nohup env -i setsid sh -c 'echo $$ > {file}; exec sleep 600' </dev/null >/dev/null 2>&1 &"
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def pid_in(file: Path) -> int:
@@ -25,7 +21,7 @@ def pid_in(file: Path) -> int:
     return int(file.read_text())
 
 
-def test_a_command_runs_at_the_site_and_everything_comes_back(client: Client) -> None:
+def test_a_command_runs_at_the_site_and_returns_output_and_status(client: Client) -> None:
     done = client.run("tacc", 'cat; echo "$SITE_NAME in $PWD" >&2; exit 7', stdin="to the site")
     assert (done.returncode, done.stdout) == (7, "to the site")
     assert done.stderr == f"tacc in {client.grid.directory}/sites/tacc/home\n"
@@ -40,7 +36,7 @@ def test_a_program_need_not_read_its_input(client: Client) -> None:
     assert client.run("anl", "exit 4", stdin="x" * 1_000_000).returncode == 4
 
 
-def test_a_program_that_a_signal_ends_is_told_as_such(client: Client) -> None:
+def test_the_signal_that_ends_a_program_is_reported(client: Client) -> None:
     done = client.run("anl", "kill -TERM $$", options=("-v",))
     assert done.returncode == 255
     assert "client_input_channel_req: channel 0 rtype exit-signal" in done.stderr
@@ -59,27 +55,28 @@ def test_a_session_has_a_small_clean_environment_and_the_label_of_its_run(client
     assert set(variables) - of_the_shell - of_the_client == of_the_site
 
 
-def test_nobody_gets_an_interactive_shell(client: Client) -> None:
+def test_there_is_no_interactive_shell(client: Client) -> None:
     argv = [*client.argv("purdue", "")[:-1]]
     done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
     )
     assert done.returncode == 1
     assert "purdue: this site runs commands and serves files, but has no interactive shell." in done.stderr
 
 
-def test_a_client_that_leaves_takes_everything_of_its_session_with_it(client: Client, tmp_path: Path) -> None:
+def test_everything_of_a_session_ends_when_its_client_disconnects(client: Client, tmp_path: Path) -> None:
     file = tmp_path / "pid"
-    session = subprocess.Popen(client.argv("ncsa", f"{DAEMON.format(file=file)} sleep 600"))
-    pid = pid_in(file)
-    assert is_alive(pid)
-    session.kill()
-    session.wait()
-    assert eventually(lambda: not is_alive(pid))
+    with subprocess.Popen(client.argv("ncsa", f"{DAEMON.format(file=file)} sleep 600")) as session:
+        try:
+            pid = pid_in(file)
+            assert not is_gone(pid)
+        finally:
+            session.kill()
+    assert eventually(lambda: is_gone(pid))
 
 
-def test_a_client_that_signals_reaches_the_program(client: Client, tmp_path: Path) -> None:
-    """Of the OpenSSH clients only those with a terminal send signals, so the library's does it here."""
+def test_a_signal_of_the_client_reaches_the_program(client: Client, tmp_path: Path) -> None:
+    """The OpenSSH client sends signals from a terminal only, so asyncssh's client sends it here."""
     import asyncio
 
     import asyncssh
@@ -88,11 +85,11 @@ def test_a_client_that_signals_reaches_the_program(client: Client, tmp_path: Pat
         connection = await asyncssh.connect("anl", config=str(client.grid.ssh_config), known_hosts=None)
         try:
             process = await connection.create_process(
-                "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"
+                "trap 'exit 9' TERM; echo waiting; while :; do sleep 0.05; done"
             )
             await process.stdout.readline()
-            process.send_signal("TERM")  # what shells make of INT depends on how their child ends
-            return (await asyncio.wait_for(process.wait(), 20)).exit_status
+            process.send_signal("TERM")  # a shell's reaction to INT depends on how its child ends
+            return (await asyncio.wait_for(process.wait(), DEADLINE_SECONDS)).exit_status
         finally:
             connection.close()
             await connection.wait_closed()
@@ -100,24 +97,24 @@ def test_a_client_that_signals_reaches_the_program(client: Client, tmp_path: Pat
     assert asyncio.run(interrupted()) == 9
 
 
-def test_a_program_left_behind_in_order_lives_on(client: Client, tmp_path: Path) -> None:
+def test_a_background_program_outlives_an_orderly_session(client: Client, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     done = client.run("ncsa", f"{DAEMON.format(file=file)} exit 0")
     pid = pid_in(file)
     assert done.returncode == 0
     assert client.run("ncsa", "true").returncode == 0
-    assert is_alive(pid)
+    assert not is_gone(pid)
     os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("user", ["root", "nobody"])
-def test_only_the_grids_user_is_let_in(client: Client, user: str) -> None:
+def test_only_the_grids_user_may_log_in(client: Client, user: str) -> None:
     done = client.run("anl", "true", options=("-l", user))
     assert done.returncode == 255
     assert "Permission denied (publickey,password)" in done.stderr
 
 
-def test_a_key_that_is_taken_from_the_list_opens_no_more(client: Client) -> None:
+def test_a_key_removed_from_authorized_keys_is_refused(client: Client) -> None:
     keys = client.grid.directory / "sites/purdue/authorized_keys"
     before = keys.read_text()
     keys.write_text("")
@@ -128,7 +125,7 @@ def test_a_key_that_is_taken_from_the_list_opens_no_more(client: Client) -> None
     assert client.run("purdue", "true").returncode == 0
 
 
-def test_a_site_takes_its_password_and_no_other(client: Client, tmp_path: Path) -> None:
+def test_a_site_accepts_its_password_and_no_other(client: Client, tmp_path: Path) -> None:
     import json
 
     def log_in(password: str) -> subprocess.CompletedProcess[str]:
@@ -138,7 +135,9 @@ def test_a_site_takes_its_password_and_no_other(client: Client, tmp_path: Path) 
         environment = {**os.environ, "SSH_ASKPASS": str(answer), "SSH_ASKPASS_REQUIRE": "force"}
         options = ("-o", "PubkeyAuthentication=no", "-o", "NumberOfPasswordPrompts=1")
         argv = ["ssh", "-F", str(client.grid.ssh_config), *options, "sdsc", "true"]
-        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(
+            argv, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
+        )
 
     right = json.loads((client.grid.directory / "state.json").read_text())["passwords"]["sdsc"]
     assert log_in(right).returncode == 0

@@ -1,3 +1,5 @@
+"""The command ``testbed``: up, break and mend."""
+
 from __future__ import annotations
 
 import os
@@ -10,12 +12,12 @@ from django.core.management import CommandError, call_command
 
 from monitor.testbed.sites import load_description, running_sites
 from monitor.testbed.sites.processes import marked
-from tests.monitor.testbed.sites.conftest import served
+from tests.monitor.testbed.sites.local_grid import DEADLINE_SECONDS, served
 from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_serves_until_it_is_told_to_stop_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+def test_the_command_serves_until_it_is_signalled_and_leaves_nothing(tmp_path: Path, number: int) -> None:
     mark = f"SITE_GRID={tmp_path.resolve()}"
     with served(tmp_path, "--weather", "calm", "--seed", "3") as (process, grid):
         assert (len(grid.sites), grid.profile, grid.seed, grid.pid) == (7, "calm", 3, process.pid)
@@ -23,26 +25,26 @@ def test_the_command_serves_until_it_is_told_to_stop_and_leaves_nothing(tmp_path
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as session:
             assert eventually(lambda: len(marked(mark)) >= 3)
             process.send_signal(number)
-            assert session.wait(timeout=60) == 255
-        stdout, stderr = process.communicate(timeout=60)
+            assert session.wait(timeout=DEADLINE_SECONDS) == 255
+        stdout, stderr = process.communicate(timeout=DEADLINE_SECONDS)
         assert (process.returncode, stderr) == (0, "")
     assert "7 sites are up: anl, iu, ornl, tacc, purdue, ncsa, sdsc" in stdout
     assert marked(mark) == set()
     assert load_description(tmp_path) is None
 
 
-def test_a_site_is_broken_and_mended_by_hand(tmp_path: Path) -> None:
+def test_break_breaks_a_site_and_mend_repairs_it(tmp_path: Path) -> None:
     with running_sites(tmp_path, 2) as grid:
         argv = ["ssh", "-F", str(grid.ssh_config), "iu", "dd if=/dev/zero of=x count=1 status=none"]
         call_command("testbed", "break", "iu", "disk", "full", directory=tmp_path)
-        broken = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        broken = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
         call_command("testbed", "mend", directory=tmp_path)
-        mended = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        mended = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
     assert "No space left on device" in broken.stderr
     assert mended.returncode == 0
 
 
-def test_what_cannot_be_broken_is_said(tmp_path: Path) -> None:
+def test_break_names_what_it_cannot_break(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="no sites are up"):
         call_command("testbed", "break", "iu", "disk", "full", directory=tmp_path)
     with running_sites(tmp_path, 2):
@@ -52,9 +54,7 @@ def test_what_cannot_be_broken_is_said(tmp_path: Path) -> None:
             call_command("testbed", "up", sites=2, directory=tmp_path)
 
 
-def test_without_an_ssh_client_the_grid_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_ssh_client_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from monitor.testbed.errors import MissingProgram
     from monitor.testbed.sites import programs
 

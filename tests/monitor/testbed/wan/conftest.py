@@ -1,4 +1,4 @@
-"""Skip what needs root and TUN devices, by name; a directory whose path is short enough for sockets."""
+"""Skips of tests that need root and TUN devices; a directory whose path is short enough for sockets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from monitor.testbed.wan.requirements import lacking_rights
 
 def needs_namespaces(*programs: str) -> None:
     """Skip unless namespaces and TUN devices can be made here, and *programs* are installed."""
-    absent = [*lacking_rights(), *missing(("ip", *programs))]
-    if absent:
-        pytest.skip("; ".join(absent))
+    lacking = [*lacking_rights(), *missing(("ip", *programs))]
+    if lacking:
+        pytest.skip("; ".join(lacking))
 
 
 @pytest.fixture(scope="module")
 def directory() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="wan-", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    directory = Path(tempfile.mkdtemp(prefix="wan-", dir="/tmp"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)

@@ -8,9 +8,11 @@ import sys
 import threading
 import time
 
+LOST_SECONDS = 5.0  # generous: a busy machine answers late
+
 
 def serve(address: str) -> None:
-    """Echo every datagram; count the bytes of every connection and say how fast they came. Says its port."""
+    """Echo datagrams; answer each connection with the rate at which its bytes came. Prints the port first."""
     listener = socket.create_server((address, 0))
     port = listener.getsockname()[1]
     echoing = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -30,7 +32,7 @@ def _echo(echoing: socket.socket) -> None:
 
 
 def _received_rate(connection: socket.socket) -> float:
-    """Bytes per second from the first that came to the last."""
+    """Return bytes per second from the first to the last that arrived."""
     received = len(connection.recv(1 << 16))
     first, began = received, time.monotonic()
     while data := connection.recv(1 << 16):
@@ -39,19 +41,19 @@ def _received_rate(connection: socket.socket) -> float:
 
 
 def round_trips(address: str, port: int, number: int) -> list[float | None]:
-    taken: list[float | None] = []
-    for one in range(number):
+    durations: list[float | None] = []
+    for probe in range(number):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as caller:
-            caller.settimeout(1.0)
+            caller.settimeout(LOST_SECONDS)
             began = time.monotonic()
-            caller.sendto(str(one).encode(), (address, port))
+            caller.sendto(str(probe).encode(), (address, port))
             try:
                 caller.recv(2048)
             except TimeoutError:
-                taken.append(None)
+                durations.append(None)
             else:
-                taken.append(time.monotonic() - began)
-    return taken
+                durations.append(time.monotonic() - began)
+    return durations
 
 
 def rate(address: str, port: int, size_bytes: int) -> float:
@@ -65,5 +67,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2])
     else:
-        measured = round_trips if sys.argv[1] == "round-trips" else rate
-        print(json.dumps(measured(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+        measure = round_trips if sys.argv[1] == "round-trips" else rate
+        print(json.dumps(measure(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))

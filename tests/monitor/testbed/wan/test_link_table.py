@@ -1,3 +1,5 @@
+"""Parsing link tables, and the links that they result in."""
+
 from __future__ import annotations
 
 import re
@@ -37,7 +39,7 @@ def test_a_later_line_wins_and_changes_only_what_it_names() -> None:
     assert links["hub", "anl"] == LinkProperties(delay_seconds=0.01, loss=0.01)
 
 
-def test_uplinks_and_the_queue_are_told_in_their_own_lines() -> None:
+def test_uplinks_and_the_queue_have_lines_of_their_own() -> None:
     network = table(
         "queue bytes=64000  # small\n\n# a comment\nsite * uplink_mbit=8\nsite iu uplink_mbit=0\n"
     )
@@ -45,7 +47,7 @@ def test_uplinks_and_the_queue_are_told_in_their_own_lines() -> None:
     assert network.uplinks == {"anl": 1_000_000.0, "iu": 0.0, "hub": 1_000_000.0}
 
 
-def test_what_is_written_can_be_read_again() -> None:
+def test_formatted_lines_can_be_parsed_again() -> None:
     lines = [
         TableLine("queue", (), {"bytes": 2_000_000}),
         TableLine("site", ("anl",), {"uplink_mbit": 62.5}),
@@ -55,7 +57,7 @@ def test_what_is_written_can_be_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("link anl iu delay=20", "line 1: unknown 'delay'; 'link' takes delay_ms, jitter_ms"),
         ("\nlink anl iu delay_ms=soon", "line 2: delay_ms: expected a number from 0 on, got 'soon'"),
@@ -68,6 +70,6 @@ def test_what_is_written_can_be_read_again() -> None:
         ("link anl utep delay_ms=1", "there is no site 'utep' in the network; it has anl, iu, hub"),
     ],
 )
-def test_a_line_that_cannot_be_meant_is_refused_with_what_could_be(text: str, said: str) -> None:
-    with pytest.raises(BadLinkTable, match=re.escape(said)):
+def test_the_error_about_a_bad_line_names_what_is_expected(text: str, message: str) -> None:
+    with pytest.raises(BadLinkTable, match=re.escape(message)):
         table(text)

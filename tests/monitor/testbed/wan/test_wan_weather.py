@@ -1,3 +1,5 @@
+"""The weather of the emulated network, as a function of seed and time."""
+
 from __future__ import annotations
 
 import statistics
@@ -20,10 +22,10 @@ def test_delays_follow_the_map_and_both_ways_alike() -> None:
     assert max(link.delay_seconds for link in links.values()) < 0.05
 
 
-def test_equal_seeds_give_equal_weather_and_others_another() -> None:
+def test_equal_seeds_give_equal_weather_and_different_seeds_different() -> None:
     week = range(0, int(7 * DAY_SECONDS), 300)
-    courses = [[weather_lines(seed, moment, SITES) for moment in week] for seed in (1, 1, 2)]
-    assert courses[0] == courses[1] != courses[2]
+    weeks = [[weather_lines(seed, moment, SITES) for moment in week] for seed in (1, 1, 2)]
+    assert weeks[0] == weeks[1] != weeks[2]
 
 
 def test_uplinks_are_narrower_by_day_than_by_night() -> None:
@@ -32,21 +34,25 @@ def test_uplinks_are_narrower_by_day_than_by_night() -> None:
     assert statistics.median(middays) < 0.5 * statistics.median(midnights)
 
 
-def test_the_first_minutes_are_fine_and_later_something_breaks_now_and_then() -> None:
+def test_the_first_minutes_are_fine_and_later_links_break_occasionally() -> None:
     moments = range(0, 30_000, 10)
     broken = [moment for moment in moments if troubles(3, moment, SITES)]
     assert min(broken) >= FINE_SECONDS
     assert 0.05 < len(broken) / len(moments) < 0.4
-    assert {one.kind for moment in moments for one in troubles(3, moment, SITES)} == {"cut", "lossy", "slow"}
-    assert all(one.site != HUB for moment in moments for one in troubles(3, moment, SITES))
+    assert {trouble.kind for moment in moments for trouble in troubles(3, moment, SITES)} == {
+        "cut",
+        "lossy",
+        "slow",
+    }
+    assert all(trouble.site != HUB for moment in moments for trouble in troubles(3, moment, SITES))
 
 
-def test_a_site_that_is_cut_off_hears_nothing_and_is_not_heard() -> None:
+def test_a_cut_off_site_neither_receives_nor_sends() -> None:
     moment, cut = next(
-        (moment, one)
+        (moment, trouble)
         for moment in range(0, 100_000, 10)
-        for one in troubles(1, moment, SITES)
-        if one.kind == "cut"
+        for trouble in troubles(1, moment, SITES)
+        if trouble.kind == "cut"
     )
     links = table(1, moment).links
     assert {link.loss for pair, link in links.items() if cut.site in pair} == {1.0}

@@ -1,4 +1,4 @@
-"""When the stages are slow: by rank, so that the figures hold whenever in the hour a run starts."""
+"""When stages are slow: by rank, so that the figures hold for runs at any step of the hour."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def test_eight_cycles_take_every_quantile_once_at_each_step_of_the_hour() -> Non
     assert np.sort(np.concatenate(cycles)) == pytest.approx(quantiles(TERAGRID.gather["compute"]))
 
 
-def test_the_weather_goes_on_from_one_cycle_to_the_next_without_a_jump() -> None:
-    """Over many boundaries, slow stays slow: the last hours of a cycle tell about the first of the next."""
+def test_the_weather_continues_from_one_cycle_to_the_next_without_a_jump() -> None:
+    """Over many boundaries, the last hour of a cycle correlates with the first of the next."""
     ends, starts = [], []
     for cycle in range(24):
         gather, _ = runtimes(TERAGRID, 0, cycle)

@@ -1,4 +1,4 @@
-"""When something is broken: in blocks of days, as much as the profile says, and not at first."""
+"""When sites are broken: in blocks of days, for the share that the profile gives, and not at first."""
 
 from dataclasses import replace
 
@@ -15,40 +15,46 @@ TERAGRID = profiles.load("teragrid")
 
 
 def several_cycles(seed: int) -> list[Episode]:
-    return [one for cycle in range(4) for one in episodes(TERAGRID, seed, cycle, sites=7)]
+    return [episode for cycle in range(4) for episode in episodes(TERAGRID, seed, cycle, sites=7)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_cycle_is_broken_for_exactly_as_long_as_the_profile_says(seed: int) -> None:
     for cycle in range(3):
-        found = episodes(TERAGRID, seed, cycle, sites=7)
-        for_all = sum(one.steps for one in found if one.hits_all)
+        drawn = episodes(TERAGRID, seed, cycle, sites=7)
+        for_all = sum(episode.steps for episode in drawn if episode.hits_all)
         assert for_all == round(0.22 * CYCLE_STEPS)
-        assert sum(one.steps for one in found) - for_all == round(0.20 * CYCLE_STEPS)
+        assert sum(episode.steps for episode in drawn) - for_all == round(0.20 * CYCLE_STEPS)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_episodes_come_in_order_with_good_weather_in_between(seed: int) -> None:
-    found = episodes(TERAGRID, seed, 1, sites=7)
-    ends = [0, *(one.start + one.steps for one in found)]
-    starts = [*(one.start for one in found), CYCLE_STEPS]
+    drawn = episodes(TERAGRID, seed, 1, sites=7)
+    ends = [0, *(episode.start + episode.steps for episode in drawn)]
+    starts = [*(episode.start for episode in drawn), CYCLE_STEPS]
     assert min(start - end for start, end in zip(starts, ends, strict=True)) >= 2 * STEPS_PER_HOUR
 
 
 def test_errors_come_in_blocks_of_about_one_and_a_half_days() -> None:
-    blocks = [one.steps for seed in SEEDS for one in several_cycles(seed) if one.steps > BLIP_STEPS[1]]
+    blocks = [
+        episode.steps for seed in SEEDS for episode in several_cycles(seed) if episode.steps > BLIP_STEPS[1]
+    ]
     assert 1.2 * DAY < sum(blocks) / len(blocks) < 1.8 * DAY
 
 
 def test_most_failed_runs_fall_into_blocks_longer_than_a_day_and_there_are_blips_too() -> None:
-    found = [one for seed in SEEDS for one in several_cycles(seed)]
-    broken = sum(one.steps for one in found)
-    assert sum(one.steps for one in found if one.steps > DAY) > 0.6 * broken
-    assert 0.05 * broken < sum(one.steps for one in found if one.steps <= BLIP_STEPS[1]) < 0.15 * broken
+    drawn = [episode for seed in SEEDS for episode in several_cycles(seed)]
+    broken = sum(episode.steps for episode in drawn)
+    assert sum(episode.steps for episode in drawn if episode.steps > DAY) > 0.6 * broken
+    assert (
+        0.05 * broken
+        < sum(episode.steps for episode in drawn if episode.steps <= BLIP_STEPS[1])
+        < 0.15 * broken
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_newcomer_sees_passes_then_one_short_blip_then_passes(seed: int) -> None:
+def test_the_first_hours_pass_have_one_short_blip_and_pass_again(seed: int) -> None:
     first, second = episodes(TERAGRID, seed, 0, sites=7)[:2]
     assert first.start >= 24
     assert first.start + first.steps <= 46
@@ -57,10 +63,10 @@ def test_a_newcomer_sees_passes_then_one_short_blip_then_passes(seed: int) -> No
 
 @pytest.mark.parametrize("sites", [1, 2, 3, 7])
 def test_a_fault_is_at_a_site_that_is_there_and_of_a_kind_that_its_mechanism_has(sites: int) -> None:
-    for one in episodes(TERAGRID, 0, 1, sites):
-        assert one.fault.kind in FAULT_KINDS[one.fault.mechanism]
-        assert one.fault.site in at_work(one.fault.mechanism, sites)
-        assert 0 <= one.fault.site < sites
+    for episode in episodes(TERAGRID, 0, 1, sites):
+        assert episode.fault.kind in FAULT_KINDS[episode.fault.mechanism]
+        assert episode.fault.site in at_work(episode.fault.mechanism, sites)
+        assert 0 <= episode.fault.site < sites
 
 
 def test_of_seven_sites_five_are_sources_the_sixth_computes() -> None:
@@ -75,4 +81,4 @@ def test_a_profile_that_never_fails_has_no_episodes() -> None:
 
 def test_a_profile_that_fails_rarely_gets_its_share_all_the_same() -> None:
     rarely = replace(TERAGRID, passed_gather=0.995, passed_circle=0.995)
-    assert sum(one.steps for one in episodes(rarely, 0, 0, sites=7)) == round(0.005 * CYCLE_STEPS)
+    assert sum(episode.steps for episode in episodes(rarely, 0, 0, sites=7)) == round(0.005 * CYCLE_STEPS)

@@ -1,4 +1,4 @@
-"""Published figures become runtimes that have them."""
+"""Quantile functions have the published figures that they were solved for."""
 
 import numpy as np
 import pytest
@@ -34,6 +34,6 @@ def test_the_runtimes_of_every_shipped_stage_have_the_published_figures(figures:
         pytest.param(RuntimeFigures(15.0, 20.0, 10.0, 1.0), id="extremes the wrong way round"),
     ],
 )
-def test_figures_that_nothing_can_have_are_refused_with_the_figures(figures: RuntimeFigures) -> None:
+def test_the_error_about_impossible_figures_names_them(figures: RuntimeFigures) -> None:
     with pytest.raises(ImpossibleFigures, match=f"mean={figures.mean}"):
         quantiles(figures)

@@ -1,4 +1,4 @@
-"""The weather at a step, and runs drawn from it."""
+"""The weather at a step, and the runs drawn from it."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,11 @@ def lag_one(seconds: np.ndarray) -> float:
     return float(np.corrcoef(seconds[1:], seconds[:-1])[0, 1])
 
 
-def test_equal_arguments_give_equal_weather_whatever_was_asked_before() -> None:
-    asked_before, fresh = Weather("geon", seed=3), Weather("geon", seed=3)
-    asked_before.draws(3 * CYCLE_STEPS, every=1)
+def test_equal_arguments_give_equal_weather_regardless_of_earlier_calls() -> None:
+    used, fresh = Weather("geon", seed=3), Weather("geon", seed=3)
+    used.draws(3 * CYCLE_STEPS, every=1)
     for index in (0, 17, CYCLE_STEPS - 1, CYCLE_STEPS, 5 * CYCLE_STEPS + 4321):
-        assert asked_before.at(index) == fresh.at(index)
+        assert used.at(index) == fresh.at(index)
 
 
 def test_another_seed_gives_other_weather() -> None:
@@ -43,7 +43,7 @@ def test_a_slowest_site_is_named_where_several_take_part_and_only_sources_send()
     assert {slowest["login"] for slowest in drawn} == set(range(7))
 
 
-def test_draws_are_the_weather_at_every_so_many_steps() -> None:
+def test_draws_are_the_weather_at_regular_steps() -> None:
     weather = Weather("teragrid", seed=4)
     draws = weather.draws(40, every=500)  # crosses two cycles
     for run in range(40):
@@ -54,7 +54,7 @@ def test_draws_are_the_weather_at_every_so_many_steps() -> None:
         assert draws.passed["gather"][run] == (conditions.fault is None)
 
 
-def test_what_is_broken_for_circle_is_broken_for_gather_and_preco_too() -> None:
+def test_a_fault_that_breaks_circle_breaks_gather_and_preco_too() -> None:
     passed = Weather("teragrid", seed=4).draws(3000).passed
     assert not np.any(passed["gather"] & ~passed["circle"])
     assert np.any(passed["circle"] & ~passed["gather"])
@@ -68,11 +68,18 @@ def test_totals_are_the_sums_of_their_stages() -> None:
         assert draws.preco_total(total) == pytest.approx(sum(draws.preco[stage] for stage in stages))
 
 
-def test_others_take_a_part_of_the_time_of_the_slowest_site() -> None:
+def test_other_sites_take_a_fraction_of_the_time_of_the_slowest() -> None:
     weather = Weather("teragrid", seed=0)
     assert all(0.4 <= weather.at(index).others_fraction <= 0.9 for index in range(0, 2000, 50))
 
 
+@pytest.mark.parametrize("profile", ["teragrid", "geon"])
+def test_the_total_is_autocorrelated_from_hour_to_hour(profile: str) -> None:
+    hourly = lag_one(Weather(profile, seed=2).draws(3000, every=STEPS_PER_HOUR).gather_total("total"))
+    assert 0.2 < hourly < 0.6
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("profile", ["teragrid", "geon"])
 @pytest.mark.parametrize("total", list(TOTALS))
 def test_totals_are_autocorrelated_from_hour_to_hour_and_more_so_from_step_to_step(
@@ -99,7 +106,7 @@ def test_calm_weather_never_breaks_anything_and_hardly_varies() -> None:
 
 
 @pytest.mark.parametrize("refuse", [lambda w: w.at(-1), lambda w: w.draws(0), lambda w: w.draws(5, every=0)])
-def test_what_was_before_the_grid_began_and_no_runs_at_all_are_refused(refuse) -> None:  # type: ignore[no-untyped-def]
+def test_a_step_before_the_grid_began_and_zero_runs_are_refused(refuse) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match="step"):
         refuse(Weather("calm", seed=0))
 

@@ -1,4 +1,4 @@
-"""The folder of profiles is the registry; a profile that contradicts itself is refused."""
+"""The folder of profiles is the registry; an inconsistent profile is refused."""
 
 import sys
 from dataclasses import replace
@@ -12,11 +12,11 @@ from monitor.testbed.weather.figures import UnknownProfile
 from monitor.testbed.weather.profile import STAGES, TOTALS, BadProfile
 
 
-def test_the_shipped_profiles_are_found_by_themselves() -> None:
+def test_the_shipped_profiles_are_listed() -> None:
     assert {"calm", "geon", "teragrid"} <= set(profiles.names())
 
 
-def test_an_unknown_profile_is_refused_before_anything_is_imported() -> None:
+def test_an_unknown_profile_is_refused_without_importing_it() -> None:
     with pytest.raises(UnknownProfile, match=r"no weather profile '\.\.figures'; known are calm, "):
         profiles.load("..figures")
     with pytest.raises(UnknownProfile):
@@ -44,7 +44,7 @@ def test_calm_takes_a_third_of_the_mean_times_of_teragrid() -> None:
         assert calm.preco[stage].mean == pytest.approx(teragrid.preco[stage].mean / 3)
 
 
-def test_every_mechanism_has_a_stage_a_way_to_fail_and_probes_that_it_hits() -> None:
+def test_every_mechanism_has_a_stage_kinds_of_faults_and_affected_probes() -> None:
     assert set(MECHANISMS) == set(FAULT_KINDS) == {*SHARED, *COMPUTE_ONLY}
     assert TOTALS["total_essential"] == ("transfer_data", "queue_wait", "compute", "transfer_results")
     assert TOTALS["total_core"] == ("transfer_data", "compute", "transfer_results")

@@ -1,3 +1,5 @@
+"""Starting, restarting and ending a grid, and what it leaves."""
+
 from __future__ import annotations
 
 import json
@@ -14,15 +16,16 @@ from monitor.testbed.errors import AlreadyRunning, DamagedState
 from monitor.testbed.sites import GridDescription, LocalGridOptions, load_description, running_sites
 from monitor.testbed.sites.layout import site_names
 from monitor.testbed.sites.processes import marked
+from tests.monitor.testbed.sites.local_grid import DEADLINE_SECONDS
 from tests.waiting import eventually
 
 
 def log_in(grid: GridDescription, site: str) -> subprocess.CompletedProcess[str]:
     argv = ["ssh", "-F", str(grid.ssh_config), "-o", "BatchMode=yes", site, "echo $SITE_NAME"]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
 
 
-def test_the_description_appears_when_the_sites_listen_and_goes_with_them(tmp_path: Path) -> None:
+def test_the_description_exists_while_the_sites_listen(tmp_path: Path) -> None:
     with running_sites(tmp_path, 2) as grid:
         assert load_description(tmp_path) == grid
         assert (grid.sites, grid.compute, grid.destination) == (("anl", "iu"), "anl", "iu")
@@ -30,7 +33,7 @@ def test_the_description_appears_when_the_sites_listen_and_goes_with_them(tmp_pa
     assert load_description(tmp_path) is None
 
 
-def test_a_resource_says_how_to_reach_its_site(tmp_path: Path) -> None:
+def test_a_resource_describes_how_to_reach_its_site(tmp_path: Path) -> None:
     with running_sites(tmp_path) as grid:
         resource = grid.resources["ncsa"]
         assert resource.shell == {"kind": "ssh", "host": "ncsa", "config_file": str(grid.ssh_config)}
@@ -41,7 +44,7 @@ def test_a_resource_says_how_to_reach_its_site(tmp_path: Path) -> None:
         assert grid.sources == ("anl", "iu", "ornl", "tacc", "purdue")
 
 
-def test_a_restart_keeps_addresses_keys_passwords_and_the_weathers_beginning(tmp_path: Path) -> None:
+def test_a_restart_keeps_addresses_keys_passwords_and_the_epoch_of_the_weather(tmp_path: Path) -> None:
     kept = ("known_hosts", "reporter_key", "ssh_config", "state.json", "sites/anl/key")
     with running_sites(tmp_path, 2) as first:
         before = {name: (tmp_path / name).read_bytes() for name in kept}
@@ -54,7 +57,7 @@ def test_a_restart_keeps_addresses_keys_passwords_and_the_weathers_beginning(tmp
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"port": 0}', '{"port": "x", "epoch": "", "passwords": {}}']
 )
-def test_a_state_that_cannot_be_read_is_made_anew_with_a_word(
+def test_an_unreadable_state_is_replaced_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     (tmp_path / "state.json").write_text(text)
@@ -63,7 +66,7 @@ def test_a_state_that_cannot_be_read_is_made_anew_with_a_word(
     assert "cannot be read" in caplog.text
 
 
-def test_a_port_that_somebody_else_has_taken_is_replaced(tmp_path: Path) -> None:
+def test_a_port_in_use_is_replaced(tmp_path: Path) -> None:
     with running_sites(tmp_path, 1):
         port = json.loads((tmp_path / "state.json").read_text())["port"]
     with socket.socket() as other:
@@ -75,7 +78,7 @@ def test_a_port_that_somebody_else_has_taken_is_replaced(tmp_path: Path) -> None
             assert json.loads((tmp_path / "state.json").read_text())["port"] != port
 
 
-def test_a_damaged_key_is_named(tmp_path: Path) -> None:
+def test_the_message_about_a_damaged_key_names_its_file(tmp_path: Path) -> None:
     with running_sites(tmp_path, 1):
         pass
     (tmp_path / "sites/anl/host_key").write_text("no key")
@@ -101,30 +104,37 @@ def test_a_directory_may_have_an_awkward_name(tmp_path: Path) -> None:
         assert log_in(grid, "anl").stdout == "anl\n"
         argv = ["ssh", "-F", str(grid.ssh_config), "anl", "echo hello > x && scp -q x iu:y && ssh iu cat y"]
         assert (
-            subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout == "hello\n"
+            subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False).stdout
+            == "hello\n"
         )
 
 
-def test_what_a_killed_grid_has_left_running_ends_at_the_next_start(tmp_path: Path) -> None:
+def test_processes_left_by_a_killed_grid_are_killed_at_the_next_start(tmp_path: Path) -> None:
+    mark = f"SITE_GRID={tmp_path.resolve()}"
     environment = {**os.environ, "SITE_GRID": str(tmp_path.resolve())}
-    orphan = subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True)
-    with running_sites(tmp_path, 1):
-        assert orphan.wait(timeout=10) == -signal.SIGKILL
+    with subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True) as orphan:
+        try:
+            # Popen returns when the program is loaded, which is before the kernel shows its environment.
+            assert eventually(lambda: orphan.pid in marked(mark))
+            with running_sites(tmp_path, 1):
+                assert orphan.wait(timeout=DEADLINE_SECONDS) == -signal.SIGKILL
+        finally:
+            orphan.kill()
 
 
-def test_what_sessions_have_left_behind_ends_with_the_grid(tmp_path: Path) -> None:
+def test_processes_left_by_sessions_end_with_the_grid(tmp_path: Path) -> None:
     mark = f"SITE_GRID={tmp_path.resolve()}"
     with running_sites(tmp_path, 1) as grid:
         command = "setsid sleep 600 </dev/null >/dev/null 2>&1 & exit 0"
-        subprocess.run(["ssh", "-F", str(grid.ssh_config), "anl", command], timeout=60, check=True)
+        subprocess.run(
+            ["ssh", "-F", str(grid.ssh_config), "anl", command], timeout=DEADLINE_SECONDS, check=True
+        )
         assert eventually(lambda: len(marked(mark)) == 1)
     assert eventually(lambda: marked(mark) == set())
 
 
 @pytest.mark.parametrize("count", [0, 201])
-def test_a_grid_has_at_least_one_site_and_no_more_than_there_are_addresses(
-    tmp_path: Path, count: int
-) -> None:
+def test_a_grid_has_one_site_at_least_and_one_per_address_at_most(tmp_path: Path, count: int) -> None:
     with pytest.raises(ValueError, match="1 to 200 sites"), running_sites(tmp_path, count):
         pass
 
@@ -135,7 +145,7 @@ def test_sites_have_names_in_a_fixed_order() -> None:
     assert names[13:] == ("site14", "site15")
 
 
-def test_a_site_that_does_not_exist_cannot_compute(tmp_path: Path) -> None:
+def test_an_unknown_compute_site_is_refused(tmp_path: Path) -> None:
     options = LocalGridOptions(sites=2, compute="nowhere")
     with pytest.raises(ValueError, match="no site 'nowhere'"), running_sites(tmp_path, options=options):
         pass

@@ -1,4 +1,4 @@
-"""The throw-away certificate authority of the test-beds."""
+"""The throwaway certificate authority of the test-beds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from monitor.testbed.middleware.pki import Authority
 from tests.reporters.needs import needs
 
 
-def test_certificates_that_are_issued_at_once_have_numbers_of_their_own(tmp_path: Path) -> None:
+def test_certificates_issued_concurrently_have_different_serial_numbers(tmp_path: Path) -> None:
     needs("openssl")
     authority = Authority.create(tmp_path / "authority")
     names = [f"host{number}" for number in range(6)]

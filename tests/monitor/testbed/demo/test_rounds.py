@@ -1,4 +1,4 @@
-"""Rounds of runs, and the lines that the demo says of what has ended."""
+"""Rounds of runs, and the lines that the demo prints about ended runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 pytestmark = pytest.mark.django_db
 
 
-def test_rounds_begin_when_what_an_earlier_demo_left_has_ended(circle: Series) -> None:
+def test_rounds_begin_when_the_runs_of_an_earlier_demo_have_ended(circle: Series) -> None:
     now = timezone.now()
     left = run_now(circle, who="an earlier demo", now=now - MINUTE)
     claim_due(now)
@@ -36,7 +36,7 @@ def test_rounds_begin_when_what_an_earlier_demo_left_has_ended(circle: Series) -
     assert rounds.advance(now)
 
 
-def test_every_ended_run_is_told_once_however_late_it_ends(circle: Series) -> None:
+def test_every_ended_run_is_printed_once_even_if_it_ends_late(circle: Series) -> None:
     begin = timezone.now() - 10 * MINUTE
     follower = Follower(begin)
     slow, quick = begin + MINUTE, begin + 2 * MINUTE

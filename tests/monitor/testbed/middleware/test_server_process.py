@@ -1,3 +1,5 @@
+"""Starting a server: one retry after a crash, none after a refusal."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,14 +13,14 @@ CRASH = "kill -SEGV $$"
 SERVE = "touch up; exec sleep 600"
 
 
-def test_a_server_that_crashes_while_it_begins_is_begun_once_more(tmp_path: Path) -> None:
+def test_a_server_that_crashes_at_its_start_is_started_once_more(tmp_path: Path) -> None:
     script = f"[ -e before ] || {{ touch before; {CRASH}; }}; {SERVE}"
     with serving(["sh", "-c", script], ready=(tmp_path / "up").exists, cwd=tmp_path) as running:
         assert running.poll() is None
     assert running.poll() is not None
 
 
-def test_one_that_crashes_again_is_named_with_how_it_ended(tmp_path: Path) -> None:
+def test_the_error_after_a_second_crash_has_status_and_output(tmp_path: Path) -> None:
     script = f"echo x >> starts; echo no luck >&2; {CRASH}"
     with (
         pytest.raises(NotServing, match=r"sh ended with status -11: no luck"),
@@ -28,7 +30,7 @@ def test_one_that_crashes_again_is_named_with_how_it_ended(tmp_path: Path) -> No
     assert (tmp_path / "starts").read_text() == "x\nx\n"
 
 
-def test_one_that_refuses_is_not_begun_again(tmp_path: Path) -> None:
+def test_a_server_that_exits_is_not_started_again(tmp_path: Path) -> None:
     script = "echo x >> starts; echo bad configuration >&2; exit 3"
     with (
         pytest.raises(NotServing, match=r"sh ended with status 3: bad configuration"),

@@ -1,0 +1,128 @@
+"""The demo from start to Ctrl-C, also while its services are killed; two demos serve all tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.monitor.testbed.demo.demo_process import DemoProcess
+
+pytestmark = pytest.mark.xdist_group("demo")
+
+EVERY_SERVICE = ("web", "postgres", "valkey", "reporter", "control", "beat")
+
+
+@dataclass
+class FinishedDemo:
+    demo: DemoProcess
+    summary: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def first_demo(
+    start_demo: Callable[..., DemoProcess], tmp_path_factory: pytest.TempPathFactory
+) -> FinishedDemo:
+    """Run two rounds in a new directory; the demo ends by itself."""
+    file = tmp_path_factory.mktemp("summary") / "out.json"
+    demo = start_demo("--rounds=2", "--exit", f"--json={file}")
+    assert demo.wait() == 0, demo.output()
+    assert demo.processes() == []
+    return FinishedDemo(demo, json.loads(file.read_text()))
+
+
+@pytest.fixture(scope="session")
+def second_demo(
+    start_demo: Callable[..., DemoProcess], first_demo: FinishedDemo, tmp_path_factory: pytest.TempPathFactory
+) -> FinishedDemo:
+    """Continue in the directory of the first demo, kill two services, interrupt after two rounds."""
+    file = tmp_path_factory.mktemp("summary") / "out.json"
+    demo = start_demo("--rounds=2", f"--json={file}", after=first_demo.demo)
+    return FinishedDemo(demo, kill_and_finish(demo, file, ("postgres", "reporter")))
+
+
+def kill_and_finish(demo: DemoProcess, file: Path, services: Sequence[str]) -> dict[str, Any]:
+    """Kill *services* after the first run has ended, interrupt after the last; return the summary."""
+    has_first_run = demo.eventually(
+        lambda: "circle-main" in demo.output().partition("Finished runs follow")[2]
+    )
+    assert has_first_run, demo.output()
+    for service in services:
+        demo.kill(service)
+    assert demo.eventually(lambda: "The rounds are done" in demo.output()), demo.output()
+    assert demo.interrupt() == 0, demo.output()
+    assert demo.processes() == []
+    summary: dict[str, Any] = json.loads(file.read_text())
+    assert summary["complete"], demo.output()
+    return summary
+
+
+def run_counts(summary: dict[str, Any]) -> dict[str, int]:
+    return {name: sum(series["runs"].values()) for name, series in summary["series"].items()}
+
+
+@pytest.mark.grid
+def test_rounds_account_for_every_run_and_leave_nothing(first_demo: FinishedDemo) -> None:
+    summary = first_demo.summary
+    assert summary["complete"]
+    assert summary["expected_runs"] == summary["accounted_runs"] == 6
+    for series in summary["series"].values():
+        assert series["runs"] == {"passed": 2}
+        assert all(stage["n"] == 2 and stage["stdev"] is not None for stage in series["stages"].values())
+        assert set(series["totals"]) == {"total", "total_essential", "total_core"}
+        interval = series["forecast"]["interval"]
+        assert 0 <= interval["lower"] <= series["forecast"]["median"] <= interval["upper"]
+    assert summary["scratch_files_left"] == []
+
+
+@pytest.mark.grid
+def test_the_next_demo_continues_and_ctrl_c_stops_everything(second_demo: FinishedDemo) -> None:
+    output = second_demo.demo.output()
+    assert "gridcast is up" in output
+    assert "viewer / " in output
+    assert second_demo.demo.processes() == []
+
+
+@pytest.mark.grid
+@pytest.mark.chaos
+def test_killing_services_neither_loses_nor_duplicates_a_run(second_demo: FinishedDemo) -> None:
+    assert run_counts(second_demo.summary) == {"gather-main": 2, "circle-main": 2, "preco-main": 2}
+
+
+@pytest.mark.grid
+@pytest.mark.chaos
+@pytest.mark.nightly
+def test_killing_every_service_neither_loses_nor_duplicates_a_run(
+    start_demo: Callable[..., DemoProcess], tmp_path: Path
+) -> None:
+    file = tmp_path / "out.json"
+    demo = start_demo("--rounds=3", f"--json={file}")
+    summary = kill_and_finish(demo, file, EVERY_SERVICE)
+    assert run_counts(summary) == {"gather-main": 3, "circle-main": 3, "preco-main": 3}
+
+
+def test_contradicting_options_are_refused_before_anything_starts(
+    start_demo: Callable[..., DemoProcess],
+) -> None:
+    demo = start_demo("--exit")
+    assert demo.wait() == 1
+    assert "--rounds" in demo.output()
+    assert not (demo.var / "log").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--exit"], "--rounds"),
+        (["--rounds=-1"], "positive"),
+        (["--rounds=1", "--json=/no/such/place/out.json"], "/no/such/place"),
+    ],
+)
+def test_the_message_about_an_unusable_option_names_it(options: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        call_command("demo", *options)
