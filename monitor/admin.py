@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 import probes
 from monitor.alerts import channels
 from monitor.imports import formats
-from monitor.ledger.maintenance_windows import Times, faults
+from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import (
     Alert,
     AlertRule,
@@ -34,7 +34,7 @@ from monitor.models import (
     Usage,
 )
 from monitor.models.series import IMPORTED
-from monitor.series.delete import remove
+from monitor.series.delete import delete_series
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
 from reporters.schedule import InvalidSchedule, parse_schedule
@@ -146,7 +146,7 @@ class ReporterAdmin(ReadOnlyBase):
     list_display = ("name", "capacity")
 
 
-_TIMES = {field.name for field in dataclasses.fields(Times)}
+_TIMES = {field.name for field in dataclasses.fields(WindowTimes)}
 
 
 class MaintenanceWindowForm(MaintenanceWindowFormBase):
@@ -155,7 +155,7 @@ class MaintenanceWindowForm(MaintenanceWindowFormBase):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         values = {key: cleaned[key] for key in _TIMES & cleaned.keys()}
-        for key, message in faults(Times(**values)) if len(values) == len(_TIMES) else ():
+        for key, message in time_errors(WindowTimes(**values)) if len(values) == len(_TIMES) else ():
             self.add_error(key, message)
         return cleaned
 
@@ -240,10 +240,10 @@ class SeriesAdmin(ReadOnlyBase):
         return () if obj is None else ("name",)
 
     def delete_model(self, _request: HttpRequest, obj: Series) -> None:
-        remove(Series.objects.filter(pk=obj.pk))
+        delete_series(Series.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, _request: HttpRequest, queryset: Any) -> None:
-        remove(queryset)
+        delete_series(queryset)
 
 
 @admin.register(Run)

@@ -36,7 +36,7 @@ else:
 GZIP = 0
 ZSTD_1 = 1
 STATE_LEVEL = 1  # of states, of which every update makes one: the next take half as much time again for 3 %
-MOST_STATE_BYTES = 1 << 26
+MAX_STATE_BYTES = 1 << 26
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _OPTIONS: dict[int, int] = {
     CompressionParameter.compression_level: 3,  # the next take twice the time for a tenth of the bytes
@@ -74,7 +74,7 @@ def unpack_state(packed: bytes) -> bytes:
         ValueError: it is not that.
     """
     try:
-        return ZstdDecompressor().decompress(packed, MOST_STATE_BYTES)
+        return ZstdDecompressor().decompress(packed, MAX_STATE_BYTES)
     except ZstdError as error:
         raise ValueError(f"a packed state cannot be read: {error}") from None
 

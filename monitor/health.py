@@ -23,24 +23,24 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class HealthProblem:
     """Something of ours that does not work, in a sentence for whoever reads a page."""
 
     part: str
     text: str
 
 
-DEPOT_AWAY = Problem(
+DEPOT_UNAVAILABLE = HealthProblem(
     "depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools."
 )
 
 
-def problems(now: datetime) -> list[Problem]:
+def problems(now: datetime) -> list[HealthProblem]:
     """Everything that is wrong with the service at *now*; the depot's absence hides the rest."""
     try:
         silent, full = _silent_parts(now), _no_room()
     except DatabaseError:
-        return [DEPOT_AWAY]
+        return [DEPOT_UNAVAILABLE]
     return [*full, *silent, *_restarting(supervised())]
 
 
@@ -53,48 +53,50 @@ def supervised() -> Mapping[str, ServiceStatus]:
     return status.services if status else {}
 
 
-def depot_problem() -> Problem | None:
+def depot_problem() -> HealthProblem | None:
     """Ask the depot."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
-        return DEPOT_AWAY
+        return DEPOT_UNAVAILABLE
     return None
 
 
-def broker_problem() -> Problem | None:
+def broker_problem() -> HealthProblem | None:
     """Ask the broker; it must answer within a second."""
     try:
         with app.connection_for_write() as connection:
             connection.ensure_connection(max_retries=1, timeout=1)
     except (OperationalError, OSError):
-        return Problem("broker", "The broker (Redis protocol) does not answer. Due runs stay in the ledger.")
+        return HealthProblem(
+            "broker", "The broker (Redis protocol) does not answer. Due runs stay in the ledger."
+        )
     return None
 
 
-def _no_room() -> list[Problem]:
+def _no_room() -> list[HealthProblem]:
     room = gauge.room()
     if room is None or room.suffices:
         return []
-    return [Problem("depot", f"No reports are taken: {room}. They wait in the reporters' spools.")]
+    return [HealthProblem("depot", f"No reports are taken: {room}. They wait in the reporters' spools.")]
 
 
-def _silent_parts(now: datetime) -> list[Problem]:
+def _silent_parts(now: datetime) -> list[HealthProblem]:
     heard = dict(Heartbeat.objects.values_list("name", "seen_at"))
     if not heard and not Run.objects.exists():
         return []  # nothing has been started yet: that is not a fault
     return [
-        Problem(part, text.format(seconds=(now - heard[part]).total_seconds()))
+        HealthProblem(part, text.format(seconds=(now - heard[part]).total_seconds()))
         for part, text in PARTS.items()
         if part in heard and now - heard[part] > SILENT_AFTER
     ]
 
 
-def _restarting(services: Mapping[str, ServiceStatus]) -> list[Problem]:
+def _restarting(services: Mapping[str, ServiceStatus]) -> list[HealthProblem]:
     """What the supervisor is restarting, where one is in charge."""
     return [
-        Problem(name, f"{name} is being restarted (attempt {status.restarts}).")
+        HealthProblem(name, f"{name} is being restarted (attempt {status.restarts}).")
         for name, status in services.items()
         if status.state == "restarting"
     ]

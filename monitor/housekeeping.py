@@ -17,7 +17,7 @@ ANALYSED_EVERY = timedelta(days=1)
 RETAINS_SECONDS = 20.0  # of every call: who else works in the same process waits so long
 
 
-def tend(now: datetime) -> RetentionResult | None:
+def housekeep(now: datetime) -> RetentionResult | None:
     """Do all of it, one at a time; None: somebody else is at it."""
     with session_lock(AdvisoryLock.HOUSEKEEPING) as is_ours:
         if not is_ours:

@@ -50,10 +50,10 @@ def roll() -> None:
 
 @app.task(name="monitor.tasks.tend")
 def tend() -> None:
-    tending.tend(timezone.now())
+    tending.housekeep(timezone.now())
 
 
 @app.task(name="monitor.tasks.run")
 def run(run_ids: list[str], slots: list[str] | None = None) -> None:
     known = None if slots is None else [datetime.fromisoformat(one) for one in slots]
-    run_claimed.execute([uuid.UUID(one) for one in run_ids], known)
+    run_claimed.run_claimed([uuid.UUID(one) for one in run_ids], known)

@@ -10,9 +10,9 @@ from monitor.alerts import deliver, evaluate
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.ledger import claim, heartbeats, holds
 from monitor.ledger.expand import BEAT, expand
-from monitor.ledger.reap import give_time, reap
+from monitor.ledger.reap import reap, renew_leases
 from monitor.ledger.retry import retry
-from monitor.worker.dispatch import send
+from monitor.worker.dispatch import dispatch
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,10 +27,10 @@ def tick(now: datetime) -> None:
         holds.end_overdue(now)
         expand(now)
         if heartbeats.was_silent(BEAT, now):
-            give_time(now)
+            renew_leases(now)
         reap(now)
         retry(now)
         heartbeats.record(BEAT, now)
-    send(claim.claim_due(now))
+    dispatch(claim.claim_due(now))
     evaluate.look(now)
     deliver.ask(now)

@@ -7,7 +7,7 @@ import math
 _THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def carried_by(name: str) -> str:
+def unit_of(name: str) -> str:
     """The unit that a parameter's *name* carries; empty for a plain number or a text."""
     return next((unit for unit in ("bytes_per_second", "seconds", "bytes") if name.endswith(unit)), "")
 

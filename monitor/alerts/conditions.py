@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from monitor.ledger.attribution import words
+from monitor.ledger.attribution import outcome_label
 from monitor.models.run import DID_NOT_PASS, IN_FLIGHT, State
 from monitor.units import coarse_seconds
 
@@ -98,13 +98,13 @@ def _heard(known: Known, until: datetime | None) -> Verdict:
     if last is None:
         return Verdict(False, "nothing is overdue any more", again_at=until)
     return Verdict(
-        False, f"heard of again: {words(last.state)} at {_told(last.slot)}", last.run, again_at=until
+        False, f"heard of again: {outcome_label(last.state)} at {_told(last.slot)}", last.run, again_at=until
     )
 
 
 def _ended(one: Outcome) -> str:
     """How, and why; a reason may have said how already."""
-    how = words(one.state)
+    how = outcome_label(one.state)
     said = one.reason if how in one.reason else ": ".join(filter(None, (how, one.reason)))
     return said if len(said) <= MOST_CHARACTERS else f"{said[:MOST_CHARACTERS]}..."
 

@@ -11,9 +11,9 @@ from ninja import Query, Router, Schema, Status
 from monitor.api.auth import require_run_permission
 from monitor.api.problems import Refused
 from monitor.ledger import holds as holding
-from monitor.ledger.holds import AlreadyHeld, Held, HoldError, NotAllowed, NotHeld, UnknownScope
+from monitor.ledger.holds import AlreadyHeld, HoldError, NotAllowed, NotHeld, RunHeld, UnknownScope
 from monitor.models import Hold
-from monitor.models.hold import Mode, Scope
+from monitor.models.hold import HoldMode, Scope
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -25,7 +25,7 @@ _STATUS: dict[type[HoldError], tuple[int, str]] = {
     NotAllowed: (403, "not_allowed"),
     AlreadyHeld: (409, "already_held"),
     NotHeld: (409, "not_held"),
-    Held: (409, "held"),
+    RunHeld: (409, "held"),
 }
 
 
@@ -77,7 +77,7 @@ def begin(request: HttpRequest, order: HoldIn) -> Status[HoldOut]:
     try:
         scope = _whole(request, order.kind, order.name)
         made = holding.hold(
-            scope, Mode(order.mode), who=request.user.get_username(), why=order.why, now=now, until=until
+            scope, HoldMode(order.mode), who=request.user.get_username(), why=order.why, now=now, until=until
         )
     except HoldError as error:
         raise refused(error) from error
@@ -107,11 +107,11 @@ def shown(hold: Hold, now: datetime) -> HoldOut:
     """*hold*, and how many runs are left under it if it is in force at *now*."""
     out = HoldOut.from_orm(hold)
     if hold.ended_at is None and (hold.until is None or hold.until > now):
-        out.left = holding.standings([hold])[0].left
+        out.left = holding.hold_progress([hold])[0].left
     return out
 
 
 def _whole(request: HttpRequest, kind: str, name: str) -> Scope:
-    scope = holding.find(kind, name, request.user)
-    holding.check_whole(scope, request.user)
+    scope = holding.find_scope(kind, name, request.user)
+    holding.check_may_hold(scope, request.user)
     return scope

@@ -12,7 +12,7 @@ from ninja import Query, Router, Schema, Status
 from monitor.api.auth import require_run_permission
 from monitor.api.holds import KindName, refused
 from monitor.api.problems import Refused
-from monitor.ledger.holds import HoldError, find
+from monitor.ledger.holds import HoldError, find_scope
 from monitor.ledger.run_now import run_all
 from monitor.models import Run
 
@@ -77,7 +77,7 @@ def ask_for_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
     require_run_permission(request)
     who = request.user.get_username()
     try:
-        scope = find(order.kind, order.name, request.user)
+        scope = find_scope(order.kind, order.name, request.user)
         asked = run_all(scope, user=request.user, who=who, why=order.why, force=order.force)
     except HoldError as error:
         raise refused(error) from error

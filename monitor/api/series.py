@@ -15,7 +15,7 @@ from monitor.depot.samples.read import history
 from monitor.ledger.holds import HoldError
 from monitor.ledger.run_now import run_now
 from monitor.models import Metric, Series
-from monitor.series.segments import standing
+from monitor.series.segments import segment_status
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -97,7 +97,7 @@ def metric_history(
 def segments(request: HttpRequest, name: str) -> list[SegmentOut]:
     """A series whose probe, parameters or resources change keeps its name and begins a segment: a history of
     its own. One that goes back to what it ran before goes on with that segment."""
-    stands = standing(get_object_or_404(Series.objects.visible_to(request.user), name=name))
+    stands = segment_status(get_object_or_404(Series.objects.visible_to(request.user), name=name))
     fields = ("number", "began_at", "probe", "probe_version", "parameters", "bindings")
     return [
         SegmentOut(is_current=one == stands.current, **{field: getattr(one, field) for field in fields})
@@ -106,7 +106,7 @@ def segments(request: HttpRequest, name: str) -> list[SegmentOut]:
 
 
 def _current_number(series: Series) -> int | None:
-    current = standing(series).current
+    current = segment_status(series).current
     return current.number if current else None
 
 

@@ -19,11 +19,11 @@ from monitor.charts.chart_ranges import Stretch, begin, ended_runs
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.samples.read import Point, histories
 from monitor.forecasts.defaults import METHOD
-from monitor.ledger.attribution import words
+from monitor.ledger.attribution import outcome_label
 from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet
 from monitor.models.run import State
-from monitor.series.segment_diff import changes
+from monitor.series.segment_diff import segment_changes
 from monitor.series.segment_history import Boundary
 
 if TYPE_CHECKING:
@@ -174,7 +174,9 @@ def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Bou
     by_key = (
         Segment.objects.in_bulk({key for old, new, _ in crossed for key in (old, new)}) if crossed else {}
     )
-    return [Boundary(time, by_key[new], changes(by_key[old], by_key[new])) for old, new, time in crossed]
+    return [
+        Boundary(time, by_key[new], segment_changes(by_key[old], by_key[new])) for old, new, time in crossed
+    ]
 
 
 def _forecasts(series: Series, runs: Sequence[Run]) -> list[Forecast]:
@@ -207,7 +209,7 @@ def _run(run: Run) -> dict[str, Any]:
     return {
         "slot": _time(run.slot),
         "state": run.state,
-        "words": words(run.state),
+        "words": outcome_label(run.state),
         "stage": run.stage,
         "reason": run.reason[:_REASON_CHARACTERS],
         "url": reverse("run", args=[run.pk]),

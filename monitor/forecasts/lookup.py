@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import probes
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts import lookup_sql as depot
-from monitor.series.current_segment import keep_current, keep_new
+from monitor.series.current_segment import store_current_segments, store_missing_segments
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -25,7 +25,7 @@ def ready(user: AbstractBaseUser | AnonymousUser, series: str, metric: str, at: 
     found = depot.one(series, metric, at, who(user))
     if found is None or is_settled(found.place):
         return found
-    keep_current([found.place.series])
+    store_current_segments([found.place.series])
     return depot.one(series, metric, at, who(user))
 
 
@@ -46,12 +46,12 @@ def candidates(
         return list(depot.many(by, list(asked), application, metric, between, who(user)))
 
     if by != "series":
-        keep_new(application)
+        store_missing_segments(application)
     found = read()
     behind = [one.place.series for one in found if not is_settled(one.place)]
     if not behind:
         return found
-    keep_current(behind)
+    store_current_segments(behind)
     return read()
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from monitor.db import binary
 from monitor.models.current_segment import SETUP
-from monitor.models.hold import Kind
+from monitor.models.hold import HoldKind
 from monitor.models.reporter import HOME
 from monitor.models.run import State
 from monitor.models.series import VISIBLE
@@ -36,7 +36,7 @@ _PLACE = f"""series.id, series.name, series.probe, coalesce(kept.path, ''), coal
 _TROUBLED = f"""(
     EXISTS (SELECT FROM monitor_latestrun AS latest WHERE latest.series_id = series.id
         AND latest.failed_resource <> '' AND latest.state IN ('{State.FAILED}', '{State.TIMED_OUT}'))
-    OR EXISTS (SELECT FROM monitor_hold WHERE ended_at IS NULL AND kind = '{Kind.SITE}')
+    OR EXISTS (SELECT FROM monitor_hold WHERE ended_at IS NULL AND kind = '{HoldKind.SITE}')
     OR EXISTS (SELECT FROM monitor_maintenancewindow AS work
         WHERE (work.schedule <> '' OR work.ends_at > %(at)b AND work.starts_at <= %(at)b)
         AND (NOT EXISTS (SELECT FROM monitor_maintenancewindow_sites WHERE maintenancewindow_id = work.id)

@@ -19,7 +19,7 @@ from monitor.forecasts.success import Success, successes
 from monitor.forecasts.success_sql import Total
 from monitor.forecasts.unavailable import down
 from monitor.models import Forecast, Metric, Series
-from monitor.series.segments import standing
+from monitor.series.segments import segment_status
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -182,7 +182,7 @@ def _issued(found: Ready, asked: Asked, at: datetime | None, now: datetime) -> F
 
 def _too_few(series: int, why: str, metric: Metric | None = None) -> NoAnswer:
     """That too few runs have passed; since what is run has changed, if it has."""
-    stands = standing(Series.objects.get(pk=series))
+    stands = segment_status(Series.objects.get(pk=series))
     passed = metric.samples.filter(passed=True).count() if metric and stands.changes else 0
     said = ": ".join(filter(None, (why, stands.said(passed) if stands.changes or not why else "")))
     code: Code = "segment_changed" if stands.changes else "too_few"

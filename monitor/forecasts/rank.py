@@ -13,14 +13,14 @@ from monitor.forecasts.lookup import candidates, is_settled, quantile
 from monitor.forecasts.success import successes
 from monitor.forecasts.unavailable import down
 from monitor.models import Segment
-from monitor.series.segments import standings
+from monitor.series.segments import segment_statuses
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.forecasts.lookup_sql import Candidate
     from monitor.forecasts.success import Success
-    from monitor.series.segments import Standing
+    from monitor.series.segments import SegmentStatus
 
 By = Literal["series", "path", "resources"]
 Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale"]
@@ -84,7 +84,7 @@ def _fault(
     found: Sequence[Candidate],
     closed: Mapping[str, str],
     new: Collection[int],
-    few: Mapping[int, Standing],
+    few: Mapping[int, SegmentStatus],
     now: datetime,
 ) -> tuple[Code, str] | None:
     """Why a candidate that has *found* these series cannot be ranked."""
@@ -111,10 +111,10 @@ def _new(found: Iterable[Candidate]) -> set[int]:
     return unsettled - set(ran)
 
 
-def _few(found: Iterable[Candidate]) -> dict[int, Standing]:
+def _few(found: Iterable[Candidate]) -> dict[int, SegmentStatus]:
     """Those of the series of whose next run too little is known, and since when that is all."""
     few = [one.place.series for one in found if is_settled(one.place) and one.mean is None]
-    return standings(few) if few else {}
+    return segment_statuses(few) if few else {}
 
 
 def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:

@@ -27,7 +27,7 @@ from monitor.forecasts.score import HEADLINE
 from monitor.forecasts.success import Course
 from monitor.forecasts.update import Work, read_part, use
 from monitor.models import CurrentSegment
-from monitor.series.current_segment import keep_current
+from monitor.series.current_segment import store_current_segments
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -172,7 +172,7 @@ def _keep_current(followed: Sequence[Followed]) -> None:
     kept = dict(CurrentSegment.objects.filter(series__in=of).values_list("series_id", "segment_id"))
     other = [series for series, segment in of.items() if kept.get(series) != segment]
     if other:
-        found = keep_current(other)
+        found = store_current_segments(other)
         gone_back = [now for series, now in found.items() if now and kept.get(series)]
         predictors_sql.look_again(gone_back)
 

@@ -12,7 +12,7 @@ from monitor.models import Forecast, ForecastState, SuccessState
 
 if TYPE_CHECKING:
     from monitor.models import Metric
-    from monitor.series.segments import Standing
+    from monitor.series.segments import SegmentStatus
 
 TOTAL = "total.seconds"
 _NOTHING = "there is nothing to forecast from."
@@ -47,7 +47,7 @@ class Outlook:
         return self.record.coverage(self.forecast.level) if self.forecast else None
 
 
-def outlook(standing: Standing) -> Outlook:
+def outlook(standing: SegmentStatus) -> Outlook:
     """The newest forecast that was issued of the current segment; none is made by looking."""
     metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
     if metric is None:

@@ -19,7 +19,7 @@ from monitor.depot.samples.pairing import nearest_known
 from monitor.depot.samples.read import history
 from monitor.forecasts.issue import as_observation
 from monitor.models import Metric, Series
-from monitor.series.segments import bound_now, currents
+from monitor.series.segments import current_bindings, current_segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,8 +69,8 @@ def study(application: str, probe: str, *, warm_up: int = WARM_UP, since: dateti
 def _histories(application: str, probe: str, since: datetime | None) -> list[RunHistory]:
     """Each application with the probes near it is a group of its own."""
     series = Series.objects.filter(probe__in=[application, probe]).order_by("name")
-    segments = currents(series)
-    bound = {pk: set(chain.from_iterable(roles.values())) for pk, roles in bound_now(segments).items()}
+    segments = current_segments(series)
+    bound = {pk: set(chain.from_iterable(roles.values())) for pk, roles in current_bindings(segments).items()}
     applications = [one for one in series if one.probe == application and one.pk in bound]
     probes = [one for one in series if one.probe == probe and one.pk in bound]
     groups = [(one, [other for other in probes if bound[one.pk] & bound[other.pk]]) for one in applications]

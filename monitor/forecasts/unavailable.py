@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from monitor.db import binary
 from monitor.forecasts.lookup import who
-from monitor.ledger.holds import told
-from monitor.ledger.maintenance import windows
+from monitor.ledger.holds import describe_hold
+from monitor.ledger.maintenance import open_windows
 from monitor.models import Hold, Resource
-from monitor.models.hold import Kind
+from monitor.models.hold import HoldKind
 from monitor.models.run import State
 from monitor.models.series import VISIBLE
 
@@ -63,9 +63,9 @@ def down(
 
 def _closed(sites: frozenset[str], at: datetime, now: datetime) -> dict[str, str]:
     """Why nothing runs at each of *sites* that is closed."""
-    holds = Hold.objects.at(now).exclude(until__lte=at).filter(kind=Kind.SITE, name__in=sites)
-    found = {hold.name: f"the site {hold.name} is {told(hold)}" for hold in holds}
-    for work in windows(at):
+    holds = Hold.objects.at(now).exclude(until__lte=at).filter(kind=HoldKind.SITE, name__in=sites)
+    found = {hold.name: f"the site {hold.name} is {describe_hold(hold)}" for hold in holds}
+    for work in open_windows(at):
         closed = sites & work.sites if work.sites else sites
         found |= {site: f"the site {site} is closed, {work.reason}" for site in closed}
     return found

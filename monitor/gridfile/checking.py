@@ -25,7 +25,7 @@ from monitor.gridfile.format import NAME, WORD, GridFile, Maintenance
 from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import Path, nearest, shown
 from monitor.imports import formats
-from monitor.ledger import maintenance_windows
+from monitor.ledger import maintenance_times
 from monitor.models.series import IMPORTED
 from probes.base import InvalidParameters, Probe
 from reporters import config
@@ -195,7 +195,7 @@ def _check_maintenance(path: Path, work: Maintenance, names: Names) -> Iterator[
     for i, site in enumerate(work.sites):
         yield from _refer((*path, "sites", i), "site", site, names.sites)
     times = work.model_dump(exclude={"title", "sites"})
-    for key, message in maintenance_windows.faults(maintenance_windows.Times(**times)):
+    for key, message in maintenance_times.time_errors(maintenance_times.WindowTimes(**times)):
         yield (*path, key), message
 
 

@@ -24,7 +24,7 @@ from monitor.ingest.reparse_sql import Reported, Sampled
 from monitor.ingest.resolve_metrics import Measured
 from monitor.ingest.write import ended_at
 from monitor.models import Correction, Forecast, Segment
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
 from monitor.series import segments
 from reporters import report as wire
@@ -156,7 +156,7 @@ def _readable(
     runs: Sequence[Reported], bodies: Mapping[UUID, tuple[int, bytes]], kept: Horizons, done: ReparseCounts
 ) -> Iterator[tuple[Reported, ParsedReport]]:
     for one in runs:
-        if not kept.keep(Kind.SAMPLES, one.series, one.slot):
+        if not kept.keep(DataKind.SAMPLES, one.series, one.slot):
             done.frozen += 1
             continue
         try:
@@ -175,7 +175,7 @@ def _with_bindings(told: Mapping[Reported, ParsedReport], had: Had) -> dict[Repo
         return dict(told)
     known = {sample.segment for samples in untold.values() for sample in samples}
     bound = {segment.pk: segment.bindings for segment in Segment.objects.filter(pk__in=known)}
-    now = segments.bound_now({one.series for one in untold})
+    now = segments.current_bindings({one.series for one in untold})
     found = dict(told)
     for one, samples in untold.items():
         bindings = bound[samples[0].segment] if samples else now.get(one.series, {})

@@ -19,8 +19,8 @@ from monitor.depot.samples import write
 from monitor.ingest import extract_metrics, match_runs, raw_reports, resolve_metrics
 from monitor.ingest.resolve_metrics import Measured
 from monitor.ingest.usage import account
-from monitor.ledger.transitions import Ending, end_reported
-from monitor.models.retention_cutoff import Kind
+from monitor.ledger.transitions import ReportedEnd, end_reported
+from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
 from monitor.series import segments
 
@@ -57,7 +57,7 @@ def _with_bindings(new: Mapping[uuid.UUID, Incoming]) -> Mapping[uuid.UUID, Inco
     untold = {run: one for run, one in new.items() if not one.report.says_bindings}
     if not untold:
         return new
-    now = segments.bound_now({one.series for one in untold.values()})
+    now = segments.current_bindings({one.series for one in untold.values()})
     told = {run: _bound(one, now.get(one.series, {})) for run, one in untold.items()}
     return {**new, **told}
 
@@ -71,8 +71,8 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
     """What is too old to be measured leaves a mark at *now*: its hour is final, but not what came last."""
     now = timezone.now()
     kept = horizons([one.at for one in new.values()], now)
-    packed = [_packed(run, one, now) for run, one in new.items() if kept.keep(Kind.REPORTS, *one.at)]
-    measured = [one for one in new.values() if kept.keep(Kind.SAMPLES, *one.at)]
+    packed = [_packed(run, one, now) for run, one in new.items() if kept.keep(DataKind.REPORTS, *one.at)]
+    measured = [one for one in new.values() if kept.keep(DataKind.SAMPLES, *one.at)]
     found = _samples(measured)
     copied = raw_reports.are_copied(packed) or write.are_copied(found)
     with nullcontext() if copied else binary.at_once():
@@ -81,7 +81,7 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
         raw_reports.write(packed)
         write.write_runs(found)
         mark_dirty.mark(
-            {one.at if kept.keep(Kind.SAMPLES, *one.at) else (one.series, now) for one in new.values()}
+            {one.at if kept.keep(DataKind.SAMPLES, *one.at) else (one.series, now) for one in new.values()}
         )
 
 
@@ -91,10 +91,10 @@ def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> raw_reports
     )
 
 
-def _ending(run: uuid.UUID, report: ParsedReport) -> Ending:
+def _ending(run: uuid.UUID, report: ParsedReport) -> ReportedEnd:
     failure = report.failure
     ran = report.outcome != State.SKIPPED
-    return Ending(
+    return ReportedEnd(
         run=run,
         slot=report.slot,
         state=report.outcome,

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from django.db.models import Count, Sum
 
 from monitor.ledger import heartbeats, maintenance
-from monitor.ledger.admission import Budget, Candidate, Demand, Held, Leader, Situation, Spent
+from monitor.ledger.admission import (
+    ActiveHold,
+    AdmissionContext,
+    Budget,
+    BudgetUsed,
+    Demand,
+    DueRun,
+    LeaderRun,
+)
 from monitor.models import Binding, Hold, Reporter, Run, Series, Site, Usage
 from monitor.models.run import PLANNED, SCHEDULE
 from monitor.models.series import Follows
@@ -19,20 +27,20 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-def situation(now: datetime) -> Situation:
+def load_context(now: datetime) -> AdmissionContext:
     """What is known at *now*. Only true while nobody else claims."""
     under_way = list(Run.objects.in_flight().order_by().values_list("series_id", flat=True))
-    demands = demands_of(under_way)
+    demands = load_demands(under_way)
     sites, reporters = list(Site.objects.all()), list(Reporter.objects.all())
-    silent = heartbeats.fallen_silent(now)
+    silent = heartbeats.silent_components(now)
     budgets = {site.pk: budget for site in sites if (budget := _budget(site)) != Budget()}
     spent = _spent(budgets, now) if budgets else {}
-    return Situation(
+    return AdmissionContext(
         now=now,
         in_flight=[demands[series] for series in under_way],
         reporter_runs={one.name: one.capacity for one in reporters},
         site_runs={site.name: site.runs_at_once for site in sites if site.runs_at_once is not None},
-        windows=maintenance.windows(now),
+        windows=maintenance.open_windows(now),
         budgets={site.name: budgets[site.pk] for site in sites if site.pk in budgets},
         spent={site.name: spent[site.pk] for site in sites if site.pk in spent},
         holds=_holds(now),
@@ -44,22 +52,22 @@ def _budget(site: Site) -> Budget:
     return Budget(site.runs_per_day, site.bytes_per_day, site.cpu_hours_per_day)
 
 
-def _spent(sites: Iterable[int], now: datetime) -> dict[int, Spent]:
+def _spent(sites: Iterable[int], now: datetime) -> dict[int, BudgetUsed]:
     """By the key of each of *sites*. Answered from an index alone, since it is asked at every tick."""
     used = Usage.objects.on_day_of(now).filter(site__in=list(sites)).order_by()
     sums = used.values_list("site").annotate(runs=Count("*"), moved=Sum("bytes"), computed=Sum("cpu_seconds"))
     return {
-        site: Spent(runs, int(size_bytes or 0), (seconds or 0.0) / 3600)
+        site: BudgetUsed(runs, int(size_bytes or 0), (seconds or 0.0) / 3600)
         for site, runs, size_bytes, seconds in sums
     }
 
 
-def candidates(runs: Sequence[Run]) -> list[Candidate]:
+def load_due_runs(runs: Sequence[Run]) -> list[DueRun]:
     """*runs* as candidates, in their order."""
-    demands = demands_of(run.series_id for run in runs)
+    demands = load_demands(run.series_id for run in runs)
     leaders = _leaders(runs)
     return [
-        Candidate(
+        DueRun(
             run=run.pk,
             demand=demands[run.series_id],
             due_at=run.due_at,
@@ -72,7 +80,7 @@ def candidates(runs: Sequence[Run]) -> list[Candidate]:
     ]
 
 
-def _leaders(runs: Sequence[Run]) -> dict[uuid.UUID, Leader]:
+def _leaders(runs: Sequence[Run]) -> dict[uuid.UUID, LeaderRun]:
     """By run, what it is to begin after."""
     planned = [run for run in runs if run.trigger == SCHEDULE]
     following = Series.objects.filter(pk__in={run.series_id for run in planned}, follows=Follows.AFTER)
@@ -87,18 +95,18 @@ def _leaders(runs: Sequence[Run]) -> dict[uuid.UUID, Leader]:
     }
 
 
-def _leader(follower: Series, slot: datetime, before: Mapping[tuple[int, datetime], Run]) -> Leader:
+def _leader(follower: Series, slot: datetime, before: Mapping[tuple[int, datetime], Run]) -> LeaderRun:
     delay = timedelta(seconds=follower.delay_seconds)
     run = before.get((follower.leader_id, slot)) if follower.leader_id else None
     name = str(follower.leader)
     if run is None:
-        return Leader(name, delay, ran=False, state="it has no such slot any more")
+        return LeaderRun(name, delay, ran=False, state="it has no such slot any more")
     if run.is_pending:
-        return Leader(name, delay, ran=None, state=run.state)
-    return Leader(name, delay, ran=run.ended_at is not None, state=run.state, ended_at=run.ended_at)
+        return LeaderRun(name, delay, ran=None, state=run.state)
+    return LeaderRun(name, delay, ran=run.ended_at is not None, state=run.state, ended_at=run.ended_at)
 
 
-def demands_of(series: Iterable[int]) -> dict[int, Demand]:
+def load_demands(series: Iterable[int]) -> dict[int, Demand]:
     """What a run takes, by the key of its series."""
     keys = set(series)
     sites: dict[int, set[str]] = {key: set() for key in keys}
@@ -114,9 +122,9 @@ def demands_of(series: Iterable[int]) -> dict[int, Demand]:
     }
 
 
-def _holds(now: datetime) -> tuple[Held, ...]:
+def _holds(now: datetime) -> tuple[ActiveHold, ...]:
     standing = Hold.objects.at(now)
     return tuple(
-        Held(one.kind, one.name, one.began_at, one.reason)  # type: ignore[arg-type]  # its choices are these
+        ActiveHold(one.kind, one.name, one.began_at, one.reason)  # type: ignore[arg-type]  # its choices are these
         for one in standing
     )

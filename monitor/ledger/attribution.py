@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from monitor.models.run import State
 
-NOT_DONE_BY_GRID = (State.FAILED, State.TIMED_OUT)
-NOT_DONE_BY_US = (State.BROKEN, State.MISSED, State.LOST)
+GRID_FAILURES = (State.FAILED, State.TIMED_OUT)
+MONITOR_FAILURES = (State.BROKEN, State.MISSED, State.LOST)
 
-WORDS = {
+STATE_LABELS = {
     State.EXPECTED: "expected",
     State.CLAIMED: "claimed",
     State.RUNNING: "running",
@@ -37,15 +37,15 @@ class Fault(StrEnum):
 
 def fault(state: str, *, failed_site: str, site: str) -> Fault:
     """Whose fault an outcome is, seen from *site*; *failed_site* is empty where the report names none."""
-    if state in NOT_DONE_BY_US:
+    if state in MONITOR_FAILURES:
         return Fault.OURS
-    if state not in NOT_DONE_BY_GRID:
+    if state not in GRID_FAILURES:
         return Fault.NOBODY
     if not failed_site:
         return Fault.SOMEWHERE
     return Fault.HERE if failed_site == site else Fault.ELSEWHERE
 
 
-def words(state: str, whose: Fault = Fault.NOBODY) -> str:
+def outcome_label(state: str, whose: Fault = Fault.NOBODY) -> str:
     """The outcome in two words, e.g. "failed here"."""
-    return WORDS[State(state)] + _PLACES.get(whose, "")
+    return STATE_LABELS[State(state)] + _PLACES.get(whose, "")

@@ -15,7 +15,7 @@ from django.db.models import F
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit, try_lock_until_commit
 from monitor.ledger import transitions
 from monitor.ledger.admission import Skip, Wait, decide, rules
-from monitor.ledger.admission_context import candidates, situation
+from monitor.ledger.admission_context import load_context, load_due_runs
 from monitor.models import Reporter, Run
 from monitor.models.run import State
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from monitor.ledger.admission import Verdict
 
-BATCH = 500  # of a reporter's due runs are looked at together
-BESIDE = 20  # more than there is room for: what comes first may have to wait for something else
+MAX_DUE_RUNS = 500  # of a reporter's due runs are looked at together
+EXTRA_DUE_RUNS = 20  # more than there is room for: what comes first may have to wait for something else
 _LOOKED_AT = ("series", "slot", "due_at", "kept_until", "trigger", "forced", "reason", "attempt", "state")
 
 
@@ -59,7 +59,7 @@ def claim_due(now: datetime) -> list[Claim]:
     """
     lock_until_commit(AdvisoryLock.CLAIM)
     reporters = list(Reporter.objects.all())
-    return _claim(reporters, [run for one in reporters for run in _due(one, now, BATCH)], now)
+    return _claim(reporters, [run for one in reporters for run in _due(one, now, MAX_DUE_RUNS)], now)
 
 
 @transaction.atomic
@@ -74,7 +74,7 @@ def claim_freed(now: datetime) -> list[Claim]:
     reporters = list(Reporter.objects.all())
     room = _room(reporters)
     enough = [one for one in reporters if room[one.pk] * 8 >= one.capacity and room[one.pk] > 0]
-    due = [run for one in enough for run in _due(one, now, min(room[one.pk] + BESIDE, BATCH))]
+    due = [run for one in enough for run in _due(one, now, min(room[one.pk] + EXTRA_DUE_RUNS, MAX_DUE_RUNS))]
     return _claim(reporters, due, now) if due else []
 
 
@@ -122,9 +122,9 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
     """Claim those of *due* that may begin; those that may not are skipped, or wait and say why."""
     runs = {run.pk: run for run in sorted(due, key=lambda run: (run.due_at, run.pk))}
     queues = {one.name: one.queue for one in reporters}
-    wanted = candidates(list(runs.values()))
+    wanted = load_due_runs(list(runs.values()))
     verdicts = {
-        one.run: verdict for one, verdict in decide(wanted, situation(now), rules.load_all().values())
+        one.run: verdict for one, verdict in decide(wanted, load_context(now), rules.load_all().values())
     }
     _tell(runs, verdicts)
     admitted = [one for one in wanted if verdicts[one.run] is None]

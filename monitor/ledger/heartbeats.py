@@ -19,6 +19,6 @@ def was_silent(name: str, now: datetime) -> bool:
     return not Heartbeat.objects.filter(name=name, seen_at__gt=now - SILENT_AFTER).exists()
 
 
-def fallen_silent(now: datetime) -> set[str]:
+def silent_components(now: datetime) -> set[str]:
     """Return the components that have sent heartbeats, but none for ``SILENT_AFTER``."""
     return set(Heartbeat.objects.filter(seen_at__lte=now - SILENT_AFTER).values_list("name", flat=True))

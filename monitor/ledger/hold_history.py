@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from django.db.models import Count
 
 from monitor.models import Hold, Series
-from monitor.models.hold import NAMED, HoldQuerySet, Kind, Mode, Scope
+from monitor.models.hold import SCOPE_LOOKUPS, HoldKind, HoldMode, HoldQuerySet, Scope
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
 @dataclass(frozen=True)
-class Entry:
+class HoldEvent:
     """Somebody, or the clock, did something to a scope."""
 
     at: datetime
@@ -29,7 +29,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Place:
+class HoldableScope:
     """Something that can be held, how many series of it one sees, and its own hold."""
 
     scope: Scope
@@ -37,7 +37,7 @@ class Place:
     hold: Hold | None
 
 
-def log(holds: HoldQuerySet, most: int) -> list[Entry]:
+def hold_events(holds: HoldQuerySet, most: int) -> list[HoldEvent]:
     """The newest *most* entries about *holds*, newest first."""
     begun = holds.order_by("-began_at")[:most]
     ended = holds.exclude(ended_at=None).order_by("-ended_at")[:most]
@@ -45,24 +45,28 @@ def log(holds: HoldQuerySet, most: int) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.at, reverse=True)[:most]
 
 
-def places(user: AbstractBaseUser | AnonymousUser, now: datetime) -> dict[Kind, Sequence[Place]]:
+def holdable_scopes(
+    user: AbstractBaseUser | AnonymousUser, now: datetime
+) -> dict[HoldKind, Sequence[HoldableScope]]:
     """The sites, suites and reporters of the series that *user* may see."""
     holds = {one.scope: one for one in Hold.objects.at(now)}
-    return {kind: _places(kind, user, holds) for kind in (Kind.SITE, Kind.SUITE, Kind.REPORTER)}
+    return {kind: _places(kind, user, holds) for kind in (HoldKind.SITE, HoldKind.SUITE, HoldKind.REPORTER)}
 
 
-def _places(kind: Kind, user: AbstractBaseUser | AnonymousUser, holds: dict[Scope, Hold]) -> list[Place]:
+def _places(
+    kind: HoldKind, user: AbstractBaseUser | AnonymousUser, holds: dict[Scope, Hold]
+) -> list[HoldableScope]:
     visible = Series.objects.filter(pk__in=Series.objects.visible_to(user).values("pk")).order_by()
-    counted = visible.values_list(NAMED[kind]).annotate(Count("pk", distinct=True))
+    counted = visible.values_list(SCOPE_LOOKUPS[kind]).annotate(Count("pk", distinct=True))
     scopes = sorted((name, count) for name, count in counted if name)
-    return [Place(Scope(kind, name), count, holds.get(Scope(kind, name))) for name, count in scopes]
+    return [HoldableScope(Scope(kind, name), count, holds.get(Scope(kind, name))) for name, count in scopes]
 
 
-def _begin(hold: Hold) -> Entry:
-    return Entry(hold.began_at, hold.who, Mode(hold.mode).label, hold.scope, hold.why, hold.until)
+def _begin(hold: Hold) -> HoldEvent:
+    return HoldEvent(hold.began_at, hold.who, HoldMode(hold.mode).label, hold.scope, hold.why, hold.until)
 
 
-def _end(hold: Hold, at: datetime) -> Entry:
+def _end(hold: Hold, at: datetime) -> HoldEvent:
     if hold.ended_why:
-        return Entry(at, hold.ended_by, "resumed", hold.scope, hold.ended_why)
-    return Entry(at, "", "over", hold.scope, hold.ended_by)
+        return HoldEvent(at, hold.ended_by, "resumed", hold.scope, hold.ended_why)
+    return HoldEvent(at, "", "over", hold.scope, hold.ended_by)

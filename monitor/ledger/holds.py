@@ -12,7 +12,7 @@ from django.db.models import F
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.ledger import transitions
 from monitor.models import Hold, Reporter, Run, Series, Site, Suite
-from monitor.models.hold import NAMED, WHY_CHARACTERS, Kind, Mode, Scope
+from monitor.models.hold import MAX_REASON_CHARACTERS, SCOPE_LOOKUPS, HoldKind, HoldMode, Scope
 from monitor.models.run import State
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 TIME_WAS_OVER = "its time was over"
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # what PostgreSQL holds Python may not be able to read
 _NOUNS: dict[str, QuerySet[Any]] = {
-    Kind.SERIES: Series.objects.all(),
-    Kind.SUITE: Suite.objects.all(),
-    Kind.SITE: Site.objects.all(),
-    Kind.REPORTER: Reporter.objects.all(),
+    HoldKind.SERIES: Series.objects.all(),
+    HoldKind.SUITE: Suite.objects.all(),
+    HoldKind.SITE: Site.objects.all(),
+    HoldKind.REPORTER: Reporter.objects.all(),
 }
 
 
@@ -51,7 +51,7 @@ class NotAllowed(HoldError):
     pass
 
 
-class InvalidOrder(HoldError):
+class InvalidRequest(HoldError):
     pass
 
 
@@ -61,18 +61,18 @@ class NotHeld(HoldError):
 
 class AlreadyHeld(HoldError):
     def __init__(self, hold: Hold) -> None:
-        super().__init__(f"the {hold.scope} is held already: {told(hold)}")
+        super().__init__(f"the {hold.scope} is held already: {describe_hold(hold)}")
         self.hold = hold
 
 
-class Held(HoldError):
+class RunHeld(HoldError):
     def __init__(self, series: str, hold: Hold) -> None:
-        super().__init__(f"nothing of {series} begins now: the {hold.scope} is {told(hold)}")
+        super().__init__(f"nothing of {series} begins now: the {hold.scope} is {describe_hold(hold)}")
         self.hold = hold
 
 
 @dataclass(frozen=True)
-class Standing:
+class HoldProgress:
     """A hold that is in force, and how many runs of what it covers are claimed or running."""
 
     hold: Hold
@@ -80,27 +80,27 @@ class Standing:
 
     @property
     def words(self) -> str:
-        if self.hold.mode == Mode.DRAIN:
+        if self.hold.mode == HoldMode.DRAIN:
             return f"draining, {self.left} left" if self.left else "drained"
         return f"paused, {self.left} still to end" if self.left else "paused"
 
 
-def find(kind: str, name: str, user: AbstractBaseUser | AnonymousUser | None = None) -> Scope:
+def find_scope(kind: str, name: str, user: AbstractBaseUser | AnonymousUser | None = None) -> Scope:
     """What *user* means; without one it is somebody at the command line, who may do everything.
 
     Raises:
         UnknownScope: there is no such thing, or nothing of it that *user* may see.
     """
-    if kind not in Kind.values:
-        raise UnknownScope(f"expected one of {', '.join(Kind.values)}, got {kind!r}")
-    scope = Scope(Kind(kind), name)
+    if kind not in HoldKind.values:
+        raise UnknownScope(f"expected one of {', '.join(HoldKind.values)}, got {kind!r}")
+    scope = Scope(HoldKind(kind), name)
     there = _NOUNS[kind].filter(name=name).exists()
     if not there or not (user is None or _may_all(user) or _visible(scope, user)):
         raise UnknownScope(f"there is no {scope}")
     return scope
 
 
-def check_whole(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> None:
+def check_may_hold(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> None:
     """Raise NotAllowed unless every series of *scope* is one that *user* may see: a hold stops them all."""
     mine = Series.objects.visible_to(user)
     if scope.series().exclude(pk__in=mine.values("pk")).exists():
@@ -109,7 +109,7 @@ def check_whole(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> None:
 
 @transaction.atomic
 def hold(
-    scope: Scope, mode: Mode, *, who: str, why: str, now: datetime, until: datetime | None = None
+    scope: Scope, mode: HoldMode, *, who: str, why: str, now: datetime, until: datetime | None = None
 ) -> Hold:
     """From now on nothing of *scope* begins. What runs goes on to its end; *mode* decides what becomes of
     what is claimed and has not begun: a pause takes it back, while a drain lets it run.
@@ -121,7 +121,7 @@ def hold(
     why = checked_reason(why)
     if until is not None and not (now < until <= LATEST):
         within = f"after {now:%Y-%m-%d %H:%M:%S} UTC, and until {LATEST:%Y}"
-        raise InvalidOrder(f"until: expected a time {within}, got {until.isoformat()}")
+        raise InvalidRequest(f"until: expected a time {within}, got {until.isoformat()}")
     _nobody_claims()
     end_overdue(now)
     before = Hold.objects.at(now).of(scope).first()
@@ -130,7 +130,7 @@ def hold(
     made = Hold.objects.create(
         kind=scope.kind, name=scope.name, mode=mode, who=who, why=why, began_at=now, until=until
     )
-    if mode == Mode.PAUSE:
+    if mode == HoldMode.PAUSE:
         _take_back(made)
     return made
 
@@ -158,14 +158,14 @@ def end_overdue(now: datetime) -> int:
     return Hold.objects.overdue(now).update(ended_at=F("until"), ended_by=TIME_WAS_OVER)
 
 
-def covering(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Hold]:
+def covering_holds(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Hold]:
     """Of *series*, by their keys, those that *holds* cover, each with the oldest over it.
 
     The number of queries depends on neither.
     """
     keys, holds = list(series), list(holds)
     found: dict[int, Hold] = {}
-    for kind, named in NAMED.items():
+    for kind, named in SCOPE_LOOKUPS.items():
         of = {one.name: one for one in holds if one.kind == kind}
         concerned = (
             Series.objects.filter(pk__in=keys, **{f"{named}__in": list(of)}) if of else Series.objects.none()
@@ -175,16 +175,17 @@ def covering(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Hold]:
     return found
 
 
-def standings(holds: Iterable[Hold]) -> list[Standing]:
+def hold_progress(holds: Iterable[Hold]) -> list[HoldProgress]:
     """How far each of *holds*, which are in force, has come."""
     return [
-        Standing(one, Run.objects.in_flight().filter(series__in=one.scope.series()).count()) for one in holds
+        HoldProgress(one, Run.objects.in_flight().filter(series__in=one.scope.series()).count())
+        for one in holds
     ]
 
 
-def told(hold: Hold) -> str:
+def describe_hold(hold: Hold) -> str:
     """``paused by ada since 2026-03-01 12:00 UTC: disk swap``"""
-    said = f"{Mode(hold.mode).label} by {hold.who} since {hold.began_at:%Y-%m-%d %H:%M} UTC"
+    said = f"{HoldMode(hold.mode).label} by {hold.who} since {hold.began_at:%Y-%m-%d %H:%M} UTC"
     return (
         f"{said}: {hold.why}"
         if hold.until is None
@@ -200,11 +201,11 @@ def checked_reason(why: str) -> str:
     """
     line = " ".join(why.split())
     if not line:
-        raise InvalidOrder("why: expected a reason, got none")
-    if len(line) > WHY_CHARACTERS:
-        raise InvalidOrder(f"why: expected at most {WHY_CHARACTERS} characters, got {len(line)}")
+        raise InvalidRequest("why: expected a reason, got none")
+    if len(line) > MAX_REASON_CHARACTERS:
+        raise InvalidRequest(f"why: expected at most {MAX_REASON_CHARACTERS} characters, got {len(line)}")
     if "\x00" in line:
-        raise InvalidOrder("why: expected text, got a NUL character")
+        raise InvalidRequest("why: expected text, got a NUL character")
     return line
 
 

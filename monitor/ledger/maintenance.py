@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.ledger.admission import Window
-from monitor.ledger.maintenance_windows import Span, Times, next_after, open_at
+from monitor.ledger.admission import OpenWindow
+from monitor.ledger.maintenance_times import Occurrence, WindowTimes, next_after, open_at
 from monitor.models import Binding, MaintenanceWindow, Series, Site
 from reporters.schedule import InvalidSchedule
 
@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Work:
+class ShownWindow:
     """A blackout with its window that is open, or else the next; of its sites those that may be told."""
 
     blackout: MaintenanceWindow
-    window: Span
+    window: Occurrence
     is_open: bool
     is_everywhere: bool
     sites: Sequence[str]
@@ -45,22 +45,22 @@ class Work:
         return self.is_everywhere or any(site in sites for site in self.sites)
 
 
-def windows(now: datetime) -> tuple[Window, ...]:
+def open_windows(now: datetime) -> tuple[OpenWindow, ...]:
     """Those that are open at *now*. Work whose schedule cannot be read is left out, and logged."""
     return tuple(
-        Window(str(one), span.starts_at, span.ends_at, frozenset(_sites(one)))
+        OpenWindow(str(one), span.starts_at, span.ends_at, frozenset(_sites(one)))
         for one, span in _open(MaintenanceWindow.objects.all(), now)
     )
 
 
-def going_on(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[Work]:
+def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """What *user* may know of and goes on at *now*; what began first comes first."""
     found = list(_open(MaintenanceWindow.objects.visible_to(user), now))
     shown = _sites_for(user) if found else ()
     return _in_order(_work(one, span, shown, is_open=True) for one, span in found)
 
 
-def over(series: Series, now: datetime) -> list[Work]:
+def open_for_series(series: Series, now: datetime) -> list[ShownWindow]:
     """What goes on at *now* at sites of *series*; other sites are not told."""
     found = list(_open(MaintenanceWindow.objects.all(), now))
     bound = Binding.objects.filter(series=series).order_by() if found else Binding.objects.none()
@@ -69,7 +69,7 @@ def over(series: Series, now: datetime) -> list[Work]:
     return _in_order(work for work in works if work.covers(shown))
 
 
-def planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[Work]:
+def open_and_planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """What *user* may know of: what goes on at *now*, then what comes, the next first."""
     shown, found = _sites_for(user), []
     for one in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
@@ -80,7 +80,9 @@ def planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[Work]
     return _in_order(found)
 
 
-def _open(blackouts: MaintenanceWindowQuerySet, now: datetime) -> Iterator[tuple[MaintenanceWindow, Span]]:
+def _open(
+    blackouts: MaintenanceWindowQuerySet, now: datetime
+) -> Iterator[tuple[MaintenanceWindow, Occurrence]]:
     for one in blackouts.begun(now).prefetch_related("sites"):
         span = _read(open_at, one, now)
         if span is not None:
@@ -88,9 +90,9 @@ def _open(blackouts: MaintenanceWindowQuerySet, now: datetime) -> Iterator[tuple
 
 
 def _read(
-    asked: Callable[[Times, datetime], Span | None], blackout: MaintenanceWindow, now: datetime
-) -> Span | None:
-    times = Times(
+    asked: Callable[[WindowTimes, datetime], Occurrence | None], blackout: MaintenanceWindow, now: datetime
+) -> Occurrence | None:
+    times = WindowTimes(
         blackout.starts_at,
         blackout.ends_at,
         blackout.schedule,
@@ -104,12 +106,14 @@ def _read(
         return None
 
 
-def _work(blackout: MaintenanceWindow, window: Span, shown: Collection[str], *, is_open: bool) -> Work:
+def _work(
+    blackout: MaintenanceWindow, window: Occurrence, shown: Collection[str], *, is_open: bool
+) -> ShownWindow:
     sites = _sites(blackout)
-    return Work(blackout, window, is_open, not sites, [site for site in sites if site in shown])
+    return ShownWindow(blackout, window, is_open, not sites, [site for site in sites if site in shown])
 
 
-def _in_order(works: Iterable[Work]) -> list[Work]:
+def _in_order(works: Iterable[ShownWindow]) -> list[ShownWindow]:
     return sorted(works, key=lambda work: (work.window.starts_at, work.blackout.name))
 
 

@@ -54,7 +54,7 @@ def _begun(silent: RunQuerySet, times: int) -> RunQuerySet:
     return running.filter(pk__in=often.values("pk"))
 
 
-def give_time(now: datetime) -> None:
+def renew_leases(now: datetime) -> None:
     """Renew every lease: the monitor itself was away, so that nobody could give it a sign of life."""
     Run.objects.in_flight().update(lease_until=lease_until(now))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.utils import timezone
 
-from monitor.ledger.holds import Held, InvalidOrder, checked_reason, covering
+from monitor.ledger.holds import InvalidRequest, RunHeld, checked_reason, covering_holds
 from monitor.models import Hold, Run, Series
 from monitor.models.run import PLANNED
 from reporters.report import run_id
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedRuns:
     """The runs that were asked for, and the series that were not because they are held, by name."""
 
     runs: Sequence[Run]
@@ -45,11 +45,11 @@ def run_now(
         InvalidOrder: *why* cannot be kept, or the series was imported.
     """
     if series.is_imported:
-        raise InvalidOrder(f"{series.name} was imported: nothing here can run it")
+        raise InvalidRequest(f"{series.name} was imported: nothing here can run it")
     slot = now or timezone.now()
-    held = covering([series.pk], Hold.objects.at(slot))
+    held = covering_holds([series.pk], Hold.objects.at(slot))
     if held and not force:
-        raise Held(series.name, held[series.pk])
+        raise RunHeld(series.name, held[series.pk])
     trigger = f"asked for by {who}" + (f": {checked_reason(why)}" if why else "")
     (run,) = _ask([series.pk], trigger, slot, force=force)
     return run
@@ -64,7 +64,7 @@ def run_all(
     user: AbstractBaseUser | AnonymousUser | None = None,
     force: bool = False,
     now: datetime | None = None,
-) -> Asked:
+) -> RequestedRuns:
     """Ask for a run of every enabled series of *scope* that *user* may see; without one, of all of them.
 
     Those that are held are passed over, unless *force*.
@@ -80,13 +80,13 @@ def run_all(
         concerned = concerned.filter(pk__in=Series.objects.visible_to(user).values("pk"))
     found = list(concerned.order_by("name"))
     if not found:
-        raise InvalidOrder(f"the {scope} has no series that is switched on")
-    held = {} if force else covering([one.pk for one in found], Hold.objects.at(slot))
+        raise InvalidRequest(f"the {scope} has no series that is switched on")
+    held = {} if force else covering_holds([one.pk for one in found], Hold.objects.at(slot))
     free = [one.pk for one in found if one.pk not in held]
     if not free:
-        raise Held(f"the {scope}", held[found[0].pk])
+        raise RunHeld(f"the {scope}", held[found[0].pk])
     passed_over = [(one, held[one.pk]) for one in found if one.pk in held]
-    return Asked(_ask(free, trigger, slot, force=force), passed_over)
+    return RequestedRuns(_ask(free, trigger, slot, force=force), passed_over)
 
 
 def _ask(series: Sequence[int], trigger: str, slot: datetime, *, force: bool) -> list[Run]:

@@ -28,7 +28,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 
 
-class Ending(NamedTuple):
+class ReportedEnd(NamedTuple):
     """How a run ended, from its report."""
 
     run: uuid.UUID
@@ -80,7 +80,7 @@ def move(
     return moved
 
 
-def end_reported(endings: Sequence[Ending]) -> None:
+def end_reported(endings: Sequence[ReportedEnd]) -> None:
     """End each run as its report says, where that transition is allowed, in one statement."""
     columns = [list(column) for column in zip(*endings, strict=True)]
     slots = [ending.slot for ending in endings]

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from monitor.ledger.holds import HoldError, find
-from monitor.models.hold import Kind, Scope
+from monitor.ledger.holds import HoldError, find_scope
+from monitor.models.hold import HoldKind, Scope
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-def add_scopes(parser: ArgumentParser, kinds: tuple[Kind, ...] = tuple(Kind), *, required: bool) -> None:
+def add_scopes(
+    parser: ArgumentParser, kinds: tuple[HoldKind, ...] = tuple(HoldKind), *, required: bool
+) -> None:
     """Add ``--series``, ``--suite``, ..., of which one may be given."""
     group = parser.add_mutually_exclusive_group(required=required)
     for kind in kinds:
@@ -26,10 +28,10 @@ def scope_of(options: dict[str, Any]) -> Scope:
     Raises:
         CommandError: none was, or there is none of that name.
     """
-    given = [(kind, options[f"of_{kind}"]) for kind in Kind if options.get(f"of_{kind}")]
+    given = [(kind, options[f"of_{kind}"]) for kind in HoldKind if options.get(f"of_{kind}")]
     if not given:
         raise CommandError("expected the name of something: a series, --suite, --site or --reporter")
     try:
-        return find(*given[0])
+        return find_scope(*given[0])
     except HoldError as error:
         raise CommandError(str(error)) from error

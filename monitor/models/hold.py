@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-WHY_CHARACTERS = 500
+MAX_REASON_CHARACTERS = 500
 
 
-class Kind(models.TextChoices):
+class HoldKind(models.TextChoices):
     SERIES = "series"
     SUITE = "suite"
     SITE = "site"
     REPORTER = "reporter"
 
 
-class Mode(models.TextChoices):
+class HoldMode(models.TextChoices):
     PAUSE = "pause", "paused"
     DRAIN = "drain", "drained"
 
 
-NAMED: dict[str, str] = {  # how a series finds the name of what it belongs to
-    Kind.SERIES: "name",
-    Kind.SUITE: "suite__name",
-    Kind.SITE: "bindings__resource__site__name",
-    Kind.REPORTER: "reporter__name",
+SCOPE_LOOKUPS: dict[str, str] = {  # how a series finds the name of what it belongs to
+    HoldKind.SERIES: "name",
+    HoldKind.SUITE: "suite__name",
+    HoldKind.SITE: "bindings__resource__site__name",
+    HoldKind.REPORTER: "reporter__name",
 }
 
 
@@ -41,7 +41,7 @@ NAMED: dict[str, str] = {  # how a series finds the name of what it belongs to
 class Scope:
     """What is held: a site's series are all that bind a resource of it."""
 
-    kind: Kind
+    kind: HoldKind
     name: str
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Scope:
 
     def series(self) -> SeriesQuerySet:
         """The series concerned, whoever may see them."""
-        found = Series.objects.filter(**{NAMED[self.kind]: self.name})
+        found = Series.objects.filter(**{SCOPE_LOOKUPS[self.kind]: self.name})
         return Series.objects.filter(pk__in=found.values("pk"))
 
 
@@ -60,7 +60,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         if getattr(user, "is_superuser", False) and user.is_active:
             return self
         mine = models.Q(pk__in=[])
-        for kind, named in NAMED.items():
+        for kind, named in SCOPE_LOOKUPS.items():
             mine |= models.Q(kind=kind, name__in=visible.order_by().values(named))
         return self.filter(mine)
 
@@ -78,7 +78,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         """Those that cover *series*: of itself, its suite, its reporter, its sites."""
         names = Series.objects.filter(pk=series.pk).order_by()
         covering = models.Q(pk__in=[])
-        for kind, named in NAMED.items():
+        for kind, named in SCOPE_LOOKUPS.items():
             covering |= models.Q(kind=kind, name__in=names.values(named))
         return self.filter(covering)
 
@@ -90,16 +90,16 @@ class Hold(models.Model):
     that is removed, whoever does so.
     """
 
-    kind = models.CharField(max_length=8, choices=Kind.choices)
+    kind = models.CharField(max_length=8, choices=HoldKind.choices)
     name = models.CharField(max_length=100)
-    mode = models.CharField(max_length=5, choices=Mode.choices)
+    mode = models.CharField(max_length=5, choices=HoldMode.choices)
     who = models.CharField(max_length=200)
-    why = models.CharField(max_length=WHY_CHARACTERS)
+    why = models.CharField(max_length=MAX_REASON_CHARACTERS)
     began_at = models.DateTimeField()
     until = models.DateTimeField(null=True, help_text="when it ends by itself")
     ended_at = models.DateTimeField(null=True)
     ended_by = models.CharField(max_length=200, blank=True)
-    ended_why = models.CharField(max_length=WHY_CHARACTERS, blank=True)
+    ended_why = models.CharField(max_length=MAX_REASON_CHARACTERS, blank=True)
 
     objects = HoldQuerySet.as_manager()
 
@@ -109,8 +109,8 @@ class Hold(models.Model):
             models.UniqueConstraint(
                 fields=["kind", "name"], condition=models.Q(ended_at=None), name="hold_open_once"
             ),
-            models.CheckConstraint(condition=models.Q(kind__in=Kind.values), name="hold_kind_known"),
-            models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="hold_mode_known"),
+            models.CheckConstraint(condition=models.Q(kind__in=HoldKind.values), name="hold_kind_known"),
+            models.CheckConstraint(condition=models.Q(mode__in=HoldMode.values), name="hold_mode_known"),
             models.CheckConstraint(
                 condition=~models.Q(why="") & ~models.Q(who=""), name="hold_has_who_and_why"
             ),
@@ -126,9 +126,9 @@ class Hold(models.Model):
 
     @property
     def scope(self) -> Scope:
-        return Scope(Kind(self.kind), self.name)
+        return Scope(HoldKind(self.kind), self.name)
 
     @property
     def reason(self) -> str:
         """Why a slot under it is skipped: ``paused by ada: disk swap``."""
-        return f"{Mode(self.mode).label} by {self.who}: {self.why}"
+        return f"{HoldMode(self.mode).label} by {self.who}: {self.why}"

@@ -7,7 +7,7 @@ from django.db import models
 from monitor.models.series import Series
 
 
-class Kind(models.TextChoices):
+class DataKind(models.TextChoices):
     """What is kept for a time of its own; a suite says how many days of each: ``keep_<kind>_days``."""
 
     REPORTS = "reports", "raw reports"
@@ -25,7 +25,7 @@ class RetentionCutoff(models.Model):
     """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="horizons")
-    kind = models.CharField(max_length=7, choices=Kind)
+    kind = models.CharField(max_length=7, choices=DataKind)
     kept_from = models.DateTimeField()
     gone_before = models.DateTimeField(null=True)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count
 
-from monitor.ledger.attribution import NOT_DONE_BY_GRID, NOT_DONE_BY_US, Fault, fault, words
-from monitor.ledger.maintenance import Work, going_on
+from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, Fault, fault, outcome_label
+from monitor.ledger.maintenance import ShownWindow, open_for_user
 from monitor.models import Binding, Hold, Run, Series
-from monitor.models.hold import Kind
+from monitor.models.hold import HoldKind
 from monitor.models.run import ENDED
 from monitor.models.series import SeriesQuerySet
 from monitor.overview.series_summary import Column, Last, columns
@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def words(self) -> str:
-        return words(self.last.state, self.whose) if self.last else "no run yet"
+        return outcome_label(self.last.state, self.whose) if self.last else "no run yet"
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def overview(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
     )
     outcomes = _last_hour(visible, now)
     sites = {resource: site for _, resource, site, _ in bindings}
-    held = {one.name: one.reason for one in holds if one.kind == Kind.SITE}
-    works = going_on(user, now)
+    held = {one.name: one.reason for one in holds if one.kind == HoldKind.SITE}
+    works = open_for_user(user, now)
     at = _sites_by_series(bindings)
     troubles = _troubles(found, sites)
     seen = (found, bindings, outcomes, held, [(one.where, one.words) for one in works])
@@ -121,7 +121,7 @@ def _last_hour(visible: SeriesQuerySet, now: datetime) -> dict[str, int]:
 
 
 def _in_maintenance(
-    found: Sequence[Column], at: Mapping[str, Collection[str]], works: Sequence[Work]
+    found: Sequence[Column], at: Mapping[str, Collection[str]], works: Sequence[ShownWindow]
 ) -> list[Column]:
     """*found*, those series held for which work goes on at one of their sites; they are *at*, by series."""
     said = {series: work_at(sites, works) for series, sites in at.items()}
@@ -141,7 +141,7 @@ def _rows(
     bindings: Sequence[Bound],
     sites: Mapping[str, str],
     held: Mapping[str, str],
-    works: Sequence[Work],
+    works: Sequence[ShownWindow],
 ) -> list[Row]:
     titles = {site: title for _, _, site, title in bindings}
     cells = [_cells(column, at.get(column.name, set()), sites) for column in found]
@@ -177,11 +177,11 @@ def _troubles(columns: Sequence[Column], sites: Mapping[str, str]) -> list[Troub
         Trouble(
             series=column.name,
             site=sites.get(column.last.failed_resource),
-            ours=column.last.state in NOT_DONE_BY_US,
+            ours=column.last.state in MONITOR_FAILURES,
             last=column.last,
             in_a_row=in_a_row([tick.state for tick in column.trend]),
         )
         for column in columns
-        if column.last and column.last.state in (*NOT_DONE_BY_GRID, *NOT_DONE_BY_US)
+        if column.last and column.last.state in (*GRID_FAILURES, *MONITOR_FAILURES)
     ]
     return sorted(found, key=lambda t: (t.ours, t.site is None, t.site or "", t.series))

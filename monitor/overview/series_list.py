@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.db.models.functions import Collate
 
-from monitor.ledger.attribution import NOT_DONE_BY_GRID, NOT_DONE_BY_US, Fault, fault
+from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, Fault, fault
 from monitor.models import Resource, Series, Suite
 from monitor.models.run import DID_NOT_PASS, State
 from monitor.overview import latest
@@ -30,7 +30,7 @@ NOT_WORKING = "not-working"  # any state that did not pass
 WORST, BY_NAME, OLDEST = "worst", "name", "oldest"
 ORDERS = (WORST, BY_NAME, OLDEST)
 
-_WORST_FIRST = [*NOT_DONE_BY_GRID, *NOT_DONE_BY_US]
+_WORST_FIRST = [*GRID_FAILURES, *MONITOR_FAILURES]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from django.db.models.functions import JSONObject
 
 from monitor.depot.samples.read import newest_values
 from monitor.forecasts.defaults import LEVEL
-from monitor.ledger.holds import covering
+from monitor.ledger.holds import covering_holds
 from monitor.models import Alert, ForecastState, Hold, Run, Series
 from monitor.models.run import State
 from monitor.models.series import SeriesQuerySet
@@ -100,7 +100,7 @@ def columns(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> li
     headline = {row["segment__series__name"]: row for row in _headlines(visible)}
     current = _current(visible)
     next_slots = _next_slots(visible, now)
-    held = covering((row["pk"] for row in found), holds)
+    held = covering_holds((row["pk"] for row in found), holds)
     return [
         Column(
             name=row["name"],

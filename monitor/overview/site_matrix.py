@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import probes
-from monitor.ledger.attribution import NOT_DONE_BY_GRID, NOT_DONE_BY_US
-from monitor.ledger.maintenance import Work, going_on
+from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
+from monitor.ledger.maintenance import ShownWindow, open_for_user
 from monitor.models import Hold, Resource, Run, Series, Site, Suite
-from monitor.models.hold import Kind
+from monitor.models.hold import HoldKind
 from monitor.models.run import ENDED, State
 from monitor.overview import column_arrays, latest
 from monitor.overview.column_arrays import NEVER
@@ -39,8 +39,8 @@ ORDERS = (WORST, BY_NAME)
 # How a series stands at a site, the worst last: the number is its place in what is counted.
 UNTOLD, PASSED, ELSEWHERE, OURS, SOMEWHERE, HERE = range(6)
 
-_OURS = [state[0].encode() for state in NOT_DONE_BY_US]
-_BY_GRID = [state[0].encode() for state in NOT_DONE_BY_GRID]
+_OURS = [state[0].encode() for state in MONITOR_FAILURES]
+_BY_GRID = [state[0].encode() for state in GRID_FAILURES]
 _CULPRIT = (
     "CASE failed_resource WHEN '' THEN 0 ELSE coalesce("
     "(SELECT site_id FROM monitor_resource WHERE name = failed_resource), 0) END"
@@ -137,8 +137,8 @@ def tally(
     ordered = used[_order(counts[used].sum(axis=1), order)]
     pages = max(1, -(-len(ordered) // SITES_A_PAGE))
     page = min(max(page, 1), pages)
-    held = {one.name: one.reason for one in Hold.objects.at(now).filter(kind=Kind.SITE)}
-    works = going_on(user, now)
+    held = {one.name: one.reason for one in Hold.objects.at(now).filter(kind=HoldKind.SITE)}
+    works = open_for_user(user, now)
     rows = [
         _row(sites[at], counts[at][shown_groups], newest[at][shown_groups], held, works)
         for at in ordered[(page - 1) * SITES_A_PAGE : page * SITES_A_PAGE]
@@ -245,7 +245,7 @@ def _row(
     counts: NDArray[np.int64],
     newest: NDArray[np.int64],
     held: dict[str, str],
-    works: Sequence[Work],
+    works: Sequence[ShownWindow],
 ) -> Row:
     _, name, title = site
     return Row(
@@ -291,6 +291,6 @@ def _troubles(seen: _Seen, sites: Mapping[int, str]) -> list[Trouble]:
         last = runs.get(key)
         if last is not None:  # it is there still
             states = [state for state, _ in newest[key].trend]
-            ours = last.state in NOT_DONE_BY_US
+            ours = last.state in MONITOR_FAILURES
             found.append(Trouble(named[key], sites.get(culprit), ours, Last.of(last), in_a_row(states)))
     return found

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from monitor.ledger.attribution import NOT_DONE_BY_GRID, NOT_DONE_BY_US, words
-from monitor.ledger.maintenance import Work
+from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, outcome_label
+from monitor.ledger.maintenance import ShownWindow
 from monitor.models.run import State
 from monitor.overview.series_summary import Last
 
@@ -26,7 +26,7 @@ class Trouble:
 
     @property
     def words(self) -> str:
-        return words(self.last.state)
+        return outcome_label(self.last.state)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Glance:
 
     troubles: Sequence[Trouble]
     troubled: int
-    works: Sequence[Work]
+    works: Sequence[ShownWindow]
     outcomes: Mapping[str, int]
     digest: str
 
@@ -50,17 +50,17 @@ class Glance:
     @property
     def passed_share(self) -> float | None:
         """Of the runs that were really made; None where there were none."""
-        made = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *NOT_DONE_BY_GRID))
+        made = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *GRID_FAILURES))
         return self.outcomes.get(State.PASSED, 0) / made if made else None
 
 
 def in_a_row(states: Sequence[str]) -> int:
     """How many of the newest runs did not pass, skipped ones aside; *states* are oldest first."""
     told = [state for state in states if state != State.SKIPPED]
-    bad = (*NOT_DONE_BY_GRID, *NOT_DONE_BY_US)
+    bad = (*GRID_FAILURES, *MONITOR_FAILURES)
     return next((n for n, state in enumerate(reversed(told)) if state not in bad), len(told))
 
 
-def work_at(sites: Collection[str], works: Sequence[Work]) -> str:
+def work_at(sites: Collection[str], works: Sequence[ShownWindow]) -> str:
     """What goes on at any of *sites*, in words; empty if nothing."""
     return next((one.words for one in works if one.covers(sites)), "")

@@ -12,7 +12,7 @@ from monitor import health
 from monitor.pages.access import members_only
 
 if TYPE_CHECKING:
-    from monitor.health import Problem
+    from monitor.health import HealthProblem
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
@@ -31,7 +31,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 def banner(request: HttpRequest) -> dict[str, Any]:
     """Context of every template: ``problems``, asked for only where a template shows them."""
 
-    def problems() -> list[Problem]:
+    def problems() -> list[HealthProblem]:
         return health.problems(timezone.now()) if request.user.is_authenticated else []
 
     return {"problems": problems}

@@ -14,12 +14,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from monitor.ledger import holds as holding
-from monitor.ledger.hold_history import log, places
-from monitor.ledger.holds import HoldError, InvalidOrder, UnknownScope, standings
-from monitor.ledger.maintenance import planned
+from monitor.ledger.hold_history import hold_events, holdable_scopes
+from monitor.ledger.holds import HoldError, InvalidRequest, UnknownScope, hold_progress
+from monitor.ledger.maintenance import open_and_planned
 from monitor.ledger.run_now import run_all, run_now
 from monitor.models import Hold
-from monitor.models.hold import WHY_CHARACTERS, Kind, Mode, Scope
+from monitor.models.hold import MAX_REASON_CHARACTERS, HoldKind, HoldMode, Scope
 from monitor.pages.access import members_only, wants_part
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """What is held, or that alone; nothing at all (204) when a reader has seen the newest already."""
     now = timezone.now()
     visible = Hold.objects.visible_to(request.user)
-    held = standings(visible.at(now))
+    held = hold_progress(visible.at(now))
     digest = hashlib.blake2s(
         repr([(one.hold.pk, one.words) for one in held]).encode(), digest_size=8
     ).hexdigest()
@@ -43,12 +43,12 @@ def page(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"held": held, "digest": digest, "now": now}
     if wants_part(request):
         return render(request, "parts/held.html", context)
-    entries = log(visible, LOG_ENTRIES)
+    entries = hold_events(visible, LOG_ENTRIES)
     more = {
         "log": entries,
         "log_is_full": len(entries) == LOG_ENTRIES,
-        "places": places(request.user, now),
-        "works": planned(request.user, now),
+        "places": holdable_scopes(request.user, now),
+        "works": open_and_planned(request.user, now),
     }
     return render(request, "pages/holds.html", {**context, **more})
 
@@ -74,7 +74,7 @@ def act(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         return _shown(request, found, error=str(error))
     messages.success(request, said)
     return to or (
-        redirect("series", found.name) if found.kind == Kind.SERIES else redirect("hold", *_of(found))
+        redirect("series", found.name) if found.kind == HoldKind.SERIES else redirect("hold", *_of(found))
     )
 
 
@@ -84,14 +84,14 @@ def forms(request: HttpRequest, scope: Scope, now: datetime) -> dict[str, Any]:
         "scope": scope,
         "own_hold": Hold.objects.at(now).of(scope).first(),
         "spans": SPANS,
-        "why_characters": WHY_CHARACTERS,
+        "why_characters": MAX_REASON_CHARACTERS,
         "typed": {"why": request.POST.get("why", ""), "hours": request.POST.get("hours", "")},
     }
 
 
 def _find(request: HttpRequest, kind: str, name: str) -> Scope:
     try:
-        return holding.find(kind, name, request.user)
+        return holding.find_scope(kind, name, request.user)
     except UnknownScope as error:
         raise Http404(str(error)) from error
 
@@ -101,9 +101,9 @@ def _shown(request: HttpRequest, found: Scope, *, error: str = "") -> HttpRespon
     mine = found.series().visible_to(request.user)
     context = {
         **forms(request, found, now),
-        "held": standings(Hold.objects.at(now).of(found)),
+        "held": hold_progress(Hold.objects.at(now).of(found)),
         "concerned": mine.order_by("name"),
-        "log": log(Hold.objects.visible_to(request.user).of(found), LOG_ENTRIES),
+        "log": hold_events(Hold.objects.visible_to(request.user).of(found), LOG_ENTRIES),
         "error": error,
         "now": now,
     }
@@ -113,9 +113,9 @@ def _shown(request: HttpRequest, found: Scope, *, error: str = "") -> HttpRespon
 Answer = tuple[str, HttpResponse | None]
 
 
-def _hold(mode: Mode) -> Callable[[HttpRequest, Scope, datetime], Answer]:
+def _hold(mode: HoldMode) -> Callable[[HttpRequest, Scope, datetime], Answer]:
     def begin(request: HttpRequest, found: Scope, now: datetime) -> Answer:
-        holding.check_whole(found, request.user)
+        holding.check_may_hold(found, request.user)
         made = holding.hold(
             found,
             mode,
@@ -124,13 +124,13 @@ def _hold(mode: Mode) -> Callable[[HttpRequest, Scope, datetime], Answer]:
             now=now,
             until=_until(request, now),
         )
-        return f"The {found} is {Mode(made.mode).label}.", None
+        return f"The {found} is {HoldMode(made.mode).label}.", None
 
     return begin
 
 
 def _resume(request: HttpRequest, found: Scope, now: datetime) -> Answer:
-    holding.check_whole(found, request.user)
+    holding.check_may_hold(found, request.user)
     holding.resume(found, who=_who(request), why=request.POST.get("why", ""), now=now)
     return f"The {found} is resumed.", None
 
@@ -138,7 +138,7 @@ def _resume(request: HttpRequest, found: Scope, now: datetime) -> Answer:
 def _run(*, force: bool) -> Callable[[HttpRequest, Scope, datetime], Answer]:
     def ask(request: HttpRequest, found: Scope, now: datetime) -> Answer:
         why = request.POST.get("why", "")
-        if found.kind == Kind.SERIES:
+        if found.kind == HoldKind.SERIES:
             run = run_now(found.series().get(), who=_who(request), why=why, force=force, now=now)
             return f"A run of {found.name} was asked for.", redirect("run", pk=run.pk)
         asked = run_all(found, user=request.user, who=_who(request), why=why, force=force, now=now)
@@ -149,8 +149,8 @@ def _run(*, force: bool) -> Callable[[HttpRequest, Scope, datetime], Answer]:
 
 
 _VERBS: dict[str, Callable[[HttpRequest, Scope, datetime], Answer]] = {
-    "pause": _hold(Mode.PAUSE),
-    "drain": _hold(Mode.DRAIN),
+    "pause": _hold(HoldMode.PAUSE),
+    "drain": _hold(HoldMode.DRAIN),
     "resume": _resume,
     "run": _run(force=False),
     "force": _run(force=True),
@@ -164,7 +164,7 @@ def _who(request: HttpRequest) -> str:
 def _until(request: HttpRequest, now: datetime) -> datetime | None:
     hours = request.POST.get("hours", "")
     if hours not in dict(SPANS):
-        raise InvalidOrder(f"for how long: expected one of those in the list, got {hours!r}")
+        raise InvalidRequest(f"for how long: expected one of those in the list, got {hours!r}")
     return now + timedelta(hours=int(hours)) if hours else None
 
 

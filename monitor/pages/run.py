@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitor.charts.stage_shades import DrawnStage, drawn, of_probe
 from monitor.depot.samples.read import of_run
-from monitor.ledger.attribution import words
+from monitor.ledger.attribution import outcome_label
 from monitor.models import RawReport, Run
 from monitor.models.run import State
 from monitor.pages.access import members_only, wants_part
@@ -87,7 +87,7 @@ def headline(run: Run, now: datetime) -> str:
         return f"Running: {run.stage}" if run.stage else "Running"
     place = f" in {run.stage}" if run.stage else ""
     resource = f" at {run.failed_resource}" if run.failed_resource else ""
-    return f"{words(run.state).capitalize()}{place}{resource}"
+    return f"{outcome_label(run.state).capitalize()}{place}{resource}"
 
 
 def planned(stages: list[DrawnStage], current: str) -> list[PlannedStage]:

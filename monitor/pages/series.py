@@ -21,16 +21,16 @@ from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
 from monitor.forecasts.series_outlook import outlook
 from monitor.ledger import run_now as asking
-from monitor.ledger.holds import HoldError, standings
-from monitor.ledger.maintenance import over
+from monitor.ledger.holds import HoldError, hold_progress
+from monitor.ledger.maintenance import open_for_series
 from monitor.models import Alert, Hold, Series
-from monitor.models.hold import Kind, Scope
+from monitor.models.hold import HoldKind, Scope
 from monitor.models.run import State
 from monitor.pages import holds
 from monitor.pages.access import members_only, wants_part
-from monitor.series.segment_history import timeline
-from monitor.series.segments import standing
-from monitor.units import carried_by
+from monitor.series.segment_history import segment_starts
+from monitor.series.segments import segment_status
+from monitor.units import unit_of
 from probes.base import ProbeError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         return HttpResponse(status=204)
     stands = news["stands"]
     history = chart(series, stretch, now, stands.current)
-    turns = timeline(stands.segments, history.boundaries)[:LATEST_TURNS]
+    turns = segment_starts(stands.segments, history.boundaries)[:LATEST_TURNS]
     context = {
         **news,
         "series": series,
@@ -76,7 +76,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     }
     if wants_part(request):
         return render(request, "parts/series.html", context)
-    order = holds.forms(request, Scope(Kind.SERIES, series.name), now)
+    order = holds.forms(request, Scope(HoldKind.SERIES, series.name), now)
     return render(request, "pages/series.html", {**context, **order, **_set_up(series)})
 
 
@@ -121,11 +121,11 @@ def _news(series: Series, now: datetime) -> dict[str, Any]:
     latest = list(series.runs.ended().order_by("-slot")[:LATEST_RUNS])
     underway = list(series.runs.in_flight().order_by("slot"))
     next_run = series.runs.filter(state=State.EXPECTED).order_by("slot").first()
-    stands = standing(series)
+    stands = segment_status(series)
     said = outlook(stands)
-    held = standings(Hold.objects.at(now).over(series))
+    held = hold_progress(Hold.objects.at(now).over(series))
     alerts = list(Alert.objects.open().filter(series=series).select_related("rule"))
-    works = over(series, now)
+    works = open_for_series(series, now)
     seen = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
         next_run and (next_run.pk, next_run.slot <= now),
@@ -168,7 +168,7 @@ def _set_up(series: Series) -> dict[str, Any]:
         Setting(
             name,
             series.parameters.get(name, p.default),
-            carried_by(name),
+            unit_of(name),
             name not in series.parameters,
             p.description,
         )
@@ -179,5 +179,5 @@ def _set_up(series: Series) -> dict[str, Any]:
 
 def _given(series: Series) -> list[Setting]:
     return [
-        Setting(name, value, carried_by(name), False, "") for name, value in sorted(series.parameters.items())
+        Setting(name, value, unit_of(name), False, "") for name, value in sorted(series.parameters.items())
     ]

@@ -10,7 +10,7 @@ from django.db import connection
 from monitor.db import binary
 from monitor.models import CurrentSegment, Series
 from monitor.models.current_segment import SETUP, path_of, resources_of
-from monitor.series.segments import bound_now, currents
+from monitor.series.segments import current_bindings, current_segments
 
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
@@ -24,7 +24,7 @@ WHERE series.probe = %(application)b AND NOT EXISTS (
 """
 
 
-def keep_current(series: Collection[int]) -> dict[int, int | None]:
+def store_current_segments(series: Collection[int]) -> dict[int, int | None]:
     """Work it out for *series*, by key, and keep it; None where the next run begins a new segment. Those
     that are not there are left out.
 
@@ -37,11 +37,11 @@ def keep_current(series: Collection[int]) -> dict[int, int | None]:
     return found
 
 
-def keep_new(application: str) -> int:
+def store_missing_segments(application: str) -> int:
     """Keep it of those series of *application* of which nothing is kept yet; how many."""
     with binary.cursor() as cursor:
         new = [key for (key,) in cursor.execute(_UNKEPT, {"application": application})]
-    return len(keep_current(new))
+    return len(store_current_segments(new))
 
 
 def _kept(series: list[int]) -> dict[int, int | None]:
@@ -49,7 +49,7 @@ def _kept(series: list[int]) -> dict[int, int | None]:
         cursor.execute(_SETUPS, [series])
         setups = {key: (setup, probe) for key, setup, probe in cursor.fetchall()}
     these: SeriesQuerySet = Series.objects.filter(pk__in=setups)
-    segments, bound = currents(these), bound_now(setups)
+    segments, bound = current_segments(these), current_bindings(setups)
     rows = [
         CurrentSegment(
             series_id=key,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 
-def remove(series: SeriesQuerySet) -> None:
+def delete_series(series: SeriesQuerySet) -> None:
     """Remove *series*, their runs, reports, values and forecasts. Who stores a report of one just then either
     was first, or is told that there is no such series."""
     retry_on_lock_timeout(lambda: _remove(series))

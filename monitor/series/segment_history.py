@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from monitor.models import Segment
-from monitor.series.segment_diff import Change, changes
+from monitor.series.segment_diff import SegmentChange, segment_changes
 
 
 @dataclass(frozen=True)
@@ -17,27 +17,27 @@ class Boundary:
 
     time: datetime
     segment: Segment
-    changes: Sequence[Change]
+    changes: Sequence[SegmentChange]
 
 
 @dataclass(frozen=True)
-class Turn:
+class SegmentStart:
     """From the run at *time* on it was *segment*; *changes* are none for the first."""
 
     time: datetime
     segment: Segment
-    changes: Sequence[Change]
+    changes: Sequence[SegmentChange]
 
     @property
     def is_return(self) -> bool:
         return self.time > self.segment.began_at
 
 
-def timeline(segments: Sequence[Segment], boundaries: Sequence[Boundary]) -> list[Turn]:
+def segment_starts(segments: Sequence[Segment], boundaries: Sequence[Boundary]) -> list[SegmentStart]:
     """Every beginning of one of *segments*, which are in order of time, and those of *boundaries*, which know
     what was run just before; newest first."""
     pairs = [(None, one) for one in segments[:1]] + list(pairwise(segments))
-    begun = [Turn(new.began_at, new, changes(old, new) if old else ()) for old, new in pairs]
-    crossed = [Turn(one.time, one.segment, one.changes) for one in boundaries]
+    begun = [SegmentStart(new.began_at, new, segment_changes(old, new) if old else ()) for old, new in pairs]
+    crossed = [SegmentStart(one.time, one.segment, one.changes) for one in boundaries]
     turns = {(turn.time, turn.segment.pk): turn for turn in (*begun, *crossed)}
     return sorted(turns.values(), key=lambda turn: turn.time, reverse=True)

@@ -18,13 +18,13 @@ from monitor.depot.samples.read import newest_time
 from monitor.models import Binding, Metric, Segment, Series
 from monitor.models.reporter import HOME
 from monitor.models.segment import Identity
-from monitor.series.segment_diff import Change, changes, subjects
+from monitor.series.segment_diff import SegmentChange, changed_subjects, segment_changes
 from probes.base import Probe, ProbeError, checked_parameters
 
 TOTAL = "total.seconds"
 
 
-def bound_now(series: Collection[int]) -> dict[int, dict[str, list[str]]]:
+def current_bindings(series: Collection[int]) -> dict[int, dict[str, list[str]]]:
     """What each of *series* is bound to, by primary key; without those that are bound to nothing."""
     bound = Binding.objects.filter(series__in=series).order_by("series_id", "role", "position")
     found = groupby(bound.values_list("series_id", "role", "resource__name"), key=itemgetter(0))
@@ -38,7 +38,7 @@ def _by_role(bound: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return roles
 
 
-def currents(series: QuerySet[Series]) -> dict[int, int]:
+def current_segments(series: QuerySet[Series]) -> dict[int, int]:
     """The segment that the next run of each of *series* belongs to, by primary keys; without those whose next
     run begins a new one. The number of queries does not depend on how many there are."""
     would_run = _identities(series)
@@ -48,7 +48,7 @@ def currents(series: QuerySet[Series]) -> dict[int, int]:
     return {of: pk for of, pk in found.items() if pk is not None}
 
 
-def identity_here(
+def local_identity(
     name: str, parameters: Mapping[str, Any], bindings: Mapping[str, Sequence[str]]
 ) -> Identity:
     """What a series measures that is run on this host: the probe *name*, as it is here."""
@@ -63,11 +63,11 @@ def identity_here(
 
 def current_metrics(series: QuerySet[Series]) -> QuerySet[Metric]:
     """The metrics of the current segment of each of *series*: what is forecast from."""
-    return Metric.objects.filter(segment__in=currents(series).values())
+    return Metric.objects.filter(segment__in=current_segments(series).values())
 
 
 @dataclass(frozen=True)
-class Standing:
+class SegmentStatus:
     """A series and its segments, by time. *current* is what its next run belongs to; None: it begins one.
 
     *changes* are since the last run that passed or, if that was of the current segment already, since the
@@ -76,7 +76,7 @@ class Standing:
 
     segments: Sequence[Segment]
     current: Segment | None
-    changes: Sequence[Change]
+    changes: Sequence[SegmentChange]
     is_changed: bool  # since the last run that passed
 
     @property
@@ -93,15 +93,15 @@ class Standing:
         if self.current and not self.is_newest:
             return f"{runs} passed with what it went back to (segment {self.current.number})"
         when = f" on {self.current.began_at:%Y-%m-%d %H:%M} UTC" if self.current else ""
-        return f"{runs} passed since {subjects(self.changes)} changed{when}"
+        return f"{runs} passed since {changed_subjects(self.changes)} changed{when}"
 
 
-def standing(series: Series) -> Standing:
+def segment_status(series: Series) -> SegmentStatus:
     """How *series* stands to its segments."""
-    return standings([series.pk])[series.pk]
+    return segment_statuses([series.pk])[series.pk]
 
 
-def standings(series: Collection[int]) -> dict[int, Standing]:
+def segment_statuses(series: Collection[int]) -> dict[int, SegmentStatus]:
     """How each of *series* stands to its segments, by primary key. The number of queries does not depend on
     how many there are."""
     passed_last = _passed_last(series)
@@ -115,13 +115,13 @@ def standings(series: Collection[int]) -> dict[int, Standing]:
     }
 
 
-def _standing(would_run: Identity, segments: Sequence[Segment], passed_last: Segment | None) -> Standing:
+def _standing(would_run: Identity, segments: Sequence[Segment], passed_last: Segment | None) -> SegmentStatus:
     fingerprint = would_run.fingerprint
     current = next((one for one in segments if one.fingerprint == fingerprint), None)
     newest = passed_last or (segments[-1] if segments else None)
     is_changed = newest is not None and newest.fingerprint != fingerprint
     before = newest if is_changed else _before(current, segments)
-    return Standing(segments, current, changes(before, would_run) if before else (), is_changed)
+    return SegmentStatus(segments, current, segment_changes(before, would_run) if before else (), is_changed)
 
 
 def _before(current: Segment | None, segments: Sequence[Segment]) -> Segment | None:
@@ -152,7 +152,7 @@ def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: 
     version = probe.version if probe else None
     if passed_last is not None and passed_last.probe == name and passed_last.probe_version != version:
         return Identity(name, passed_last.probe_version, {**passed_last.parameters, **given}, bindings)
-    return identity_here(name, given, bindings)
+    return local_identity(name, given, bindings)
 
 
 def _probe_here(name: str) -> type[Probe] | None:

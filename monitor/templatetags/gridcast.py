@@ -22,7 +22,7 @@ from monitor.models.run import State
 from monitor.overview import site_matrix
 from monitor.overview.grid import Cell
 from monitor.overview.site_matrix import Share
-from monitor.series.segment_diff import shown
+from monitor.series.segment_diff import parameter_text
 
 register = template.Library()
 register.filter("humanised", units.humanised)
@@ -30,7 +30,7 @@ register.filter("seconds", units.seconds)
 register.filter("coarse_seconds", units.coarse_seconds)
 register.filter("exact", units.exact)
 register.filter("percent", units.percent)
-register.filter("words", attribution.words)
+register.filter("words", attribution.outcome_label)
 register.filter("sparkline", svg.sparkline)
 register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)
@@ -69,7 +69,7 @@ def glyph(state: str) -> str:
 @register.filter
 def parameter(value: Any, name: str) -> str:
     """The *value* of the parameter *name* as people read it."""
-    return shown(name, value)
+    return parameter_text(name, value)
 
 
 @register.filter

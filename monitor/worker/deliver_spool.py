@@ -15,7 +15,7 @@ from monitor.ledger import transitions
 from monitor.ledger.claim import claim_freed
 from monitor.models import Run
 from monitor.models.run import State
-from monitor.worker.dispatch import send
+from monitor.worker.dispatch import dispatch
 from reporters.spool import Spool, SpoolError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def spool() -> Spool:
     return Spool(settings.VAR_DIR / "spool" / "home")
 
 
-def waits(run: uuid.UUID) -> bool:
+def is_spooled(run: uuid.UUID) -> bool:
     """Whether the report of *run* is in the spool: it has been run."""
     try:
         return run in spool()
@@ -39,7 +39,7 @@ def waits(run: uuid.UUID) -> bool:
         return False
 
 
-def put(run: uuid.UUID, body: bytes) -> None:
+def spool_report(run: uuid.UUID, body: bytes) -> None:
     """Spool the report of *run*. A spool that is full is no reason to lose it: the depot takes it, then.
 
     Raises:
@@ -81,7 +81,7 @@ def _deliver_all(waiting: Spool) -> int:
                 if delivered:
                     time.sleep(GATHER_SECONDS)
                 delivered += _deliver_some(waiting)
-            send(claim_freed(timezone.now()))
+            dispatch(claim_freed(timezone.now()))
     except (OperationalError, InterfaceError) as error:
         logger.warning("the depot is away, reports stay in the spool: %s", error)
         connection.close()

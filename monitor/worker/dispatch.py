@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from monitor.ledger.claim import Claim
 
 logger = logging.getLogger(__name__)
-TOGETHER = 20  # runs of one task, at most: they run one after the other
-TOGETHER_SECONDS = 0.2  # that they take in all, at most, as those before them did
+MAX_BATCH_RUNS = 20  # runs of one task, at most: they run one after the other
+MAX_BATCH_SECONDS = 0.2  # that they take in all, at most, as those before them did
 
 
-def send(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None] | None = None) -> None:
+def dispatch(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None] | None = None) -> None:
     """Send *claims*, few to a task. When the broker does not take one, all that are left are released."""
-    tasks = list(together(claims))
+    tasks = list(batches(claims))
     for place, task in enumerate(tasks):
         try:
             (publish or _publish)(task)
@@ -34,7 +34,7 @@ def send(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None] | N
             break
 
 
-def together(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
+def batches(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
     """*claims* by queue, in their order; those that go together as one.
 
     One whose time is not known goes alone. What a task costs is more than what such runs do.
@@ -48,7 +48,7 @@ def together(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
         for one in of_queue:
             takes_seconds = one.usual_seconds if one.attempt == 1 else math.inf
             seconds += takes_seconds
-            if task and (seconds > TOGETHER_SECONDS or len(task) == TOGETHER):
+            if task and (seconds > MAX_BATCH_SECONDS or len(task) == MAX_BATCH_RUNS):
                 yield task
                 task, seconds = [], takes_seconds
             task.append(one)

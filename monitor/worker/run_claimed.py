@@ -14,7 +14,7 @@ from monitor.ledger.claim import lease_until
 from monitor.models import Run
 from monitor.models.run import State
 from monitor.worker import deliver_spool
-from monitor.worker.start_runs import Begun, begin
+from monitor.worker.start_runs import StartedRun, start_runs
 from reporters import report as wire
 from reporters import run as reporter
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NOT_WORTH_TELLING_SECONDS = 0.2  # a stage that is over so soon is not told of
 
 
-def execute(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
+def run_claimed(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
     """Run what was claimed, one after the other; spool the reports, and deliver them in the end. Who knows
     their *slots* says them: then they are looked for there alone.
 
@@ -36,31 +36,31 @@ def execute(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None = N
     takes unexpectedly long is left to others before its lease ends.
     """
     good_until = time.monotonic() + settings.GRIDCAST_LEASE_SECONDS / 2
-    with Heartbeat() as heartbeat:
-        for begun in begin(_not_run_yet(run_ids), timezone.now(), slots):
+    with LeaseKeeper() as heartbeat:
+        for begun in start_runs(_not_run_yet(run_ids), timezone.now(), slots):
             if time.monotonic() > good_until:
                 break
             heartbeat.keep(begun)
             report = reporter.run(begun.assignment, on_stage=heartbeat.enter)
-            deliver_spool.put(begun.run_id, wire.to_json(report))
+            deliver_spool.spool_report(begun.run_id, wire.to_json(report))
     deliver_spool.deliver()
 
 
 def _not_run_yet(run_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
     """All but those whose report, of an earlier attempt, waits in the spool: the depot is away, or slow."""
-    if any(map(deliver_spool.waits, run_ids)):
+    if any(map(deliver_spool.is_spooled, run_ids)):
         deliver_spool.deliver()
-    return [run for run in run_ids if not deliver_spool.waits(run)]
+    return [run for run in run_ids if not deliver_spool.is_spooled(run)]
 
 
-class Heartbeat:
+class LeaseKeeper:
     """Keeps the lease of the run that is under way alive, and says which stage it is in, from a thread.
 
     The depot may go away and come back meanwhile: a beat that fails is tried again, the run goes on.
     """
 
     def __init__(self) -> None:
-        self._run: Begun | None = None
+        self._run: StartedRun | None = None
         self._stage = ""
         self._changed = threading.Event()
         self._ended = threading.Event()
@@ -77,7 +77,7 @@ class Heartbeat:
         self._changed.set()
         self._thread.join()
 
-    def keep(self, run: Begun) -> None:
+    def keep(self, run: StartedRun) -> None:
         """From now on it is *run* that is under way."""
         self._run, self._stage = run, ""
 

@@ -15,14 +15,14 @@ from django.db import connection
 
 from monitor.ledger.claim import lease_until
 from monitor.models.run import State
-from monitor.series.segments import identity_here
+from monitor.series.segments import local_identity
 from reporters.config import Assignment, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 # What probes ask for: credentials must outlast the run, a job's wall-clock limit its compute stage.
-EXPECTED = ("total.seconds", "stage.compute.seconds")
+EXPECTED_METRICS = ("total.seconds", "stage.compute.seconds")
 
 _BEGIN = """
 WITH begun AS (
@@ -67,7 +67,7 @@ class _Bound:
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedRun:
     """A run that is under way, what it is to do, and which *attempt* at it this is."""
 
     run_id: uuid.UUID
@@ -75,9 +75,9 @@ class Begun:
     assignment: Assignment
 
 
-def begin(
+def start_runs(
     run_ids: Iterable[uuid.UUID], now: datetime, slots: Collection[datetime] | None = None
-) -> list[Begun]:
+) -> list[StartedRun]:
     """Begin those of the runs that are claimed, and still are, oldest first. Without their *slots* all parts
     of the ledger are looked at.
 
@@ -90,12 +90,12 @@ def begin(
         "lease": lease_until(now),
         "claimed": State.CLAIMED,
         "running": State.RUNNING,
-        "expected": list(EXPECTED),
+        "expected": list(EXPECTED_METRICS),
     }
     with connection.cursor() as cursor:
         cursor.execute(_BEGIN.format(of_slots="" if slots is None else "AND slot = ANY (%(slots)s)"), told)
         rows: list[_Row] = cursor.fetchall()
-    return [Begun(row[0], row[1], _assignment(*row[2:])) for row in rows]
+    return [StartedRun(row[0], row[1], _assignment(*row[2:])) for row in rows]
 
 
 def _assignment(slot: datetime, series: str, bindings: str | None, forecasts: str | None) -> Assignment:
@@ -126,5 +126,5 @@ def _expected(
 
     Without those that have none, as all are when what it runs has just changed.
     """
-    would_run = identity_here(series["probe"], series["parameters"], bound.roles).fingerprint
+    would_run = local_identity(series["probe"], series["parameters"], bound.roles).fingerprint
     return {metric: upper for of, metric, upper in forecasts if of == would_run and upper is not None}

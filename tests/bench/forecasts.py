@@ -19,8 +19,8 @@ from django.db import connection
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
-from monitor.series.current_segment import keep_current
-from monitor.series.segments import identity_here
+from monitor.series.current_segment import store_current_segments
+from monitor.series.segments import local_identity
 from reporters.config import Resource
 from tests.bench import web
 from tests.bench.base import Result, interleaved, seconds
@@ -86,7 +86,7 @@ def load() -> list[dict[str, list[str]]]:
     counts = [round(100 * probability) for probability in QUANTILE_LEVELS]
     with connection.cursor() as cursor:
         cursor.execute(_READY, {"quantiles": quantiles, "counts": counts, "stages": _STAGES})
-    keep_current([one.pk for one in series.values()])
+    store_current_segments([one.pk for one in series.values()])
     if ForecastState.objects.count() != len(rings):
         raise AssertionError(f"{ForecastState.objects.count()} answers of {len(rings)}")
     return rings[:RANKED]
@@ -94,7 +94,7 @@ def load() -> list[dict[str, list[str]]]:
 
 def _begin(series: Series, ring: dict[str, list[str]]) -> None:
     """The segment that a first run of it begins, with its total."""
-    identity = identity_here(series.probe, series.parameters, ring)
+    identity = local_identity(series.probe, series.parameters, ring)
     segment = Segment.objects.create(
         series=series,
         number=1,

@@ -17,7 +17,7 @@ from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.refresh import refresh
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, Segment, Series
-from monitor.series.segments import identity_here
+from monitor.series.segments import local_identity
 from reporters.config import Resource
 from tests.bench.base import Result, seconds
 
@@ -71,7 +71,7 @@ def _defined() -> list[Metric]:
         [SeriesDefinition(f"noop-{number}", "noop", {"target": ["here"]}) for number in range(SERIES)],
     )
     now = timezone.now()
-    measured = identity_here("noop", {}, {"target": ["here"]})
+    measured = local_identity("noop", {}, {"target": ["here"]})
     segments = Segment.objects.bulk_create(
         Segment(series=series, number=1, began_at=now, fingerprint=measured.fingerprint)
         for series in Series.objects.all()

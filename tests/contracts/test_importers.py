@@ -29,7 +29,7 @@ from monitor.imports.run import Listener, Tally, import_history
 from monitor.imports.targets import Destination, Target
 from monitor.models import Run, Sample, Series
 from monitor.models.run import State
-from monitor.series.segments import standing
+from monitor.series.segments import segment_status
 from reporters import report as wire
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,7 +198,7 @@ def test_the_next_run_of_an_imported_series_belongs_to_its_segment(
 ) -> None:
     bring(kind, formats.load(kind).example.data)
     for series in Series.objects.all():
-        stands = standing(series)
+        stands = segment_status(series)
         assert stands.current == stands.segments[-1]
         assert not stands.is_changed
 

@@ -11,21 +11,21 @@ from django.utils import timezone
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock
 from monitor.depot.engines import engine
-from monitor.housekeeping import tend
+from monitor.housekeeping import housekeep
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_there_is_room_for_the_months_to_come(noon: datetime) -> None:
     later = noon.replace(year=2031)
-    tend(later)
+    housekeep(later)
     months = {(part.start.year, part.start.month) for part in engine().parts("monitor_run")}
     assert {(2031, 3), (2031, 4), (2031, 5)} <= months
 
 
 def test_tables_in_parts_are_analysed_once_a_day() -> None:
     now = timezone.now()
-    tend(now)
+    housekeep(now)
     assert analyze.outdated(now - timedelta(hours=1)) == []
     assert "monitor_run" in analyze.outdated(now + timedelta(days=1))
 
@@ -34,5 +34,5 @@ def test_one_tends_at_a_time() -> None:
     other = connection.copy()
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.HOUSEKEEPING])
-    assert tend(timezone.now()) is None
+    assert housekeep(timezone.now()) is None
     other.close()

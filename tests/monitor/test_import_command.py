@@ -28,11 +28,11 @@ from monitor.gridfile import depot, exporting, loading
 from monitor.imports import formats
 from monitor.imports.run import BATCH, Listener, import_history
 from monitor.imports.targets import Target
-from monitor.ledger.holds import InvalidOrder
+from monitor.ledger.holds import InvalidRequest
 from monitor.ledger.run_now import run_now
 from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State
-from monitor.series.segments import standing
+from monitor.series.segments import segment_status
 from tests.monitor.imports.formats.reading import (
     AZURE,
     LANL,
@@ -328,7 +328,7 @@ def test_of_a_series_that_changed_the_newest_runs_say_what_it_is(
     older = values([REPORT.format(hour=hour, version=hour // 2) for hour in (0, 1)], name="old.xml")
     for one in (file, older):
         assert "2 new" in said("inca", one, "--series=inca")[0]
-    stands = standing(Series.objects.get())
+    stands = segment_status(Series.objects.get())
     assert [segment.parameters["version"] for segment in stands.segments] == ["0", "1"]
     assert stands.current == stands.segments[-1]
     assert not stands.is_changed
@@ -352,7 +352,7 @@ def test_pages_of_an_imported_series_say_that_nothing_runs_it(
     run = client.get(f"/runs/{Run.objects.latest('slot').pk}/").content.decode()
     assert "import: nws" in run
     assert "bandwidth" in run
-    with pytest.raises(InvalidOrder, match="bw was imported: nothing here can run it"):
+    with pytest.raises(InvalidRequest, match="bw was imported: nothing here can run it"):
         run_now(Series.objects.get(), who="ada")
 
 

@@ -21,7 +21,7 @@ from monitor.depot.engines import engine, rollup_tables
 from monitor.depot.engines.engine import Hours
 from monitor.depot.retention import expiry_sql
 from monitor.depot.rollups import worker
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 
 if TYPE_CHECKING:
     from monitor.depot.engines.engine import Part
@@ -43,7 +43,7 @@ class _Later(Exception):
 class RetentionResult:
     """What was taken away: rows by kind, and parts that were dropped. *later*: why something is left."""
 
-    rows: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    rows: dict[DataKind, int] = field(default_factory=lambda: dict.fromkeys(DataKind, 0))
     dropped: list[Part] = field(default_factory=list)
     later: str = ""
 
@@ -91,16 +91,16 @@ def _retain(now: datetime, until: float, patience_seconds: float, done: Retentio
     last = expiry_sql.kept_from(now)
     if expiry_sql.pending():
         _wait_for_older_transactions(patience_seconds)
-    for kind in Kind:
+    for kind in DataKind:
         for part in _parts(kind):
             if kind in last and part.start < last[kind]:
                 _empty(kind, part, last[kind], until, done)
-        if kind == Kind.SAMPLES:
+        if kind == DataKind.SAMPLES:
             _take_away_left(until, done)
         _sweep(kind, until, done)
 
 
-def _parts(kind: Kind) -> list[Part]:
+def _parts(kind: DataKind) -> list[Part]:
     """Those of its table, oldest first."""
     table = expiry_sql.TABLES[kind]
     return engine().parts(table.name) if table.is_parted else [expiry_sql.whole(kind)]
@@ -116,26 +116,26 @@ def _wait_for_older_transactions(patience_seconds: float) -> None:
         time.sleep(PAUSE_SECONDS)
 
 
-def _is_over(kind: Kind, part: Part, last: datetime) -> bool:
+def _is_over(kind: DataKind, part: Part, last: datetime) -> bool:
     return expiry_sql.TABLES[kind].is_parted and part.end <= last
 
 
-def _empty(kind: Kind, part: Part, last: datetime, until: float, done: RetentionResult) -> None:
+def _empty(kind: DataKind, part: Part, last: datetime, until: float, done: RetentionResult) -> None:
     """Take away what is too old in *part*: all of it together, if nobody needs anything there.
 
     Only of samples something is to be made before. That takes its time, and somebody may need the part when
     it is over: then it stays, and ``_take_away_left`` finds what nobody needs.
     """
     drop = _is_over(kind, part, last) and not expiry_sql.is_needed(kind, part)
-    if drop and kind != Kind.SAMPLES:
+    if drop and kind != DataKind.SAMPLES:
         drop = _drop(kind, part, done)
     for group in expiry_sql.groups(kind, part):
         _take_away_of(kind, group, until, done, keep_rows=drop)
-    if drop and kind == Kind.SAMPLES:
+    if drop and kind == DataKind.SAMPLES:
         _drop(kind, part, done)
 
 
-def _drop(kind: Kind, part: Part, done: RetentionResult) -> bool:
+def _drop(kind: DataKind, part: Part, done: RetentionResult) -> bool:
     """Whether nobody has come meanwhile who needs *part*: then it is dropped."""
     is_dropped = engine().drop(part, lambda: expiry_sql.is_needed(kind, part))
     if is_dropped:
@@ -146,19 +146,21 @@ def _drop(kind: Kind, part: Part, done: RetentionResult) -> bool:
 def _take_away_left(until: float, done: RetentionResult) -> None:
     """Take away samples that were to go with their part, which has stayed."""
     for group in expiry_sql.left_behind():
-        _take_away_of(Kind.SAMPLES, group, until, done, keep_rows=False)
+        _take_away_of(DataKind.SAMPLES, group, until, done, keep_rows=False)
 
 
-def _take_away_of(kind: Kind, group: Group, until: float, done: RetentionResult, *, keep_rows: bool) -> None:
+def _take_away_of(
+    kind: DataKind, group: Group, until: float, done: RetentionResult, *, keep_rows: bool
+) -> None:
     for rows in _thin(kind, group, keep_rows=keep_rows):
         done.rows[kind] += rows
         if time.monotonic() >= until:
             raise _Later("its time is over")
 
 
-def _sweep(kind: Kind, until: float, done: RetentionResult) -> None:
+def _sweep(kind: DataKind, until: float, done: RetentionResult) -> None:
     """Take away what is of metrics that are gone, with their series: nobody can ask for it."""
-    if kind == Kind.REPORTS:  # they go with their runs
+    if kind == DataKind.REPORTS:  # they go with their runs
         return
     strays = expiry_sql.strays(kind)
     for at in range(0, len(strays), STRAYS_AT_ONCE):
@@ -167,7 +169,7 @@ def _sweep(kind: Kind, until: float, done: RetentionResult) -> None:
         done.rows[kind] += expiry_sql.delete_strays(kind, strays[at : at + STRAYS_AT_ONCE])
 
 
-def _thin(kind: Kind, group: Group, *, keep_rows: bool) -> Iterator[int]:
+def _thin(kind: DataKind, group: Group, *, keep_rows: bool) -> Iterator[int]:
     """Take the stretch of *group* away piece by piece; how many rows each was."""
     pace, left = _Pace(), list(group.series)
     while left:
@@ -181,7 +183,9 @@ def _thin(kind: Kind, group: Group, *, keep_rows: bool) -> Iterator[int]:
             yield from _piecewise(kind, piece, _midnight(start), pace, keep_rows=keep_rows)
 
 
-def _piecewise(kind: Kind, group: Group, start: datetime, pace: _Pace, *, keep_rows: bool) -> Iterator[int]:
+def _piecewise(
+    kind: DataKind, group: Group, start: datetime, pace: _Pace, *, keep_rows: bool
+) -> Iterator[int]:
     while start < group.stop:
         stop = min(start + pace.days * DAY, group.stop)
         rows = _take_away(kind, expiry_sql.Group(group.series, start, stop), keep_rows=keep_rows)
@@ -190,9 +194,9 @@ def _piecewise(kind: Kind, group: Group, start: datetime, pace: _Pace, *, keep_r
         yield rows
 
 
-def _take_away(kind: Kind, piece: Group, *, keep_rows: bool) -> int:
+def _take_away(kind: DataKind, piece: Group, *, keep_rows: bool) -> int:
     """In one transaction; *keep_rows* where the whole part is to be dropped afterwards."""
-    if kind != Kind.SAMPLES:
+    if kind != DataKind.SAMPLES:
         with session_lock_timeout():
             return _delete(kind, piece, keep_rows=keep_rows)
     with _while_nobody_rolls(), session_lock_timeout():
@@ -200,8 +204,8 @@ def _take_away(kind: Kind, piece: Group, *, keep_rows: bool) -> int:
 
 
 @transaction.atomic
-def _delete(kind: Kind, piece: Group, *, keep_rows: bool) -> int:
-    if kind == Kind.SAMPLES:
+def _delete(kind: DataKind, piece: Group, *, keep_rows: bool) -> int:
+    if kind == DataKind.SAMPLES:
         rollup_tables.roll([Hours(series, _days(piece)) for series in piece.series], sparse=0)
         expiry_sql.unmark(piece.series, piece.start, piece.stop)
     rows = 0 if keep_rows else expiry_sql.delete(kind, piece.series, piece.start, piece.stop)

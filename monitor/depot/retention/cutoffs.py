@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from monitor.models import RetentionCutoff
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 
 LEAST = timedelta(days=1)  # everything is kept for as long
 
@@ -18,7 +18,7 @@ class Horizons:
 
     kept_from: Mapping[tuple[int, str], datetime] = field(default_factory=dict)
 
-    def keep(self, kind: Kind, series: int, slot: datetime) -> bool:
+    def keep(self, kind: DataKind, series: int, slot: datetime) -> bool:
         """Whether something of this *kind* and *slot* is still taken."""
         since = self.kept_from.get((series, kind))
         return since is None or slot >= since

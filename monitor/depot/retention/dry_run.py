@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from monitor.depot.engines import engine
 from monitor.depot.retention import expiry_sql
 from monitor.models import Suite
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,7 +22,7 @@ class Expired:
     """What of one kind of a suite's data is too old. *bytes* are about: its share of the parts it is in."""
 
     suite: str
-    kind: Kind
+    kind: DataKind
     rows: int = 0
     bytes: int = 0
     oldest: datetime | None = None
@@ -39,16 +39,16 @@ class RetentionPreview:
 def preview_retention(now: datetime) -> RetentionPreview:
     """What ``apply_retention`` would take away at *now*. Reads all that is old enough: to be waited for."""
     names = dict(Suite.objects.values_list("pk", "name"))
-    found: dict[tuple[str, Kind], Expired] = {}
+    found: dict[tuple[str, DataKind], Expired] = {}
     dropped = []
     for kind, last in sorted(expiry_sql.kept_from(now).items()):
-        for part in _parts(Kind(kind)):
+        for part in _parts(DataKind(kind)):
             if part.start >= last:
                 continue
-            there = expiry_sql.going(Kind(kind), part, now)
+            there = expiry_sql.going(DataKind(kind), part, now)
             for one in there:
                 if one.suite is not None and one.going:
-                    key = (names[one.suite], Kind(kind))
+                    key = (names[one.suite], DataKind(kind))
                     _add(found.setdefault(key, Expired(*key)), one, _bytes(part, one, there))
             if part.end <= last and all(one.going == one.rows for one in there):
                 dropped.append(part)
@@ -67,6 +67,6 @@ def _bytes(part: Part, one: Going, there: list[Going]) -> int:
     return part.bytes * one.going // sum(each.rows for each in there)
 
 
-def _parts(kind: Kind) -> list[Part]:
+def _parts(kind: DataKind) -> list[Part]:
     table = expiry_sql.TABLES[kind]
     return engine().parts(table.name) if table.is_parted else [expiry_sql.whole(kind)]

@@ -14,7 +14,7 @@ from django.db import connection
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.depot.engines.engine import Part
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 
 LONG_AGO, FAR_AHEAD = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -39,13 +39,13 @@ JOIN monitor_run AS owner ON owner.id = kept.run_id AND owner.slot = kept.slot
     AND owner.slot >= %(start)s AND owner.slot < %(stop)s
 """
 TABLES = {
-    Kind.REPORTS: Table("monitor_rawreport", "slot", _BY_RUN, is_parted=True),
-    Kind.SAMPLES: Table("monitor_sample", "time", _BY_METRIC, is_parted=True),
-    Kind.HOURLY: Table("monitor_hourrollup", "bucket", _BY_METRIC, is_parted=False),
-    Kind.DAILY: Table("monitor_dayrollup", "bucket", _BY_METRIC, is_parted=False),
+    DataKind.REPORTS: Table("monitor_rawreport", "slot", _BY_RUN, is_parted=True),
+    DataKind.SAMPLES: Table("monitor_sample", "time", _BY_METRIC, is_parted=True),
+    DataKind.HOURLY: Table("monitor_hourrollup", "bucket", _BY_METRIC, is_parted=False),
+    DataKind.DAILY: Table("monitor_dayrollup", "bucket", _BY_METRIC, is_parted=False),
 }
 
-_KEEPS = ", ".join(f"('{kind}', suite.keep_{kind}_days)" for kind in Kind)
+_KEEPS = ", ".join(f"('{kind}', suite.keep_{kind}_days)" for kind in DataKind)
 # From when on each series keeps what it has, as its suite says; it never goes back.
 _WANTED = f"""
 SELECT series.id AS series_id, suite.id AS suite_id, keeps.kind,
@@ -195,24 +195,24 @@ def older_transactions(than: datetime) -> int:
     return int(_ask(_OLDER_TRANSACTIONS, [than]))
 
 
-def groups(kind: Kind, part: Part) -> list[Group]:
+def groups(kind: DataKind, part: Part) -> list[Group]:
     """Of which series what is to go, within *part*, the oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(_GROUPS, {"kind": kind, "start": part.start, "stop": part.end})
         return [Group(*row) for row in cursor.fetchall()]
 
 
-def oldest(kind: Kind, group: Group) -> datetime | None:
+def oldest(kind: DataKind, group: Group) -> datetime | None:
     """When the first begins of what *group* still has there."""
     found: datetime | None = _ask(_filled(_OLDEST, kind), _bounds(group.series, group.start, group.stop))
     return found
 
 
-def delete(kind: Kind, series: Collection[int], start: datetime, stop: datetime) -> int:
+def delete(kind: DataKind, series: Collection[int], start: datetime, stop: datetime) -> int:
     """Take away what *series* have from *start* until before *stop*; how many rows that were."""
     bounds = _bounds(series, start, stop)
     statement = _OF_RUNS
-    if kind != Kind.REPORTS:
+    if kind != DataKind.REPORTS:
         statement = _OF_METRICS
         bounds["metrics"] = _ask(_METRICS, [bounds["series"]])
     with connection.cursor() as cursor:
@@ -220,7 +220,7 @@ def delete(kind: Kind, series: Collection[int], start: datetime, stop: datetime)
         return int(cursor.rowcount)
 
 
-def gone(kind: Kind, series: Collection[int], stop: datetime) -> None:
+def gone(kind: DataKind, series: Collection[int], stop: datetime) -> None:
     """What *series* had before *stop* has been taken away."""
     with connection.cursor() as cursor:
         cursor.execute(_GONE, {"kind": kind, "series": list(series), "stop": stop})
@@ -243,12 +243,12 @@ def left_behind() -> list[Group]:
         return [Group([series], start, stop) for series, start, stop in cursor.fetchall()]
 
 
-def is_needed(kind: Kind, part: Part) -> bool:
+def is_needed(kind: DataKind, part: Part) -> bool:
     """Whether *part* has anything that a series keeps."""
     return bool(_ask(_filled(_NEEDED, kind), {"kind": kind, "start": part.start, "stop": part.end}))
 
 
-def going(kind: Kind, part: Part, now: datetime) -> list[Going]:
+def going(kind: DataKind, part: Part, now: datetime) -> list[Going]:
     """What is in *part*, by suite, and what of it would go at *now*."""
     told: dict[str, Any] = {"kind": kind, "start": part.start, "stop": part.end, "now": now}
     with connection.cursor() as cursor:
@@ -263,27 +263,27 @@ def kept_from(now: datetime) -> dict[str, datetime]:
         return dict(cursor.fetchall())
 
 
-def whole(kind: Kind) -> Part:
+def whole(kind: DataKind) -> Part:
     """A table that has no parts, as one."""
     name = TABLES[kind].name
     return Part(name, name, LONG_AGO, FAR_AHEAD, int(_ask(_SIZE, [name])))
 
 
-def strays(kind: Kind) -> list[int]:
+def strays(kind: DataKind) -> list[int]:
     """The metrics that rows are of although they are gone."""
     with connection.cursor() as cursor:
         cursor.execute(_filled(_STRAYS, kind))
         return [metric for (metric,) in cursor.fetchall()]
 
 
-def delete_strays(kind: Kind, metrics: Collection[int]) -> int:
+def delete_strays(kind: DataKind, metrics: Collection[int]) -> int:
     """Take away what is of *metrics*; how many rows that were."""
     with connection.cursor() as cursor:
         cursor.execute(_filled(_DELETE_STRAYS, kind), [list(metrics)])
         return int(cursor.rowcount)
 
 
-def _filled(statement: str, kind: Kind) -> str:
+def _filled(statement: str, kind: DataKind) -> str:
     table = TABLES[kind]
     return statement.format(table=table.name, time=table.time, owners=table.owners)
 

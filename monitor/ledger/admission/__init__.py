@@ -4,31 +4,31 @@ A rule is one file in ``rules``; the folder is the registry.
 """
 
 from monitor.ledger.admission.base import (
+    ActiveHold,
+    AdmissionContext,
     Budget,
-    Candidate,
+    BudgetUsed,
     Demand,
-    Held,
-    Leader,
-    Situation,
+    DueRun,
+    LeaderRun,
+    OpenWindow,
     Skip,
-    Spent,
     Verdict,
     Wait,
-    Window,
     decide,
 )
 
 __all__ = [
+    "ActiveHold",
+    "AdmissionContext",
     "Budget",
-    "Candidate",
+    "BudgetUsed",
     "Demand",
-    "Held",
-    "Leader",
-    "Situation",
+    "DueRun",
+    "LeaderRun",
+    "OpenWindow",
     "Skip",
-    "Spent",
     "Verdict",
     "Wait",
-    "Window",
     "decide",
 ]

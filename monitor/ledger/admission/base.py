@@ -23,7 +23,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Leader:
+class LeaderRun:
     """The run after which another is to begin, *delay* later. *ran* is None until it has ended, *state* says
     how; *ended_at* is known where it ran."""
 
@@ -35,7 +35,7 @@ class Leader:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class DueRun:
     """A run that is due. *asked*: somebody wants it, it is no slot of a schedule. *forced*: and in spite of
     holds. *again*: it was claimed before, and what became of that is not known. *leader* is that of a slot
     that follows one."""
@@ -45,12 +45,12 @@ class Candidate:
     due_at: datetime
     asked: bool = False
     again: bool = False
-    leader: Leader | None = None
+    leader: LeaderRun | None = None
     forced: bool = False
 
 
 @dataclass(frozen=True)
-class Window:
+class OpenWindow:
     """A time in which nothing is begun at *sites* (everywhere, where there are none), and why."""
 
     title: str
@@ -77,7 +77,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Spent:
+class BudgetUsed:
     """What runs that began today have used at a site. Those in flight are not among them."""
 
     runs: int = 0
@@ -86,7 +86,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Held:
+class ActiveHold:
     """Nothing of *kind* and *name* begins since *began_at*, for a *reason*."""
 
     kind: Literal["series", "suite", "site", "reporter"]
@@ -101,17 +101,17 @@ class Held:
 
 
 @dataclass
-class Situation:
+class AdmissionContext:
     """What is known at *now*. What is in flight grows with every run that is let in."""
 
     now: datetime
     in_flight: InitVar[Iterable[Demand]] = ()
     reporter_runs: Mapping[str, int] = field(default_factory=dict)  # reporter -> how many it has at once
     site_runs: Mapping[str, int] = field(default_factory=dict)  # only sites with a limit
-    windows: tuple[Window, ...] = ()
+    windows: tuple[OpenWindow, ...] = ()
     budgets: Mapping[str, Budget] = field(default_factory=dict)  # only sites with one
-    spent: Mapping[str, Spent] = field(default_factory=dict)  # only sites with a budget and a run today
-    holds: tuple[Held, ...] = ()
+    spent: Mapping[str, BudgetUsed] = field(default_factory=dict)  # only sites with a budget and a run today
+    holds: tuple[ActiveHold, ...] = ()
     silent_reporters: frozenset[str] = frozenset()
 
     def __post_init__(self, in_flight: Iterable[Demand]) -> None:
@@ -159,12 +159,12 @@ class Skip:
 
 
 Verdict = Wait | Skip | None  # None: nothing against it
-Rule = Callable[[Candidate, Situation], Verdict]
+Rule = Callable[[DueRun, AdmissionContext], Verdict]
 
 
 def decide(
-    candidates: Iterable[Candidate], situation: Situation, rules: Iterable[Rule]
-) -> Iterator[tuple[Candidate, Verdict]]:
+    candidates: Iterable[DueRun], situation: AdmissionContext, rules: Iterable[Rule]
+) -> Iterator[tuple[DueRun, Verdict]]:
     """What becomes of each of *candidates*, in their order: who comes first takes the room.
 
     A rule that skips weighs more than one that lets wait; of several that do the same the first speaks.

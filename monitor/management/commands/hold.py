@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from monitor.ledger.holds import HoldError, hold, resume, standings, told
+from monitor.ledger.holds import HoldError, describe_hold, hold, hold_progress, resume
 from monitor.management.caller import caller
 from monitor.management.scopes import add_scopes, scope_of
 from monitor.models import Hold
-from monitor.models.hold import Mode
+from monitor.models.hold import HoldMode
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 LATEST = 50
 VERBS = {
-    Mode.PAUSE: "nothing begins from now on; what is claimed is taken back, what runs goes on",
-    Mode.DRAIN: "nothing is claimed from now on; what is claimed or running goes on",
+    HoldMode.PAUSE: "nothing begins from now on; what is claimed is taken back, what runs goes on",
+    HoldMode.DRAIN: "nothing is claimed from now on; what is claimed or running goes on",
     "resume": "end a hold",
 }
 
@@ -54,16 +54,16 @@ class Command(BaseCommand):
             elif verb == "resume":
                 self._resume(options)
             else:
-                self._hold(Mode(verb), options)
+                self._hold(HoldMode(verb), options)
         except HoldError as error:
             raise CommandError(str(error)) from error
 
-    def _hold(self, mode: Mode, options: dict[str, Any]) -> None:
+    def _hold(self, mode: HoldMode, options: dict[str, Any]) -> None:
         scope, now = scope_of(options), timezone.now()
         until = _until(options, now)
         made = hold(scope, mode, who=caller(), why=options["why"], now=now, until=until)
         self._say(made)
-        while options["wait"] and standings([made])[0].left:
+        while options["wait"] and hold_progress([made])[0].left:
             time.sleep(POLL_SECONDS)
         if options["wait"]:
             self._say(made)
@@ -71,7 +71,7 @@ class Command(BaseCommand):
     def _resume(self, options: dict[str, Any]) -> None:
         scope = scope_of(options)
         ended = resume(scope, who=caller(), why=options["why"], now=timezone.now())
-        self.stdout.write(f"{ended.scope}: resumed; it was {told(ended)}")
+        self.stdout.write(f"{ended.scope}: resumed; it was {describe_hold(ended)}")
 
     def _list(self, *, log: bool) -> None:
         now = timezone.now()
@@ -81,12 +81,12 @@ class Command(BaseCommand):
                 self._say(one)
             else:
                 end = f"ended {one.ended_at:%Y-%m-%d %H:%M} UTC by {one.ended_by}"
-                self.stdout.write(f"{one.scope}: {told(one)}; {end}: {one.ended_why}".rstrip(": "))
+                self.stdout.write(f"{one.scope}: {describe_hold(one)}; {end}: {one.ended_why}".rstrip(": "))
         if not found:
             self.stdout.write("nothing is held")
 
     def _say(self, one: Hold) -> None:
-        self.stdout.write(f"{one.scope}: {standings([one])[0].words}; {told(one)}")
+        self.stdout.write(f"{one.scope}: {hold_progress([one])[0].words}; {describe_hold(one)}")
         self.stdout.flush()
 
 

@@ -12,14 +12,14 @@ from monitor import health
 from monitor.ledger import heartbeats
 from monitor.ledger.claim import claim_one
 from monitor.ledger.expand import BEAT
-from monitor.ledger.holds import HoldError, told
+from monitor.ledger.holds import HoldError, describe_hold
 from monitor.ledger.run_now import run_all, run_now
 from monitor.management.caller import caller
 from monitor.management.scopes import add_scopes, scope_of
 from monitor.models import Run, Series
-from monitor.models.hold import Kind, Scope
+from monitor.models.hold import HoldKind, Scope
 from monitor.models.run import State
-from monitor.worker.run_claimed import execute
+from monitor.worker.run_claimed import run_claimed
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("series", nargs="?", default="", help="the name of the series")
-        add_scopes(parser, (Kind.SUITE, Kind.SITE, Kind.REPORTER), required=False)
+        add_scopes(parser, (HoldKind.SUITE, HoldKind.SITE, HoldKind.REPORTER), required=False)
         parser.add_argument("--why", default="", help="kept with the run; needed for more than one")
         parser.add_argument("--force", action="store_true", help="even what is held")
         parser.add_argument("--here", action="store_true", help="run it in this process, without Celery")
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         for run in asked.runs:
             self.stdout.write(f"{run.series.name}: asked for, run {run.pk}")
         for series, hold in asked.held:
-            self.stdout.write(f"{series.name}: passed over, the {hold.scope} is {told(hold)}")
+            self.stdout.write(f"{series.name}: passed over, the {hold.scope} is {describe_hold(hold)}")
 
     def _follow(self, run: Run) -> None:
         """Print every change of the run until it has ended."""
@@ -105,4 +105,4 @@ def _find(name: str) -> Series:
 def _execute_here(run: Run) -> None:
     claim = claim_one(run, timezone.now())
     if claim is not None:
-        execute([claim.run_id], [claim.slot])
+        run_claimed([claim.run_id], [claim.slot])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from monitor.ledger.claim import claim_due
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
-from monitor.worker.dispatch import send
+from monitor.worker.dispatch import dispatch
 
 if TYPE_CHECKING:
     import uuid
@@ -33,7 +33,7 @@ class Rounds:
                 run = run_now(one, who=f"round {had[one.name] + 1} of {self._count}", now=now)
                 self.asked[run.pk] = one.name
                 waiting.add(one.name)
-        send(claim_due(now))
+        dispatch(claim_due(now))
         return not waiting
 
     def _busy(self, now: datetime) -> set[str]:

@@ -16,7 +16,7 @@ from monitor.ingest import extract_metrics
 from monitor.ingest.reparse import Parser, ReparseCounts, reparse
 from monitor.ingest.service import ingest_all
 from monitor.models import Metric, Series, Suite
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.measured import FIRST, Value
@@ -119,7 +119,7 @@ class Life:
         found = {(one.suite, one.kind): one.rows for one in preview_retention(now).expired}
         for name, its in keeps.items():
             for kind, since in its.begins(now):
-                if kind in {Kind.REPORTS, Kind.SAMPLES}:
+                if kind in {DataKind.REPORTS, DataKind.SAMPLES}:
                     assert found.get((name, kind), 0) == self.naive.too_old(name, kind, since)
 
     def _keep(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:

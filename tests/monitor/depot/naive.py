@@ -10,7 +10,7 @@ from uuid import UUID
 
 from monitor.ingest import extract_metrics
 from monitor.ingest.reparse import ReparseCounts
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 from reporters import report as wire
 from tests.monitor.depot.measured import Value
 
@@ -67,9 +67,9 @@ class Keeps:
     hourly: int | None
     daily: int | None
 
-    def begins(self, now: datetime) -> Iterator[tuple[Kind, datetime]]:
+    def begins(self, now: datetime) -> Iterator[tuple[DataKind, datetime]]:
         """From when on it is kept at *now*, of each kind that is not kept for ever."""
-        for kind, days in zip(Kind, (self.reports, self.samples, self.hourly, self.daily), strict=True):
+        for kind, days in zip(DataKind, (self.reports, self.samples, self.hourly, self.daily), strict=True):
             if days is not None:
                 yield kind, floor(now, DAY) - days * DAY
 
@@ -96,12 +96,12 @@ class Naive:
     reports: dict[Ran, int] = field(default_factory=dict)
     samples: dict[Of, dict[datetime, Value]] = field(default_factory=dict)
     gone: dict[Of, dict[datetime, Value]] = field(default_factory=dict)
-    kept_from: dict[tuple[str, Kind], datetime] = field(default_factory=dict)
+    kept_from: dict[tuple[str, DataKind], datetime] = field(default_factory=dict)
     corrected: list[Corrected] = field(default_factory=list)
     changed: set[tuple[str, datetime]] = field(default_factory=set)
     anew_from: datetime | None = None
 
-    def takes(self, kind: Kind, ran: Ran) -> bool:
+    def takes(self, kind: DataKind, ran: Ran) -> bool:
         since = self.kept_from.get((ran.series, kind))
         return since is None or ran.slot >= since
 
@@ -113,9 +113,9 @@ class Naive:
         if ran in self.ran:
             return True
         self.ran[ran] = of, value
-        if self.takes(Kind.REPORTS, ran):
+        if self.takes(DataKind.REPORTS, ran):
             self.reports[ran] = extract_metrics.VERSION
-        if self.takes(Kind.SAMPLES, ran):
+        if self.takes(DataKind.SAMPLES, ran):
             self.samples.setdefault(of, {})[ran.slot] = value
             self.changed.add((ran.series, floor(ran.slot, HOUR)))
         return False
@@ -129,7 +129,7 @@ class Naive:
     def reparse(self, runs: Iterable[Ran], reading: Reading, version: int) -> ReparseCounts:
         done = ReparseCounts()
         for ran in runs:
-            if self.takes(Kind.SAMPLES, ran):
+            if self.takes(DataKind.SAMPLES, ran):
                 self._reparse(ran, reading, version, done)
             else:
                 done.frozen += 1
@@ -154,20 +154,20 @@ class Naive:
         was, is_now = ((one.value, one.passed) if one else None for one in (old, new))
         self.corrected.append(Corrected(of, ran.slot, was, is_now, version))
 
-    def keep(self, series: str, kind: Kind, since: datetime) -> None:
+    def keep(self, series: str, kind: DataKind, since: datetime) -> None:
         """What is older goes; what has gone before stays so."""
         since = max(since, self.kept_from.get((series, kind), since))
         self.kept_from[series, kind] = since
-        if kind == Kind.REPORTS:
+        if kind == DataKind.REPORTS:
             self.reports = {ran: by for ran, by in self.reports.items() if self.takes(kind, ran)}
-        if kind == Kind.SAMPLES:
+        if kind == DataKind.SAMPLES:
             for of in [of for of in self.samples if of.series == series]:
                 old = [time for time in self.samples[of] if time < since]
                 self.gone.setdefault(of, {}).update((time, self.samples[of].pop(time)) for time in old)
 
-    def too_old(self, series: str, kind: Kind, since: datetime) -> int:
+    def too_old(self, series: str, kind: DataKind, since: datetime) -> int:
         """How many raw reports, or samples, are from before *since*."""
-        if kind == Kind.REPORTS:
+        if kind == DataKind.REPORTS:
             return sum(ran.series == series and ran.slot < since for ran in self.reports)
         return sum(time < since for _, time, _ in self._sampled(series))
 
@@ -178,7 +178,7 @@ class Naive:
     def known(self, of: Of, start: datetime, end: datetime, tier: timedelta = DAY) -> dict[datetime, Value]:
         """All that can be told of a stretch: its samples and, for as long as rollups of whole days (or hours,
         by *tier*) are kept, what is gone of those that lie in it."""
-        since = self.kept_from.get((of.series, Kind.HOURLY if tier == HOUR else Kind.DAILY))
+        since = self.kept_from.get((of.series, DataKind.HOURLY if tier == HOUR else DataKind.DAILY))
         told = self.sampled(of, start, end)
         for time, value in self.gone.get(of, {}).items():
             begins = floor(time, tier)
@@ -199,7 +199,7 @@ class Naive:
         if self.anew_from:
             there = {floor(time, HOUR) for _, time, _ in self._sampled(of.series)}
             changed.update(hour for hour in there if hour >= self.anew_from)
-        since = self.kept_from.get((of.series, Kind.SAMPLES), start - HOUR)
+        since = self.kept_from.get((of.series, DataKind.SAMPLES), start - HOUR)
         if any(start - HOUR < hour < end and hour >= since for hour in changed):
             return False
         return None if self.anew_from and self.anew_from < end else True

@@ -167,9 +167,9 @@ def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there
 def test_the_home_reporter_keeps_its_reports_until_there_is_room(small: Disk, noon: datetime) -> None:
     small.fill(leave_bytes=RESERVE_BYTES // 2)
     report = circle_report(noon)
-    deliver_spool.put(report.run, wire.to_json(report))
+    deliver_spool.spool_report(report.run, wire.to_json(report))
     assert deliver_spool.deliver() == 0
-    assert deliver_spool.waits(report.run)
+    assert deliver_spool.is_spooled(report.run)
     small.free()
     assert deliver_spool.deliver() == 1
     assert RawReport.objects.count() == 1

@@ -32,8 +32,8 @@ from monitor.models import (
     SuccessState,
     Suite,
 )
-from monitor.series.current_segment import keep_current
-from monitor.series.segments import identity_here
+from monitor.series.current_segment import store_current_segments
+from monitor.series.segments import local_identity
 from reporters.config import Resource
 from reporters.report import run_id
 
@@ -55,14 +55,14 @@ def _total(series: Series) -> Metric:
     bound: dict[str, list[str]] = {}
     for binding in series.bindings.select_related("resource"):
         bound.setdefault(binding.role, []).append(binding.resource.name)
-    identity = identity_here(series.probe, series.parameters, bound)
+    identity = local_identity(series.probe, series.parameters, bound)
     segment = Segment.objects.create(
         series=series,
         number=1,
         began_at=datetime.fromisoformat("2026-03-01T12:00Z"),
         fingerprint=identity.fingerprint,
     )
-    keep_current([series.pk])
+    store_current_segments([series.pk])
     return Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
 
 

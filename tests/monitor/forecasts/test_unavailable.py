@@ -13,7 +13,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.ledger.holds import hold
 from monitor.models import MaintenanceWindow, Series, Site
-from monitor.models.hold import Kind, Mode, Scope
+from monitor.models.hold import HoldKind, HoldMode, Scope
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 
@@ -60,14 +60,14 @@ def test_maintenance_everywhere_is_of_every_site(circle: Series, later: datetime
 
 def test_a_site_that_is_held_is_down_until_the_hold_ends(circle: Series, later: datetime) -> None:
     until = later + timedelta(hours=1)
-    site = Scope(Kind.SITE, "site-of-here")
-    hold(site, Mode.PAUSE, who="ada", why="disk swap", now=later, until=until)
+    site = Scope(HoldKind.SITE, "site-of-here")
+    hold(site, HoldMode.PAUSE, who="ada", why="disk swap", now=later, until=until)
     assert "disk swap" in down(OPERATOR, BOTH, later, later)["here"]
     assert down(OPERATOR, BOTH, until + MINUTE, later) == {}
 
 
 def test_a_held_suite_says_nothing_of_its_sites(circle: Series, later: datetime) -> None:
-    hold(Scope(Kind.SUITE, circle.suite.name), Mode.PAUSE, who="ada", why="no need", now=later)
+    hold(Scope(HoldKind.SUITE, circle.suite.name), HoldMode.PAUSE, who="ada", why="no need", now=later)
     assert down(OPERATOR, BOTH, later, later) == {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.ledger.attribution import WORDS, Fault, fault, words
+from monitor.ledger.attribution import STATE_LABELS, Fault, fault, outcome_label
 from monitor.models.run import State
 
 
@@ -30,10 +30,10 @@ def test_a_site_is_blamed_only_for_what_failed_at_its_own_resources(
 
 
 def test_every_state_has_words() -> None:
-    assert set(WORDS) == set(State)
+    assert set(STATE_LABELS) == set(State)
 
 
 def test_the_words_say_where() -> None:
-    assert words(State.FAILED, Fault.HERE) == "failed here"
-    assert words(State.TIMED_OUT, Fault.ELSEWHERE) == "timed out elsewhere"
-    assert words(State.PASSED) == "passed"
+    assert outcome_label(State.FAILED, Fault.HERE) == "failed here"
+    assert outcome_label(State.TIMED_OUT, Fault.ELSEWHERE) == "timed out elsewhere"
+    assert outcome_label(State.PASSED) == "passed"

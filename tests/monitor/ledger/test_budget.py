@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions
-from monitor.ledger.admission_context import situation
+from monitor.ledger.admission_context import load_context
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
 from monitor.ledger.reap import reap
@@ -123,7 +123,7 @@ def test_a_budget_binds_who_asks_as_well(circle: Series, noon: datetime) -> None
 def test_runs_whose_use_is_not_known_count_as_runs(circle: Series, noon: datetime) -> None:
     limit(runs_per_day=2, bytes_per_day=GB)
     ran(noon - MINUTE)
-    known = situation(noon)
+    known = load_context(noon)
     assert (known.spent["site-of-here"].runs, known.spent["site-of-here"].bytes) == (1, 0)
 
 
@@ -179,7 +179,7 @@ def alone(work: Callable[..., None], *told: Any, **more: Any) -> None:
 def test_nobody_asks_what_was_used_while_no_site_has_a_budget(circle: Series, noon: datetime) -> None:
     def asked_for_usage() -> int:
         with CaptureQueriesContext(connection) as asked:
-            situation(noon)
+            load_context(noon)
         return sum("monitor_usage" in query["sql"] for query in asked)
 
     assert asked_for_usage() == 0

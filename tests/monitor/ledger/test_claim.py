@@ -17,11 +17,11 @@ from monitor.celery import app
 from monitor.db.advisory_locks import AdvisoryLock
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions
-from monitor.ledger.claim import BATCH, BESIDE, claim_due, claim_freed
+from monitor.ledger.claim import EXTRA_DUE_RUNS, MAX_DUE_RUNS, claim_due, claim_freed
 from monitor.models import Reporter, Run, Series, Site
 from monitor.models.run import State
-from monitor.worker.deliver_spool import deliver, put
-from monitor.worker.start_runs import begin
+from monitor.worker.deliver_spool import deliver, spool_report
+from monitor.worker.start_runs import start_runs
 from reporters import report as wire
 from tests.monitor.builders import asked_for, circle_report, noops
 
@@ -115,8 +115,8 @@ def test_when_a_report_is_delivered_the_next_run_is_on_its_way(
     asked_for(first, noon)
     asked_for(second, noon + SECOND)
     (one,) = claim_due(noon + MINUTE)
-    begin([one.run_id], noon + MINUTE)
-    put(one.run_id, wire.to_json(circle_report(noon, series=first.name, reporter=own_queue)))
+    start_runs([one.run_id], noon + MINUTE)
+    spool_report(one.run_id, wire.to_json(circle_report(noon, series=first.name, reporter=own_queue)))
     assert deliver() == 1
     (waited,) = Run.objects.filter(series=second)
     assert waited.state == State.CLAIMED
@@ -157,7 +157,7 @@ def test_a_reporter_of_many_runs_gets_some_together_when_an_eighth_of_its_room_i
     assert len(claim_freed(noon)) == expected
 
 
-@pytest.mark.parametrize(("waiting", "found"), [(BESIDE, 1), (BESIDE + 1, 0)])
+@pytest.mark.parametrize(("waiting", "found"), [(EXTRA_DUE_RUNS, 1), (EXTRA_DUE_RUNS + 1, 0)])
 def test_what_waits_for_something_else_keeps_no_room_empty_up_to_a_number(
     db: None, tmp_path: Path, noon: datetime, waiting: int, found: int
 ) -> None:
@@ -176,7 +176,7 @@ def test_whatever_is_known_to_wait_long_holds_nothing_else_up(
 ) -> None:
     stuck, free = noops(2, tmp_path)
     block("site-0")
-    asked_for(stuck, noon, times=BATCH + 1, kept_until=noon + timedelta(days=1))
+    asked_for(stuck, noon, times=MAX_DUE_RUNS + 1, kept_until=noon + timedelta(days=1))
     asked_for(free, noon + SECOND)
     assert len(claim_due(noon + MINUTE)) == 1
     assert claimed() == {"noop-1"}

@@ -16,36 +16,36 @@ from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
 from monitor.ledger.holds import (
     AlreadyHeld,
-    Held,
     HoldError,
-    InvalidOrder,
+    InvalidRequest,
     NotHeld,
+    RunHeld,
     UnknownScope,
-    covering,
-    find,
+    covering_holds,
+    find_scope,
     hold,
+    hold_progress,
     resume,
-    standings,
 )
 from monitor.ledger.reap import reap
 from monitor.ledger.run_now import run_all, run_now
 from monitor.models import Binding, Hold, Resource, Run, Series, Site, Suite, Transition
-from monitor.models.hold import Kind, Mode, Scope
+from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
-from monitor.worker.run_claimed import execute
+from monitor.worker.run_claimed import run_claimed
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
-SITE = Scope(Kind.SITE, "site-of-here")
+SITE = Scope(HoldKind.SITE, "site-of-here")
 SCOPES = [
-    Scope(Kind.SERIES, "circle"),
-    Scope(Kind.SUITE, "main"),
+    Scope(HoldKind.SERIES, "circle"),
+    Scope(HoldKind.SUITE, "main"),
     SITE,
-    Scope(Kind.REPORTER, "home"),
+    Scope(HoldKind.REPORTER, "home"),
 ]
 
 
-def held(scope: Scope, now: datetime, mode: Mode = Mode.PAUSE, until: datetime | None = None) -> Hold:
+def held(scope: Scope, now: datetime, mode: HoldMode = HoldMode.PAUSE, until: datetime | None = None) -> Hold:
     return hold(scope, mode, who="ada", why="disk swap", now=now, until=until)
 
 
@@ -77,9 +77,9 @@ def elsewhere(circle: Series) -> Series:
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-@pytest.mark.parametrize(("mode", "word"), [(Mode.PAUSE, "paused"), (Mode.DRAIN, "drained")])
+@pytest.mark.parametrize(("mode", "word"), [(HoldMode.PAUSE, "paused"), (HoldMode.DRAIN, "drained")])
 def test_slots_of_what_is_held_are_skipped_when_their_time_comes(
-    circle: Series, noon: datetime, scope: Scope, mode: Mode, word: str
+    circle: Series, noon: datetime, scope: Scope, mode: HoldMode, word: str
 ) -> None:
     expand(noon)
     held(scope, noon, mode)
@@ -119,7 +119,7 @@ def test_a_pause_takes_back_what_has_not_begun(circle: Series, noon: datetime) -
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
     held(SITE, noon + MINUTE)
-    execute([claim.run_id])  # the broker has its task still
+    run_claimed([claim.run_id])  # the broker has its task still
     assert ended_at(noon + MINUTE) == (State.SKIPPED, "paused by ada: disk swap")
     assert Transition.objects.latest("id").cause == "the site site-of-here was paused"
 
@@ -127,16 +127,16 @@ def test_a_pause_takes_back_what_has_not_begun(circle: Series, noon: datetime) -
 def test_a_drain_leaves_what_is_claimed(circle: Series, noon: datetime) -> None:
     expand(noon)
     claim_due(noon + MINUTE)
-    held(SITE, noon + MINUTE, Mode.DRAIN)
+    held(SITE, noon + MINUTE, HoldMode.DRAIN)
     assert ended_at(noon + MINUTE) == (State.CLAIMED, "")
 
 
 @pytest.mark.parametrize(
     ("mode", "before", "after"),
-    [(Mode.DRAIN, "draining, 1 left", "drained"), (Mode.PAUSE, "paused, 1 still to end", "paused")],
+    [(HoldMode.DRAIN, "draining, 1 left", "drained"), (HoldMode.PAUSE, "paused, 1 still to end", "paused")],
 )
 def test_what_runs_goes_on_to_its_end_and_is_counted(
-    circle: Series, noon: datetime, mode: Mode, before: str, after: str
+    circle: Series, noon: datetime, mode: HoldMode, before: str, after: str
 ) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
@@ -145,9 +145,9 @@ def test_what_runs_goes_on_to_its_end_and_is_counted(
     )
     made = held(SITE, noon + MINUTE, mode)
     assert ended_at(noon + MINUTE) == (State.RUNNING, "")
-    assert standings([made])[0].words == before
+    assert hold_progress([made])[0].words == before
     transitions.move(Run.objects.all(), [claim.run_id], State.PASSED, cause="it ran")
-    assert standings([made])[0].words == after
+    assert hold_progress([made])[0].words == after
 
 
 def test_what_began_and_lost_its_executor_is_not_run_again_under_a_hold(
@@ -158,7 +158,7 @@ def test_what_began_and_lost_its_executor_is_not_run_again_under_a_hold(
     transitions.move(
         Run.objects.all(), [claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE
     )
-    held(SITE, noon + MINUTE, Mode.DRAIN)
+    held(SITE, noon + MINUTE, HoldMode.DRAIN)
     reap(noon + MINUTE + 31 * SECOND)
     assert claim_due(noon + MINUTE + 31 * SECOND) == []
     assert ended_at(noon + MINUTE) == (State.SKIPPED, "drained by ada: disk swap")
@@ -169,7 +169,7 @@ def test_slots_of_a_paused_reporter_that_was_stopped_are_skipped_not_missed(
 ) -> None:
     heartbeats.record("reporter.home", noon)
     tick.tick(noon)
-    held(Scope(Kind.REPORTER, "home"), noon)
+    held(Scope(HoldKind.REPORTER, "home"), noon)
     for seconds in range(0, 300, 15):
         tick.tick(noon + seconds * SECOND)
     assert set(Run.objects.filter(slot__lt=noon + 5 * MINUTE).values_list("state", flat=True)) == {
@@ -190,7 +190,7 @@ def test_a_hold_ends_by_itself_when_its_time_is_over(circle: Series, noon: datet
 def test_who_holds_second_is_told_who_was_first(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
     with pytest.raises(AlreadyHeld, match="paused by ada since 2026-03-01 12:00 UTC: disk swap"):
-        hold(SITE, Mode.DRAIN, who="bob", why="me too", now=noon + MINUTE)
+        hold(SITE, HoldMode.DRAIN, who="bob", why="me too", now=noon + MINUTE)
 
 
 def test_what_was_held_can_be_held_again(circle: Series, noon: datetime) -> None:
@@ -216,24 +216,24 @@ def test_what_is_not_held_cannot_be_resumed(circle: Series, noon: datetime) -> N
     ],
 )
 def test_a_reason_is_needed_and_has_a_length(circle: Series, noon: datetime, why: str, said: str) -> None:
-    with pytest.raises(InvalidOrder, match=said):
-        hold(SITE, Mode.PAUSE, who="ada", why=why, now=noon)
+    with pytest.raises(InvalidRequest, match=said):
+        hold(SITE, HoldMode.PAUSE, who="ada", why=why, now=noon)
     assert not Hold.objects.exists()
 
 
 def test_a_reason_is_kept_on_one_line(circle: Series, noon: datetime) -> None:
-    assert hold(SITE, Mode.PAUSE, who="ada", why=" disk\n swap ", now=noon).why == "disk swap"
+    assert hold(SITE, HoldMode.PAUSE, who="ada", why=" disk\n swap ", now=noon).why == "disk swap"
 
 
 def test_a_time_that_is_past_is_refused(circle: Series, noon: datetime) -> None:
-    with pytest.raises(InvalidOrder, match="expected a time after 2026-03-01 12:00:00 UTC"):
+    with pytest.raises(InvalidRequest, match="expected a time after 2026-03-01 12:00:00 UTC"):
         held(SITE, noon, until=noon)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("site", "nowhere"), ("planet", "earth"), ("site", "")])
 def test_what_there_is_not_cannot_be_held(circle: Series, kind: str, name: str) -> None:
     with pytest.raises(UnknownScope):
-        find(kind, name)
+        find_scope(kind, name)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -242,7 +242,7 @@ def test_of_two_who_pause_at_once_one_is_first_and_the_other_is_told(circle: Ser
 
     def pause(who: str) -> str:
         try:
-            return hold(SITE, Mode.PAUSE, who=who, why="disk swap", now=now).who
+            return hold(SITE, HoldMode.PAUSE, who=who, why="disk swap", now=now).who
         except AlreadyHeld as error:
             return f"after {error.hold.who}"
         finally:
@@ -261,7 +261,7 @@ def test_whoever_claims_while_somebody_pauses_nothing_is_left_claimed(circle: Se
         circle.pk, circle.name = None, f"circle-{number}"
         circle.save()
         run_now(circle, who="bob", now=now)
-    scope = Scope(Kind.REPORTER, "home")
+    scope = Scope(HoldKind.REPORTER, "home")
     circle.reporter.capacity = 30
     circle.reporter.save()
 
@@ -295,7 +295,7 @@ def test_a_hold_keeps_up_with_the_name_of_what_it_holds(circle: Series, noon: da
 
 def test_the_hold_of_what_is_removed_ends(circle: Series, noon: datetime) -> None:
     Site.objects.create(name="closing")
-    made = held(Scope(Kind.SITE, "closing"), noon)
+    made = held(Scope(HoldKind.SITE, "closing"), noon)
     Site.objects.filter(name="closing").delete()
     made.refresh_from_db()
     assert made.ended_at is not None
@@ -304,7 +304,7 @@ def test_the_hold_of_what_is_removed_ends(circle: Series, noon: datetime) -> Non
 
 def test_a_run_of_what_is_held_is_refused_with_who_and_why(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
-    with pytest.raises(Held, match=r"the site site-of-here is paused by ada since .*: disk swap"):
+    with pytest.raises(RunHeld, match=r"the site site-of-here is paused by ada since .*: disk swap"):
         run_now(circle, who="bob", now=noon + MINUTE)
     assert not Run.objects.exists()
 
@@ -319,7 +319,7 @@ def test_a_forced_run_begins_in_spite_of_the_hold(circle: Series, noon: datetime
 def test_who_holds_after_a_run_was_forced_has_the_last_word(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
     run_now(circle, who="bob", force=True, now=noon + SECOND)
-    held(Scope(Kind.SUITE, "main"), noon + 2 * SECOND)
+    held(Scope(HoldKind.SUITE, "main"), noon + 2 * SECOND)
     assert claim_due(noon + MINUTE) == []
     assert Run.objects.get().state == State.SKIPPED
 
@@ -335,14 +335,14 @@ def test_a_forced_run_is_not_one_that_waits_for_a_pause_to_skip_it(circle: Serie
 @pytest.mark.parametrize("scope", SCOPES[1:], ids=str)
 def test_all_of_a_scope_can_be_asked_for(elsewhere: Series, noon: datetime, scope: Scope) -> None:
     asked = run_all(scope, who="ada", why="after the upgrade", now=noon)
-    names = ["circle", "elsewhere"] if scope.kind == Kind.REPORTER else ["circle"]
+    names = ["circle", "elsewhere"] if scope.kind == HoldKind.REPORTER else ["circle"]
     assert [run.series.name for run in asked.runs] == names
     assert asked.runs[0].trigger == f"asked for by ada for the {scope}: after the upgrade"
 
 
 def test_who_asks_for_all_of_a_reporter_gets_those_that_are_free(elsewhere: Series, noon: datetime) -> None:
     held(SITE, noon)
-    scope = Scope(Kind.REPORTER, "home")
+    scope = Scope(HoldKind.REPORTER, "home")
     asked = run_all(scope, who="ada", why="x", now=noon)
     assert [run.series.name for run in asked.runs] == ["elsewhere"]
     assert [(series.name, one.scope) for series, one in asked.held] == [("circle", SITE)]
@@ -364,4 +364,4 @@ def test_where_nothing_can_be_asked_for_that_is_said(
 def test_the_oldest_hold_over_a_series_is_the_one_that_is_named(circle: Series, noon: datetime) -> None:
     first = held(SITE, noon)
     held(SCOPES[0], noon + SECOND)
-    assert covering([circle.pk], Hold.objects.at(noon + MINUTE)) == {circle.pk: first}
+    assert covering_holds([circle.pk], Hold.objects.at(noon + MINUTE)) == {circle.pk: first}

@@ -21,7 +21,7 @@ from monitor.ledger.reap import reap
 from monitor.ledger.run_now import run_now
 from monitor.models import Binding, MaintenanceWindow, Reporter, Run, Series, Site, Transition
 from monitor.models.run import ENDED, PENDING, REPORTED, SCHEDULE, State
-from monitor.worker.dispatch import send
+from monitor.worker.dispatch import dispatch
 from reporters.report import run_id
 from tests.monitor.builders import asked_for
 from tests.waiting import eventually
@@ -382,7 +382,7 @@ def test_a_claim_that_the_broker_did_not_take_is_put_back_and_not_counted(
     def refuse(_: Sequence[Claim]) -> None:
         raise OperationalError("connection refused")
 
-    send(claim_due(noon), publish=refuse)
+    dispatch(claim_due(noon), publish=refuse)
     run = Run.objects.get()
     assert (run.state, run.attempt) == (State.EXPECTED, 0)
 

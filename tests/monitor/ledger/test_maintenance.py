@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import expand
-from monitor.ledger.maintenance import going_on, over, planned, windows
+from monitor.ledger.maintenance import open_and_planned, open_for_series, open_for_user, open_windows
 from monitor.models import MaintenanceWindow, Run, Series, Site, Suite
 from monitor.models.run import State
 
@@ -63,7 +63,7 @@ def test_windows_are_those_that_are_open() -> None:
     work("recurring", title="Backup", schedule="0 11 * * *", duration_seconds=7200)
     work("recurred", schedule="0 11 * * *", duration_seconds=7200, ends_at=NOON - DAY)
     work("later", schedule="0 11 * * *", duration_seconds=7200, starts_at=NOON)
-    found = {window.title: (window.starts_at, window.ends_at, window.sites) for window in windows(NOON)}
+    found = {window.title: (window.starts_at, window.ends_at, window.sites) for window in open_windows(NOON)}
     assert found == {
         "now": (NOON - HOUR, NOON + MINUTE, frozenset({"sdsc", "anl"})),
         "Backup": (NOON - HOUR, NOON + HOUR, frozenset()),
@@ -77,7 +77,7 @@ def test_work_whose_schedule_cannot_be_read_is_logged_and_stops_nothing(
     work("backup", schedule="0 11 * * *", timezone="Europe/Berln", duration_seconds=7200)
     work("disks", starts_at=NOON, ends_at=NOON + HOUR)
     with caplog.at_level(logging.ERROR):
-        assert [window.title for window in windows(NOON)] == ["disks"]
+        assert [window.title for window in open_windows(NOON)] == ["disks"]
     assert "maintenance backup is not kept to: time zone 'Europe/Berln'" in caplog.text
 
 
@@ -88,7 +88,7 @@ def test_what_is_planned_begins_with_what_goes_on_and_ends_with_what_comes_last(
     work("disks", "sdsc", "anl", starts_at=NOON + DAY, ends_at=NOON + 2 * DAY)
     work("backup", schedule="0 11 * * *", duration_seconds=7200)
     work("over", schedule="0 11 * * *", duration_seconds=60, ends_at=NOON)
-    found = planned(User(is_superuser=True), NOON)
+    found = open_and_planned(User(is_superuser=True), NOON)
     assert [(one.blackout.name, one.is_open, one.window.starts_at, one.sites) for one in found] == [
         ("backup", True, NOON - HOUR, []),
         ("disks", False, NOON + DAY, ["anl", "sdsc"]),
@@ -104,10 +104,10 @@ def test_work_at_sites_of_others_is_not_for_you(circle: Series) -> None:
     reader = User.objects.create_user("reader")
 
     def seen() -> list[str]:
-        return sorted(one.blackout.name for one in planned(reader, NOON))
+        return sorted(one.blackout.name for one in open_and_planned(reader, NOON))
 
     assert seen() == ["both", "everywhere", "here"]
-    (both,) = (one for one in planned(reader, NOON) if one.blackout.name == "both")
+    (both,) = (one for one in open_and_planned(reader, NOON) if one.blackout.name == "both")
     assert both.where == "site-of-here, site-of-there"
     Suite.objects.get().viewers.add(Group.objects.create(name="operators"))
     assert seen() == ["everywhere"]
@@ -117,17 +117,17 @@ def test_a_series_is_told_what_goes_on_at_its_own_sites(circle: Series) -> None:
     work("here", "site-of-here", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
     work("elsewhere", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
     work("everywhere", title="Network", schedule="0 11 * * *", duration_seconds=7200)
-    assert [(one.blackout.name, one.where) for one in over(circle, NOON)] == [
+    assert [(one.blackout.name, one.where) for one in open_for_series(circle, NOON)] == [
         ("everywhere", "everywhere"),
         ("here", "site-of-here"),
     ]
-    assert over(circle, NOON)[0].words == "in maintenance until 2026-03-01 13:00 UTC: Network"
-    assert [one.blackout.name for one in going_on(User(is_superuser=True), NOON)] == [
+    assert open_for_series(circle, NOON)[0].words == "in maintenance until 2026-03-01 13:00 UTC: Network"
+    assert [one.blackout.name for one in open_for_user(User(is_superuser=True), NOON)] == [
         "everywhere",
         "elsewhere",
         "here",
     ]
-    assert over(circle, NOON + 2 * HOUR) == []
+    assert open_for_series(circle, NOON + 2 * HOUR) == []
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from monitor.ledger.holds import hold, resume
 from monitor.ledger.reap import reap
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
-from monitor.models.hold import Kind, Mode, Scope
+from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
-from monitor.worker.start_runs import begin
+from monitor.worker.start_runs import start_runs
 from reporters.report import run_id
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -47,11 +47,11 @@ def test_what_becomes_of_a_run_is_written_in_its_part_alone(circle: Series, noon
     run_now(circle, who="ada", now=noon)
     release(claim_due(noon))
     (claim,) = claim_due(noon)
-    assert len(begin([claim.run_id], noon, [claim.slot])) == 1
+    assert len(start_runs([claim.run_id], noon, [claim.slot])) == 1
     reap(noon + DAY)  # its executor is dead: it is claimed again
     claim_due(noon + DAY)
-    series = Scope(Kind.SERIES, circle.name)
-    hold(series, Mode.PAUSE, who="ada", why="a test", now=noon + DAY)
+    series = Scope(HoldKind.SERIES, circle.name)
+    hold(series, HoldMode.PAUSE, who="ada", why="a test", now=noon + DAY)
     assert Run.objects.get().state == State.SKIPPED
     resume(series, who="ada", why="a test", now=noon + DAY)
     run_now(circle, who="ada", now=noon + DAY)

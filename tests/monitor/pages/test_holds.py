@@ -10,7 +10,7 @@ from django.test import Client
 
 from monitor.ledger.holds import hold
 from monitor.models import Hold, MaintenanceWindow, Run, Site
-from monitor.models.hold import Kind, Mode, Scope
+from monitor.models.hold import HoldKind, HoldMode, Scope
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -24,8 +24,8 @@ def text(client: Client, path: str) -> str:
     return answer.content.decode()
 
 
-def pause(kind: Kind, name: str, now: datetime, why: str = "disk swap") -> Hold:
-    return hold(Scope(kind, name), Mode.PAUSE, who="ada", why=why, now=now)
+def pause(kind: HoldKind, name: str, now: datetime, why: str = "disk swap") -> Hold:
+    return hold(Scope(kind, name), HoldMode.PAUSE, who="ada", why=why, now=now)
 
 
 def test_while_nothing_is_held_the_page_says_so(grid: Grid, client: Client) -> None:
@@ -55,7 +55,7 @@ def test_a_hold_from_a_page_may_end_by_itself(grid: Grid, runner: Client) -> Non
 def test_what_is_held_says_by_whom_and_why_where_it_is_looked_at(
     grid: Grid, client: Client, now: datetime, path: str
 ) -> None:
-    pause(Kind.SITE, "site2", now, "<i>disk swap")
+    pause(HoldKind.SITE, "site2", now, "<i>disk swap")
     found = text(client, path)
     assert "&lt;i&gt;disk swap" in found
     assert "<i>disk" not in found
@@ -89,7 +89,7 @@ def test_all_series_of_a_site_are_run_from_its_page(grid: Grid, runner: Client) 
 
 
 def test_a_held_series_is_run_from_its_page_only_by_force(grid: Grid, runner: Client, now: datetime) -> None:
-    pause(Kind.SERIES, "circle-ring", now)
+    pause(HoldKind.SERIES, "circle-ring", now)
     refused = runner.post("/series/circle-ring/run-now/", follow=True).content.decode()
     assert "the series circle-ring is paused by ada" in refused
     assert "Run once anyway" in refused
@@ -102,7 +102,7 @@ def test_a_held_series_is_run_from_its_page_only_by_force(grid: Grid, runner: Cl
 def test_who_may_only_look_sees_holds_but_no_forms_and_is_refused(
     grid: Grid, client: Client, now: datetime
 ) -> None:
-    pause(Kind.SITE, "site2", now)
+    pause(HoldKind.SITE, "site2", now)
     for path in ("/holds/", SITE, "/series/circle-ring/"):
         assert 'name="verb"' not in text(client, path)
     for verb in ("pause", "resume", "run", "force"):
@@ -122,8 +122,8 @@ def test_a_link_or_somebody_elses_page_holds_nothing(grid: Grid, runner: Client)
 def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, now: datetime) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", [builders.site("bunker"), builders.site("cellar")], in_suite="closed")
-    pause(Kind.SUITE, "closed", now, "nobody shall know")
-    pause(Kind.SITE, "bunker", now, "nobody shall know")
+    pause(HoldKind.SUITE, "closed", now, "nobody shall know")
+    pause(HoldKind.SITE, "bunker", now, "nobody shall know")
     for path in ("suite/closed", "site/bunker", "series/secret-ring", "site/nowhere", "planet/earth"):
         assert client.get(f"/holds/{path}/").status_code == 404
     for path in ("/holds/", "/"):
@@ -180,5 +180,5 @@ def test_the_list_on_an_open_page_is_sent_only_when_it_changes(
     assert part.startswith('<section id="held"')
     seen = part.split("seen=")[1].split('"')[0]
     assert client.get("/holds/", {"seen": seen}, headers=HTMX).status_code == 204
-    pause(Kind.SITE, "site2", now)
+    pause(HoldKind.SITE, "site2", now)
     assert client.get("/holds/", {"seen": seen}, headers=HTMX).status_code == 200

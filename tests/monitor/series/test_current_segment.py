@@ -12,7 +12,7 @@ from monitor.forecasts import lookup_sql
 from monitor.ingest.service import ingest
 from monitor.models import Binding, CurrentSegment, Resource, Series
 from monitor.models.current_segment import path_of, resources_of
-from monitor.series.current_segment import keep_current, keep_new
+from monitor.series.current_segment import store_current_segments, store_missing_segments
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
@@ -22,13 +22,13 @@ def deliver(slot: datetime) -> None:
 
 
 def test_a_series_without_a_run_begins_a_segment(circle: Series) -> None:
-    assert keep_current([circle.pk]) == {circle.pk: None}
+    assert store_current_segments([circle.pk]) == {circle.pk: None}
     assert CurrentSegment.objects.get().segment is None
 
 
 def test_who_has_run_goes_on_with_his_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
-    keep_current([circle.pk])
+    store_current_segments([circle.pk])
     kept = CurrentSegment.objects.get()
     assert (kept.segment, kept.application) == (circle.segments.get(), "circle")
     assert (kept.path, kept.resources) == ("ring=here,there", "here,there")
@@ -42,15 +42,15 @@ def holds(series: Series) -> bool:
 
 
 def test_those_of_which_nothing_is_kept_yet_are_found(circle: Series) -> None:
-    assert keep_new("gather") == 0
-    assert keep_new("circle") == 1
-    assert keep_new("circle") == 0
+    assert store_missing_segments("gather") == 0
+    assert store_missing_segments("circle") == 1
+    assert store_missing_segments("circle") == 0
 
 
 def test_whoever_changes_parameters_bindings_or_names_is_noticed(circle: Series, noon: datetime) -> None:
     deliver(noon)
     assert not holds(circle)
-    keep_current([circle.pk])
+    store_current_segments([circle.pk])
     assert holds(circle)
     changes: list[Callable[[], object]] = [
         lambda: Series.objects.update(parameters={"file_bytes": 2000}),
@@ -68,13 +68,13 @@ def test_whoever_changes_parameters_bindings_or_names_is_noticed(circle: Series,
 
 def test_a_change_of_when_it_runs_is_none_of_what_it_measures(circle: Series, noon: datetime) -> None:
     deliver(noon)
-    keep_current([circle.pk])
+    store_current_segments([circle.pk])
     Series.objects.update(schedule="@hourly", created_at=circle.created_at - timedelta(days=1), enabled=False)
     assert holds(circle)
 
 
 def test_a_series_that_is_gone_is_left_out(circle: Series) -> None:
-    assert keep_current([circle.pk, circle.pk + 1]) == {circle.pk: None}
+    assert store_current_segments([circle.pk, circle.pk + 1]) == {circle.pk: None}
 
 
 def test_a_path_is_written_in_one_way() -> None:

@@ -21,7 +21,7 @@ from monitor.gridfile.applying import apply
 from monitor.ingest.service import Receipt, ingest_all
 from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
 from monitor.models.run import State
-from monitor.series.delete import remove
+from monitor.series.delete import delete_series
 from reporters import report as wire
 from reporters.report import run_id
 from tests.monitor.builders import circle_report, noops
@@ -119,7 +119,7 @@ def test_who_removes_a_series_gives_way_to_a_report_and_removes_it_too(
 ) -> None:
     slot = locked_first(circle, other, noon)
     with half_stored(pool, other, slot) as storing:
-        removing = pool.submit(own, remove, Series.objects.filter(name="circle"))
+        removing = pool.submit(own, delete_series, Series.objects.filter(name="circle"))
         assert eventually(lambda: waiting() == 2)
     assert [one.accepted for one in storing.result()] == [True, True]
     removing.result()
@@ -152,7 +152,7 @@ def test_who_removes_a_series_waits_for_who_begins_to_follow_it_or_forecasts_it(
     with transaction.atomic():
         states_sql.follow([measured.pk])
         issue(measured, noon + timedelta(hours=1))
-        removing = pool.submit(own, remove, Series.objects.filter(name="circle"))
+        removing = pool.submit(own, delete_series, Series.objects.filter(name="circle"))
         assert eventually(lambda: waiting() == 1)
     removing.result()
     assert not Metric.objects.exists()
@@ -168,7 +168,7 @@ def test_who_makes_forecasts_of_a_series_that_is_removed_meanwhile_goes_on(
         refresh(noon + timedelta(hours=1))
         ingest_all([wire.to_json(circle_report(noon + 6 * SECOND))])
     with transaction.atomic():
-        remove(Series.objects.filter(name="circle"))
+        delete_series(Series.objects.filter(name="circle"))
         forecasting = pool.submit(own, refresh, noon + timedelta(hours=2))
         assert eventually(lambda: waiting() == 1)
     forecasting.result()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from monitor.models.segment import Identity
-from monitor.series.segment_diff import changes, subjects
+from monitor.series.segment_diff import changed_subjects, segment_changes
 
 BEFORE = Identity(
     "gather",
@@ -48,10 +48,10 @@ def test_a_change_is_said_with_units_and_names(changed: dict[str, Any], said: li
             **fields,
         },
     )
-    assert [str(one) for one in changes(BEFORE, after)] == said
+    assert [str(one) for one in segment_changes(BEFORE, after)] == said
 
 
 def test_in_short_it_is_said_what_changed() -> None:
     after = Identity("gather", "1.1", {"file_bytes": 1}, {"sources": ["iu"], "compute": ["ncsa"]})
-    assert subjects(changes(BEFORE, after)) == "its probe, its parameters and its resources"
-    assert subjects(changes(BEFORE, replace(BEFORE, probe_version="2"))) == "its probe"
+    assert changed_subjects(segment_changes(BEFORE, after)) == "its probe, its parameters and its resources"
+    assert changed_subjects(segment_changes(BEFORE, replace(BEFORE, probe_version="2"))) == "its probe"

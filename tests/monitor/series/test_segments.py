@@ -28,7 +28,7 @@ from monitor.models import (
     Series,
 )
 from monitor.models.segment import Identity
-from monitor.series.segments import currents, standing
+from monitor.series.segments import current_segments, segment_status
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report, failed_circle_report
@@ -76,7 +76,7 @@ def test_the_first_run_that_measures_something_begins_the_first_segment(
     assert (segment.number, segment.began_at) == (1, noon)
     assert (segment.probe, segment.probe_version) == ("circle", CIRCLE.version)
     assert (segment.parameters, segment.bindings) == (parameters(), {"ring": [HERE, THERE]})
-    assert standing(circle).current == segment
+    assert segment_status(circle).current == segment
 
 
 def test_a_run_that_measured_nothing_begins_none(circle: Series, noon: datetime) -> None:
@@ -110,7 +110,7 @@ def test_a_report_that_is_late_goes_to_the_segment_that_it_is_of(circle: Series,
 def test_whichever_report_comes_first_the_segments_are_the_same(circle: Series, noon: datetime) -> None:
     feed(noon + MINUTE, 40.0, parameters=LARGER)
     deliver(noon)
-    assert [one.parameters["file_bytes"] for one in standing(circle).segments] == [1000, 100_000]
+    assert [one.parameters["file_bytes"] for one in segment_status(circle).segments] == [1000, 100_000]
 
 
 def test_going_back_to_earlier_parameters_goes_on_with_their_segment(circle: Series, noon: datetime) -> None:
@@ -119,7 +119,7 @@ def test_going_back_to_earlier_parameters_goes_on_with_their_segment(circle: Ser
     feed(noon + 4 * MINUTE, 6.0)
     assert totals(1) == [7.0, 8.0, 6.0, 9.0]
     assert Segment.objects.count() == 2
-    assert standing(circle).current == Segment.objects.get(number=1)
+    assert segment_status(circle).current == Segment.objects.get(number=1)
 
 
 def test_a_series_that_is_bound_to_other_resources_measures_something_else(
@@ -144,13 +144,13 @@ def test_a_series_that_was_renamed_goes_on_with_its_segment(circle: Series, noon
     Series.objects.update(name="ring")
     deliver(noon + MINUTE, series="ring")
     assert len(totals(1)) == 2
-    assert standing(Series.objects.get()).current == Segment.objects.get()
+    assert segment_status(Series.objects.get()).current == Segment.objects.get()
 
 
 def test_a_default_that_is_said_is_no_change(circle: Series, noon: datetime) -> None:
     deliver(noon)
     Series.objects.update(parameters=parameters())
-    assert standing(Series.objects.get()).current == Segment.objects.get()
+    assert segment_status(Series.objects.get()).current == Segment.objects.get()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -212,8 +212,8 @@ def change(circle: Series) -> Series:
 def test_after_a_change_nothing_is_forecast_from_what_was_before(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0, 4.0)
     refresh_all(noon + 5 * MINUTE)
-    assert outlook(standing(circle)).forecast is not None
-    stands = standing(change(circle))
+    assert outlook(segment_status(circle)).forecast is not None
+    stands = segment_status(change(circle))
     assert (stands.current, stands.is_changed) == (None, True)
     assert outlook(stands).forecast is None
     assert outlook(stands).abstained.startswith("No run has passed since its parameters changed: ")
@@ -222,7 +222,7 @@ def test_after_a_change_nothing_is_forecast_from_what_was_before(circle: Series,
 def test_too_few_runs_since_a_change_are_counted_from_its_time(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     feed(noon + 3 * MINUTE, 40.0, 41.0, parameters=LARGER)
-    stands = standing(change(circle))
+    stands = segment_status(change(circle))
     assert not stands.is_changed
     assert [str(one) for one in stands.changes] == ["file_bytes 1 kB -> 100 kB"]
     said = "2 runs have passed since its parameters changed on 2026-03-01 12:03 UTC"
@@ -249,7 +249,7 @@ def test_who_goes_back_has_his_forecast_at_once(circle: Series, noon: datetime) 
     feed(noon, 4.0, 5.0, 3.0)
     refresh_all(noon + 3 * MINUTE)
     feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
-    stands = standing(circle)
+    stands = segment_status(circle)
     assert stands.is_changed
     assert [str(one) for one in stands.changes] == ["file_bytes 100 kB -> 1 kB"]
     forecast = outlook(stands).forecast
@@ -263,15 +263,15 @@ def test_what_a_reporter_elsewhere_runs_is_known_from_its_newest_passed_run(
     Series.objects.update(reporter=Reporter.objects.create(name="elsewhere"))
     older = {"probe": wire.ProbeIdentity("circle", "0.9", "0" * 64), "parameters": {"file_bytes": 1000}}
     feed(noon, 4.0, 5.0, **older)
-    assert standing(circle).current == Segment.objects.get()
-    stands = standing(change(circle))
+    assert segment_status(circle).current == Segment.objects.get()
+    stands = segment_status(change(circle))
     assert [str(one) for one in stands.changes] == ["file_bytes 1 kB -> 100 kB"]
 
 
 def test_a_series_whose_probe_is_gone_stays_with_its_last_segment(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, probe=wire.ProbeIdentity("removed", "1.0", ""))
     Series.objects.update(probe="removed")
-    assert standing(Series.objects.get()).current == Segment.objects.get()
+    assert segment_status(Series.objects.get()).current == Segment.objects.get()
 
 
 def test_the_segments_of_many_series_are_found_at_once(circle: Series, noon: datetime) -> None:
@@ -280,8 +280,8 @@ def test_the_segments_of_many_series_are_found_at_once(circle: Series, noon: dat
         suite=circle.suite, name="changed", probe="circle", reporter=circle.reporter
     )
     deliver(noon, series="changed")
-    assert currents(Series.objects.all()) == {circle.pk: circle.segments.get().pk}
-    assert standing(changed).is_changed
+    assert current_segments(Series.objects.all()) == {circle.pk: circle.segments.get().pk}
+    assert segment_status(changed).is_changed
 
 
 def test_an_export_says_which_segment_a_value_is_of(circle: Series, noon: datetime) -> None:

@@ -16,13 +16,13 @@ from monitor.ledger import transitions
 from monitor.ledger.claim import Claim, claim_due
 from monitor.models import Reporter, Run
 from monitor.models.run import State
-from monitor.worker.dispatch import TOGETHER, TOGETHER_SECONDS, send, together
+from monitor.worker.dispatch import MAX_BATCH_RUNS, MAX_BATCH_SECONDS, batches, dispatch
 from tests.monitor.builders import asked_for, noops
 
 UNKNOWN = math.inf
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-HALF, LONG = TOGETHER_SECONDS / 2, 60.0
-TINY = TOGETHER_SECONDS / TOGETHER / 10
+HALF, LONG = MAX_BATCH_SECONDS / 2, 60.0
+TINY = MAX_BATCH_SECONDS / MAX_BATCH_RUNS / 10
 
 
 def claim(usual_seconds: float, *, queue: str = "home", attempt: int = 1) -> Claim:
@@ -41,24 +41,24 @@ def claim(usual_seconds: float, *, queue: str = "home", attempt: int = 1) -> Cla
         ([HALF, HALF], [2]),  # as long as may be, and no longer
         ([HALF, HALF, TINY], [2, 1]),
         ([HALF, HALF * 1.01, HALF * 0.9], [1, 2]),
-        ([TOGETHER_SECONDS, TINY], [1, 1]),
-        ([TINY] * TOGETHER, [TOGETHER]),
-        ([TINY] * (2 * TOGETHER + 1), [TOGETHER, TOGETHER, 1]),
-        ([0.0] * (TOGETHER + 1), [TOGETHER, 1]),
+        ([MAX_BATCH_SECONDS, TINY], [1, 1]),
+        ([TINY] * MAX_BATCH_RUNS, [MAX_BATCH_RUNS]),
+        ([TINY] * (2 * MAX_BATCH_RUNS + 1), [MAX_BATCH_RUNS, MAX_BATCH_RUNS, 1]),
+        ([0.0] * (MAX_BATCH_RUNS + 1), [MAX_BATCH_RUNS, 1]),
     ],
 )
 def test_runs_go_together_while_those_before_them_were_over_in_no_time(
     usual_seconds: Sequence[float], tasks: Sequence[int]
 ) -> None:
     claims = [claim(seconds) for seconds in usual_seconds]
-    found = list(together(claims))
+    found = list(batches(claims))
     assert [len(task) for task in found] == tasks
     assert [one for task in found for one in task] == claims  # in their order
 
 
 def test_runs_of_several_reporters_never_share_a_task_and_keep_their_order() -> None:
     claims = [claim(TINY, queue=queue) for queue in ("b", "a", "b", "a", "c")]
-    assert list(together(claims)) == [
+    assert list(batches(claims)) == [
         [claims[1], claims[3]],
         [claims[0], claims[2]],
         [claims[4]],
@@ -68,7 +68,7 @@ def test_runs_of_several_reporters_never_share_a_task_and_keep_their_order() -> 
 def test_a_run_that_was_claimed_before_goes_alone() -> None:
     """It may be what killed its executor, or came after a run that took unexpectedly long."""
     claims = [claim(TINY), claim(TINY, attempt=2), claim(TINY, attempt=3), claim(TINY), claim(TINY)]
-    assert [len(task) for task in together(claims)] == [1, 1, 1, 2]
+    assert [len(task) for task in batches(claims)] == [1, 1, 1, 2]
 
 
 def claimed(count: int, directory: Path, now: datetime) -> list[Claim]:
@@ -94,7 +94,7 @@ def test_when_the_broker_refuses_in_the_middle_all_that_are_left_are_put_back(
             raise refusal
         taken.extend(task)
 
-    send(claims, publish=publish)
+    dispatch(claims, publish=publish)
     assert taken == claims[:2]
     left = Run.objects.filter(pk__in=[one.run_id for one in claims[2:]])
     assert set(left.values_list("state", "attempt")) == {(State.EXPECTED, 0)}
@@ -108,7 +108,7 @@ def test_what_was_put_back_is_claimed_again_as_if_for_the_first_time(
     def refuse(_: Sequence[Claim]) -> None:
         raise OperationalError("connection refused")
 
-    send(claimed(4, tmp_path, noon), publish=refuse)
+    dispatch(claimed(4, tmp_path, noon), publish=refuse)
     assert [one.attempt for one in claim_due(noon)] == [1, 1, 1, 1]
 
 
@@ -122,6 +122,6 @@ def test_what_begins_although_the_broker_is_said_to_have_refused_it_goes_on(
         transitions.move(Run.objects.all(), began, State.RUNNING, cause="its task arrived")
         raise OperationalError("timed out")
 
-    send(claims, publish=take_and_fall_silent)
+    dispatch(claims, publish=take_and_fall_silent)
     assert Run.objects.filter(state=State.RUNNING, attempt=1).count() == 2
     assert Run.objects.filter(state=State.EXPECTED, attempt=0).count() == 2

@@ -15,8 +15,8 @@ from monitor.ledger.run_now import run_now
 from monitor.models import RawReport, Resource, Run, Series, Transition, Usage
 from monitor.models.run import State
 from monitor.worker.deliver_spool import deliver, spool
-from monitor.worker.run_claimed import Heartbeat, execute
-from monitor.worker.start_runs import begin
+from monitor.worker.run_claimed import LeaseKeeper, run_claimed
+from monitor.worker.start_runs import start_runs
 from reporters import report as wire
 from tests.monitor.builders import asked_for, circle_report, noops
 
@@ -43,7 +43,7 @@ def claimed(series: Series) -> Claim:
 
 def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> None:
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     run = Run.objects.get()
     assert run.state == State.PASSED, run.reason
     report = RawReport.objects.get().parsed()
@@ -59,7 +59,7 @@ def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> 
 
 def test_what_a_run_used_is_put_to_the_account_of_its_sites(circle: Series) -> None:
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     assert {one.site.name: one.bytes for one in Usage.objects.select_related("site")} == {
         "site-of-here": 2000,
         "site-of-there": 2000,
@@ -77,7 +77,7 @@ def test_a_run_is_skipped_by_its_reporter_while_a_resource_is_too_busy(
     Series.objects.update(max_load1=4.0, warm_up_runs=2)
     Resource.objects.filter(name="here").update(shell={**busy, "path": "/no/programs/here"})
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     run = Run.objects.get()
     assert (run.state, run.reason) == (State.SKIPPED, "load: 5.2 at there, at most 4 allowed")
     assert list((tmp_path / "there").iterdir()) == []
@@ -86,7 +86,7 @@ def test_a_run_is_skipped_by_its_reporter_while_a_resource_is_too_busy(
 def test_a_series_is_warmed_up_as_often_as_it_says(circle: Series) -> None:
     Series.objects.update(warm_up_runs=1)
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     report = RawReport.objects.get().parsed()
     assert report.outcome == "passed"
     assert report.log[0].text.startswith("warm-up 1 of 1 took ")
@@ -94,16 +94,16 @@ def test_a_series_is_warmed_up_as_often_as_it_says(circle: Series) -> None:
 
 def test_a_task_that_arrives_twice_runs_once(circle: Series) -> None:
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     first = RawReport.objects.get().received_at
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     assert RawReport.objects.get().received_at == first
 
 
 def test_a_task_that_waited_longer_than_its_claim_held_does_nothing(circle: Series) -> None:
     stale = claimed(circle)
     reap(timezone.now() + timedelta(seconds=31))
-    execute([stale.run_id])
+    run_claimed([stale.run_id])
     assert Run.objects.get().state == State.EXPECTED
 
 
@@ -111,8 +111,8 @@ def test_of_the_tasks_of_two_claims_the_first_that_arrives_runs(circle: Series) 
     claimed(circle)
     reap(timezone.now() + timedelta(seconds=31))
     (again,) = claim_due(timezone.now())
-    execute([again.run_id])
-    execute([again.run_id])
+    run_claimed([again.run_id])
+    run_claimed([again.run_id])
     assert Run.objects.get().state == State.PASSED
     assert [one.target for one in Transition.objects.all()].count(State.RUNNING) == 1
 
@@ -123,7 +123,7 @@ def test_the_report_of_an_executor_that_died_before_delivering_is_used(
     run = run_now(circle, who="ada", now=noon)
     (claim,) = claim_due(noon)
     spool().put(run.pk, wire.to_json(circle_report(noon)))
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     assert RawReport.objects.get().parsed().seconds == 7.0  # the spooled one; nothing was run again
 
 
@@ -155,7 +155,7 @@ def test_a_spool_that_takes_nothing_does_not_cost_a_report(circle: Series, setti
     settings.VAR_DIR.mkdir()
     (settings.VAR_DIR / "spool").write_text("a file where a directory should be")
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     assert Run.objects.get().state == State.PASSED
 
 
@@ -164,7 +164,7 @@ def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
     resource.scratch = "/proc/no-such-place"
     resource.save()
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     run = Run.objects.get()
     assert (run.state, run.stage, run.failed_resource) == (State.FAILED, "init", "there")
     assert "/proc/no-such-place" in run.reason
@@ -173,7 +173,7 @@ def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
 def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series) -> None:
     Series.objects.update(probe="no_such_probe")
     claim = claimed(circle)
-    execute([claim.run_id])
+    run_claimed([claim.run_id])
     run = Run.objects.get()
     assert run.state == State.BROKEN
     assert "no_such_probe" in run.reason
@@ -182,9 +182,9 @@ def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series
 def test_a_heartbeat_keeps_the_lease_and_says_the_stage(circle: Series, settings: Settings) -> None:
     settings.GRIDCAST_HEARTBEAT_SECONDS = 0.01
     claim = claimed(circle)
-    (begun,) = begin([claim.run_id], timezone.now())
+    (begun,) = start_runs([claim.run_id], timezone.now())
     Run.objects.update(lease_until=timezone.now())
-    with Heartbeat() as heartbeat:
+    with LeaseKeeper() as heartbeat:
         heartbeat.keep(begun)
         heartbeat.enter("transfer_ring")
         deadline = threading.Event()
@@ -219,7 +219,7 @@ def states() -> list[str]:
 
 def test_all_runs_of_a_task_are_run_in_the_order_of_their_slots(circle: Series, tmp_path: Path) -> None:
     together = claimed_together(noops(3, tmp_path))
-    execute(together[::-1])
+    run_claimed(together[::-1])
     assert states() == [State.PASSED] * 3
     began = [report.parsed().started_at for report in RawReport.objects.order_by("run__slot")]
     assert began == sorted(began)
@@ -230,8 +230,8 @@ def test_of_the_runs_of_a_task_those_that_somebody_else_has_are_passed_over(
     circle: Series, tmp_path: Path
 ) -> None:
     first, second, third = claimed_together(noops(3, tmp_path))
-    begin([second], timezone.now())  # somebody else's task was here before
-    execute([first, second, third])
+    start_runs([second], timezone.now())  # somebody else's task was here before
+    run_claimed([first, second, third])
     assert states() == [State.PASSED, State.RUNNING, State.PASSED]
 
 
@@ -240,7 +240,7 @@ def test_one_run_of_a_task_that_fails_does_not_keep_the_others_from_running(
 ) -> None:
     series = noops(3, tmp_path)
     Series.objects.filter(pk=series[1].pk).update(probe="no_such_probe")
-    execute(claimed_together(series))
+    run_claimed(claimed_together(series))
     assert states() == [State.PASSED, State.BROKEN, State.PASSED]
 
 
@@ -250,7 +250,7 @@ def test_of_the_runs_of_a_task_it_is_the_one_under_way_that_is_kept_alive(
     settings.GRIDCAST_HEARTBEAT_SECONDS = 0.05
     series = noops(3, tmp_path)
     takes(series[1], 0.5)
-    execute(claimed_together(series))
+    run_claimed(claimed_together(series))
     assert states() == [State.PASSED] * 3
     before, slow, _ = Run.objects.order_by("slot").values_list("lease_until", flat=True)
     assert slow > before  # type: ignore[operator]  # they began with the same
@@ -263,13 +263,13 @@ def test_what_comes_after_a_run_that_took_unexpectedly_long_is_left_to_others(
     series = noops(2, tmp_path)
     takes(series[0], 0.5)
     together = claimed_together(series)
-    execute(together)
+    run_claimed(together)
     assert states() == [State.PASSED, State.RUNNING]
     reap(timezone.now() + timedelta(seconds=2))
     assert Run.objects.get(pk=together[1]).reason == "its executor fell silent; it is run again"
     (again,) = claim_due(timezone.now())
     assert (again.run_id, again.attempt) == (together[1], 2)
-    execute([again.run_id])
+    run_claimed([again.run_id])
     assert states() == [State.PASSED] * 2
 
 
@@ -280,7 +280,7 @@ def test_a_report_that_waits_is_not_made_again_while_somebody_else_delivers(
     slot = Run.objects.get(pk=waits).slot
     spool().put(waits, wire.to_json(circle_report(slot, series="noop-0")))
     with spool().alone():  # its report is on its way, by another process
-        execute([waits, other])
+        run_claimed([waits, other])
         assert states() == [State.CLAIMED, State.RUNNING]
         assert {entry.run for entry in spool().pending()} == {waits, other}
     assert deliver() == 2

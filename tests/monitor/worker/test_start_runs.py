@@ -11,7 +11,7 @@ from monitor.ledger.claim import claim_due
 from monitor.ledger.run_now import run_now
 from monitor.models import Metric, Resource, Run, Series
 from monitor.models.run import State
-from monitor.worker.start_runs import begin
+from monitor.worker.start_runs import start_runs
 from reporters import report as wire
 from reporters.config import Assignment
 from tests.monitor.builders import circle_report
@@ -28,17 +28,17 @@ def assigned(series: Series, now: datetime) -> Assignment:
     """What the reporter of *series* is told when it begins a run at *now*."""
     run_now(series, who="ada", now=now)
     (claim,) = claim_due(now)
-    (begun,) = begin([claim.run_id], now)
+    (begun,) = start_runs([claim.run_id], now)
     return begun.assignment
 
 
 def test_a_run_begins_once_and_only_when_it_was_claimed(circle: Series, noon: datetime) -> None:
     run = run_now(circle, who="ada", now=noon)
-    assert begin([run.pk], noon) == []  # not claimed
+    assert start_runs([run.pk], noon) == []  # not claimed
     claim_due(noon)
-    (begun,) = begin([run.pk], noon)
+    (begun,) = start_runs([run.pk], noon)
     assert (begun.run_id, begun.attempt) == (run.pk, 1)
-    assert begin([run.pk], noon) == []
+    assert start_runs([run.pk], noon) == []
     run.refresh_from_db()
     assert (run.state, run.started_at) == (State.RUNNING, noon)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from monitor.ledger.admission.base import Budget, Candidate, Situation, Skip, Spent, Verdict
+from monitor.ledger.admission.base import AdmissionContext, Budget, BudgetUsed, DueRun, Skip, Verdict
 from reporters.usage import amount
 
-_NOTHING = Spent()
+_NOTHING = BudgetUsed()
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     """Binds whoever asks, too: it is the site's, not the monitor's.
 
     What runs in flight will have used is not known before they end, so that the last of a day may exceed it.
@@ -23,7 +23,7 @@ def judge(candidate: Candidate, situation: Situation) -> Verdict:
     return None
 
 
-def _spent(budget: Budget, spent: Spent, busy: int) -> Iterator[str]:
+def _spent(budget: Budget, spent: BudgetUsed, busy: int) -> Iterator[str]:
     """What of *budget* there is no more of, in words. Those that are *busy* count as begun today."""
     if budget.runs is not None and spent.runs + busy >= budget.runs:
         yield f"taken part in {spent.runs + busy} of {budget.runs} runs"

@@ -5,10 +5,10 @@ With ``site`` a series shares no site with another exclusive one, with ``link`` 
 
 from __future__ import annotations
 
-from monitor.ledger.admission.base import Candidate, Demand, Situation, Skip, Verdict, Wait
+from monitor.ledger.admission.base import AdmissionContext, Demand, DueRun, Skip, Verdict, Wait
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     """Waiting is bounded: then the slot is skipped, for it would measure another time."""
     if not candidate.demand.exclusive:
         return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from monitor.ledger.admission.base import Candidate, Situation, Skip, Verdict
+from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdict
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     """All are skipped, those that somebody asked for too. A run that was forced passes the holds that there
     were when it was asked for, which is when it came due: who holds later has the last word.
     """

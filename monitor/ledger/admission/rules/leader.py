@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from monitor.ledger.admission.base import Candidate, Situation, Skip, Verdict, Wait
+from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdict, Wait
 
 _LONGEST = timedelta(days=1)  # that a leader's run is waited for
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     leader = candidate.leader
     if leader is None:
         return None

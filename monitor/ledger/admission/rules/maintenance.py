@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from monitor.ledger.admission.base import Candidate, Situation, Skip, Verdict
+from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdict
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     """Whoever asks for a run wants to see, for instance, whether the work has helped: it is let in."""
     if candidate.asked:
         return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from monitor.ledger.admission.base import Candidate, Situation, Skip, Verdict, Wait
+from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdict, Wait
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     """A slot is skipped; what was asked for, or is to be run again, waits."""
     if not situation.runs_of_series(candidate.demand.series):
         return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from monitor.ledger.admission.base import Candidate, Situation, Verdict, Wait
+from monitor.ledger.admission.base import AdmissionContext, DueRun, Verdict, Wait
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     demand = candidate.demand
     its_own = situation.runs_of_reporter(demand.reporter)
     if its_own >= situation.reporter_runs.get(demand.reporter, 0):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from monitor.ledger.admission.base import Candidate, Situation, Verdict, Wait
+from monitor.ledger.admission.base import AdmissionContext, DueRun, Verdict, Wait
 
 
-def judge(candidate: Candidate, situation: Situation) -> Verdict:
+def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
     """Other rules are asked all the same: slots of a reporter that was paused and stopped are skipped."""
     if candidate.demand.reporter not in situation.silent_reporters:
         return None

@@ -21,7 +21,7 @@ from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.ingest.service import ingest
 from monitor.models import DayRollup, HourRollup, Metric, RawReport, RetentionCutoff, Sample, Series
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.databases import PLAIN, TIMESCALE
@@ -268,7 +268,7 @@ def test_what_samples_came_to_that_are_too_old_to_be_kept_stays_whatever_is_roll
     first, gone = metrics[0], metrics[2]
     before = hours_of(gone), days_of(gone)
     end = noon - noon.hour * HOUR + DAY
-    RetentionCutoff.objects.create(series=gone.series, kind=Kind.SAMPLES, kept_from=end, gone_before=end)
+    RetentionCutoff.objects.create(series=gone.series, kind=DataKind.SAMPLES, kept_from=end, gone_before=end)
     Sample.objects.filter(metric=gone).delete()
     store(row(noon + HOUR / 12, 100.0, first.pk))
     roll(way, metrics, noon)
@@ -290,7 +290,7 @@ def test_of_what_is_compressed_only_that_is_unpacked_which_changes(
     one, before = metrics[2], [(hours_of(metric), days_of(metric)) for metric in metrics]
     with transaction.atomic():
         unpacking_at_most(72)
-        assert expiry_sql.delete(Kind.SAMPLES, [one.series.pk], noon, noon + HOUR) == 6
+        assert expiry_sql.delete(DataKind.SAMPLES, [one.series.pk], noon, noon + HOUR) == 6
     with transaction.atomic():
         unpacking_at_most(12 + 1)
         roll("in a transaction", [one], noon)

@@ -35,7 +35,7 @@ from monitor.models import (
     Series,
     Suite,
 )
-from monitor.models.retention_cutoff import Kind
+from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
 from monitor.overview.latest import latest
 from reporters import report as wire
@@ -83,7 +83,7 @@ def test_samples_and_reports_go_and_what_they_came_to_stays(month: datetime) -> 
     keep(samples=5, reports=3)
     done = apply_retention(month)
     assert (days(Sample), days(RawReport)) == ([16, 17, 18, 19, 20], [18, 19, 20])
-    rows = {Kind.REPORTS: 17, Kind.SAMPLES: 15 * METRICS, Kind.HOURLY: 0, Kind.DAILY: 0}
+    rows = {DataKind.REPORTS: 17, DataKind.SAMPLES: 15 * METRICS, DataKind.HOURLY: 0, DataKind.DAILY: 0}
     assert done.rows == rows or done.dropped  # where parts are of days, some go whole
     assert done.later == ""
     assert set(range(1, 16)) <= set(days(HourRollup))
@@ -140,7 +140,7 @@ def test_rollups_go_in_their_own_time(month: datetime) -> None:
 
 
 def test_what_is_kept_for_ever_stays(month: datetime) -> None:
-    assert apply_retention(month).rows == dict.fromkeys(Kind, 0)
+    assert apply_retention(month).rows == dict.fromkeys(DataKind, 0)
     assert days(Sample) == days(RawReport) == list(range(1, 21))
     assert not RetentionCutoff.objects.exists()
 
@@ -213,8 +213,8 @@ def test_of_what_is_recent_no_horizon_is_asked_for(circle: Series, month: dateti
     apply_retention(month)
     assert not horizons([(circle.pk, month - timedelta(hours=23))], month).kept_from
     found = horizons([(circle.pk, month - timedelta(hours=25))], month)
-    assert found.keep(Kind.REPORTS, circle.pk, month - 90 * DAY)
-    assert not found.keep(Kind.SAMPLES, circle.pk, month - 2 * DAY)
+    assert found.keep(DataKind.REPORTS, circle.pk, month - 90 * DAY)
+    assert not found.keep(DataKind.SAMPLES, circle.pk, month - 2 * DAY)
 
 
 def test_a_dry_run_says_what_would_go_and_takes_nothing(month: datetime) -> None:
@@ -222,7 +222,10 @@ def test_a_dry_run_says_what_would_go_and_takes_nothing(month: datetime) -> None
     found = preview_retention(month)
     told = {(one.suite, one.kind): (one.rows, one.oldest) for one in found.expired}
     first = month - 20 * DAY
-    assert told == {("main", Kind.REPORTS): (17, first), ("main", Kind.SAMPLES): (15 * METRICS, first)}
+    assert told == {
+        ("main", DataKind.REPORTS): (17, first),
+        ("main", DataKind.SAMPLES): (15 * METRICS, first),
+    }
     assert all(one.bytes > 0 for one in found.expired)
     assert days(Sample) == list(range(1, 21))
     assert not RetentionCutoff.objects.exists()
@@ -348,6 +351,6 @@ def test_what_is_left_of_a_series_that_is_gone_is_swept(month: datetime, circle:
     with connection.cursor() as cursor:  # as a database without constraints lets anybody do it
         cursor.execute("DELETE FROM monitor_metric WHERE name <> 'total.seconds'")
     done = apply_retention(month)
-    assert done.rows[Kind.SAMPLES] == 20 * (METRICS - 1)
+    assert done.rows[DataKind.SAMPLES] == 20 * (METRICS - 1)
     for rows in (Sample, HourRollup, DayRollup):
         assert set(rows.objects.values_list("metric__name", flat=True)) <= {"total.seconds"}

@@ -9,17 +9,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from monitor.ledger.admission import (
+    ActiveHold,
+    AdmissionContext,
     Budget,
-    Candidate,
+    BudgetUsed,
     Demand,
-    Held,
-    Leader,
-    Situation,
+    DueRun,
+    LeaderRun,
+    OpenWindow,
     Skip,
-    Spent,
     Verdict,
     Wait,
-    Window,
     decide,
     rules,
 )
@@ -34,12 +34,12 @@ def demand(series: str, *sites: str, exclusive: str = "", reporter: str = "home"
     return Demand(series, "main", reporter, frozenset(sites), exclusive)  # type: ignore[arg-type]
 
 
-def candidate(of: Demand, *, due_at: datetime = NOON, asked: bool = False, again: bool = False) -> Candidate:
-    return Candidate(uuid.uuid4(), of, due_at, asked, again)
+def candidate(of: Demand, *, due_at: datetime = NOON, asked: bool = False, again: bool = False) -> DueRun:
+    return DueRun(uuid.uuid4(), of, due_at, asked, again)
 
 
-def during(*in_flight: Demand, now: datetime = NOON, capacity: int = 100, **limits: int) -> Situation:
-    return Situation(now, list(in_flight), {"home": capacity}, limits)
+def during(*in_flight: Demand, now: datetime = NOON, capacity: int = 100, **limits: int) -> AdmissionContext:
+    return AdmissionContext(now, list(in_flight), {"home": capacity}, limits)
 
 
 GATHER = demand("gather", "sdsc", "ncsa")
@@ -64,7 +64,7 @@ def test_every_file_of_the_folder_is_a_rule() -> None:
         (candidate(demand("circle", "sdsc", "ncsa")), type(None)),
     ],
 )
-def test_two_runs_of_a_series_are_never_at_the_same_time(of: Candidate, verdict: type[object]) -> None:
+def test_two_runs_of_a_series_are_never_at_the_same_time(of: DueRun, verdict: type[object]) -> None:
     assert isinstance(overlap.judge(of, during(GATHER)), verdict)
 
 
@@ -139,8 +139,8 @@ def test_waiting_for_what_is_exclusive_is_bounded_for_slots(
 def test_no_slot_begins_during_a_blackout_of_its_sites(
     sites: set[str], after_minutes: int, asked: bool, skipped: bool
 ) -> None:
-    window = Window("new disks", NOON, NOON + 60 * MINUTE, frozenset(sites))
-    situation = Situation(NOON + after_minutes * MINUTE, windows=(window,))
+    window = OpenWindow("new disks", NOON, NOON + 60 * MINUTE, frozenset(sites))
+    situation = AdmissionContext(NOON + after_minutes * MINUTE, windows=(window,))
     verdict = maintenance.judge(candidate(GATHER, asked=asked), situation)
     assert verdict == (Skip("maintenance: new disks, until 2026-03-01 13:00 UTC") if skipped else None)
 
@@ -159,8 +159,8 @@ def test_a_follower_begins_after_the_end_of_its_leader(
     ran: bool | None, ended_minutes_ago: int | None, delay_minutes: int, verdict: Verdict
 ) -> None:
     ended_at = None if ended_minutes_ago is None else NOON - ended_minutes_ago * MINUTE
-    before = Leader("gather", delay_minutes * MINUTE, ran, "passed", ended_at)
-    following = Candidate(uuid.uuid4(), demand("preco", "sdsc"), NOON, leader=before)
+    before = LeaderRun("gather", delay_minutes * MINUTE, ran, "passed", ended_at)
+    following = DueRun(uuid.uuid4(), demand("preco", "sdsc"), NOON, leader=before)
     assert leader.judge(following, during()) == verdict
 
 
@@ -180,8 +180,8 @@ def test_a_follower_begins_after_the_end_of_its_leader(
 )
 @pytest.mark.parametrize("asked", [False, True])
 def test_nothing_begins_of_what_is_held(kind: str, name: str, skipped: bool, asked: bool) -> None:
-    held = Held(kind, name, NOON, "paused by ada: disk swap")  # type: ignore[arg-type]
-    verdict = hold.judge(candidate(GATHER, asked=asked), Situation(NOON, holds=(held,)))
+    held = ActiveHold(kind, name, NOON, "paused by ada: disk swap")  # type: ignore[arg-type]
+    verdict = hold.judge(candidate(GATHER, asked=asked), AdmissionContext(NOON, holds=(held,)))
     assert verdict == (Skip("paused by ada: disk swap") if skipped else None)
 
 
@@ -198,24 +198,24 @@ def test_nothing_begins_of_what_is_held(kind: str, name: str, skipped: bool, ask
 def test_a_forced_run_passes_the_holds_that_were_there_before_it(
     holds_began_at: list[datetime], verdict: Verdict
 ) -> None:
-    holds = [Held("site", "sdsc", at, f"paused by ada: {n}") for n, at in enumerate(holds_began_at)]
-    forced = Candidate(uuid.uuid4(), GATHER, NOON, asked=True, forced=True)
-    assert hold.judge(forced, Situation(NOON + 2 * MINUTE, holds=tuple(holds))) == verdict
+    holds = [ActiveHold("site", "sdsc", at, f"paused by ada: {n}") for n, at in enumerate(holds_began_at)]
+    forced = DueRun(uuid.uuid4(), GATHER, NOON, asked=True, forced=True)
+    assert hold.judge(forced, AdmissionContext(NOON + 2 * MINUTE, holds=tuple(holds))) == verdict
 
 
 def test_a_reporter_that_is_silent_is_given_nothing_but_its_held_slots_are_skipped() -> None:
-    quiet = Situation(NOON, [], {"home": 9}, silent_reporters=frozenset({"home"}))
+    quiet = AdmissionContext(NOON, [], {"home": 9}, silent_reporters=frozenset({"home"}))
     said = "queued: silent: the reporter home is not heard of"
     assert silent.judge(candidate(GATHER), quiet) == Wait(said)
     assert silent.judge(candidate(demand("circle", reporter="away")), quiet) is None
-    quiet.holds = (Held("site", "sdsc", NOON, "paused by ada: disk swap"),)
+    quiet.holds = (ActiveHold("site", "sdsc", NOON, "paused by ada: disk swap"),)
     assert judged([candidate(GATHER), candidate(demand("circle", "anl"))], quiet) == [
         ("gather", Skip),
         ("circle", Wait),
     ]
 
 
-def judged(candidates: Sequence[Candidate], situation: Situation) -> list[tuple[str, type[object]]]:
+def judged(candidates: Sequence[DueRun], situation: AdmissionContext) -> list[tuple[str, type[object]]]:
     decided = decide(candidates, situation, rules.load_all().values())
     return [(one.demand.series, type(verdict)) for one, verdict in decided]
 
@@ -231,11 +231,11 @@ def test_two_slots_of_a_series_that_are_due_at_once_are_one_run() -> None:
 
 
 def test_what_is_skipped_takes_no_room_and_skipping_weighs_more_than_waiting() -> None:
-    blackouts = (Window("new disks", NOON, NOON + MINUTE, frozenset({"sdsc"})),)
-    situation = Situation(NOON, [GATHER], {"home": 2}, {}, blackouts)
+    blackouts = (OpenWindow("new disks", NOON, NOON + MINUTE, frozenset({"sdsc"})),)
+    situation = AdmissionContext(NOON, [GATHER], {"home": 2}, {}, blackouts)
     wanted = [candidate(demand("circle", "sdsc")), candidate(demand("disk", "anl"))]
     assert judged(wanted, situation) == [("circle", Skip), ("disk", type(None))]
-    full = Situation(NOON, [GATHER], {"home": 1}, {}, blackouts)
+    full = AdmissionContext(NOON, [GATHER], {"home": 1}, {}, blackouts)
     assert judged(wanted, full) == [("circle", Skip), ("disk", Wait)]
 
 
@@ -245,21 +245,21 @@ GB = 10**9
 @pytest.mark.parametrize(
     ("budget", "spent", "reason"),
     [
-        (Budget(), Spent(10**6, 10**18, 1e6), None),
-        (Budget(runs=2), Spent(runs=1), None),
-        (Budget(runs=2), Spent(runs=2), "taken part in 2 of 2 runs"),
-        (Budget(runs=0), Spent(), "taken part in 0 of 0 runs"),
-        (Budget(bytes=10 * GB), Spent(9, 10 * GB - 1, 99.0), None),
-        (Budget(bytes=10 * GB), Spent(bytes=12 * GB), "moved 12.0 GB of 10.0 GB"),
-        (Budget(cpu_hours=1.5), Spent(9, 99 * GB, 1.4), None),
-        (Budget(cpu_hours=1.5), Spent(cpu_hours=1.625), "computed 1.62 of 1.50 CPU-hours"),
-        (Budget(1, 1, 1.0), Spent(1, 1, 1.0), "taken part in 1 of 1 runs"),
+        (Budget(), BudgetUsed(10**6, 10**18, 1e6), None),
+        (Budget(runs=2), BudgetUsed(runs=1), None),
+        (Budget(runs=2), BudgetUsed(runs=2), "taken part in 2 of 2 runs"),
+        (Budget(runs=0), BudgetUsed(), "taken part in 0 of 0 runs"),
+        (Budget(bytes=10 * GB), BudgetUsed(9, 10 * GB - 1, 99.0), None),
+        (Budget(bytes=10 * GB), BudgetUsed(bytes=12 * GB), "moved 12.0 GB of 10.0 GB"),
+        (Budget(cpu_hours=1.5), BudgetUsed(9, 99 * GB, 1.4), None),
+        (Budget(cpu_hours=1.5), BudgetUsed(cpu_hours=1.625), "computed 1.62 of 1.50 CPU-hours"),
+        (Budget(1, 1, 1.0), BudgetUsed(1, 1, 1.0), "taken part in 1 of 1 runs"),
     ],
 )
 def test_a_site_takes_part_in_no_run_after_its_budget_is_spent_whoever_asks(
-    budget: Budget, spent: Spent, reason: str | None
+    budget: Budget, spent: BudgetUsed, reason: str | None
 ) -> None:
-    situation = Situation(NOON, budgets={"sdsc": budget}, spent={"sdsc": spent})
+    situation = AdmissionContext(NOON, budgets={"sdsc": budget}, spent={"sdsc": spent})
     skip = Skip(f"budget: sdsc has {reason} today") if reason else None
     assert budgets.judge(candidate(GATHER), situation) == skip
     assert budgets.judge(candidate(GATHER, asked=True), situation) == skip
@@ -267,7 +267,7 @@ def test_a_site_takes_part_in_no_run_after_its_budget_is_spent_whoever_asks(
 
 
 def test_runs_in_flight_and_runs_just_let_in_count_against_the_budget() -> None:
-    situation = Situation(NOON, [GATHER], {"home": 9}, budgets={"sdsc": Budget(runs=2)})
+    situation = AdmissionContext(NOON, [GATHER], {"home": 9}, budgets={"sdsc": Budget(runs=2)})
     wanted = [candidate(demand(name, "sdsc")) for name in ("circle", "disk")]
     assert judged(wanted, situation) == [("circle", type(None)), ("disk", Skip)]
 

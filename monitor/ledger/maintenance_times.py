@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from reporters.cron import Cron
 
-LONGEST_SECONDS = 31_536_000  # a year
+MAX_DURATION_SECONDS = 31_536_000  # a year
 _MINUTES_A_DAY = 24 * 60
 # Days on which schedules are tried: the longest that a leap day keeps us waiting, and more.
 _FIRST_DAY, _LAST_DAY = datetime(2000, 1, 1), datetime(2012, 12, 31)  # noqa: DTZ001 - of any clock
 
 
 @dataclass(frozen=True)
-class Times:
+class WindowTimes:
     """When work is, as it was set up. With a schedule, *starts_at* and *ends_at* bound when windows begin."""
 
     starts_at: datetime | None = None
@@ -41,14 +41,14 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Span:
+class Occurrence:
     """One window: from *starts_at* on, until just before *ends_at*."""
 
     starts_at: datetime
     ends_at: datetime
 
 
-def open_at(times: Times, now: datetime) -> Span | None:
+def open_at(times: WindowTimes, now: datetime) -> Occurrence | None:
     """The window that is open at *now*; if several, the one that ends last.
 
     Raises:
@@ -58,18 +58,18 @@ def open_at(times: Times, now: datetime) -> Span | None:
         return next((span for span in _once(times) if span.starts_at <= now < span.ends_at), None)
     length = _length(times)
     newest = deque(_schedule(times).slots(now - length, now), maxlen=1)
-    return Span(newest[0], newest[0] + length) if newest else None
+    return Occurrence(newest[0], newest[0] + length) if newest else None
 
 
-def next_after(times: Times, now: datetime) -> Span | None:
+def next_after(times: WindowTimes, now: datetime) -> Occurrence | None:
     """The first window that begins after *now*; None if there is none. Raises as ``open_at``."""
     if not times.schedule:
         return next((span for span in _once(times) if span.starts_at > now), None)
     slot = _schedule(times).next_after(now)
-    return None if slot is None else Span(slot, slot + _length(times))
+    return None if slot is None else Occurrence(slot, slot + _length(times))
 
 
-def faults(times: Times) -> Iterator[tuple[str, str]]:
+def time_errors(times: WindowTimes) -> Iterator[tuple[str, str]]:
     """What is wrong with *times*, each by the name of the value at fault."""
     yield from _of_schedule(times) if times.schedule else _of_one_window(times)
     try:
@@ -83,7 +83,7 @@ def faults(times: Times) -> Iterator[tuple[str, str]]:
         )
 
 
-def _of_one_window(times: Times) -> Iterator[tuple[str, str]]:
+def _of_one_window(times: WindowTimes) -> Iterator[tuple[str, str]]:
     missing = [key for key in ("starts_at", "ends_at") if getattr(times, key) is None]
     if times.duration_seconds is not None:
         yield "schedule", "it is missing; expected one, because there is duration_seconds"
@@ -94,15 +94,15 @@ def _of_one_window(times: Times) -> Iterator[tuple[str, str]]:
         )
 
 
-def _of_schedule(times: Times) -> Iterator[tuple[str, str]]:
+def _of_schedule(times: WindowTimes) -> Iterator[tuple[str, str]]:
     seconds = times.duration_seconds
     if seconds is None:
         yield (
             "duration_seconds",
             "it is missing; expected how long each window is, because there is a schedule",
         )
-    elif not 1 <= seconds <= LONGEST_SECONDS:
-        yield "duration_seconds", f"expected 1 to {LONGEST_SECONDS:,}, got {seconds}"
+    elif not 1 <= seconds <= MAX_DURATION_SECONDS:
+        yield "duration_seconds", f"expected 1 to {MAX_DURATION_SECONDS:,}, got {seconds}"
     try:
         cron = parse_schedule(times.schedule, "").cron
     except InvalidSchedule as error:
@@ -126,17 +126,17 @@ def _shortest_gap(cron: Cron) -> timedelta | None:
     return timedelta(minutes=min(gaps)) if gaps else None
 
 
-def _once(times: Times) -> Iterator[Span]:
+def _once(times: WindowTimes) -> Iterator[Occurrence]:
     if times.starts_at is not None and times.ends_at is not None:
-        yield Span(times.starts_at, times.ends_at)
+        yield Occurrence(times.starts_at, times.ends_at)
 
 
-def _length(times: Times) -> timedelta:
+def _length(times: WindowTimes) -> timedelta:
     return timedelta(seconds=times.duration_seconds or 0)
 
 
 @lru_cache(maxsize=1024)  # asked at every tick
-def _schedule(times: Times) -> Schedule:
+def _schedule(times: WindowTimes) -> Schedule:
     return parse_schedule(
         times.schedule, "", zone=times.timezone, starts_at=times.starts_at, ends_at=times.ends_at
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.ledger.maintenance_windows import Span, Times, faults, next_after, open_at
+from monitor.ledger.maintenance_times import Occurrence, WindowTimes, next_after, open_at, time_errors
 from reporters.schedule import InvalidSchedule
 
 HOUR = 3600
@@ -18,20 +18,20 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def span(text: str) -> Span | None:
+def span(text: str) -> Occurrence | None:
     """``2026-03-01 08:00 2026-03-01 09:00``, or nothing."""
-    return Span(at(text[:16]), at(text[17:])) if text else None
+    return Occurrence(at(text[:16]), at(text[17:])) if text else None
 
 
-ONCE = Times(at("2026-03-01 08:00"), at("2026-03-02 08:00"))
-TUESDAYS = Times(schedule="0 8 * * tue", duration_seconds=4 * HOUR)
-NIGHTS = Times(schedule="0 22 * * *", duration_seconds=4 * HOUR)
-BACK_TO_BACK = Times(schedule="0 0 * * *", duration_seconds=24 * HOUR)
-FEBRUARY = Times(at("2026-02-01 00:00"), at("2026-02-24 08:00"), "0 8 * * tue", "UTC", 4 * HOUR)
+ONCE = WindowTimes(at("2026-03-01 08:00"), at("2026-03-02 08:00"))
+TUESDAYS = WindowTimes(schedule="0 8 * * tue", duration_seconds=4 * HOUR)
+NIGHTS = WindowTimes(schedule="0 22 * * *", duration_seconds=4 * HOUR)
+BACK_TO_BACK = WindowTimes(schedule="0 0 * * *", duration_seconds=24 * HOUR)
+FEBRUARY = WindowTimes(at("2026-02-01 00:00"), at("2026-02-24 08:00"), "0 8 * * tue", "UTC", 4 * HOUR)
 # Clocks in Berlin are changed on 29 March 2026, from 02:00 to 03:00, and on 25 October; both at 01:00 UTC.
-AT_TWO = Times(schedule="0 2 * * *", timezone="Europe/Berlin", duration_seconds=2 * HOUR)
-HALF_PAST_TWO = Times(schedule="30 2 * * *", timezone="Europe/Berlin", duration_seconds=HOUR)
-BERLIN_DAYS = Times(schedule="0 0 * * *", timezone="Europe/Berlin", duration_seconds=24 * HOUR)
+AT_TWO = WindowTimes(schedule="0 2 * * *", timezone="Europe/Berlin", duration_seconds=2 * HOUR)
+HALF_PAST_TWO = WindowTimes(schedule="30 2 * * *", timezone="Europe/Berlin", duration_seconds=HOUR)
+BERLIN_DAYS = WindowTimes(schedule="0 0 * * *", timezone="Europe/Berlin", duration_seconds=24 * HOUR)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ BERLIN_DAYS = Times(schedule="0 0 * * *", timezone="Europe/Berlin", duration_sec
         (BERLIN_DAYS, "2026-10-25 23:00", "2026-10-25 23:00 2026-10-26 23:00"),
     ],
 )
-def test_work_goes_on_while_a_window_is_open(times: Times, now: str, found: str) -> None:
+def test_work_goes_on_while_a_window_is_open(times: WindowTimes, now: str, found: str) -> None:
     assert open_at(times, at(now)) == span(found)
 
 
@@ -94,7 +94,7 @@ def test_work_goes_on_while_a_window_is_open(times: Times, now: str, found: str)
         (AT_TWO, "2026-03-28 12:00", "2026-03-29 01:00 2026-03-29 03:00"),
     ],
 )
-def test_the_next_window_is_the_first_that_begins_later(times: Times, now: str, found: str) -> None:
+def test_the_next_window_is_the_first_that_begins_later(times: WindowTimes, now: str, found: str) -> None:
     assert next_after(times, at(now)) == span(found)
 
 
@@ -107,8 +107,8 @@ def test_the_next_window_is_the_first_that_begins_later(times: Times, now: str, 
 def test_the_next_window_is_open_when_it_begins_and_until_it_ends(
     now: datetime, schedule: str, zone: str, seconds: int
 ) -> None:
-    times = Times(schedule=schedule, timezone=zone, duration_seconds=seconds)
-    assert not list(faults(times))
+    times = WindowTimes(schedule=schedule, timezone=zone, duration_seconds=seconds)
+    assert not list(time_errors(times))
     coming = next_after(times, now)
     assert coming is not None
     assert open_at(times, coming.starts_at) == coming
@@ -119,8 +119,8 @@ def test_the_next_window_is_open_when_it_begins_and_until_it_ends(
 @pytest.mark.parametrize(
     "times", [ONCE, TUESDAYS, NIGHTS, BACK_TO_BACK, FEBRUARY, AT_TWO, HALF_PAST_TWO, BERLIN_DAYS]
 )
-def test_what_is_sound_has_no_faults(times: Times) -> None:
-    assert list(faults(times)) == []
+def test_what_is_sound_has_no_faults(times: WindowTimes) -> None:
+    assert list(time_errors(times)) == []
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_is_sound_has_no_faults(times: Times) -> None:
     ],
 )
 def test_a_window_is_not_longer_than_it_takes_to_the_next(schedule: str, seconds: int, fits: bool) -> None:
-    found = [key for key, _ in faults(Times(schedule=schedule, duration_seconds=seconds))]
+    found = [key for key, _ in time_errors(WindowTimes(schedule=schedule, duration_seconds=seconds))]
     assert found == ([] if fits else ["duration_seconds"])
 
 
@@ -148,18 +148,19 @@ def test_a_window_is_not_longer_than_it_takes_to_the_next(schedule: str, seconds
     "schedule", ["H 8 * * *", "0 h * * *", "? 8 * * 1", "0 H(1-3) * * *", "@daily", "@weekly"]
 )
 def test_people_are_told_a_time_that_is_not_hashed(schedule: str) -> None:
-    ((key, message),) = faults(Times(schedule=schedule, duration_seconds=HOUR))
+    ((key, message),) = time_errors(WindowTimes(schedule=schedule, duration_seconds=HOUR))
     assert key == "schedule"
     assert "hashed" in message
 
 
 @pytest.mark.parametrize("schedule", ["0  8 * * THU", "0 8 * mar-oct/2 *", " 5,10 8 1-7 * 0-7 "])
 def test_names_with_an_h_and_any_spaces_are_not_hashed(schedule: str) -> None:
-    assert list(faults(Times(schedule=schedule, duration_seconds=60))) == []
+    assert list(time_errors(WindowTimes(schedule=schedule, duration_seconds=60))) == []
 
 
 def test_a_schedule_that_cannot_be_read_is_told_when_it_is_asked() -> None:
     with pytest.raises(InvalidSchedule, match="Europe/Berln"):
         open_at(
-            Times(schedule="0 8 * * *", timezone="Europe/Berln", duration_seconds=60), at("2026-03-01 08:00")
+            WindowTimes(schedule="0 8 * * *", timezone="Europe/Berln", duration_seconds=60),
+            at("2026-03-01 08:00"),
         )
