@@ -1,0 +1,119 @@
+"""The structure of the source: rooms, names, sizes, and the map of CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("probes", "reporters", "forecasting", "monitor")
+PLUG_INS = {  # the folder is the registry: these names are the same in every file of theirs
+    "Probe", "Method", "Transfer", "Shell", "Batch", "Importer", "Export", "Notifier", "Command", "Meta", "Migration",
+}  # fmt: skip
+FUNCTION_LINES, MODULE_LINES = 40, 400
+
+
+@cache
+def sources() -> dict[Path, ast.Module]:
+    files = (file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+    return {
+        file: ast.parse(file.read_text(encoding="utf-8")) for file in files if "migrations" not in file.parts
+    }
+
+
+def room(module: str) -> str | None:
+    """Return the room of a module: what stands directly below ``monitor``, and below ``monitor.depot``."""
+    parts = module.split(".")
+    if parts[0] != "monitor" or len(parts) < 2:
+        return None
+    return "/".join(parts[1:3]) if parts[1] == "depot" and len(parts) > 2 else parts[1]
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """Yield every imported name, also of imports inside functions and for types only."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def rooms_graph() -> dict[str, set[str]]:
+    modules = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in sources()
+    }
+    graph: dict[str, set[str]] = defaultdict(set)
+    for file, tree in sources().items():
+        here = room(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+        for name in imports(tree):
+            target = name if name in modules else name.rpartition(".")[0]
+            there = room(target) if target in modules else None
+            if here and there and here != there:
+                graph[here].add(there)
+    return graph
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Return one cycle of *graph*, empty where there is none."""
+    finished: set[str] = set()
+
+    def visit(node: str, path: list[str]) -> list[str]:
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node in finished:
+            return []
+        for target in sorted(graph.get(node, ())):
+            if found := visit(target, [*path, node]):
+                return found
+        finished.add(node)
+        return []
+
+    return next((found for node in sorted(graph) if (found := visit(node, []))), [])
+
+
+def test_the_rooms_of_monitor_import_each_other_without_a_cycle() -> None:
+    graph = rooms_graph()
+    assert len(graph) > 20, "the graph was not drawn"
+    assert cycle(graph) == []
+
+
+def test_a_cycle_of_two_rooms_is_found() -> None:
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def test_the_name_of_a_class_is_unique_unless_a_folder_of_plug_ins_asks_for_it() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for file, tree in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and node.name not in PLUG_INS:
+                places[node.name].append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_function_is_longer_than_a_page() -> None:
+    long = [
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for file, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.end_lineno
+        if node.end_lineno - node.lineno + 1 > FUNCTION_LINES
+    ]
+    assert long == []
+
+
+def test_no_module_is_longer_than_ten_pages() -> None:
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in sources()}
+    assert {str(file.relative_to(ROOT)): n for file, n in lengths.items() if n > MODULE_LINES} == {}
+
+
+def test_every_path_that_contributing_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = set(
+        re.findall(r"`((?:probes|reporters|forecasting|monitor|templates|tests|docs)/[\w./-]+)`", text)
+    )
+    assert len(paths) > 20, "the map names no paths"
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
