@@ -20,7 +20,7 @@ from reporters.base import CleanupFailed, CredentialUnfit, End, FileTransfer
 from reporters.config import Assignment
 from reporters.deadline import BoundedShell, Deadline
 from reporters.site import GridJob, Site, check_answers, serving
-from reporters.usage import Meter, Usage
+from reporters.usage import Usage, UsageMeter
 
 _PLAIN = CopyOptions()
 _PATH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
@@ -41,7 +41,7 @@ class Grid:
         self._opening = threading.Lock()
         self._connected: dict[str, Future[BoundedShell]] = {}
         self._cleaned_up = False
-        self._meter = Meter()
+        self._meter = UsageMeter()
 
     def shell(self, resource: str) -> BoundedShell:
         """The shell of *resource*, connected. Raises ProbeFailed."""

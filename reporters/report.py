@@ -1,15 +1,14 @@
 """The wire format, version 1: one JSON object per run. Shared with the server.
 
-A report is what a reporter says about one run. Its identity is (series, slot): ``run_id`` makes the UUID
-from them, so that delivering twice stores once. Unknown fields are kept in ``extra`` and written again; a
-newer version is refused with the versions that are read. At most ``MAX_BYTES``: ``to_json`` cuts the log from
-its middle, and says so.
+A report describes one run, identified by (series, slot). ``run_id`` derives the UUID from these two, so a
+report delivered twice is stored once. Unknown fields are kept in ``extra`` and written back. Other versions
+are refused. A report has at most ``MAX_BYTES``: ``to_json`` cuts the log in its middle and notes that in it.
 
 Errors::
 
-    ReportError           for good: sending the same bytes again gives the same answer
-    |-- MalformedReport   names the field, what was expected and what was there
-    `-- NewerVersion      names the versions that are read
+    ReportError              permanent: sending the same bytes again gives the same answer
+    |-- MalformedReport      names the field, what was expected and what was there
+    `-- UnsupportedVersion   names the version that is supported
 """
 
 from __future__ import annotations
@@ -27,44 +26,50 @@ from reporters.truncate import Unwritable, fitted
 from reporters.usage import Usage
 
 VERSION = 1
-READS = (1,)
 MAX_BYTES = 256 * 1024
 
-OUTCOMES = ("passed", "failed", "broken", "no_data", "timed_out", "skipped")  # what a reporter can say
+OUTCOMES = (
+    "passed",
+    "failed",
+    "broken",
+    "no_data",
+    "timed_out",
+    "skipped",
+)  # the ledger adds missed
 LEVELS = ("debug", "info", "warning", "error")
 _NAMESPACE = uuid.UUID("6d1c8f0e-5a0b-5d4e-9b51-0c9f0a6f5c11")
 _NAME_CHARACTERS = 200
-_MOST_CPU_SECONDS = 1e15  # no machine has more, and sums of it stay finite
+_MOST_CPU_SECONDS = 1e15  # more than any machine has; sums stay finite
 
 Item = TypeVar("Item")
 
 
 class ReportError(ValueError):
-    """Root of what can be wrong with a report."""
+    """Base of the errors of this module."""
 
 
 class MalformedReport(ReportError):
     """A field is missing, of the wrong type or outside its range."""
 
 
-class NewerVersion(ReportError):
-    """Written by a newer reporter than this reads."""
+class UnsupportedVersion(ReportError):
+    """The report has another version of the format."""
 
 
 def run_id(series: str, slot: datetime) -> uuid.UUID:
-    """The identity of the run of *series* at *slot*: a version 5 UUID, the same everywhere and for ever."""
+    """Return the identity of the run of *series* at *slot*, a version 5 UUID that never changes."""
     return uuid.uuid5(_NAMESPACE, f"{series}@{rfc3339(slot)}")
 
 
 def rfc3339(time: datetime) -> str:
-    """UTC with microseconds and a Z. Raises ValueError for a naive *time*."""
+    """Format *time* in UTC with microseconds and a Z. Raises ValueError for a time without a zone."""
     if time.tzinfo is None:
         raise ValueError(f"a time without a zone: {time!r}")
     return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_rfc3339(text: str) -> datetime:
-    """The inverse of ``rfc3339``; any offset is read. Raises ValueError."""
+    """Parse a time with any offset. Raises ValueError."""
     return parse_time(text)
 
 
@@ -85,7 +90,7 @@ class MetricValue:
 
 @dataclass(frozen=True)
 class Failure:
-    """The first thing that went wrong, verbatim."""
+    """The first error of a run, verbatim."""
 
     stage: str
     resource: str | None
@@ -97,7 +102,7 @@ class Failure:
 @dataclass(frozen=True)
 class LogLine:
     level: str
-    seconds: float  # after the run began
+    seconds: float  # since the start of the run
     text: str
 
 
@@ -140,16 +145,17 @@ class Report:
     log: Sequence[LogLine]
     environment: Environment
     clock: Clock
-    bindings: Mapping[str, Sequence[str]] | None = None  # role -> resource names, in order; None: not said
-    usage: Mapping[str, Usage] | None = None  # by resource, where anything was used; None: not said
+    bindings: Mapping[str, Sequence[str]]  # role -> resource names, in order
+    usage: Mapping[str, Usage]  # by resource; those without any usage are left out
     version: int = VERSION
-    extra: Mapping[str, Any] = field(default_factory=dict)  # fields that this version does not know
+    extra: Mapping[str, Any] = field(default_factory=dict)  # unknown fields
 
 
 def totals(stages: Iterable[StageTiming]) -> dict[str, float]:
-    """Total (i) of everything, (ii) essential: without setup and cleanup, (iii) core: without queue as well.
+    """Return the sums of stage durations in seconds: (i) all, (ii) essential, (iii) core.
 
-    Each is the sum of its stages' durations in seconds; stages that ran at the same time count each.
+    Essential excludes the categories setup and cleanup, core also queue. Stages that ran at the same time all
+    count in full.
     """
     timed = list(stages)
 
@@ -164,12 +170,13 @@ def totals(stages: Iterable[StageTiming]) -> dict[str, float]:
 
 
 def to_json(report: Report) -> bytes:
-    """Write *report*: compact, sorted by name, at most ``MAX_BYTES``.
+    """Write *report* as compact JSON, sorted by name, of at most ``MAX_BYTES``.
 
-    What is too long is cut, and says so: lines from the middle of the log first, then the longest texts.
+    A report that is too long loses lines from the middle of its log, then the middles of its longest texts;
+    each cut leaves a note.
 
     Raises:
-        MalformedReport: it holds what JSON cannot say, or is too large in what is never cut.
+        MalformedReport: a value has no JSON form, or the fields that are never cut are too large.
     """
     try:
         return fitted(_document(report), MAX_BYTES)
@@ -196,47 +203,46 @@ def _document(report: Report) -> dict[str, Any]:
         "log": [dict(vars(line)) for line in report.log],
         "environment": {**vars(report.environment), "tools": dict(report.environment.tools)},
         "clock": {"sent_at": rfc3339(report.clock.sent_at), "synchronised": report.clock.synchronised},
+        "bindings": {role: list(names) for role, names in report.bindings.items()},
+        "usage": {resource: dict(vars(used)) for resource, used in report.usage.items()},
     }
-    if report.bindings is not None:
-        document["bindings"] = {role: list(names) for role, names in report.bindings.items()}
-    if report.usage is not None:
-        document["usage"] = {resource: dict(vars(used)) for resource, used in report.usage.items()}
-    _put_back(report.extra, document)
+    _merge_extra(report.extra, document)
     return document
 
 
-def _put_back(extra: Mapping[str, Any], document: dict[str, Any]) -> None:
-    """Merge what ``Fields.unread`` set aside into *document*; a known field is never overwritten."""
+def _merge_extra(extra: Mapping[str, Any], document: dict[str, Any]) -> None:
+    """Merge the result of ``Fields.unread`` into *document* without overwriting a known field."""
     for name, value in extra.items():
-        known = document.get(name)
+        present = document.get(name)
         if name not in document:
             document[name] = value
-        elif isinstance(known, dict):
-            _put_back(value, known)
-        elif isinstance(known, list):
-            for index, below in value.items():
-                _put_back(below, known[int(index)])
+        elif isinstance(present, dict):
+            _merge_extra(value, present)
+        elif isinstance(present, list):
+            for index, item_extra in value.items():
+                _merge_extra(item_extra, present[int(index)])
 
 
 def from_json(data: bytes | str) -> Report:
-    """Read a report, strictly.
+    """Parse a report strictly.
 
     Raises:
-        MalformedReport: any other bytes than a report's; the message names the field.
-        NewerVersion: a version that this does not read.
+        MalformedReport: the bytes are no report; the message names the field.
+        UnsupportedVersion: the report has another version.
     """
     try:
         fields = Fields(parse_object(data, max_bytes=MAX_BYTES))
         version = fields.integer("version")
-        if version not in READS:
-            read = ", ".join(str(known) for known in READS)
-            raise NewerVersion(f"version {version} is not read here; read are: {read}")
-        return _report(fields, version)
+        if version != VERSION:
+            raise UnsupportedVersion(
+                f"version {version} is not supported; the supported version is {VERSION}"
+            )
+        return _report(fields)
     except Unfit as error:
         raise MalformedReport(str(error)) from None
 
 
-def _report(fields: Fields, version: int) -> Report:
+def _report(fields: Fields) -> Report:
     series = fields.text("series", maximum=_NAME_CHARACTERS, empty=False)
     slot = fields.time("slot")
     run = run_id(series, slot)
@@ -259,9 +265,8 @@ def _report(fields: Fields, version: int) -> Report:
         log=tuple(_log_line(line) for line in fields.each("log")),
         environment=_environment(fields.fields("environment")),
         clock=_clock(fields.fields("clock")),
-        bindings=_bindings(fields),
-        usage=_usage(fields),
-        version=version,
+        bindings=_bindings(fields.fields("bindings")),
+        usage=_usage(fields.fields("usage")),
         extra=fields.unread(),
     )
 
@@ -275,7 +280,7 @@ def _probe(fields: Fields) -> ProbeIdentity:
 
 
 def _distinct(each: Sequence[Fields], read: Callable[[Fields], Item]) -> tuple[Item, ...]:
-    """Read every item; a name that occurs twice is refused."""
+    """Read every item; refuse a name that occurs twice."""
     seen: set[str] = set()
     for fields in each:
         name = fields.text("name", maximum=_NAME_CHARACTERS, empty=False)
@@ -333,23 +338,15 @@ def _environment(fields: Fields) -> Environment:
     )
 
 
-def _bindings(report: Fields) -> dict[str, tuple[str, ...]] | None:
-    """Added later: older reporters do not say what their runs were bound to."""
-    if "bindings" not in report:
-        return None
-    fields = report.fields("bindings")
+def _bindings(fields: Fields) -> dict[str, tuple[str, ...]]:
     return {role: fields.texts(role) for role in fields}
 
 
-def _usage(report: Fields) -> dict[str, Usage] | None:
-    """Added later, too."""
-    if "usage" not in report:
-        return None
-    fields = report.fields("usage")
-    return {resource: _used(fields.fields(resource)) for resource in fields}
+def _usage(fields: Fields) -> dict[str, Usage]:
+    return {resource: _usage_at_one(fields.fields(resource)) for resource in fields}
 
 
-def _used(fields: Fields) -> Usage:
+def _usage_at_one(fields: Fields) -> Usage:
     return Usage(
         bytes_sent=fields.integer("bytes_sent", minimum=0),
         bytes_received=fields.integer("bytes_received", minimum=0),

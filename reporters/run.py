@@ -1,7 +1,7 @@
-"""Runs one probe and always returns a report: the only place that catches everything.
+"""Run one probe and return a report, whatever happens. The only place that catches every exception.
 
-The stages of a probe are called in order, timed with the monotonic clock. Whatever happens, the cleanup stage
-comes last, with a limit of its own, and the sites are cleaned up even if the probe's own cleanup is broken.
+The stages of a probe are called in order and timed with the monotonic clock. The cleanup stage always comes
+last, with a limit of its own. The sites are cleaned up even if the probe's own cleanup fails.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from reporters.report import (
 )
 from reporters.usage import Usage
 
-PREPARE = "prepare"  # what goes wrong before the first stage has this for its stage
+PREPARE = "prepare"  # the stage of a failure before the first stage
 _CLEANUP_STAGE = Stage(CLEANUP, "cleanup")
 
 
 @dataclass(frozen=True)
-class Tools:
-    """What a runner uses; tests hand in others."""
+class RunnerTools:
+    """The dependencies of a runner. Tests pass their own."""
 
     load: Callable[[str], type[Probe]] = probes.load
     grid: Callable[[Assignment, Deadline, Callable[[str, str], None]], Any] = Grid
@@ -56,44 +56,40 @@ def run(
     assignment: Assignment,
     *,
     on_stage: Callable[[str], None] = lambda _stage: None,
-    tools: Tools = Tools(),
+    tools: RunnerTools = RunnerTools(),
 ) -> Report:
-    """Do what *assignment* says and report on it. *on_stage* is told the name of each stage that begins.
+    """Run *assignment*, after its warm-ups, and report on it. Calls *on_stage* with the name of each stage.
 
-    Raises nothing but what ends a process (KeyboardInterrupt ...), and that after the cleanup.
+    The first warm-up that does not pass ends the run. Raises only exceptions that end a process, such as
+    KeyboardInterrupt, and those after the cleanup.
     """
-    said: list[LogLine] = []
-    used: dict[str, Usage] = {}
+    log: list[LogLine] = []
+    used: Mapping[str, Usage] = {}
     for number in range(1, assignment.warm_up_runs + 1):
-        what = f"warm-up {number} of {assignment.warm_up_runs}"
+        label = f"warm-up {number} of {assignment.warm_up_runs}"
         report = _Run(assignment, on_stage, tools).report()
         if report.outcome != "passed":
-            return _warm_up_ended(what, report, said, used)
-        said.extend(_said_of(what, report))
-        used = usage.together(used, report.usage or {})
-        assignment = replace(assignment, max_load1=None)  # what there is now, warm-ups have made
-    return _after_warm_ups(_Run(assignment, on_stage, tools).report(), said, used)
+            reason = report.reason if report.outcome == "skipped" else f"{label}: {report.reason}"
+            return _with_warm_ups(replace(report, reason=reason), log, used)
+        log.extend(_warm_up_log(label, report))
+        used = usage.added(used, report.usage)
+        assignment = replace(assignment, max_load1=None)  # the load is now that of the warm-ups
+    return _with_warm_ups(_Run(assignment, on_stage, tools).report(), log, used)
 
 
-def _warm_up_ended(what: str, report: Report, said: Sequence[LogLine], used: Mapping[str, Usage]) -> Report:
-    """What to report where the warm-up *report* was the last; its guard is not a part of it."""
-    reason = report.reason if report.outcome == "skipped" else f"{what}: {report.reason}"
-    return _after_warm_ups(replace(report, reason=reason), said, used)
+def _warm_up_log(label: str, report: Report) -> list[LogLine]:
+    """Return a warm-up's warnings and errors and its duration, timed at the start of the run."""
+    duration = LogLine("info", 0.0, f"{label} took {report.seconds:.3f} s; its values are discarded")
+    problems = [line for line in report.log if line.level in ("warning", "error")]
+    return [*(LogLine(line.level, 0.0, f"{label}: {line.text}") for line in problems), duration]
 
 
-def _said_of(what: str, report: Report) -> list[LogLine]:
-    """What is worth keeping of a warm-up, as said before the run that counts began."""
-    took = LogLine("info", 0.0, f"{what} took {report.seconds:.3f} s; its values are thrown away")
-    worries = [line for line in report.log if line.level in ("warning", "error")]
-    return [*(LogLine(line.level, 0.0, f"{what}: {line.text}") for line in worries), took]
-
-
-def _after_warm_ups(report: Report, said: Sequence[LogLine], used: Mapping[str, Usage]) -> Report:
-    return replace(report, log=(*said, *report.log), usage=usage.together(used, report.usage or {}))
+def _with_warm_ups(report: Report, log: Sequence[LogLine], used: Mapping[str, Usage]) -> Report:
+    return replace(report, log=(*log, *report.log), usage=usage.added(used, report.usage))
 
 
 class _Run:
-    def __init__(self, assignment: Assignment, on_stage: Callable[[str], None], tools: Tools) -> None:
+    def __init__(self, assignment: Assignment, on_stage: Callable[[str], None], tools: RunnerTools) -> None:
         self._assignment = assignment
         self._on_stage = on_stage
         self._tools = tools
@@ -109,7 +105,7 @@ class _Run:
         self._grid: Any = None
 
     def report(self) -> Report:
-        """Run everything and say what became of it."""
+        """Run all stages and the cleanup."""
         probe = self._prepared()
         try:
             if probe is not None:
@@ -117,13 +113,13 @@ class _Run:
         finally:
             if self._grid is not None:
                 self._clean_up(probe)
-        return self._written()
+        return self._report()
 
     def _prepared(self) -> Probe | None:
-        """The probe, ready to run; None where it cannot be had."""
-        prepared: list[Probe] = []
-        self._attempt(PREPARE, lambda: prepared.append(self._prepare()))
-        return prepared[0] if prepared else None
+        """Return the probe, ready to run, or None if that failed."""
+        probes: list[Probe] = []
+        self._attempt(PREPARE, lambda: probes.append(self._prepare()))
+        return probes[0] if probes else None
 
     def _prepare(self) -> Probe:
         probe = self._tools.load(self._assignment.probe)
@@ -135,7 +131,7 @@ class _Run:
         return probe(self._grid, plan)
 
     def _guard(self, plan: RunPlan) -> None:
-        """Raise TooBusy while somebody else needs the resources."""
+        """Raise TooBusy if the load of a resource is above the assignment's limit."""
         if self._assignment.max_load1 is not None:
             load.check(self._grid.shell, plan.all_resources(), self._assignment.max_load1, self.log)
 
@@ -146,50 +142,49 @@ class _Run:
 
     def _clean_up(self, probe: Probe | None) -> None:
         self._deadline.restart(self._assignment.cleanup_seconds, CLEANUP)
-        works = [self._grid.clean_up]  # does nothing where the probe has done it
+        actions = [self._grid.clean_up]  # does nothing if the probe has called it
         if probe is not None and any(stage.name == CLEANUP for stage in probe.stages):
-            works.insert(0, getattr(probe, CLEANUP, None))
-        self._run_stage(_CLEANUP_STAGE, *works)
+            actions.insert(0, getattr(probe, CLEANUP, None))
+        self._run_stage(_CLEANUP_STAGE, *actions)
 
-    def _run_stage(self, stage: Stage, *works: Callable[[], Iterable[Measurement] | None]) -> bool:
-        """Do all *works* as one stage, whichever of them fail; whether none did."""
-        self._tell(stage.name)
+    def _run_stage(self, stage: Stage, *actions: Callable[[], Iterable[Measurement] | None]) -> bool:
+        """Run all *actions* as one stage, also after a failure; return whether none failed."""
+        self._announce(stage.name)
         began = self._tools.monotonic()
         try:
-            went_well = [self._attempt(stage.name, partial(self._do, stage, work)) for work in works]
-            return all(went_well)
+            return all([self._attempt(stage.name, partial(self._measure, stage, act)) for act in actions])
         finally:
             seconds = self._tools.monotonic() - began
             self._stages.append(StageTiming(stage.name, stage.category, seconds, began - self._began))
 
-    def _do(self, stage: Stage, work: Callable[[], Iterable[Measurement] | None]) -> None:
+    def _measure(self, stage: Stage, action: Callable[[], Iterable[Measurement] | None]) -> None:
         self._deadline.check(f"beginning {stage.name}")
-        for metric in work() or ():
+        for metric in action() or ():
             if not math.isfinite(metric.value) or any(metric.name == other.name for other in self._metrics):
                 raise ValueError(f"the metric {metric.name} is not finite or measured twice: {metric.value}")
             self._metrics.append(MetricValue(metric.name, float(metric.value), metric.unit))
 
-    def _attempt(self, stage: str, work: Callable[[], None]) -> bool:
-        """Do *work*; what it raises is noted. Whether it went well."""
+    def _attempt(self, stage: str, action: Callable[[], None]) -> bool:
+        """Call *action* and record its exception; return whether it raised none."""
         try:
-            work()
-        except Exception as error:  # noqa: BLE001  # the only place that catches everything
+            action()
+        except Exception as error:  # noqa: BLE001  # the only place that catches every exception
             self._troubles.append(Trouble(stage, error))
             self._log_trouble(stage, error)
             return False
         return True
 
-    def _tell(self, stage: str) -> None:
+    def _announce(self, stage: str) -> None:
         self.log(f"{stage} begins")
         try:
             self._on_stage(stage)
-        except Exception as error:  # noqa: BLE001  # who listens must not decide what became of the run
-            self.log(f"nobody was told that {stage} begins: {error!r}", "warning")
+        except Exception as error:  # noqa: BLE001  # a listener must not change the outcome
+            self.log(f"the listener for stages failed at {stage}: {error!r}", "warning")
 
     def log(self, text: str, level: str = "info") -> None:
         """Add a line to the run's log."""
-        known = level if level in LEVELS else "info"
-        self._log.append(LogLine(known, self._tools.monotonic() - self._began, text))
+        level = level if level in LEVELS else "info"
+        self._log.append(LogLine(level, self._tools.monotonic() - self._began, text))
 
     def _log_trouble(self, stage: str, error: Exception) -> None:
         if isinstance(error, (*HARMLESS, ProbeFailed)):
@@ -197,7 +192,7 @@ class _Run:
         else:
             self.log("".join(traceback.format_exception(type(error), error, error.__traceback__)), "error")
 
-    def _written(self) -> Report:
+    def _report(self) -> Report:
         verdict = decide(self._troubles)
         assignment = self._assignment
         return Report(
@@ -224,9 +219,9 @@ class _Run:
 
 @functools.cache
 def identity(name: str, probe: type[Probe]) -> ProbeIdentity:
-    """Which probe this is, down to its source file, which may lie inside a zip archive."""
+    """Return the probe's name, version and the hash of its source, which may lie in a zip archive."""
     try:
         source = inspect.getsource(sys.modules[probe.__module__])
-    except (OSError, TypeError):  # made at run time
+    except (OSError, TypeError):  # a class without a source file
         return ProbeIdentity(name, probe.version, "")
     return ProbeIdentity(name, probe.version, hashlib.sha256(source.encode()).hexdigest())

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from probes.base import ProbeFailed
 from reporters.base import ResourceShell, ResourceUnfit
 from reporters.error_lines import decisive_line, tail
-from reporters.usage import amount
+from reporters.usage import format_bytes
 
 _CHECK_SECONDS = 60.0
 _REMOVE_SECONDS = 600.0
@@ -145,7 +145,7 @@ def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
         )
     free_bytes = parse_free_bytes(done.stdout, shell.resource)
     if free_bytes < needed_bytes:
-        amounts = f"{amount(free_bytes)} free, needs {amount(needed_bytes)}"
+        amounts = f"{format_bytes(free_bytes)} free, needs {format_bytes(needed_bytes)}"
         raise ResourceUnfit(f"scratch {root} at {shell.resource} has {amounts}", resource=shell.resource)
 
 

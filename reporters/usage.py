@@ -1,4 +1,4 @@
-"""What a run uses at its resources: bytes of the copies that arrived, processor time of its jobs."""
+"""Count the use of resources by a run: bytes of completed copies, CPU time of its jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Usage:
-    """What was used at one resource. A job's seconds count once for each processor that it asked for."""
+    """The use of one resource. A job's seconds count once for each processor that it requested."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -25,8 +25,8 @@ class Usage:
         )
 
 
-class Meter:
-    """Counts while a run goes on. Thread-safe."""
+class UsageMeter:
+    """Counts the usage of a run while it goes on. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -35,20 +35,20 @@ class Meter:
         self._jobs: list[tuple[str, JobMeter]] = []
 
     def copied(self, source: str, target: str, size_bytes: int) -> None:
-        """Count a copy that arrived."""
+        """Count a completed copy."""
         with self._counting:
             self._copied[source] += Usage(bytes_sent=size_bytes)
             self._copied[target] += Usage(bytes_received=size_bytes)
 
     def job(self, resource: str, cpus: int) -> JobMeter:
-        """What counts for one job."""
+        """Return the meter of a new job with so many *cpus*."""
         meter = JobMeter(cpus, self._clock)
         with self._counting:
             self._jobs.append((resource, meter))
         return meter
 
     def read(self) -> dict[str, Usage]:
-        """What was used so far, by resource; those at which nothing was are left out."""
+        """Return the usage so far by resource, without resources that were not used."""
         with self._counting:
             used = defaultdict(Usage, self._copied)
             for resource, job in self._jobs:
@@ -57,9 +57,9 @@ class Meter:
 
 
 class JobMeter:
-    """One job: it says itself how long it ran.
+    """The CPU time of one job.
 
-    Of one that does not, since it ended badly or nobody waited for it, that counts for which it was seen.
+    A job that passed reports its run time itself. Of any other, the time counts for which it was seen to run.
     """
 
     def __init__(self, cpus: int, clock: Callable[[], float]) -> None:
@@ -69,29 +69,29 @@ class JobMeter:
         self._seconds: float | None = None
 
     def began(self) -> None:
-        """It was seen to run."""
+        """Note that the job was seen to run."""
         self._began = self._clock()
 
     def ended(self, run_seconds: float | None = None) -> None:
-        """It is over; *run_seconds* is what it says itself, None where it says nothing."""
+        """Note that the job is over; *run_seconds* is its own report, None if it made none."""
         self._seconds = self._seen_seconds() if run_seconds is None else run_seconds
 
     @property
     def cpu_seconds(self) -> float:
-        """So far."""
+        """Seconds so far, times processors."""
         return self._cpus * (self._seen_seconds() if self._seconds is None else self._seconds)
 
     def _seen_seconds(self) -> float:
         return 0.0 if self._began is None else self._clock() - self._began
 
 
-def together(one: Mapping[str, Usage], other: Mapping[str, Usage]) -> dict[str, Usage]:
-    """The sum, by resource."""
+def added(one: Mapping[str, Usage], other: Mapping[str, Usage]) -> dict[str, Usage]:
+    """Return the sum by resource."""
     return {name: one.get(name, Usage()) + other.get(name, Usage()) for name in {**one, **other}}
 
 
-def amount(size_bytes: int) -> str:
-    """SI, as in "1.2 MB"."""
+def format_bytes(size_bytes: int) -> str:
+    """Format with an SI unit, as in "1.2 MB"."""
     power = min(max(len(str(abs(size_bytes))) - 1, 0) // 3, 5)
     unit = ("bytes", "kB", "MB", "GB", "TB", "PB")[power]
     return f"{size_bytes} bytes" if power == 0 else f"{size_bytes / 1000**power:.1f} {unit}"

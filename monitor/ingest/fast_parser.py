@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
-from msgspec import UNSET, Meta, MsgspecError, Raw, Struct, UnsetType
+from msgspec import Meta, MsgspecError, Raw, Struct
 from msgspec.json import Decoder
 
 from monitor.models.segment import Identity
@@ -113,15 +113,15 @@ class _Report(_Plain):
     log: list[_LogLine]
     environment: _Environment
     clock: _Clock
-    bindings: dict[str, list[str]] | UnsetType = UNSET
-    usage: dict[str, _Used] | UnsetType = UNSET
+    bindings: dict[str, list[str]]
+    usage: dict[str, _Used]
 
 
 def _names_in(*objects: type[_Plain]) -> int:
     return sum(len(one.__struct_fields__) for one in objects)
 
 
-_NAMES = _names_in(_Report, _Probe, _Environment, _Clock) - 2  # without what is not always there
+_NAMES = _names_in(_Report, _Probe, _Environment, _Clock)
 _decode = Decoder(_Report).decode
 
 
@@ -144,8 +144,7 @@ class ParsedReport(Struct, frozen=True, gc=False):
     metrics: Sequence[wire.MetricValue | _Metric]
     failure: wire.Failure | _Failure | None
     measured: Identity
-    says_bindings: bool  # older reporters do not; nothing is in what was measured, then
-    usage: Mapping[str, Usage | _Used] | None
+    usage: Mapping[str, Usage | _Used]
 
 
 def read(body: bytes) -> ParsedReport:
@@ -175,8 +174,7 @@ def slow(body: bytes) -> ParsedReport:
         stages=report.stages,
         metrics=report.metrics,
         failure=report.failure,
-        measured=Identity(report.probe.name, report.probe.version, report.parameters, report.bindings or {}),
-        says_bindings=report.bindings is not None,
+        measured=Identity(report.probe.name, report.probe.version, report.parameters, report.bindings),
         usage=report.usage,
     )
 
@@ -196,9 +194,8 @@ def fast(body: bytes) -> ParsedReport:
 
 
 def _told(report: _Report, body: bytes) -> ParsedReport:
-    bindings = {} if report.bindings is UNSET else report.bindings
-    measured, names = _measured(report, bindings)
-    if _names_told(report, bindings) + names != _names_written(body):
+    measured, names = _measured(report)
+    if _names_told(report) + names != _names_written(body):
         raise Unsure
     if not (_are_distinct(report.stages) and _are_distinct(report.metrics)):
         raise Unsure
@@ -220,8 +217,7 @@ def _told(report: _Report, body: bytes) -> ParsedReport:
         metrics=report.metrics,
         failure=report.failure,
         measured=measured,
-        says_bindings=report.bindings is not UNSET,
-        usage=None if report.usage is UNSET else report.usage,
+        usage=report.usage,
     )
 
 
@@ -229,7 +225,7 @@ def _are_distinct(named: Sequence[_Stage] | Sequence[_Metric]) -> bool:
     return len({one.name for one in named}) == len(named)
 
 
-def _names_told(report: _Report, bindings: Mapping[str, Sequence[str]]) -> int:
+def _names_told(report: _Report) -> int:
     """How many names its objects have together; those in its parameters are not counted."""
     return (
         _NAMES
@@ -237,8 +233,8 @@ def _names_told(report: _Report, bindings: Mapping[str, Sequence[str]]) -> int:
         + 3 * (len(report.metrics) + len(report.log))
         + (5 if report.failure else 0)
         + len(report.environment.tools)
-        + (0 if report.bindings is UNSET else 1 + len(bindings))
-        + (0 if report.usage is UNSET else 1 + 4 * len(report.usage))
+        + len(report.bindings)
+        + 4 * len(report.usage)
     )
 
 
@@ -253,10 +249,10 @@ def _names_written(text: bytes) -> int:
     return plain.count(b'":')
 
 
-def _measured(report: _Report, bindings: Mapping[str, Sequence[str]]) -> tuple[Identity, int]:
+def _measured(report: _Report) -> tuple[Identity, int]:
     """What it measured, and how many names there are in its parameters."""
     said = bytes(report.parameters)
-    bound = tuple((role, tuple(names)) for role, names in bindings.items())
+    bound = tuple((role, tuple(names)) for role, names in report.bindings.items())
     identity = _identity if len(said) <= _REMEMBERED_BYTES else _identity.__wrapped__
     return identity(report.probe.name, report.probe.version, said, bound)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -13,7 +13,6 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from msgspec.structs import replace as told_again
 
 from monitor.compression import unpack
 from monitor.depot.retention.cutoffs import horizons
@@ -23,10 +22,9 @@ from monitor.ingest.fast_parser import ParsedReport, read
 from monitor.ingest.reparse_sql import Reported, Sampled
 from monitor.ingest.resolve_metrics import Measured
 from monitor.ingest.write import ended_at
-from monitor.models import Correction, Forecast, Segment
+from monitor.models import Correction, Forecast
 from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
-from monitor.series import segments
 from reporters import report as wire
 
 if TYPE_CHECKING:
@@ -136,20 +134,19 @@ def reparse(
 def _reparse(runs: Sequence[Reported], parser: Parser, done: ReparseCounts) -> None:
     bodies = reparse_sql.locked(runs, version=parser.version)
     kept = horizons([(one.series, one.slot) for one in runs], timezone.now())
-    told = dict(_readable([one for one in runs if one.run in bodies], bodies, kept, done))
-    if not told:
+    reports = dict(_readable([one for one in runs if one.run in bodies], bodies, kept, done))
+    if not reports:
         return
     had: dict[tuple[int, datetime], list[Sampled]] = defaultdict(list)
-    for sample in reparse_sql.samples(list(told)):
+    for sample in reparse_sql.samples(list(reports)):
         had[sample.series, sample.time].append(sample)
-    reports = _with_bindings(told, had)
     wanted, batch = _wanted(reports, parser), _Batch(parser.version, done)
     for one, report in reports.items():
         _exchange(one, report, wanted.get(one, {}), had, batch)
     reparse_sql.exchange(batch.gone, batch.put)
     _keep(batch)
-    reparse_sql.parsed(list(told), version=parser.version)
-    done.read += len(told)
+    reparse_sql.parsed(list(reports), version=parser.version)
+    done.read += len(reports)
 
 
 def _readable(
@@ -164,24 +161,6 @@ def _readable(
         except (wire.ReportError, ValueError) as error:
             logger.warning("the report of %s cannot be read again: %s", one.run, error)
             done.unreadable += 1
-
-
-def _with_bindings(told: Mapping[Reported, ParsedReport], had: Had) -> dict[Reported, ParsedReport]:
-    """Reports of older reporters do not say what their runs were bound to: their segment does."""
-    untold = {
-        one: had.get((one.series, one.slot), ()) for one, report in told.items() if not report.says_bindings
-    }
-    if not untold:
-        return dict(told)
-    known = {sample.segment for samples in untold.values() for sample in samples}
-    bound = {segment.pk: segment.bindings for segment in Segment.objects.filter(pk__in=known)}
-    now = segments.current_bindings({one.series for one in untold})
-    found = dict(told)
-    for one, samples in untold.items():
-        bindings = bound[samples[0].segment] if samples else now.get(one.series, {})
-        measured = replace(told[one].measured, bindings=bindings)
-        found[one] = told_again(told[one], measured=measured)
-    return found
 
 
 def _wanted(reports: Mapping[Reported, ParsedReport], parser: Parser) -> dict[Reported, dict[int, float]]:

@@ -24,9 +24,6 @@ def account(reports: Mapping[uuid.UUID, ParsedReport]) -> None:
 def _rows(run: uuid.UUID, report: ParsedReport) -> Iterator[UsageRow]:
     """What it used at each resource that it was bound to, and at others."""
     bound = {name for names in report.measured.bindings.values() for name in names}
-    if report.usage is None:  # an older reporter does not say
-        yield from (UsageRow(run, name, report.started_at) for name in bound)
-        return
     yield from (UsageRow(run, name, report.started_at, 0, 0.0) for name in bound - report.usage.keys())
     for name, used in report.usage.items():
         moved = used.bytes_sent + used.bytes_received

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
-from msgspec.structs import replace as told_again
 
 from monitor.compression import pack
 from monitor.db import binary
@@ -22,7 +20,6 @@ from monitor.ingest.usage import account
 from monitor.ledger.transitions import ReportedEnd, end_reported
 from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
-from monitor.series import segments
 
 if TYPE_CHECKING:
     import uuid
@@ -48,23 +45,8 @@ def store(incoming: Sequence[Incoming]) -> list[bool]:
         if is_new[-1]:
             new[locked.run] = one
     if new:
-        _write(_with_bindings(new))
+        _write(new)
     return is_new
-
-
-def _with_bindings(new: Mapping[uuid.UUID, Incoming]) -> Mapping[uuid.UUID, Incoming]:
-    """Reporters from before that do not say what their runs were bound to: take what their series are now."""
-    untold = {run: one for run, one in new.items() if not one.report.says_bindings}
-    if not untold:
-        return new
-    now = segments.current_bindings({one.series for one in untold.values()})
-    told = {run: _bound(one, now.get(one.series, {})) for run, one in untold.items()}
-    return {**new, **told}
-
-
-def _bound(one: Incoming, bindings: Mapping[str, Sequence[str]]) -> Incoming:
-    measured = replace(one.report.measured, bindings=bindings)
-    return replace(one, report=told_again(one.report, measured=measured))
 
 
 def _write(new: Mapping[uuid.UUID, Incoming]) -> None:

@@ -100,7 +100,7 @@ def _run(sites: Sites, probe: Any, number: int) -> Report:
             resources={name: sites.clients.resource(server) for name, server in sites.servers.items()},
             parameters={"file_bytes": FILE_BYTES, "result_bytes": FILE_BYTES // 100},
         ),
-        tools=run.Tools(load=lambda _: probe),
+        tools=run.RunnerTools(load=lambda _: probe),
     )
     if report.outcome != "passed":
         raise AssertionError(f"Gather {report.outcome}: {report.reason}")

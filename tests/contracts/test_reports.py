@@ -71,8 +71,8 @@ def reports(draw: st.DrawFn) -> Report:
         log=tuple(draw(st.lists(st.builds(LogLine, st.sampled_from(LEVELS), seconds, texts), max_size=4))),
         environment=Environment(draw(texts), draw(texts), draw(texts), draw(st.dictionaries(names, texts))),
         clock=Clock(draw(times), draw(st.booleans())),
-        bindings=draw(st.none() | st.dictionaries(names, st.lists(names, max_size=3).map(tuple), max_size=3)),
-        usage=draw(st.none() | st.dictionaries(names, used, max_size=3)),
+        bindings=draw(st.dictionaries(names, st.lists(names, max_size=3).map(tuple), max_size=3)),
+        usage=draw(st.dictionaries(names, used, max_size=3)),
         extra=draw(st.dictionaries(names.map(lambda name: f"new-{name}"), values, max_size=3)),
     )
 

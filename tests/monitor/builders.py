@@ -46,6 +46,8 @@ def circle_report(
         log=[wire.LogLine("info", 0.0, "began")],
         environment=wire.Environment("reporter.example.org", "Linux 6.1", "3.11"),
         clock=wire.Clock(slot + timedelta(seconds=started), synchronised=True),
+        bindings={"ring": ("here", "there")},
+        usage={},
     )
     return replace(passed, **changes)
 

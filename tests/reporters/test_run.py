@@ -14,7 +14,7 @@ import pytest
 from probes.base import Measurement, NoData, OutOfTime, Parameter, ProbeFailed, Role, Stage, UnknownProbe
 from reporters.config import Assignment, Resource
 from reporters.report import Report, from_json, to_json
-from reporters.run import Tools, run
+from reporters.run import RunnerTools, run
 from reporters.usage import Usage
 
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
@@ -116,7 +116,7 @@ class Bench:
             "bindings": {"at": ["one"]}, "resources": {"one": Resource("one", "one", "/scratch")},
             "limit_seconds": 1000.0, "cleanup_seconds": 60.0,
         }  # fmt: skip
-        tools = Tools(
+        tools = RunnerTools(
             load=load or (lambda _name: probe),
             grid=self._grid,
             monotonic=lambda: float(next(self.ticks)),
@@ -278,7 +278,7 @@ def test_a_metric_is_measured_once(bench: Bench) -> None:
 def test_who_listens_cannot_spoil_the_run(bench: Bench) -> None:
     report = bench.run(on_stage=raising(RuntimeError("gone")))  # type: ignore[arg-type]
     assert report.outcome == "passed"
-    assert any("nobody was told that init begins" in line.text for line in report.log)
+    assert any("the listener for stages failed at init" in line.text for line in report.log)
 
 
 def test_an_interrupted_run_is_cleaned_up_before_the_interrupt_goes_on(bench: Bench) -> None:
@@ -334,7 +334,7 @@ def test_warm_ups_are_whole_runs_whose_values_are_thrown_away(bench: Bench) -> N
     assert bench.entered == ["init", "work", "send", "cleanup"] * 3
     assert [stage.name for stage in report.stages] == ["init", "work", "send", "cleanup"]
     assert report.stages[0].started_after_seconds < 10
-    took = [line.text.partition(" took ")[0] for line in report.log if "thrown away" in line.text]
+    took = [line.text.partition(" took ")[0] for line in report.log if "discarded" in line.text]
     assert took == ["warm-up 1 of 2", "warm-up 2 of 2"]
     assert report.usage == {"one": Usage(bytes_sent=30, cpu_seconds=6.0)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.base import in_parallel
-from reporters.usage import Meter, Usage, together
+from reporters.usage import Usage, UsageMeter, added
 
 
 class Clock:
@@ -21,14 +21,14 @@ def clock() -> Clock:
 
 
 def test_a_copy_counts_at_both_ends() -> None:
-    meter = Meter()
+    meter = UsageMeter()
     meter.copied("iu", "sdsc", 100)
     meter.copied("sdsc", "iu", 7)
     assert meter.read() == {"iu": Usage(100, 7), "sdsc": Usage(7, 100)}
 
 
 def test_copies_at_once_are_all_counted() -> None:
-    meter = Meter()
+    meter = UsageMeter()
 
     def copy_often(_: int) -> None:
         for _ in range(500):
@@ -39,7 +39,7 @@ def test_copies_at_once_are_all_counted() -> None:
 
 
 def test_a_job_counts_with_the_seconds_that_it_says_for_each_processor(clock: Clock) -> None:
-    meter = Meter(clock)
+    meter = UsageMeter(clock)
     job = meter.job("iu", 4)
     job.began()
     clock.now += 99
@@ -48,7 +48,7 @@ def test_a_job_counts_with_the_seconds_that_it_says_for_each_processor(clock: Cl
 
 
 def test_a_job_that_ended_badly_counts_from_when_it_was_seen_to_run(clock: Clock) -> None:
-    meter = Meter(clock)
+    meter = UsageMeter(clock)
     job = meter.job("iu", 2)
     job.began()
     clock.now += 3
@@ -58,14 +58,14 @@ def test_a_job_that_ended_badly_counts_from_when_it_was_seen_to_run(clock: Clock
 
 
 def test_a_job_that_nobody_waited_for_counts_until_now(clock: Clock) -> None:
-    meter = Meter(clock)
+    meter = UsageMeter(clock)
     meter.job("iu", 2).began()
     clock.now += 3
     assert meter.read() == {"iu": Usage(cpu_seconds=6.0)}
 
 
 def test_a_job_that_never_began_used_nothing(clock: Clock) -> None:
-    meter = Meter(clock)
+    meter = UsageMeter(clock)
     meter.job("iu", 2).ended()
     meter.job("iu", 2)
     clock.now += 3
@@ -73,5 +73,5 @@ def test_a_job_that_never_began_used_nothing(clock: Clock) -> None:
 
 
 def test_what_several_used_is_added_by_resource() -> None:
-    both = together({"iu": Usage(1, 2, 3.0), "anl": Usage(1)}, {"iu": Usage(10, 20, 30.0)})
+    both = added({"iu": Usage(1, 2, 3.0), "anl": Usage(1)}, {"iu": Usage(10, 20, 30.0)})
     assert both == {"iu": Usage(11, 22, 33.0), "anl": Usage(1)}

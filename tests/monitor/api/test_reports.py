@@ -156,7 +156,7 @@ def test_where_all_are_refused_the_answer_names_the_field_and_has_the_receipts(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"version": 2}, "version 2 is not read here; read are: 1"),
+        ({"version": 2}, "version 2 is not supported; the supported version is 1"),
         ({"version": "1"}, "version: expected an integer"),
         ({"run": "00000000-0000-0000-0000-000000000000"}, "run: expected"),
         ({"stages": [{"name": "init"}]}, "stages[0].category"),

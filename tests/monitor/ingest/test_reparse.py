@@ -19,7 +19,7 @@ from monitor.ingest import extract_metrics
 from monitor.ingest.fast_parser import ParsedReport
 from monitor.ingest.reparse import Parser, ReparseCounts, reparse
 from monitor.ingest.service import ingest_all
-from monitor.models import Correction, DirtyHour, Forecast, Metric, RawReport, Sample, Segment, Series, Suite
+from monitor.models import Correction, DirtyHour, Forecast, Metric, RawReport, Sample, Series, Suite
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 
@@ -141,16 +141,6 @@ def test_runs_that_did_not_pass_are_read_again_as_such(began_at: datetime) -> No
     whole(began_at)
     (sample,) = Sample.objects.filter(metric__name=RING, time=began_at + 9 * HOUR)
     assert (sample.value, sample.passed) == (8.0, False)
-
-
-def test_reports_of_older_reporters_stay_in_the_segment_that_they_are_in(
-    began_at: datetime, circle: Series
-) -> None:
-    store(circle_report(began_at + 9 * HOUR, bindings=None))
-    circle.bindings.all().delete()
-    segments = Segment.objects.count()
-    assert whole(began_at).read == 7
-    assert Segment.objects.count() == segments
 
 
 def test_a_forecast_finds_its_truth_again(began_at: datetime) -> None:

@@ -249,26 +249,25 @@ def test_reports_under_the_old_and_the_new_name_of_a_series_come_together(
     assert Segment.objects.count() == 1
 
 
-def test_reports_of_older_reporters_and_new_ones_come_together(circle: Series, noon: datetime) -> None:
+def test_one_batch_may_hold_reports_with_other_bindings_and_other_usage(
+    circle: Series, noon: datetime
+) -> None:
     bound = {"ring": ("here",)}
     used = {"here": Used(bytes_sent=5), "removed": Used(bytes_sent=7)}
     assert all(
         receipt.accepted
         for receipt in together(
-            circle_report(noon),  # says neither
+            circle_report(noon),
             circle_report(noon + MINUTE, bindings=bound),
             circle_report(noon + 2 * MINUTE, bindings=bound, usage=used),
-            circle_report(noon + 3 * MINUTE, usage={}),
         )
     )
     kept = Usage.objects.order_by("run__slot", "site__name")
     assert list(kept.values_list("run__slot__minute", "site__name", "bytes")) == [
-        (0, "site-of-here", None),
-        (0, "site-of-there", None),
-        (1, "site-of-here", None),
+        (0, "site-of-here", 0),
+        (0, "site-of-there", 0),
+        (1, "site-of-here", 0),
         (2, "site-of-here", 5),
-        (3, "site-of-here", 0),
-        (3, "site-of-there", 0),
     ]
     bindings = Segment.objects.order_by("began_at").values_list("bindings", flat=True)
     assert list(bindings) == [{"ring": ["here", "there"]}, {"ring": ["here"]}]

@@ -34,7 +34,7 @@ GB = 10**9
 
 def ran(slot: datetime, used: dict[str, usage.Usage] | None = None, **changes: Any) -> None:
     """A run of circle at *slot* that used *used* has been reported."""
-    assert ingest(wire.to_json(replace(circle_report(slot), usage=used, **changes))).accepted
+    assert ingest(wire.to_json(replace(circle_report(slot), usage=used or {}, **changes))).accepted
 
 
 def limit(**budget: float) -> None:
@@ -60,9 +60,9 @@ def test_resources_of_one_site_are_one_account(circle: Series, noon: datetime) -
     assert kept() == {"site-of-here": (10, 2.0)}
 
 
-def test_what_an_older_reporter_does_not_say_is_not_known(circle: Series, noon: datetime) -> None:
+def test_a_report_without_usage_counts_as_zero_at_every_site(circle: Series, noon: datetime) -> None:
     ran(noon)
-    assert kept() == {"site-of-here": (None, None), "site-of-there": (None, None)}
+    assert kept() == {"site-of-here": (0, 0.0), "site-of-there": (0, 0.0)}
 
 
 def test_a_report_that_comes_twice_counts_once_and_one_of_an_unknown_resource_is_taken(

@@ -16,6 +16,7 @@ from monitor.forecasts import refresh
 from monitor.ingest.service import ingest
 from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
+from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
 from reporters import report as wire
 
@@ -115,6 +116,8 @@ def report(
         log=_log(stages),
         environment=wire.Environment("ui1.example.org", "Linux 6.1.0", "3.11.2", {"ssh": "OpenSSH_9.2p1"}),
         clock=wire.Clock(sent_at=slot + timedelta(seconds=seconds + 0.5), synchronised=True),
+        bindings=current_bindings([of.pk])[of.pk],
+        usage={},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from monitor.ledger.admission.base import AdmissionContext, Budget, BudgetUsed, DueRun, Skip, Verdict
-from reporters.usage import amount
+from reporters.usage import format_bytes
 
 _NOTHING = BudgetUsed()
 
@@ -28,6 +28,6 @@ def _spent(budget: Budget, spent: BudgetUsed, busy: int) -> Iterator[str]:
     if budget.runs is not None and spent.runs + busy >= budget.runs:
         yield f"taken part in {spent.runs + busy} of {budget.runs} runs"
     if budget.bytes is not None and spent.bytes >= budget.bytes:
-        yield f"moved {amount(spent.bytes)} of {amount(budget.bytes)}"
+        yield f"moved {format_bytes(spent.bytes)} of {format_bytes(budget.bytes)}"
     if budget.cpu_hours is not None and spent.cpu_hours >= budget.cpu_hours:
         yield f"computed {spent.cpu_hours:.2f} of {budget.cpu_hours:.2f} CPU-hours"
