@@ -90,13 +90,13 @@ class ResourceForm(ResourceFormBase):
                 self.add_error(way, 'Expected an object, such as {"kind": "ssh"}.')
             if len(objects) == len(ways):
                 self._check(
-                    config.Resource(
+                    config.ResourceConfig(
                         cleaned["name"], "", cleaned["scratch"], address=cleaned.get("address", ""), **objects
                     )
                 )
         return cleaned
 
-    def _check(self, resource: config.Resource) -> None:
+    def _check(self, resource: config.ResourceConfig) -> None:
         try:
             resolve.check(resource)
         except InvalidParameters as error:

@@ -3,19 +3,19 @@
 A plug-in is a module in ``shells/``, ``transfers/`` or ``batch/`` with a class ``Shell``, ``Transfer`` or
 ``Batch``; the keyword arguments of its constructor are the options that a resource may set for it.
 
-Errors, all of them ``ProbeFailed``: the grid did not do it, again::
+Errors, all of them ``ProbeFailed``: a failure of the grid; a later run may pass::
 
     ProbeFailed
-    |-- CredentialUnfit     a proxy, token or key is missing, not valid, or ends too soon
-    |-- CannotConnect       a resource cannot be reached, or does not let us in
-    |-- ConnectionLost      it was reached, and then no more
+    |-- CredentialUnfit     a proxy, token or key is missing, invalid, or expires too soon
+    |-- CannotConnect       a resource is unreachable or refuses the login
+    |-- ConnectionLost      an open connection ended
     |-- CommandFailed       a program ended with a non-zero exit status
     |-- TookTooLong         a program ran longer than its limit
-    |   `-- JobStuck        a job did not start or end in time, and what its batch system says of it
-    |-- CannotCopy          a file did not arrive
-    |-- JobFailed           a job was refused, was killed or ended badly
-    |-- ResourceUnfit       no scratch, no space, no tool
-    `-- CleanupFailed       something was left at a site
+    |   `-- JobStuck        a job did not start or end in time; has its state in the batch system
+    |-- CannotCopy          a copy failed
+    |-- JobFailed           a job was refused, killed or failed
+    |-- ResourceUnfit       no scratch directory, no space, or a missing program
+    `-- CleanupFailed       something was left behind at a site
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from typing import Any, ClassVar
 
 from probes.base import ProbeFailed
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from reporters.error_lines import decisive_line, tail
 from reporters.process import Running
 
 
 class CredentialUnfit(ProbeFailed):
-    """A proxy, token or key is missing, not valid, or ends too soon."""
+    """A proxy, token or key is missing, invalid, or expires too soon."""
 
 
 class CannotConnect(ProbeFailed):
-    """A resource cannot be reached, or does not let us in."""
+    """A resource is unreachable or refuses the login."""
 
 
 class ConnectionLost(ProbeFailed):
-    """A resource was reached, and then no more."""
+    """An open connection to a resource ended."""
 
 
 class CommandFailed(ProbeFailed):
@@ -53,7 +53,7 @@ class TookTooLong(ProbeFailed):
 
 
 class JobStuck(TookTooLong):
-    """A job did not start or end in time. *situation*: what its batch system says, as in "it is PENDING"."""
+    """A job did not start or end in time. *situation* is its state in the batch system: "it is PENDING"."""
 
     def __init__(self, message: str, *, situation: str, resource: str) -> None:
         super().__init__(message, resource=resource)
@@ -61,39 +61,39 @@ class JobStuck(TookTooLong):
 
 
 class CannotCopy(ProbeFailed):
-    """A file did not arrive."""
+    """A copy failed."""
 
 
 class JobFailed(ProbeFailed):
-    """A job was refused, was killed or ended badly."""
+    """A job was refused, killed or failed."""
 
 
 class ResourceUnfit(ProbeFailed):
-    """No scratch, no space, no tool."""
+    """No scratch directory, no space, or a missing program."""
 
 
 class CleanupFailed(ProbeFailed):
-    """Something was left at a site."""
+    """Something was left behind at a site."""
 
 
 class Credential(abc.ABC):
-    """Something at the reporter that lets it in somewhere."""
+    """A file at the reporter with which it authenticates to a resource."""
 
     @abc.abstractmethod
     def check(self, *, needed_seconds: float) -> None:
-        """Raise CredentialUnfit unless it is there, usable, and valid for *needed_seconds* more.
+        """Raise CredentialUnfit unless it exists, is usable, and stays valid for *needed_seconds*.
 
-        The message says which of these it is, as in "proxy /tmp/x509up_u1000 expires in 4 min, the run needs
-        about 9 min".
+        The message names the reason, as in "proxy /tmp/x509up_u1000 expires in 4 min, the run needs about
+        9 min".
         """
 
 
 class ResourceShell(abc.ABC):
     """Runs programs at one resource. Thread-safe: several programs may run at once.
 
-    Every argument reaches the program as it is. The environment variable ``LC_GRIDCAST_RUN`` holds the run's
-    label wherever the resource lets it through, so that its admin can tell whose a process is. A shell that
-    is not *interactive* runs programs to their end only: it cannot ``start`` one.
+    Every argument reaches the program unchanged. The environment variable ``LC_GRIDCAST_RUN`` holds the run's
+    label, unless the resource filters it, so that an admin can see which run a process belongs to. A shell
+    that is not *interactive* cannot ``start`` a program, only ``run`` it to its end.
     """
 
     interactive: bool = True
@@ -103,25 +103,25 @@ class ResourceShell(abc.ABC):
         self.label = label
 
     def credentials(self) -> Sequence[Credential]:
-        """What the reporter needs to get in, as far as it can be checked beforehand."""
+        """Return the credentials for the login, as far as they can be checked before it."""
         return ()
 
     @abc.abstractmethod
     def connect(self, *, timeout_seconds: float) -> None:
-        """Make sure of the connection, anew if it was lost. Raises CannotConnect."""
+        """Connect, or reconnect if the connection was lost. Raises CannotConnect."""
 
     @abc.abstractmethod
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
-        """Run *argv*; its exit status is 128 + n where signal n killed it, as a shell says it.
+        """Run *argv* to its end. As in a shell, the exit status is 128 + n if signal n killed it.
 
         Raises:
-            TookTooLong: it was stopped after *timeout_seconds*.
-            ConnectionLost: the connection ended before the program did, or there was none.
+            TookTooLong: the program was stopped after *timeout_seconds*.
+            ConnectionLost: there was no connection, or it ended before the program.
         """
 
     @abc.abstractmethod
     def start(self, argv: Sequence[str]) -> Running:
-        """Start *argv* and return at once. Its input stays open until ``close_input`` or ``stop``.
+        """Start *argv* and return at once. Its stdin stays open until ``close_input`` or ``stop``.
 
         Raises:
             NoData: the shell is not interactive.
@@ -129,12 +129,12 @@ class ResourceShell(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """End the connection and what still runs on it. May be called twice."""
+        """Close the connection and stop every program on it. May be called twice."""
 
     def check(
         self, argv: Sequence[str], *, timeout_seconds: float, doing: str, input: str | None = None
     ) -> str:
-        """Like ``run``, but a non-zero exit status raises CommandFailed. Returns stdout."""
+        """Run *argv* and return its stdout. A non-zero exit status raises CommandFailed."""
         done = self.run(argv, timeout_seconds=timeout_seconds, input=input)
         if done.returncode != 0:
             raise command_failed(f"cannot {doing} at {self.resource}", done, self.resource)
@@ -145,7 +145,7 @@ class ResourceShell(abc.ABC):
 class End:
     """One end of a transfer: a resource, its shell and its transfer's options."""
 
-    resource: Resource
+    resource: ResourceConfig
     shell: ResourceShell
 
     @property
@@ -154,10 +154,10 @@ class End:
 
 
 class FileTransfer(abc.ABC):
-    """Copies files from *source* to *target*, directly. Both ends have the same kind of transfer."""
+    """Copies files directly from *source* to *target*. Both ends have the same kind of transfer."""
 
     capabilities: Capabilities
-    # What an end may say beside its kind, and of which type that is (reporters.options).
+    # Type of each option of an end, in the notation of reporters.options.
     option_types: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, source: End, target: End) -> None:
@@ -168,67 +168,67 @@ class FileTransfer(abc.ABC):
     def copy(
         self, source_path: str, target_path: str, *, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        """Copy one file; it appears under *target_path* only when it is whole.
+        """Copy one file. It appears under *target_path* only when it is complete.
 
-        The seconds are the copy's own, without the checks around it.
+        The seconds are those of the copy alone, without the checks before and after it.
 
         Raises:
-            CannotCopy: names both ends and what the tool said.
-            CredentialUnfit, CannotConnect: a server does not let us in, or cannot be reached.
-            TookTooLong, ConnectionLost: as a shell does.
+            CannotCopy: names both ends and the tool's message.
+            CredentialUnfit, CannotConnect: a server refuses the login or is unreachable.
+            TookTooLong, ConnectionLost: as for a shell.
         """
 
     def credentials(self) -> Sequence[Credential]:
-        """What the reporter needs at either end, as far as it can be checked beforehand."""
+        """Return the credentials for both ends, as far as they can be checked before the copy."""
         return ()
 
 
-class BatchJob(abc.ABC):
-    """A job that was handed to a batch system."""
+class SubmittedJob(abc.ABC):
+    """A job that was submitted to a batch system."""
 
     @abc.abstractmethod
     def wait_started(self, *, timeout_seconds: float) -> float:
-        """Block until the job's first breath; the seconds it was queued. Raises JobFailed, TookTooLong."""
+        """Block until the job starts; return its seconds in the queue. Raises JobFailed, TookTooLong."""
 
     @abc.abstractmethod
     def wait_ended(self, *, timeout_seconds: float) -> float:
-        """Block until the job ended; the seconds it ran. Raises JobFailed, TookTooLong."""
+        """Block until the job ends; return its run time in seconds. Raises JobFailed, TookTooLong."""
 
     @abc.abstractmethod
     def cancel(self) -> None:
-        """Kill the job if it still lives. May be called at any time. Raises ProbeFailed if that failed."""
+        """Kill the job if it is alive. May be called at any time. Raises ProbeFailed if that fails."""
 
 
 class BatchSystem(abc.ABC):
-    """Hands jobs to the batch system of the resource behind *shell*."""
+    """Submits jobs to the batch system of the resource behind *shell*."""
 
-    survives_its_session: ClassVar[bool]  # whether a job lives on when the reporter's connection is lost
+    survives_its_session: ClassVar[bool]  # whether a job survives the loss of the connection
 
     def __init__(self, shell: ResourceShell) -> None:
         self.shell = shell
 
     @abc.abstractmethod
-    def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> BatchJob:
-        """Hand in *argv*, to run in *directory* on *cpus* processors for at most *wall_seconds*.
+    def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> SubmittedJob:
+        """Submit *argv*, to run in *directory* on *cpus* processors for at most *wall_seconds*.
 
-        Keeps its files in a directory ``job-*`` below *directory*; where that holds a script ``cancel``, the
-        job may still be there. Raises JobFailed.
+        The job's files are in a directory ``job-*`` below *directory*. As long as that holds a script
+        ``cancel``, the job may exist. Raises JobFailed.
         """
 
 
-def options_of(reach: Mapping[str, Any]) -> dict[str, Any]:
-    """The options beside the kind of a resource's shell, transfer or batch."""
-    return {name: value for name, value in reach.items() if name != "kind"}
+def options_of(method: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a resource's shell, transfer or batch: everything but its kind."""
+    return {name: value for name, value in method.items() if name != "kind"}
 
 
-def command_failed(what: str, done: Completed, resource: str) -> CommandFailed:
-    """The error for a program that ended badly: *what* could not be done, and what the program said."""
-    said = decisive_line(done.stderr) or decisive_line(done.stdout) or ended_as(done.returncode)
+def command_failed(action: str, done: Completed, resource: str) -> CommandFailed:
+    """Return the error for a failed program: *action* is what could not be done, as in "cannot read x"."""
+    reason = decisive_line(done.stderr) or decisive_line(done.stdout) or describe_exit(done.returncode)
     return CommandFailed(
-        f"{what}: {said}", resource=resource, exit_status=done.returncode, stderr_tail=tail(done.stderr)
+        f"{action}: {reason}", resource=resource, exit_status=done.returncode, stderr_tail=tail(done.stderr)
     )
 
 
-def ended_as(returncode: int) -> str:
-    """An exit status of a shell in words."""
+def describe_exit(returncode: int) -> str:
+    """Return a shell's exit status in words."""
     return f"killed by signal {returncode - 128}" if 128 < returncode < 192 else f"exit status {returncode}"

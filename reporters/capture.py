@@ -1,37 +1,38 @@
-"""Output of a program in bounded memory: its beginning and its end."""
+"""The output of a program in bounded memory: its first and its last bytes."""
 
 from __future__ import annotations
 
 
 class Capture:
-    """Keeps at most *limit_bytes*: the first half as it came, and the latest half.
+    """Keeps at most *limit_bytes* of output: the first half and the latest half.
 
-    What comes up to the bytes *begins* is forgotten when they come; *begun* says whether they have.
+    Output up to and including the bytes *marker* is discarded when they arrive. *has_begun* is true after
+    that, or from the start without a marker.
     """
 
-    def __init__(self, limit_bytes: int, begins: bytes = b"") -> None:
+    def __init__(self, limit_bytes: int, marker: bytes = b"") -> None:
         self._half = limit_bytes // 2
-        self._begins = begins
-        self._recent = b""  # of what came before: the line may come in pieces
-        self.begun = not begins
-        self._forget()
+        self._marker = marker
+        self._recent = b""  # the marker may arrive in pieces
+        self.has_begun = not marker
+        self._clear()
 
     def add(self, data: bytes) -> None:
-        if not self.begun:
-            _, begins, said = (self._recent + data).partition(self._begins)
-            self._recent = (self._recent + data)[-len(self._begins) :]
-            if begins:
-                self.begun = True
-                self._forget()
-                data = said
-        self._keep(data)
+        if not self.has_begun:
+            _, marker, output = (self._recent + data).partition(self._marker)
+            self._recent = (self._recent + data)[-len(self._marker) :]
+            if marker:
+                self.has_begun = True
+                self._clear()
+                data = output
+        self._append(data)
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._head = bytearray()
         self._tail = bytearray()
         self._cut_bytes = 0
 
-    def _keep(self, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
         room = self._half - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -41,6 +42,6 @@ class Capture:
             self._cut_bytes += surplus
 
     def text(self) -> str:
-        """All of it as text; where something is missing, a line says how much."""
+        """Return the output as text, with a note of how much was cut."""
         cut = f"\n[... {self._cut_bytes} bytes cut ...]\n".encode() if self._cut_bytes else b""
         return bytes(self._head + cut + self._tail).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What a reporter is told: resources with how to reach them, and one run to do. Plain values."""
+"""The input of a reporter: resources with their access methods, and one run. Plain values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Resource:
+class ResourceConfig:
     """One reachable host of a site.
 
-    *shell*, *transfer* and *batch* each hold a ``kind`` (a file in the folder of that name) and the keyword
-    arguments of that kind, e.g. ``{"kind": "ssh", "host": "login.example.org", "config_file": "..."}``.
-    *scratch* is an absolute directory at the resource in which runs may make their own directories.
-    *address* is the host name or IP address under which other sites reach it, for probes of the network.
+    *shell*, *transfer* and *batch* each hold a ``kind`` (a module of the package of that name) and the
+    options of that kind, e.g. ``{"kind": "ssh", "host": "login.example.org", "config_file": "..."}``.
+    *scratch* is an absolute directory at the resource in which runs create directories. *address* is the host
+    name or IP address under which other sites reach the resource, for probes of the network.
     """
 
     name: str
@@ -29,11 +29,11 @@ class Resource:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One run to do. *limit_seconds* bounds everything but the cleanup, which has *cleanup_seconds* more.
+    """One run. *limit_seconds* bounds everything but the cleanup, which has *cleanup_seconds* of its own.
 
     *expected_seconds* are upper bounds of forecasts by metric, such as ``total.seconds``. With *max_load1*
-    the run is skipped while the load of one minute is above it at any of its resources. The probe is run
-    *warm_up_runs* times before, each time with the same limits, and their values are thrown away.
+    the run is skipped if the one-minute load of any of its resources is higher. The probe first runs
+    *warm_up_runs* times, each with the same limits; the values of warm-ups are discarded.
     """
 
     series: str
@@ -41,7 +41,7 @@ class Assignment:
     reporter: str
     probe: str
     bindings: Mapping[str, Sequence[str]]  # role -> resource names, in order
-    resources: Mapping[str, Resource]
+    resources: Mapping[str, ResourceConfig]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     limit_seconds: float = 1800.0
     cleanup_seconds: float = 60.0

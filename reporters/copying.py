@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from probes.base import ProbeFailed
 from probes.grid import Completed, CopyOptions, Transferred
 from reporters import process
-from reporters.base import CannotCopy, ConnectionLost, End, FileTransfer, TookTooLong, ended_as
+from reporters.base import CannotCopy, ConnectionLost, End, FileTransfer, TookTooLong, describe_exit
 from reporters.error_lines import decisive_line, tail
 
 _CHECK_SECONDS = 60.0
@@ -102,7 +102,7 @@ class CheckedCopy(FileTransfer):
         if done.returncode != 0:
             arrived = done.stdout.strip()
             cut = f"{arrived} of {size_bytes} bytes arrived" if arrived not in ("", str(size_bytes)) else ""
-            said = cut or decisive_line(done.stderr) or ended_as(done.returncode)
+            said = cut or decisive_line(done.stderr) or describe_exit(done.returncode)
             why = self.why_no_more(half_path) if cut else ""
             raise refused(f"{copying}: {said}{why and f': {why}'}", self.target, done)
 
@@ -137,7 +137,7 @@ class SourceProgram(CheckedCopy):
 
     def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
         """What came of a *program* that ended badly, and at which end."""
-        said = decisive_line(done.stderr) or ended_as(done.returncode)
+        said = decisive_line(done.stderr) or describe_exit(done.returncode)
         if done.returncode == _NOT_FOUND and said.startswith(("sh: ", "/bin/sh: ")):
             return refused(f"{program} is not installed at {self.source.resource.name}", self.source, done)
         at_source = not done.stdout or source_path in said or _AT_SOURCE.search(said)
@@ -214,7 +214,7 @@ def _said(end: End, argv: list[str]) -> str:
     """What a program says at *end*. Raises CannotCopy unless it ends well."""
     done = end.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
     if done.returncode != 0:
-        raise refused(decisive_line(done.stderr) or ended_as(done.returncode), end, done)
+        raise refused(decisive_line(done.stderr) or describe_exit(done.returncode), end, done)
     return done.stdout
 
 

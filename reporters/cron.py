@@ -95,7 +95,7 @@ _FIELDS = (
 )
 
 
-class _Item(NamedTuple):
+class _CronItem(NamedTuple):
     """One item of a field's list: as plain cron, and the numbers that it stands for."""
 
     text: str
@@ -166,7 +166,7 @@ def _upper(text: str) -> str:
     return text.upper() if text.isascii() else text  # upper() turns some non-ASCII letters into ASCII
 
 
-def _parse_item(limits: _Field, item: str, name: str) -> _Item:
+def _parse_item(limits: _Field, item: str, name: str) -> _CronItem:
     try:
         match = _HASHED.fullmatch(item)
         return _parse_hashed(limits, match, name) if match else _parse_plain(limits, item)
@@ -174,7 +174,7 @@ def _parse_item(limits: _Field, item: str, name: str) -> _Item:
         raise InvalidSchedule(f"{limits.name} field {shown(item)}: {error}") from None
 
 
-def _parse_hashed(limits: _Field, match: re.Match[str], name: str) -> _Item:
+def _parse_hashed(limits: _Field, match: re.Match[str], name: str) -> _CronItem:
     first_word, last_word, inca_last_word, step_word = match.groups()
     limits = replace(limits, highest=limits.highest_hashed)
     first = _number(limits, first_word) if first_word else limits.lowest
@@ -184,14 +184,14 @@ def _parse_hashed(limits: _Field, match: re.Match[str], name: str) -> _Item:
     if step_word:
         step = _step(step_word, first, last)
         start = first + hashed(name, limits.name, step)
-        return _Item(f"{start}-{last}/{step}", range(start, last + 1, step))
+        return _CronItem(f"{start}-{last}/{step}", range(start, last + 1, step))
     if inca_last_word:
         raise InvalidSchedule(f"expected a step, as in ?-{last}/10")
     number = first + hashed(name, limits.name, last - first + 1)
-    return _Item(str(number), range(number, number + 1))
+    return _CronItem(str(number), range(number, number + 1))
 
 
-def _parse_plain(limits: _Field, item: str) -> _Item:
+def _parse_plain(limits: _Field, item: str) -> _CronItem:
     if limits.name in {"day", "weekday"} and _LAST_OR_NTH.fullmatch(item):
         raise InvalidSchedule("L, W and # (last, nearest weekday, nth weekday) are not supported")
     match = _PLAIN.fullmatch(item)
@@ -206,7 +206,7 @@ def _parse_plain(limits: _Field, item: str) -> _Item:
         instead = f"{first}-{limits.highest},{limits.lowest}-{last}"
         raise InvalidSchedule(f"expected a range that goes up; write {first}-{last} as {instead}")
     step = _step(step_word, first, last) if step_word else 1
-    return _Item(item, range(first, last + 1, step))
+    return _CronItem(item, range(first, last + 1, step))
 
 
 def _number(limits: _Field, word: str) -> int:

@@ -1,7 +1,8 @@
-"""Strict reading of JSON from outside: a value is asked for by name, type and range, or refused by its path.
+"""Strict reading of JSON: values are read by name, type and range; an invalid one is refused with its path.
 
-``Unfit`` is the only error that leaves this module, whatever the bytes were; its text names the field, what
-was expected and what was there: ``stages[2].seconds: expected a finite number >= 0, got 'x'``.
+Whatever the input, ``Unfit`` is the only error raised. Its message names the field, what was expected and
+what
+was there: ``stages[2].seconds: expected a finite number >= 0, got 'x'``.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from datetime import datetime, timezone
 from typing import Any, Callable, TypeVar
 
 MAX_DEPTH = 32
-_INTEGER_LIMIT = 2**63  # what databases and other languages can hold
+_INTEGER_LIMIT = 2**63  # of a 64-bit integer, as databases hold it
 _SHOWN_CHARACTERS = 60
-_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")  # PostgreSQL takes no NUL, UTF-8 no lone surrogate
+_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")  # PostgreSQL stores no NUL, UTF-8 no lone surrogate
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 Item = TypeVar("Item")
 
 
 class Unfit(ValueError):
-    """A value that is not what its reader asked for."""
+    """A value is missing, of the wrong type or outside its range."""
 
 
 def parse_time(text: str) -> datetime:
-    """Read RFC 3339 with any offset, to the microsecond; the result is in UTC. Raises ValueError."""
+    """Parse RFC 3339 with any offset, to the microsecond; return UTC. Raises ValueError."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a time as in RFC 3339 with a zone, got {shown(text)}")
@@ -41,21 +42,21 @@ def parse_time(text: str) -> datetime:
 
 
 def clean_text(text: str) -> str:
-    """*text* with what no database stores (NUL, lone surrogates) replaced, so that it can be sent."""
+    """Replace the characters of *text* that a database cannot store: NUL and lone surrogates."""
     return _NOT_STORABLE.sub("\ufffd", text)
 
 
 def shown(value: object) -> str:
-    """A short repr for messages."""
+    """Return a short repr for messages."""
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
 
 
 def parse_object(data: bytes | str, *, max_bytes: int) -> dict[str, Any]:
-    """Parse one JSON object: UTF-8, finite numbers, no name twice, nested no deeper than ``MAX_DEPTH``.
+    """Parse one JSON object: UTF-8, finite numbers, unique names, nested at most ``MAX_DEPTH`` levels.
 
     Raises:
-        Unfit: anything else.
+        Unfit: for any other input.
     """
     document = _loads(_decoded(data, max_bytes))
     if not isinstance(document, dict):
@@ -87,12 +88,12 @@ def _loads(text: str) -> Any:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Unfit(f"the name {shown(twice)} occurs twice in one object")
-    return found
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise Unfit(f"the name {shown(duplicate)} occurs twice in one object")
+    return values
 
 
 def _refuse_constant(text: str) -> Any:
@@ -100,7 +101,7 @@ def _refuse_constant(text: str) -> Any:
 
 
 def _refuse_unstorable(value: object, path: str, levels: int) -> None:
-    """Raise Unfit for what JSON can say and a database cannot hold."""
+    """Raise Unfit for values that are valid JSON but that a database cannot store."""
     if levels < 0:
         raise Unfit(f"nested too deep: expected at most {MAX_DEPTH} levels")
     if isinstance(value, str) and _NOT_STORABLE.search(value):
@@ -119,7 +120,7 @@ def _refuse_unstorable(value: object, path: str, levels: int) -> None:
 
 
 class Fields:
-    """The fields of one JSON object. Remembers which were asked for, so that the others can be kept."""
+    """The fields of one JSON object. Tracks which were read, so that ``unread`` can return the others."""
 
     def __init__(self, values: object, path: str = "") -> None:
         if not isinstance(values, Mapping):
@@ -132,7 +133,7 @@ class Fields:
         return f"{self._path}.{name}" if self._path else name
 
     def refuse(self, name: str, expected: str) -> Unfit:
-        """The error to raise for the field *name*."""
+        """Return the error for the field *name*."""
         return Unfit(f"{self.path(name)}: expected {expected}, got {shown(self._values.get(name))}")
 
     def __iter__(self) -> Iterator[str]:
@@ -205,7 +206,7 @@ class Fields:
             raise Unfit(f"{self.path(name)}: {error}") from None
 
     def optional(self, name: str, read: Callable[[str], Item]) -> Item | None:
-        """What *read* makes of the field *name*, or None where it is null."""
+        """Return *read* of the field *name*, or None if the field is null."""
         return None if self.value(name, "a value or null") is None else read(name)
 
     def mapping(self, name: str) -> dict[str, Any]:
@@ -215,13 +216,13 @@ class Fields:
         return value
 
     def fields(self, name: str) -> Fields:
-        """The object *name*, to be read field by field."""
+        """Return the object *name*."""
         inner = Fields(self.value(name, "an object"), self.path(name))
         self._read[name] = inner
         return inner
 
     def each(self, name: str) -> Sequence[Fields]:
-        """The list of objects *name*, each to be read field by field."""
+        """Return the list of objects *name*."""
         values = self.value(name, "a list")
         if not isinstance(values, list):
             raise self.refuse(name, "a list")
@@ -230,17 +231,17 @@ class Fields:
         return inner
 
     def unread(self) -> dict[str, Any]:
-        """What nobody asked for: unknown fields by name, those of inner objects below its name.
+        """Return the fields that were not read, nested as in the document.
 
-        An unknown field of the fourth object in the list ``stages`` is at ``["stages"]["3"]``.
+        A field of the fourth object in the list ``stages`` is at ``["stages"]["3"]``.
         """
         rest = {name: value for name, value in self._values.items() if name not in self._read}
         for name, inner in self._read.items():
             if isinstance(inner, Fields):
-                below = inner.unread()
+                nested = inner.unread()
             else:
                 items = {str(index): item.unread() for index, item in enumerate(inner or ())}
-                below = {index: unread for index, unread in items.items() if unread}
-            if below:
-                rest[name] = below
+                nested = {index: unread for index, unread in items.items() if unread}
+            if nested:
+                rest[name] = nested
         return rest

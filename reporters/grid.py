@@ -19,20 +19,20 @@ from reporters import resolve, scratch
 from reporters.base import CleanupFailed, CredentialUnfit, End, FileTransfer
 from reporters.config import Assignment
 from reporters.deadline import BoundedShell, Deadline
-from reporters.site import GridJob, Site, check_answers, serving
-from reporters.usage import Usage, UsageMeter
+from reporters.resource_session import GridJob, ResourceSession, check_answers, serving
+from reporters.usage import ResourceUsage, UsageMeter
 
 _PLAIN = CopyOptions()
 _PATH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 
 
-class Grid:
+class RunGrid:
     """The grid of one run. *log* takes a text and a level."""
 
     def __init__(self, assignment: Assignment, deadline: Deadline, log: Callable[[str, str], None]) -> None:
         _refuse_unfit(assignment)
         self._sites = {
-            name: Site(resource, assignment, deadline, self.log)
+            name: ResourceSession(resource, assignment, deadline, self.log)
             for name, resource in assignment.resources.items()
         }
         self._deadline = deadline
@@ -139,7 +139,7 @@ class Grid:
                 stderr_tail=first.stderr_tail,
             )
 
-    def usage(self) -> dict[str, Usage]:
+    def usage(self) -> dict[str, ResourceUsage]:
         """What was used so far, by resource."""
         return self._meter.read()
 
@@ -147,7 +147,7 @@ class Grid:
         """Add a line to the run's log."""
         self._write_log(text, level)
 
-    def _site(self, resource: str) -> Site:
+    def _site(self, resource: str) -> ResourceSession:
         if resource not in self._sites:
             raise InvalidParameters(f"there is no resource {resource!r} in this run")
         return self._sites[resource]

@@ -1,4 +1,4 @@
-"""What a report says about the host on which the reporter runs."""
+"""The environment part of a report: the host on which the reporter runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import platform
 from reporters import process
 from reporters.report import Environment
 
-_TIMEX_BYTES = 1024  # struct timex has 208 on 64-bit Linux; all zero means: change nothing
+_TIMEX_BYTES = 1024  # struct timex has 208 on 64-bit Linux; all zero changes nothing
 _TIME_ERROR = 5
 _TOOL_SECONDS = 10.0
 
 
 def environment() -> Environment:
-    """Host name, kernel, Python and the versions of the tools that the reporter itself uses."""
+    """Return host name, kernel, Python and the versions of the tools that the reporter uses."""
     return Environment(
         hostname=platform.node(),
         kernel=f"{platform.system()} {platform.release()}",
@@ -27,10 +27,10 @@ def environment() -> Environment:
 @functools.lru_cache(maxsize=1)
 def _tools() -> tuple[tuple[str, str], ...]:
     try:
-        said = process.run(["ssh", "-V"], timeout_seconds=_TOOL_SECONDS)
+        done = process.run(["ssh", "-V"], timeout_seconds=_TOOL_SECONDS)
     except process.ProcessError:
         return ()
-    return (("ssh", (said.stderr or said.stdout).strip()),)
+    return (("ssh", (done.stderr or done.stdout).strip()),)
 
 
 @functools.cache
@@ -39,7 +39,7 @@ def _c_library() -> ctypes.CDLL:
 
 
 def clock_is_synchronised() -> bool:
-    """Whether the kernel knows its clock to be synchronised (adjtimex on Linux, elsewhere always False)."""
+    """Return whether the kernel reports a synchronised clock (adjtimex on Linux; elsewhere False)."""
     try:
         state: int = _c_library().adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     except (AttributeError, OSError):

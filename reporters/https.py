@@ -10,7 +10,7 @@ Errors::
     |-- Unreachable      nothing answers there, or it is not who it should be
     |-- Broken           the connection ended, or what came was no HTTP
     |-- WrongWay         a redirection that must not be followed
-    |-- OutOfTime        the limit was reached
+    |-- RequestTimedOut        the limit was reached
     `-- Silent           nothing came for a while, before the limit
 """
 
@@ -52,7 +52,7 @@ class WrongWay(HttpsError):
     """A redirection that must not be followed."""
 
 
-class OutOfTime(HttpsError):
+class RequestTimedOut(HttpsError):
     """The limit was reached."""
 
 
@@ -68,16 +68,16 @@ class Limit:
         self._silence_seconds = silence_seconds
 
     def wait_seconds(self) -> float:
-        """How long the next thing may be awaited. Raises OutOfTime."""
+        """How long the next thing may be awaited. Raises RequestTimedOut."""
         left_seconds = self._until - time.monotonic()
         if left_seconds <= 0:
-            raise OutOfTime
+            raise RequestTimedOut
         return min(left_seconds, self._silence_seconds)
 
     def passed(self) -> HttpsError:
         """What a wait that was in vain means."""
         if time.monotonic() >= self._until:
-            return OutOfTime()
+            return RequestTimedOut()
         return Silent(f"nothing was heard for {self._silence_seconds:g} s")
 
 
@@ -113,7 +113,7 @@ class Answer:
         return self._response.headers.get(name, "")
 
     def pieces(self) -> Iterator[bytes]:
-        """The body as it comes, to its end. Raises Broken, OutOfTime, Silent."""
+        """The body as it comes, to its end. Raises Broken, RequestTimedOut, Silent."""
         while True:
             with _translated(self._limit):
                 piece = self._response.read1(_CHUNK_BYTES)

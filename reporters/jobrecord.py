@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Record:
+class JobRecord:
     """What a batch system knows of a job; times in seconds since the epoch by its own clock.
 
     *phase* is WAITING, RUNNING or OVER; *state* and *reason* are in its own words. *status* is the job's, as
@@ -58,7 +58,7 @@ class Record:
         return f"{self.how or 'was ended by the batch system'}: {self}"
 
 
-UNKNOWN_JOB = Record(OVER, "the batch system does not know it any more", how="is gone")
+UNKNOWN_JOB = JobRecord(OVER, "the batch system does not know it any more", how="is gone")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Seen:
     """What is known of a job: by itself, by the batch system, and what the latter's command complained of."""
 
     breath: Breath
-    record: Record | None
+    record: JobRecord | None
     complaint: str = ""
 
     @property
@@ -76,7 +76,7 @@ class Seen:
         return self.record.state if self.record is UNKNOWN_JOB else f"it is {self.record}"
 
 
-def queue_seconds(submitted: float, breath: Breath, record: Record | None) -> float:
+def queue_seconds(submitted: float, breath: Breath, record: JobRecord | None) -> float:
     """From handing in to the start: by the batch system, which knows whole seconds; within these by the job.
 
     *submitted* is by the clock of the host where the job was handed in, which may not be where it ran.

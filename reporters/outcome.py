@@ -1,4 +1,4 @@
-"""What became of a run: the outcome, its reason in words and the failure, decided here and nowhere else."""
+"""Decide the outcome of a run, its reason and its failure, from the errors of its stages."""
 
 from __future__ import annotations
 
@@ -10,51 +10,50 @@ from reporters.load import TooBusy
 from reporters.report import Failure
 
 CLEANUP = "cleanup"
-HARMLESS = (NoData, TooBusy)  # nothing is wrong, yet there is no value
+HARMLESS = (NoData, TooBusy)  # no failure, but no value either
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """Something that a stage raised."""
+class StageException:
+    """An exception of a stage."""
 
     stage: str
     error: BaseException
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     outcome: str
     reason: str
     failure: Failure | None
 
 
-def decide(troubles: Sequence[Trouble]) -> Verdict:
-    """The verdict on a run, from what went wrong in it, in order.
+def decide(troubles: Sequence[StageException]) -> RunVerdict:
+    """Return the verdict on a run whose stages raised *troubles*, in order.
 
-    The first thing that went wrong counts. That a probe does not apply here, or that a resource is too busy
-    for it, is nothing wrong: it stays the verdict only if the cleanup went well.
+    The first error decides. NoData and TooBusy are no errors: they decide only if the cleanup succeeded.
     """
-    wrong = [trouble for trouble in troubles if not isinstance(trouble.error, HARMLESS)]
-    if wrong:
-        return _of(wrong[0])
+    failures = [trouble for trouble in troubles if not isinstance(trouble.error, HARMLESS)]
+    if failures:
+        return _failed(failures[0])
     if troubles:
-        return _of_harmless(troubles[0].error)
-    return Verdict("passed", "every stage passed", None)
+        return _without_value(troubles[0].error)
+    return RunVerdict("passed", "every stage passed", None)
 
 
-def _of_harmless(error: BaseException) -> Verdict:
+def _without_value(error: BaseException) -> RunVerdict:
     if isinstance(error, TooBusy):
-        return Verdict("skipped", str(error), None)
-    return Verdict("no_data", f"does not apply here: {error}", None)
+        return RunVerdict("skipped", str(error), None)
+    return RunVerdict("no_data", f"does not apply here: {error}", None)
 
 
-def _of(trouble: Trouble) -> Verdict:
+def _failed(trouble: StageException) -> RunVerdict:
     error, stage = trouble.error, trouble.stage
     if not isinstance(error, ProbeFailed):
-        what = f"{type(error).__name__}: {error}"
-        return Verdict("broken", f"{stage} broke: {what}", Failure(stage, None, what))
+        message = f"{type(error).__name__}: {error}"
+        return RunVerdict("broken", f"{stage} broke: {message}", Failure(stage, None, message))
     where = f"{stage} at {error.resource}" if error.resource else stage
     failure = Failure(stage, error.resource, error.message, error.exit_status, error.stderr_tail)
     if isinstance(error, OutOfTime):
-        return Verdict("timed_out", f"{where} ran out of time: {error.message}", failure)
-    return Verdict("failed", f"{where} failed: {error.message}", failure)
+        return RunVerdict("timed_out", f"{where} ran out of time: {error.message}", failure)
+    return RunVerdict("failed", f"{where} failed: {error.message}", failure)

@@ -176,7 +176,7 @@ class Running:
         self._pump.join(_STOP_SECONDS)
 
     def _printed(self) -> str:
-        return self._stdout.text() if self._stdout.begun else ""
+        return self._stdout.text() if self._stdout.has_begun else ""
 
     def _partial(self) -> Completed:
         seconds = time.monotonic() - self._began

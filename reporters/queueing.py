@@ -21,14 +21,14 @@ from probes.base import InvalidParameters, OutOfTime, ProbeFailed
 from probes.grid import Completed
 from reporters import jobfiles
 from reporters.base import (
-    BatchJob,
     BatchSystem,
     ConnectionLost,
     JobFailed,
     JobStuck,
     ResourceShell,
+    SubmittedJob,
     TookTooLong,
-    ended_as,
+    describe_exit,
 )
 from reporters.error_lines import decisive_line, tail
 from reporters.jobfiles import Breath
@@ -36,7 +36,7 @@ from reporters.jobrecord import (
     OVER,
     UNKNOWN_JOB,
     WALL_LIMIT,
-    Record,
+    JobRecord,
     Request,
     Seen,
     queue_seconds,
@@ -86,10 +86,10 @@ class QueueingSystem(BatchSystem):
         """The job's number in what ``submit_command`` prints; empty if there is none."""
 
     @abc.abstractmethod
-    def parse_status(self, text: str, complaint: str) -> Record | None:
+    def parse_status(self, text: str, complaint: str) -> JobRecord | None:
         """What ``status`` prints, and what to stderr; None if the batch system did not answer."""
 
-    def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> BatchJob:
+    def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> SubmittedJob:
         """As for every batch system; a job whose number does not arrive is cancelled with its directory."""
         token = uuid.uuid4().hex[:12]
         name, job = f"gc-{token}", f"job-{token}"
@@ -105,12 +105,12 @@ class QueueingSystem(BatchSystem):
         number = self.parse_id(printed) if done.returncode == 0 else ""
         if submitted is None or not number:
             raise self._not_submitted(files, done, reached=submitted is not None)
-        return Job(self, files, number, submitted, wall_seconds)
+        return QueuedJob(self, files, number, submitted, wall_seconds)
 
     def _not_submitted(self, files: str, done: Completed, *, reached: bool) -> JobFailed:
         """The error for a job without a number. It may be in the queue all the same, so ``cancel`` stays."""
         resource = self.shell.resource
-        said = decisive_line(done.stderr) or decisive_line(done.stdout) or ended_as(done.returncode)
+        said = decisive_line(done.stderr) or decisive_line(done.stdout) or describe_exit(done.returncode)
         arrived = self.never_arrived.search(done.stderr) is None
         if not arrived:
             with contextlib.suppress(ProbeFailed):
@@ -134,7 +134,7 @@ def run_cancel(shell: ResourceShell, files: str) -> None:
     )
 
 
-class Job(BatchJob):
+class QueuedJob(SubmittedJob):
     """A job in a queue. *files* is its directory, *submitted* when it was handed in, by the site's clock."""
 
     def __init__(
@@ -173,21 +173,21 @@ class Job(BatchJob):
         run_cancel(self._shell, self._files)
         self._cancelled = True
 
-    def _by_record(self, record: Record) -> float:
+    def _by_record(self, record: JobRecord) -> float:
         """The seconds that a job ran that could not say so itself. Raises JobFailed."""
         if record.status != 0 or record.how:
             raise self._failed(self._words(record), record.status)
         return max(0.0, (record.ended or 0.0) - (record.started or record.ended or 0.0))
 
     def _ended_badly(self, status: int, seconds: float) -> JobFailed:
-        record = Record(OVER, "")
+        record = JobRecord(OVER, "")
         if status in (124, 137) and seconds >= self._wall_seconds:
-            record = Record(OVER, "", how=WALL_LIMIT)
+            record = JobRecord(OVER, "", how=WALL_LIMIT)
         elif status > 128:
             record = self._verdict() or record
         return self._failed(self._words(replace(record, status=status)), status)
 
-    def _verdict(self) -> Record | None:
+    def _verdict(self) -> JobRecord | None:
         """What the batch system says of a job that was killed, as soon as it says that it is over."""
         until = time.monotonic() + _SETTLE_SECONDS
         while True:
@@ -198,13 +198,13 @@ class Job(BatchJob):
                 return None
             time.sleep(0.1)
 
-    def _words(self, record: Record) -> str:
+    def _words(self, record: JobRecord) -> str:
         """How a job ended, for a message."""
         if record.how == WALL_LIMIT:
             return f"{WALL_LIMIT} of {self._wall_seconds:g} s"
         if record.how or not record.status:
             return record.ended_how
-        return f"{'was' if record.status > 128 else 'failed with'} {ended_as(record.status)}"
+        return f"{'was' if record.status > 128 else 'failed with'} {describe_exit(record.status)}"
 
     def _wait(self, event: str, timeout_seconds: float) -> Seen:
         """Until *event*, or until it cannot come any more. Raises JobStuck where it did not come in time."""
@@ -227,7 +227,7 @@ class Job(BatchJob):
             if time.monotonic() - began >= timeout_seconds:
                 raise self._stuck(event, timeout_seconds)
 
-    def _settle_seconds(self, record: Record) -> float:
+    def _settle_seconds(self, record: JobRecord) -> float:
         if record is not UNKNOWN_JOB:
             return _SETTLE_SECONDS
         return 0.0 if self._cancelled else self._system.forgets_for_seconds
@@ -292,5 +292,5 @@ class Job(BatchJob):
         return done.stdout
 
 
-def _not_started(record: Record) -> str:
+def _not_started(record: JobRecord) -> str:
     return record.ended_how if record.how else f"was not started: it is {record}"

@@ -23,7 +23,7 @@ from typing import Any, Callable, TypeVar
 from probes.base import CATEGORIES
 from reporters.fields import Fields, Unfit, parse_object, parse_time
 from reporters.truncate import Unwritable, fitted
-from reporters.usage import Usage
+from reporters.usage import ResourceUsage
 
 VERSION = 1
 MAX_BYTES = 256 * 1024
@@ -146,7 +146,7 @@ class Report:
     environment: Environment
     clock: Clock
     bindings: Mapping[str, Sequence[str]]  # role -> resource names, in order
-    usage: Mapping[str, Usage]  # by resource; those without any usage are left out
+    usage: Mapping[str, ResourceUsage]  # by resource; those without any usage are left out
     version: int = VERSION
     extra: Mapping[str, Any] = field(default_factory=dict)  # unknown fields
 
@@ -342,12 +342,12 @@ def _bindings(fields: Fields) -> dict[str, tuple[str, ...]]:
     return {role: fields.texts(role) for role in fields}
 
 
-def _usage(fields: Fields) -> dict[str, Usage]:
+def _usage(fields: Fields) -> dict[str, ResourceUsage]:
     return {resource: _usage_at_one(fields.fields(resource)) for resource in fields}
 
 
-def _usage_at_one(fields: Fields) -> Usage:
-    return Usage(
+def _usage_at_one(fields: Fields) -> ResourceUsage:
+    return ResourceUsage(
         bytes_sent=fields.integer("bytes_sent", minimum=0),
         bytes_received=fields.integer("bytes_received", minimum=0),
         cpu_seconds=fields.number("cpu_seconds", minimum=0, maximum=_MOST_CPU_SECONDS),

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from probes.base import InvalidParameters
 from reporters import batch, shells, transfers
 from reporters.base import BatchSystem, CannotCopy, End, FileTransfer, ResourceShell, options_of
-from reporters.config import Resource
-from reporters.options import unfit
+from reporters.config import ResourceConfig
+from reporters.options import invalid_option
 from reporters.registry import UnknownPlugin
 
 Loaded = TypeVar("Loaded")
@@ -20,7 +20,7 @@ _signature = functools.cache(
 )  # every run asks for several; mypy takes no class for hashable
 
 
-def check(resource: Resource) -> None:
+def check(resource: ResourceConfig) -> None:
     """Raise InvalidParameters unless *resource* can be reached as it says. Nothing is connected."""
     if not resource.scratch.startswith("/"):
         raise InvalidParameters(f"resource {resource.name}: scratch {resource.scratch!r} is not absolute")
@@ -39,12 +39,12 @@ def option_types(way: str, kind: str) -> Mapping[str, str]:
     return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
 
 
-def shell_of(resource: Resource, label: str) -> ResourceShell:
+def shell_of(resource: ResourceConfig, label: str) -> ResourceShell:
     """The shell of *resource*, not connected yet. Raises InvalidParameters."""
     return _made(resource, "shell", resource.shell, shells.load, resource.name, label)
 
 
-def batch_of(resource: Resource, shell: ResourceShell) -> BatchSystem:
+def batch_of(resource: ResourceConfig, shell: ResourceShell) -> BatchSystem:
     """The batch system of *resource*. Raises InvalidParameters."""
     return _made(resource, "batch", resource.batch, batch.load, shell)
 
@@ -70,14 +70,14 @@ def _refuse_unfit_options(end: End, types: Mapping[str, str]) -> None:
         known = ", ".join(sorted(types)) or "none"
         why = f"unknown option {unknown[0]!r}; known are {known}"
     else:
-        why = unfit(end.options, types)
+        why = invalid_option(end.options, types)
     if why:
         raise InvalidParameters(
             f"resource {end.resource.name}: transfer {end.resource.transfer.get('kind')!r}: {why}"
         )
 
 
-def _loaded(resource: Resource, what: str, kind: Any, load: Callable[[str], Loaded]) -> Loaded:
+def _loaded(resource: ResourceConfig, what: str, kind: Any, load: Callable[[str], Loaded]) -> Loaded:
     try:
         return load(kind)
     except UnknownPlugin as error:
@@ -85,7 +85,7 @@ def _loaded(resource: Resource, what: str, kind: Any, load: Callable[[str], Load
 
 
 def _made(
-    resource: Resource,
+    resource: ResourceConfig,
     what: str,
     options: Mapping[str, Any],
     load: Callable[[str], type[Loaded]],
@@ -97,7 +97,7 @@ def _made(
     others, signature = options_of(options), _signature(made)  # type: ignore[arg-type]
     try:
         signature.bind(*arguments, **others)
-        why = unfit(others, {name: signature.parameters[name].annotation for name in others})
+        why = invalid_option(others, {name: signature.parameters[name].annotation for name in others})
     except TypeError as error:
         why = str(error)
     if why:

@@ -24,8 +24,8 @@ from probes.base import Measurement, Probe, ProbeFailed, RunPlan, Stage, checked
 from reporters import host, load, usage
 from reporters.config import Assignment
 from reporters.deadline import Deadline
-from reporters.grid import Grid
-from reporters.outcome import CLEANUP, HARMLESS, Trouble, decide
+from reporters.grid import RunGrid
+from reporters.outcome import CLEANUP, HARMLESS, StageException, decide
 from reporters.report import (
     LEVELS,
     Clock,
@@ -36,7 +36,7 @@ from reporters.report import (
     StageTiming,
     run_id,
 )
-from reporters.usage import Usage
+from reporters.usage import ResourceUsage
 
 PREPARE = "prepare"  # the stage of a failure before the first stage
 _CLEANUP_STAGE = Stage(CLEANUP, "cleanup")
@@ -47,7 +47,7 @@ class RunnerTools:
     """The dependencies of a runner. Tests pass their own."""
 
     load: Callable[[str], type[Probe]] = probes.load
-    grid: Callable[[Assignment, Deadline, Callable[[str, str], None]], Any] = Grid
+    grid: Callable[[Assignment, Deadline, Callable[[str, str], None]], Any] = RunGrid
     monotonic: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
 
@@ -64,7 +64,7 @@ def run(
     KeyboardInterrupt, and those after the cleanup.
     """
     log: list[LogLine] = []
-    used: Mapping[str, Usage] = {}
+    used: Mapping[str, ResourceUsage] = {}
     for number in range(1, assignment.warm_up_runs + 1):
         label = f"warm-up {number} of {assignment.warm_up_runs}"
         report = _Run(assignment, on_stage, tools).report()
@@ -84,7 +84,7 @@ def _warm_up_log(label: str, report: Report) -> list[LogLine]:
     return [*(LogLine(line.level, 0.0, f"{label}: {line.text}") for line in problems), duration]
 
 
-def _with_warm_ups(report: Report, log: Sequence[LogLine], used: Mapping[str, Usage]) -> Report:
+def _with_warm_ups(report: Report, log: Sequence[LogLine], used: Mapping[str, ResourceUsage]) -> Report:
     return replace(report, log=(*log, *report.log), usage=usage.added(used, report.usage))
 
 
@@ -98,7 +98,7 @@ class _Run:
         self._stages: list[StageTiming] = []
         self._metrics: list[MetricValue] = []
         self._log: list[LogLine] = []
-        self._troubles: list[Trouble] = []
+        self._troubles: list[StageException] = []
         self._deadline = Deadline(assignment.limit_seconds, tools.monotonic)
         self._parameters: Mapping[str, Any] = assignment.parameters
         self._identity = ProbeIdentity(assignment.probe, "", "")
@@ -152,7 +152,8 @@ class _Run:
         self._announce(stage.name)
         began = self._tools.monotonic()
         try:
-            return all([self._attempt(stage.name, partial(self._measure, stage, act)) for act in actions])
+            passed = [self._attempt(stage.name, partial(self._measure, stage, action)) for action in actions]
+            return all(passed)
         finally:
             seconds = self._tools.monotonic() - began
             self._stages.append(StageTiming(stage.name, stage.category, seconds, began - self._began))
@@ -169,7 +170,7 @@ class _Run:
         try:
             action()
         except Exception as error:  # noqa: BLE001  # the only place that catches every exception
-            self._troubles.append(Trouble(stage, error))
+            self._troubles.append(StageException(stage, error))
             self._log_trouble(stage, error)
             return False
         return True

@@ -31,7 +31,7 @@ class SpoolError(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SpooledReport:
     """One report that waits."""
 
     run: uuid.UUID
@@ -75,7 +75,7 @@ class Spool:
         with self._listing() as files:
             return any(True for _ in files)
 
-    def pending(self, most: int | None = None) -> Iterator[Entry]:
+    def pending(self, most: int | None = None) -> Iterator[SpooledReport]:
         """What waits, oldest first, at most *most* files. What cannot be a report is set aside on the way."""
         self._remove_half_written()
         for path in self._oldest(most):
@@ -120,7 +120,7 @@ class Spool:
                     found.append((entry.stat().st_mtime_ns, entry.path))
         return [Path(path) for _, path in sorted(found)[:most]]
 
-    def _read(self, path: Path) -> Entry | None:
+    def _read(self, path: Path) -> SpooledReport | None:
         try:
             run = uuid.UUID(path.stem)
         except ValueError:
@@ -132,7 +132,7 @@ class Spool:
             try:
                 size = path.stat().st_size
                 if 0 < size <= MAX_BYTES:
-                    return Entry(run, path.read_bytes())
+                    return SpooledReport(run, path.read_bytes())
             except FileNotFoundError:  # delivered by somebody else meanwhile
                 return None
         self._set_aside(path, f"expected a report of 1 to {MAX_BYTES} bytes, got {size}")

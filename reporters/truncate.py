@@ -1,4 +1,4 @@
-"""Making a report fit: what is too long is cut, and says so. Works on the plain JSON document."""
+"""Shorten a report that is too long. Each cut leaves a note. Works on the plain JSON document."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from typing import Any
 
 from reporters.fields import clean_text
 
-_TEXT_LIMITS = (64 * 1024, 16 * 1024, 4 * 1024, 1024, 256)  # characters; the mildest that fits is used
-_LOG_ROOM_BYTES = 8 * 1024  # texts are clipped until the log has at least so much room
-_NOTICE_BYTES = 120  # of the line that says how many lines were cut
+_TEXT_LIMITS = (
+    64 * 1024,
+    16 * 1024,
+    4 * 1024,
+    1024,
+    256,
+)  # characters; the first that suffices
+_LOG_ROOM_BYTES = 8 * 1024  # texts are shortened until the log has this much room
+_NOTICE_BYTES = 120  # for the line that counts the lines cut
 
 
 class Unwritable(ValueError):
-    """The document holds what JSON cannot say, or is too large in what is never cut."""
+    """A value has no JSON form, or the fields that are never cut are too large."""
 
 
 def encoded(value: object) -> bytes:
-    """*value* as JSON: compact, sorted by name, UTF-8, finite numbers. Raises Unwritable."""
+    """Encode *value* as compact JSON, sorted by name, with finite numbers. Raises Unwritable."""
     try:
         return json.dumps(
             _clean(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -38,10 +44,10 @@ def _clean(value: object) -> object:
 
 
 def fitted(document: Mapping[str, Any], max_bytes: int) -> bytes:
-    """Encode *document* in at most *max_bytes*: cut lines from the middle of ``log``, then clip texts.
+    """Encode *document* in at most *max_bytes*: cut lines from the middle of ``log``, then shorten texts.
 
     Raises:
-        Unwritable: it does not fit even so, or cannot be encoded.
+        Unwritable: it still does not fit, or cannot be encoded.
     """
     whole = encoded(document)
     if len(whole) <= max_bytes:
@@ -56,7 +62,7 @@ def fitted(document: Mapping[str, Any], max_bytes: int) -> bytes:
 
 
 def _clipped(document: Mapping[str, Any], characters: int) -> dict[str, Any]:
-    """A copy with the reason, the failure's texts and the log's lines cut to *characters* each."""
+    """Return a copy with the reason, the failure's texts and the log lines cut to *characters* each."""
     failure = document["failure"]
     if failure is not None:
         failure = {
@@ -69,16 +75,16 @@ def _clipped(document: Mapping[str, Any], characters: int) -> dict[str, Any]:
 
 
 def clip(text: str, characters: int) -> str:
-    """Cut *text* in its middle to about *characters*, with a note of how many are gone."""
-    gone = len(text) - characters
-    if gone <= 0:
+    """Cut *text* in its middle to about *characters*, with a note of how many were cut."""
+    surplus = len(text) - characters
+    if surplus <= 0:
         return text
     half = characters // 2
-    return f"{text[:half]} [... {gone} characters cut ...] {text[-half:]}"
+    return f"{text[:half]} [... {surplus} characters cut ...] {text[-half:]}"
 
 
 def _cut_log(lines: Sequence[Mapping[str, Any]], room_bytes: int) -> list[Mapping[str, Any]]:
-    """The first and the last lines that fit in *room_bytes*, and between them one that counts the others."""
+    """Return the first and last lines that fit, with a line between them that counts the rest."""
     sizes = [len(encoded(line)) + 1 for line in lines]
     if sum(sizes) <= room_bytes:
         return list(lines)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Usage:
+class ResourceUsage:
     """The use of one resource. A job's seconds count once for each processor that it requested."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
     cpu_seconds: float = 0.0
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: ResourceUsage) -> ResourceUsage:
+        return ResourceUsage(
             self.bytes_sent + other.bytes_sent,
             self.bytes_received + other.bytes_received,
             self.cpu_seconds + other.cpu_seconds,
@@ -31,14 +31,14 @@ class UsageMeter:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._counting = threading.Lock()
-        self._copied: defaultdict[str, Usage] = defaultdict(Usage)
+        self._copied: defaultdict[str, ResourceUsage] = defaultdict(ResourceUsage)
         self._jobs: list[tuple[str, JobMeter]] = []
 
     def copied(self, source: str, target: str, size_bytes: int) -> None:
         """Count a completed copy."""
         with self._counting:
-            self._copied[source] += Usage(bytes_sent=size_bytes)
-            self._copied[target] += Usage(bytes_received=size_bytes)
+            self._copied[source] += ResourceUsage(bytes_sent=size_bytes)
+            self._copied[target] += ResourceUsage(bytes_received=size_bytes)
 
     def job(self, resource: str, cpus: int) -> JobMeter:
         """Return the meter of a new job with so many *cpus*."""
@@ -47,13 +47,13 @@ class UsageMeter:
             self._jobs.append((resource, meter))
         return meter
 
-    def read(self) -> dict[str, Usage]:
+    def read(self) -> dict[str, ResourceUsage]:
         """Return the usage so far by resource, without resources that were not used."""
         with self._counting:
-            used = defaultdict(Usage, self._copied)
+            used = defaultdict(ResourceUsage, self._copied)
             for resource, job in self._jobs:
-                used[resource] += Usage(cpu_seconds=job.cpu_seconds)
-        return {resource: usage for resource, usage in used.items() if usage != Usage()}
+                used[resource] += ResourceUsage(cpu_seconds=job.cpu_seconds)
+        return {resource: usage for resource, usage in used.items() if usage != ResourceUsage()}
 
 
 class JobMeter:
@@ -85,9 +85,11 @@ class JobMeter:
         return 0.0 if self._began is None else self._clock() - self._began
 
 
-def added(one: Mapping[str, Usage], other: Mapping[str, Usage]) -> dict[str, Usage]:
+def added(one: Mapping[str, ResourceUsage], other: Mapping[str, ResourceUsage]) -> dict[str, ResourceUsage]:
     """Return the sum by resource."""
-    return {name: one.get(name, Usage()) + other.get(name, Usage()) for name in {**one, **other}}
+    return {
+        name: one.get(name, ResourceUsage()) + other.get(name, ResourceUsage()) for name in {**one, **other}
+    }
 
 
 def format_bytes(size_bytes: int) -> str:

@@ -120,7 +120,7 @@ def _check_suites(file: GridFile, names: Names) -> Iterator[Found]:
 def _check_resource(resource: ResourceDefinition, names: Names) -> Iterator[Found]:
     path = ("resources", resource.name)
     yield from _refer((*path, "site"), "site", resource.site, names.sites)
-    for inner, message in ways.faults(config.Resource(**asdict(resource))):
+    for inner, message in ways.faults(config.ResourceConfig(**asdict(resource))):
         yield (*path, *inner), message
 
 

@@ -29,7 +29,7 @@ __all__ = ["AlertDefinition", "SeriesDefinition", "define"]
 
 
 def define(
-    resources: Sequence[config.Resource],
+    resources: Sequence[config.ResourceConfig],
     series: Sequence[SeriesDefinition],
     alerts: Sequence[AlertDefinition] = (),
 ) -> None:
@@ -63,7 +63,7 @@ def _check(series: SeriesDefinition) -> None:
 
 
 def _grid(
-    resources: Sequence[config.Resource],
+    resources: Sequence[config.ResourceConfig],
     series: Sequence[SeriesDefinition],
     alerts: Sequence[AlertDefinition],
     have: Grid,

@@ -10,7 +10,7 @@ from typing import Any
 from monitor.models.reporter import HOME
 from reporters import config
 
-DEFAULT_RESOURCE = config.Resource("", "", "/")
+DEFAULT_RESOURCE = config.ResourceConfig("", "", "/")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SiteDefinition:
 
 @dataclass(frozen=True)
 class ResourceDefinition:
-    """One reachable host of a site; as a reporter is told of it (``reporters.config.Resource``)."""
+    """One reachable host of a site; as a reporter is told of it (``reporters.config.ResourceConfig``)."""
 
     name: str
     site: str

@@ -9,7 +9,7 @@ from monitor.gridfile.problems import Path, nearest, shown
 from probes.base import InvalidParameters
 from reporters import batch, config, resolve, shells, transfers
 from reporters.base import End, options_of
-from reporters.options import unfit
+from reporters.options import invalid_option
 
 _KINDS: Mapping[str, Callable[[], list[str]]] = {
     "shell": shells.names,
@@ -18,7 +18,7 @@ _KINDS: Mapping[str, Callable[[], list[str]]] = {
 }
 
 
-def faults(resource: config.Resource) -> Iterator[tuple[Path, str]]:
+def faults(resource: config.ResourceConfig) -> Iterator[tuple[Path, str]]:
     """Each fault, by its path in the resource. What needs a shell is only looked at when that is sound."""
     found = {way: list(_options(way, getattr(resource, way))) for way in _KINDS}
     for way, problems in found.items():
@@ -40,11 +40,11 @@ def _options(way: str, options: Mapping[str, Any]) -> Iterator[tuple[Path, str]]
     for name, value in options_of(options).items():
         if name not in types:
             yield (way, name), f"{way} {shown(kind)} has no option {shown(name)}{nearest(name, types)}"
-        elif why := unfit({name: value}, types):
+        elif why := invalid_option({name: value}, types):
             yield (way, name), why
 
 
-def _made(way: str, resource: config.Resource) -> None:
+def _made(way: str, resource: config.ResourceConfig) -> None:
     """Raise InvalidParameters unless *way* of *resource* can be made."""
     shell = resolve.shell_of(resource, "")
     if way == "transfer":

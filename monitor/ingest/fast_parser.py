@@ -21,7 +21,7 @@ from reporters import report as wire
 from reporters.fields import parse_object
 
 if TYPE_CHECKING:
-    from reporters.usage import Usage
+    from reporters.usage import ResourceUsage
 
 _REMEMBERED = 1024  # what is measured: the reports of a series say the same again and again
 _REMEMBERED_BYTES = 4096  # of each, at most
@@ -144,7 +144,7 @@ class ParsedReport(Struct, frozen=True, gc=False):
     metrics: Sequence[wire.MetricValue | _Metric]
     failure: wire.Failure | _Failure | None
     measured: Identity
-    usage: Mapping[str, Usage | _Used]
+    usage: Mapping[str, ResourceUsage | _Used]
 
 
 def read(body: bytes) -> ParsedReport:

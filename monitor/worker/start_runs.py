@@ -16,7 +16,7 @@ from django.db import connection
 from monitor.ledger.claim import lease_until
 from monitor.models.run import State
 from monitor.series.segments import local_identity
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -63,7 +63,7 @@ class _Bound:
     """The resources of each role, in order, and what they are."""
 
     roles: Mapping[str, list[str]]
-    resources: Mapping[str, Resource]
+    resources: Mapping[str, ResourceConfig]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _bound(bindings: Iterable[tuple[str, Mapping[str, Any]]]) -> _Bound:
     resources = {}
     for role, resource in bindings:
         roles.setdefault(role, []).append(resource["name"])
-        resources[resource["name"]] = Resource(**resource)
+        resources[resource["name"]] = ResourceConfig(**resource)
     return _Bound(roles, resources)
 
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from probes.base import InvalidParameters, ProbeFailed
 from probes.grid import Completed
 from reporters.base import (
-    BatchJob,
     BatchSystem,
     ConnectionLost,
     JobFailed,
     ResourceShell,
+    SubmittedJob,
     TookTooLong,
-    ended_as,
+    describe_exit,
 )
 from reporters.error_lines import decisive_line, tail
 from reporters.process import ProcessError, Running
@@ -130,17 +130,17 @@ class Batch(BatchSystem):
         directory: str,
         cpus: int,
         wall_seconds: float,
-    ) -> BatchJob:
+    ) -> SubmittedJob:
         job = f"{directory}/job-{uuid.uuid4().hex[:8]}"
         limited = ["timeout", "-k", "2", f"{wall_seconds:g}", *argv]
         command = [*self._launcher, "sh", "-c", _JOB, "sh", job, *limited]
         session = self.shell.start(["sh", "-c", _SUPERVISOR, "sh", directory, job, *command])
-        submitted = Job(self.shell, session, job, wall_seconds)
+        submitted = ForkedJob(self.shell, session, job, wall_seconds)
         submitted.wait_submitted()
         return submitted
 
 
-class Job(BatchJob):
+class ForkedJob(SubmittedJob):
     def __init__(self, shell: ResourceShell, session: Running, directory: str, wall_seconds: float) -> None:
         self._shell = shell
         self._session = session
@@ -164,7 +164,7 @@ class Job(BatchJob):
             raise self._failed(f"exceeded its wall limit of {self._wall_seconds:g} s", events)
         if events.status:
             killed = events.status > 128
-            raise self._failed(f"{'was' if killed else 'failed with'} {ended_as(events.status)}", events)
+            raise self._failed(f"{'was' if killed else 'failed with'} {describe_exit(events.status)}", events)
         return seconds
 
     def cancel(self) -> None:
@@ -209,7 +209,7 @@ class Job(BatchJob):
         if done is None:
             waited = f"waited {timeout_seconds:g} s for it"
             return TookTooLong(f"the job at {resource} was not {event}: {waited}", resource=resource)
-        said = decisive_line(done.stderr) or ended_as(done.returncode)
+        said = decisive_line(done.stderr) or describe_exit(done.returncode)
         failed = JobFailed if event == "submitted" else ConnectionLost
         what = "cannot submit a job" if event == "submitted" else "the session of the job was lost"
         return failed(f"{what} at {resource}: {said}", resource=resource, stderr_tail=tail(done.stderr))

@@ -19,7 +19,7 @@ from reporters.jobrecord import (
     UNKNOWN_JOB,
     WAITING,
     WALL_LIMIT,
-    Record,
+    JobRecord,
     Request,
 )
 from reporters.queueing import QueueingSystem
@@ -71,7 +71,7 @@ def parse_id(text: str) -> str:
     return found[-1] if found else ""
 
 
-def parse_status(text: str) -> Record | None:
+def parse_status(text: str) -> JobRecord | None:
     """What ``STATUS`` prints: XML of ``qstat -xml -j``, or ``qacct -j``; None for anything else."""
     if text.startswith("===="):
         return _of_accounting(parse_accounting(text))
@@ -109,12 +109,12 @@ def parse_seconds(text: str) -> float | None:
         return None
 
 
-def _of_qstat(root: ElementTree.Element) -> Record:
+def _of_qstat(root: ElementTree.Element) -> JobRecord:
     started = parse_seconds(root.findtext(".//JAT_start_time", ""))
     errors = [error.text or "" for error in root.iter("QIM_message")]
     messages = [message.text or "" for message in root.iter("MES_message")]
     state = "running" if started else "in error" if errors else "waiting"
-    return Record(
+    return JobRecord(
         RUNNING if started else WAITING,
         state,
         "; ".join(" ".join(text.split()) for text in (errors or ([] if started else messages))),
@@ -123,10 +123,10 @@ def _of_qstat(root: ElementTree.Element) -> Record:
     )
 
 
-def _of_accounting(said: dict[str, str]) -> Record:
+def _of_accounting(said: dict[str, str]) -> JobRecord:
     number, _, text = said.get("failed", "0").partition(":")
     exit_status = said.get("exit_status", "").partition(" ")[0]
-    return Record(
+    return JobRecord(
         OVER,
         "ended",
         text.strip(),
@@ -173,5 +173,5 @@ class Batch(QueueingSystem):
     def parse_id(self, text: str) -> str:
         return parse_id(text)
 
-    def parse_status(self, text: str, complaint: str) -> Record | None:
+    def parse_status(self, text: str, complaint: str) -> JobRecord | None:
         return parse_status(text)

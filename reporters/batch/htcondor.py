@@ -19,7 +19,7 @@ from reporters.jobrecord import (
     UNKNOWN_JOB,
     WAITING,
     WALL_LIMIT,
-    Record,
+    JobRecord,
     Request,
 )
 from reporters.queueing import QueueingSystem
@@ -98,7 +98,7 @@ def parse_id(text: str) -> str:
     return found[1] if found else ""
 
 
-def parse_status(text: str, complaint: str) -> Record | None:
+def parse_status(text: str, complaint: str) -> JobRecord | None:
     """What ``condor_q -json`` and ``condor_history -json`` print: a list each, or nothing at all."""
     ads = parse_ads(text)
     if ads:
@@ -114,13 +114,13 @@ def parse_ads(text: str) -> list[dict[str, Any]]:
         return []
 
 
-def _record(ad: Mapping[str, Any]) -> Record:
+def _record(ad: Mapping[str, Any]) -> JobRecord:
     number = ad.get("JobStatus", 0)
     phase = _PHASES.get(number, WAITING)
     reason = {1: "LastRejMatchReason", 3: "RemoveReason", 5: "HoldReason"}.get(number, "")
     began = (ad.get(name) for name in ("JobCurrentStartExecutingDate", "JobCurrentStartDate", "JobStartDate"))
     ended = ad.get("CompletionDate") or ad.get("EnteredCurrentStatus")
-    return Record(
+    return JobRecord(
         phase,
         _STATES.get(number, f"in status {number}"),
         " ".join(str(ad.get(reason, "")).split()),
@@ -166,5 +166,5 @@ class Batch(QueueingSystem):
     def parse_id(self, text: str) -> str:
         return parse_id(text)
 
-    def parse_status(self, text: str, complaint: str) -> Record | None:
+    def parse_status(self, text: str, complaint: str) -> JobRecord | None:
         return parse_status(text, complaint)

@@ -19,7 +19,7 @@ from reporters.jobrecord import (
     UNKNOWN_JOB,
     WAITING,
     WALL_LIMIT,
-    Record,
+    JobRecord,
     Request,
 )
 from reporters.queueing import QueueingSystem
@@ -90,7 +90,7 @@ def parse_id(text: str) -> str:
     return found[0] if found else ""
 
 
-def parse_status(text: str, complaint: str) -> Record | None:
+def parse_status(text: str, complaint: str) -> JobRecord | None:
     """What ``qstat -f`` prints of one job."""
     said = parse_attributes(text)
     if "job_state" in said:
@@ -125,11 +125,11 @@ def parse_clock(text: str) -> float | None:
     return float(sum(int(word) * 60**power for power, word in enumerate(reversed(words))))
 
 
-def _record(said: Mapping[str, str]) -> Record:
+def _record(said: Mapping[str, str]) -> JobRecord:
     letter = said["job_state"]
     phase = _PHASES.get(letter, WAITING)
     code = said.get("Exit_status", said.get("exit_status", ""))
-    return Record(
+    return JobRecord(
         phase,
         _STATES.get(letter, letter),
         said.get("comment", ""),
@@ -189,5 +189,5 @@ class Batch(QueueingSystem):
     def parse_id(self, text: str) -> str:
         return parse_id(text)
 
-    def parse_status(self, text: str, complaint: str) -> Record | None:
+    def parse_status(self, text: str, complaint: str) -> JobRecord | None:
         return parse_status(text, complaint)

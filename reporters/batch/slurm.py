@@ -18,7 +18,7 @@ from reporters.jobrecord import (
     UNKNOWN_JOB,
     WAITING,
     WALL_LIMIT,
-    Record,
+    JobRecord,
     Request,
 )
 from reporters.queueing import QueueingSystem
@@ -95,7 +95,7 @@ def parse_id(text: str) -> str:
     return found[1] if found else ""
 
 
-def parse_status(text: str, complaint: str) -> Record | None:
+def parse_status(text: str, complaint: str) -> JobRecord | None:
     """What ``STATUS`` prints: one line of scontrol, or of sacct or squeue with bars."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
@@ -114,7 +114,7 @@ def parse_seconds(text: str) -> float | None:
         return None
 
 
-def _of_scontrol(line: str) -> Record:
+def _of_scontrol(line: str) -> JobRecord:
     said = dict(re.findall(r"(?:^| )(\w+)=(\S*)", line))
     return _record(
         said.get("JobState", ""),
@@ -123,12 +123,12 @@ def _of_scontrol(line: str) -> Record:
     )
 
 
-def _record(state: str, reason: str, submitted: str, started: str, ended: str, exit_code: str) -> Record:
+def _record(state: str, reason: str, submitted: str, started: str, ended: str, exit_code: str) -> JobRecord:
     """*state* may go on, as in "CANCELLED by 1000"; a start that is still to come is a guess."""
     word = state.partition(" ")[0].rstrip("+")
     phase = WAITING if word in _NOT_YET else OVER if word in _OVER else RUNNING
     reason = "" if reason in ("", "None", "(null)") else reason
-    return Record(
+    return JobRecord(
         phase,
         state,
         reason,
@@ -162,5 +162,5 @@ class Batch(QueueingSystem):
     def parse_id(self, text: str) -> str:
         return parse_id(text)
 
-    def parse_status(self, text: str, complaint: str) -> Record | None:
+    def parse_status(self, text: str, complaint: str) -> JobRecord | None:
         return parse_status(text, complaint)

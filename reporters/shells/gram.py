@@ -76,7 +76,7 @@ _BESIDE_THE_POINT = re.compile(r"\s*\(error code \d+\)\s*(Details:\s*)?$|\.\s+Po
 
 
 @dataclass(frozen=True)
-class Ending:
+class RemoteExit:
     """What the site's end said: the program's own stderr, its exit status and its seconds."""
 
     stderr: str
@@ -223,13 +223,13 @@ class Shell(ResourceShell):
         )
 
 
-def parse_ending(stderr: str, word: str) -> Ending | None:
+def parse_ending(stderr: str, word: str) -> RemoteExit | None:
     """Read how the program ended from a job's stderr; None where the job did not come so far."""
     found = re.search(rf"\n{word} (?P<status>\d+) (?P<began>[\d.]+) (?P<ended>[\d.]+)\n", stderr)
     if found is None:
         return None
     seconds = float(found["ended"]) - float(found["began"])
-    return Ending(stderr[: found.start()], int(found["status"]), seconds)
+    return RemoteExit(stderr[: found.start()], int(found["status"]), seconds)
 
 
 def parse_failure(text: str) -> str:

@@ -22,7 +22,7 @@ from reporters.base import (
     Credential,
     CredentialUnfit,
     End,
-    ended_as,
+    describe_exit,
 )
 from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
@@ -47,7 +47,7 @@ _CHECKSUMS = re.compile(
 
 
 @dataclass(frozen=True)
-class Said:
+class CopyLog:
     """What globus-url-copy said: its error, if any; the URL of the connection at fault; attempts made."""
 
     error: str
@@ -132,17 +132,17 @@ class Transfer(ClientProgram):
         source, target = (proxy.file for proxy in self._proxies)
         return [] if source == target else ["-src-cred", source, "-dst-cred", target]
 
-    def _failure(self, said: Said, done: Completed) -> ProbeFailed:
+    def _failure(self, said: CopyLog, done: Completed) -> ProbeFailed:
         end = self._at_fault(said)
         error, words = explained(said.error, _address(end) if end else "a server")
         return error(
-            words or decisive_line(done.stderr) or ended_as(done.returncode),
+            words or decisive_line(done.stderr) or describe_exit(done.returncode),
             resource=end.resource.name if end and error is not CredentialUnfit else None,
             exit_status=done.returncode,
             stderr_tail=tail(said.error or done.stderr),
         )
 
-    def _at_fault(self, said: Said) -> End | None:
+    def _at_fault(self, said: CopyLog) -> End | None:
         told_by = [
             end
             for end in (self.source, self.target)
@@ -153,11 +153,11 @@ class Transfer(ClientProgram):
         return told_by[0] if told_by else self.target if "checksum" in said.error else None
 
 
-def parse(stderr: str) -> Said:
+def parse(stderr: str) -> CopyLog:
     """Parse what ``globus-url-copy -dbg`` says."""
     text = stderr.replace("\r", "")
     error, faults = _ERROR.search(text), _FAULT.findall(text)
-    return Said(
+    return CopyLog(
         error=error[0].strip() if error else "",
         at_fault=faults[-1] if faults else "",
         attempts=len(_STARTED.findall(text)),

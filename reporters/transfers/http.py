@@ -93,7 +93,7 @@ class Transfer(CheckedCopy):
             seconds = time.monotonic() - began
             if options.server_checksum:
                 self._compare_checksums(source_path, half_path, https.Limit(until))
-        except https.OutOfTime:
+        except https.RequestTimedOut:
             raise TookTooLong(
                 f"the copy from {self._from.name} to {self._to.name} "
                 f"ran longer than {timeout_seconds:g} s and was stopped",
@@ -181,7 +181,7 @@ class _Server:
     def asked(
         self, method: str, path: str, headers: Mapping[str, str], limit: https.Limit
     ) -> Iterator[https.Answer]:
-        """Its answer while in this context. Raises CannotCopy, https.OutOfTime."""
+        """Its answer while in this context. Raises CannotCopy, https.RequestTimedOut."""
         exported = self._endpoint.exported(path)
         try:
             context = https.context_of(
@@ -189,7 +189,7 @@ class _Server:
             )
             with https.asked(self._endpoint, method, exported, headers, context, limit) as answer:
                 yield answer
-        except https.OutOfTime:
+        except https.RequestTimedOut:
             raise
         except https.HttpsError as error:
             raise self.failed(f"{self._endpoint.address}: {error}") from None

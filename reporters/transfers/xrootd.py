@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
-from reporters.base import CannotCopy, Credential, End, ended_as
+from reporters.base import CannotCopy, Credential, End, describe_exit
 from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
 from reporters.endpoints import Endpoint
@@ -139,4 +139,4 @@ def _is_away(endpoint: Endpoint) -> bool:
 
 
 def _ended_as(returncode: int) -> str:
-    return ended_as(128 - returncode if returncode < 0 else returncode)
+    return describe_exit(128 - returncode if returncode < 0 else returncode)

@@ -20,7 +20,7 @@ from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS
 from monitor.depot.rollups import worker
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Series
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
 from tests.monitor.depot.databases import HOW_TO_GET_IT, in_its_place, in_postgres
 from tests.monitor.depot.measured import metrics_of
@@ -93,7 +93,7 @@ def _empty_database() -> Iterator[None]:
 
 
 def _fill() -> int:
-    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
     keys = [metric.pk for metric in metrics_of(Series.objects.get(), METRICS)]
     slots = [START + timedelta(hours=hour) for hour in range(HOURS)]

@@ -21,7 +21,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
 from monitor.series.current_segment import store_current_segments
 from monitor.series.segments import local_identity
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench import web
 from tests.bench.base import Result, interleaved, seconds
 
@@ -77,7 +77,7 @@ def load() -> list[dict[str, list[str]]]:
         for source, target in product(range(SOURCES), range(TARGETS))
     ]
     hosts = [f"{role}-{n}" for role, many in (("from", SOURCES), ("to", TARGETS)) for n in range(many)]
-    resources = [Resource(name, f"site-of-{name}", f"/{name}") for name in hosts]
+    resources = [ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in hosts]
     define(resources, [SeriesDefinition(f"c-{n}", "circle", ring) for n, ring in enumerate(rings)])
     series = {one.name: one for one in Series.objects.all()}
     for number, ring in enumerate(rings):

@@ -13,7 +13,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest, ingest_all
 from monitor.models import RawReport, Run, Sample, Series
 from reporters import report as wire
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
 from tests.monitor.builders import gather_report
 
@@ -96,7 +96,7 @@ def _stored(json_bytes: int) -> Result:
 
 
 def _defined() -> None:
-    resources = [Resource(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma")]
+    resources = [ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma")]
     bindings = {"sources": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
     define(resources, [SeriesDefinition(f"gather-{n}", "gather", bindings) for n in range(SERIES)])
 

@@ -18,7 +18,7 @@ from monitor.depot.samples.pairing import paired
 from monitor.depot.samples.write import SampleRow
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, Sample, Segment, Series
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench.base import Result, interleaved, seconds
 
 HOURS = 17_520
@@ -101,7 +101,7 @@ def _look_back(application: Metric, probe: Metric) -> list[tuple[object, ...]]:
 
 def _metrics() -> tuple[Metric, Metric]:
     """Two metrics of two years of hours, rolled up. One run in 50 failed, one report in 20 was late."""
-    resources = [Resource(name, name, str(Path("/") / name)) for name in ("here", "there")]
+    resources = [ResourceConfig(name, name, str(Path("/") / name)) for name in ("here", "there")]
     names = ("years-application", "years-probe")
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     application, probe = (_metric(Series.objects.get(name=name)) for name in names)

@@ -18,7 +18,7 @@ from monitor.forecasts.refresh import refresh
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, Segment, Series
 from monitor.series.segments import local_identity
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
 
 SERIES = 200
@@ -67,7 +67,7 @@ def _result(refresh_seconds: float, alone_seconds: float) -> Result:
 def _defined() -> list[Metric]:
     """A total of each of ``SERIES`` series."""
     define(
-        [Resource("here", "site", "/here")],
+        [ResourceConfig("here", "site", "/here")],
         [SeriesDefinition(f"noop-{number}", "noop", {"target": ["here"]}) for number in range(SERIES)],
     )
     now = timezone.now()

@@ -20,8 +20,8 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Heartbeat, Metric, Sample
 from monitor.models.token import REPORT
 from reporters import report as wire
-from reporters.config import Resource
-from reporters.usage import Usage
+from reporters.config import ResourceConfig
+from reporters.usage import ResourceUsage
 from tests.bench import web
 from tests.bench.base import Result, interleaved, seconds
 from tests.monitor.builders import circle_report
@@ -34,7 +34,7 @@ SINGLES = 960  # a round
 ROUNDS = 7
 CLIENTS = 32
 BINDINGS = {"ring": ("here", "there")}
-USED = {name: Usage(2000, 2000, 0.0) for name in BINDINGS["ring"]}
+USED = {name: ResourceUsage(2000, 2000, 0.0) for name in BINDINGS["ring"]}
 START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # as reports mostly are
 MINUTE = timedelta(minutes=1)
 _COLUMNS = "metric_id, time, known_at, value, passed"
@@ -42,7 +42,7 @@ _COLUMNS = "metric_id, time, known_at, value, passed"
 
 def measure() -> list[Result]:
     names = [f"circle-{number}" for number in range(SERIES)]
-    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     bodies = _bodies(names)
     with web.serving("tests.bench.insert") as address:

@@ -23,7 +23,7 @@ from monitor.env import ROOT, make_var_directory
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, Run, Series, Transition
 from monitor.models.run import State
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from reporters.report import run_id
 from tests.bench.bare import app as bare
 from tests.bench.base import Result
@@ -88,7 +88,7 @@ def _rate() -> float:
 
 
 def _defined() -> list[Series]:
-    resource = Resource("here", "here", str(make_var_directory(settings.VAR_DIR / "here")))
+    resource = ResourceConfig("here", "here", str(make_var_directory(settings.VAR_DIR / "here")))
     names = [f"noop-{number}" for number in range(SERIES)]
     define([resource], [SeriesDefinition(name, "noop", {"target": ["here"]}) for name in names])
     Reporter.objects.update(capacity=CAPACITY)

@@ -24,7 +24,7 @@ from monitor.ingest.service import ingest_all
 from monitor.models import RawReport, Series, Suite
 from monitor.overview.latest import latest
 from reporters import report as wire
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench import years
 from tests.bench.base import Result, seconds
 from tests.monitor.builders import circle_report
@@ -45,7 +45,7 @@ SEED = 5
 def measure() -> list[Result]:
     found = years.loaded(SERIES, DAYS)
     names = [f"circle-{number}" for number in range(WRITTEN_TO)]
-    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     tell_once(names)
     named = Q(name__in=names[:SOME]) | Q(name__startswith=years.NAME)

@@ -13,7 +13,7 @@ from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, Segment, Series
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench.base import seconds
 
 SERIES = 1000
@@ -69,7 +69,7 @@ def loaded(series: int = SERIES, days: int = DAYS) -> Years:
 def _metrics(count: int, start: datetime) -> list[Metric]:
     names = [f"{NAME}-{number}" for number in range(count)]
     definitions = [SeriesDefinition(name, "noop", {"target": ["of-years"]}) for name in names]
-    define([Resource("of-years", "of-years", "/")], definitions)
+    define([ResourceConfig("of-years", "of-years", "/")], definitions)
     all_series = Series.objects.filter(name__in=names)
     segments = Segment.objects.bulk_create(
         Segment(series=one, number=1, fingerprint=NAME, began_at=start, probe="noop") for one in all_series

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reporters import batch, shells
-from reporters.base import BatchJob, ConnectionLost, JobFailed, TookTooLong
+from reporters.base import ConnectionLost, JobFailed, SubmittedJob, TookTooLong
 from reporters.registry import UnknownPlugin
 from tests.reporters.clusters import batch_system, install
 from tests.reporters.places import Place, two_places
@@ -31,19 +31,19 @@ PAIRS = [
 class Cluster:
     """A batch system at a place, and a directory for jobs."""
 
-    def __init__(self, place: Place, kind: str, jobs: list[BatchJob]) -> None:
+    def __init__(self, place: Place, kind: str, jobs: list[SubmittedJob]) -> None:
         self.place, self.kind, self.jobs = place, kind, jobs
         self.directory = place.scratch / f"run-{next(numbers)}"
         self.directory.mkdir()
 
-    def submit(self, *argv: str, wall_seconds: float = 30) -> BatchJob:
+    def submit(self, *argv: str, wall_seconds: float = 30) -> SubmittedJob:
         system = batch.load(self.kind)(self.place.shell)
         self.jobs.append(
             system.submit(argv, directory=str(self.directory), cpus=1, wall_seconds=wall_seconds)
         )
         return self.jobs[-1]
 
-    def sleeper(self) -> tuple[BatchJob, str]:
+    def sleeper(self) -> tuple[SubmittedJob, str]:
         """A job that sleeps and does not want to end, and what its processes are called."""
         seconds = str(next(numbers))
         job = self.submit("sh", "-c", f"trap '' TERM; sleep {seconds} & sleep {seconds}; sleep {seconds}")
@@ -54,10 +54,10 @@ class Cluster:
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids="-".join)
-def cluster_place(request: pytest.FixtureRequest) -> Iterator[tuple[Place, str, list[BatchJob]]]:
+def cluster_place(request: pytest.FixtureRequest) -> Iterator[tuple[Place, str, list[SubmittedJob]]]:
     """With a list for all jobs, which are cancelled in the end."""
     kind, shell = request.param
-    jobs: list[BatchJob] = []
+    jobs: list[SubmittedJob] = []
     with batch_system(kind) as programs, two_places(shell) as (place, _):
         install(programs, place)
         yield place, kind, jobs
@@ -66,7 +66,7 @@ def cluster_place(request: pytest.FixtureRequest) -> Iterator[tuple[Place, str, 
 
 
 @pytest.fixture
-def cluster(cluster_place: tuple[Place, str, list[BatchJob]]) -> Cluster:
+def cluster(cluster_place: tuple[Place, str, list[SubmittedJob]]) -> Cluster:
     return Cluster(*cluster_place)
 
 

@@ -12,7 +12,7 @@ import pytest
 import probes
 from probes.base import CATEGORIES, InvalidParameters, Probe, UnknownProbe, checked_plan
 from reporters import run as reporter
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 
 
 @pytest.fixture(params=probes.names())
@@ -36,7 +36,7 @@ def assignment(name: str, probe: type[Probe], tmp_path: Path) -> Assignment:
     resources = {}
     for resource in itertools.chain(*bindings.values()):
         (tmp_path / resource).mkdir()
-        resources[resource] = Resource(resource, resource, str(tmp_path / resource))
+        resources[resource] = ResourceConfig(resource, resource, str(tmp_path / resource))
     return Assignment(
         series=f"contract-{name}",
         slot=datetime(2026, 3, 1, tzinfo=UTC),

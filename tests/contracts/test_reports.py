@@ -30,13 +30,13 @@ from reporters.report import (
     totals,
 )
 from reporters.run import identity
-from reporters.usage import Usage
+from reporters.usage import ResourceUsage
 
 names = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=30)
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=60)
 seconds = st.floats(0, 1e9)
 sizes = st.integers(0, 2**62)
-used = st.builds(Usage, sizes, sizes, seconds)
+used = st.builds(ResourceUsage, sizes, sizes, seconds)
 times = st.datetimes(timezones=st.just(UTC))
 stages = st.builds(StageTiming, names, st.sampled_from(CATEGORIES), seconds, seconds)
 metrics = st.builds(MetricValue, names, st.floats(allow_nan=False, allow_infinity=False), names)

@@ -13,8 +13,8 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Run, Series
 from probes.base import checked_parameters
 from reporters import report as wire
-from reporters.config import Resource
-from reporters.usage import Usage
+from reporters.config import ResourceConfig
+from reporters.usage import ResourceUsage
 
 CIRCLE = probes.load("circle")
 STAGES = {"init": "setup", "transfer_ring": "transfer", "compare": "compute", "cleanup": "cleanup"}
@@ -81,9 +81,11 @@ def gather_report(slot: datetime, *, series: str, numbers: random.Random) -> wir
         log=log,
         bindings={"sources": ("alpha",), "compute": ("beta",), "destination": ("gamma",)},
         usage={
-            "alpha": Usage(bytes_sent=numbers.randrange(10**9)),
-            "beta": Usage(bytes_received=numbers.randrange(10**9), cpu_seconds=numbers.expovariate(0.1)),
-            "gamma": Usage(bytes_received=numbers.randrange(10**9)),
+            "alpha": ResourceUsage(bytes_sent=numbers.randrange(10**9)),
+            "beta": ResourceUsage(
+                bytes_received=numbers.randrange(10**9), cpu_seconds=numbers.expovariate(0.1)
+            ),
+            "gamma": ResourceUsage(bytes_received=numbers.randrange(10**9)),
         },
     )
 
@@ -105,7 +107,7 @@ def failed_circle_report(slot: datetime, *, message: str = "No space left on dev
 def noops(count: int, directory: Path) -> list[Series]:
     """Series without a schedule that do nothing, ``noop-0`` on, each at a resource of a site of its own."""
     numbers = range(count)
-    resources = [Resource(f"host-{number}", f"site-{number}", str(directory)) for number in numbers]
+    resources = [ResourceConfig(f"host-{number}", f"site-{number}", str(directory)) for number in numbers]
     define(
         resources,
         [SeriesDefinition(f"noop-{number}", "noop", {"target": [f"host-{number}"]}) for number in numbers],

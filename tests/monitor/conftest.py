@@ -13,7 +13,7 @@ from monitor.depot.engines import engine
 from monitor.depot.engines.engine import Engine
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import DayRollup, HourRollup, Series
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.monitor.depot.databases import KINDS, database
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def noon() -> datetime:
 @pytest.fixture
 def circle(db: None, tmp_path: Path) -> Series:
     """Circle between two directories, every minute, known to the depot since noon."""
-    resources = [Resource(name, f"site-of-{name}", str(tmp_path / name)) for name in ("here", "there")]
+    resources = [ResourceConfig(name, f"site-of-{name}", str(tmp_path / name)) for name in ("here", "there")]
     for resource in resources:
         (tmp_path / resource.name).mkdir()
     bindings = {"ring": ["here", "there"]}

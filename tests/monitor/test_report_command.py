@@ -17,7 +17,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest_all
 from probes.base import checked_parameters
 from reporters import report as wire
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report
 
 RUNS = 40
@@ -46,7 +46,7 @@ def run_of(probe: str, slot: datetime, slowness: float, bindings: dict[str, list
 @pytest.fixture
 def grid(db: None, tmp_path: Path) -> dict[str, dict[str, list[str]]]:
     resources = [
-        Resource(name, f"site-of-{name}", str(tmp_path / name)) for name in ("alpha", "beta", "gamma")
+        ResourceConfig(name, f"site-of-{name}", str(tmp_path / name)) for name in ("alpha", "beta", "gamma")
     ]
     bindings = {
         "gather": {"sources": ["alpha"], "compute": ["beta"], "destination": ["gamma"]},

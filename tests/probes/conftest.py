@@ -15,7 +15,7 @@ import pytest
 from monitor.testbed.sites import GridDescription, LocalGridOptions, running_sites
 from monitor.testbed.weather.conditions import SiteFault
 from reporters import run as reporter
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
 from tests.probes.ways import Weather
 from tests.waiting import eventually
@@ -66,7 +66,7 @@ class Grid:
         bindings: dict[str, list[str]],
         parameters: dict[str, Any],
         *,
-        resources: dict[str, Resource] | None = None,
+        resources: dict[str, ResourceConfig] | None = None,
         limit_seconds: float = 60.0,
     ) -> Report:
         return reporter.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reporters import run as reporter
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
 
 
@@ -28,7 +28,7 @@ def run_locally(
         for part in ("bin", "scratch"):
             (directory / site / part).mkdir(parents=True, exist_ok=True)
         shell = {"kind": "local", "path": f"{directory / site / 'bin'}:/usr/local/bin:/usr/bin:/bin"}
-        made = Resource(site, site, str(directory / site / "scratch"), shell=shell)
+        made = ResourceConfig(site, site, str(directory / site / "scratch"), shell=shell)
         resources[site] = replace(made, **(resource or {}))
     assignment = Assignment(
         series=f"{probe}-test",

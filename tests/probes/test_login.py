@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reporters import run as reporter
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
 from tests.reporters.ssh_sites import SshSites
 from tests.waiting import eventually
@@ -23,7 +23,7 @@ def sites() -> Iterator[SshSites]:
         yield running
 
 
-def run(probe: str, resource: Resource, **changes: Any) -> Report:
+def run(probe: str, resource: ResourceConfig, **changes: Any) -> Report:
     assignment = Assignment(
         series=f"{probe}-test",
         slot=datetime(2026, 3, 1, tzinfo=UTC),
@@ -69,20 +69,20 @@ def test_a_login_ends_with_the_run(tmp_path: Path) -> None:
     )
     (tmp_path / "bin" / "true").chmod(0o755)
     shell = {"kind": "local", "path": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
-    report = run("login", Resource("iu", "iu", str(tmp_path), shell=shell), limit_seconds=1.0)
+    report = run("login", ResourceConfig("iu", "iu", str(tmp_path), shell=shell), limit_seconds=1.0)
     assert (report.outcome, report.failure and report.failure.stage) == ("timed_out", "login")
 
 
 def test_a_minimal_job_says_how_long_it_was_queued(tmp_path: Path) -> None:
     slow = {"kind": "fork", "launcher": ["sh", "-c", 'sleep 0.3; exec "$@"', "sh"]}
-    seconds = measured(run("batch_queue", Resource("iu", "iu", str(tmp_path), batch=slow)))
+    seconds = measured(run("batch_queue", ResourceConfig("iu", "iu", str(tmp_path), batch=slow)))
     assert seconds["queue.seconds"] >= 0.28  # the clock of a site has hundredths
     assert seconds["job.seconds"] < 30
 
 
 def test_a_job_that_the_batch_system_refuses_fails_in_the_queue(tmp_path: Path) -> None:
     refusing = {"kind": "fork", "launcher": ["sh", "-c", "echo 'error: invalid account' >&2; exit 1", "sh"]}
-    report = run("batch_queue", Resource("iu", "iu", str(tmp_path), batch=refusing))
+    report = run("batch_queue", ResourceConfig("iu", "iu", str(tmp_path), batch=refusing))
     assert report.failure is not None
     assert (report.outcome, report.failure.stage) == ("failed", "queue_wait")
     assert "invalid account" in report.reason

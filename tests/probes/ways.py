@@ -21,7 +21,7 @@ from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.sites import GridDescription, LocalGridOptions, running_sites
 from monitor.testbed.weather.conditions import Conditions, SiteFault
 from reporters import run as reporter
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
 
 SOURCES, COMPUTE, DESTINATION = ("anl", "iu"), "ornl", "tacc"
@@ -66,7 +66,7 @@ class Way:
     name: str
     description: GridDescription
     weather: Weather
-    resources: dict[str, Resource]
+    resources: dict[str, ResourceConfig]
     cluster: slurm.SlurmCluster | None = None
     servers: Mapping[str, gridftp.GridFtpServer] = field(default_factory=dict)
     security: Security | None = None
@@ -78,7 +78,7 @@ class Way:
         *,
         at_stage: Mapping[str, Callable[[], object]] | None = None,
         limit_seconds: float = LIMIT_SECONDS,
-        resources: Mapping[str, Resource] | None = None,
+        resources: Mapping[str, ResourceConfig] | None = None,
         expected_seconds: Mapping[str, float] | None = None,
         **parameters: Any,
     ) -> Report:
@@ -210,7 +210,7 @@ def _gridftp_options(server: gridftp.GridFtpServer, security: Security, proxy: s
 _MIDDLEWARE = {"ssh+fork": _plain, "ssh+slurm": _slurm, "gridftp+fork": _gridftp}
 
 
-def with_proxy(way: Way, proxy: Path) -> dict[str, Resource]:
+def with_proxy(way: Way, proxy: Path) -> dict[str, ResourceConfig]:
     """The way's resources with another proxy."""
     return {
         name: replace(resource, transfer={**resource.transfer, "proxy_file": str(proxy)})

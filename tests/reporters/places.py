@@ -17,7 +17,7 @@ from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
 from reporters import resolve
 from reporters.base import End, ResourceShell
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import SshSites
 
@@ -30,7 +30,7 @@ LABEL = "gather-main@2026-03-01T12:07:00.000000Z"
 class Place:
     """A resource, its shell (connected), and a directory of programs before all others on its PATH."""
 
-    resource: Resource
+    resource: ResourceConfig
     shell: ResourceShell
     programs: Path
 
@@ -88,7 +88,7 @@ def _local_place(
 ) -> Place:
     for directory in ("bin", "scratch"):
         (root / name / directory).mkdir(parents=True)
-    resource = Resource(
+    resource = ResourceConfig(
         name,
         name,
         str(root / name / "scratch"),

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import asyncssh
 
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 
 _CONFIG = """\
 Host {name}
@@ -92,8 +92,8 @@ class SshSites:
     def await_here(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=30)
 
-    def resource(self, name: str, **shell: Any) -> Resource:
-        return Resource(
+    def resource(self, name: str, **shell: Any) -> ResourceConfig:
+        return ResourceConfig(
             name=name,
             site=name,
             scratch=str(self.sites[name].scratch),

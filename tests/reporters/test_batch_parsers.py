@@ -17,7 +17,7 @@ from reporters.jobrecord import (
     UNKNOWN_JOB,
     WAITING,
     WALL_LIMIT,
-    Record,
+    JobRecord,
     Request,
     queue_seconds,
 )
@@ -100,7 +100,9 @@ def test_every_line_of_slurms_queue_is_understood() -> None:
         ("sh: 1: scontrol: not found\n", None),
     ],
 )
-def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(complaint: str, record: Record | None) -> None:
+def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(
+    complaint: str, record: JobRecord | None
+) -> None:
     assert slurm.parse_status("", complaint) is record
 
 
@@ -109,7 +111,7 @@ def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(complaint: str, r
     [
         (
             "openpbs-20.0-running",
-            Record(
+            JobRecord(
                 RUNNING,
                 "running",
                 "Job run at Fri Feb 28 at 09:15 on (node3:ncpus=1)",
@@ -119,7 +121,7 @@ def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(complaint: str, r
         ),
         (
             "openpbs-20.0-queued",
-            Record(
+            JobRecord(
                 WAITING,
                 "queued",
                 "Not Running: Insufficient amount of resource: ncpus (R: 64 A: 0 T: 32)",
@@ -128,7 +130,7 @@ def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(complaint: str, r
         ),
         (
             "openpbs-20.0-walltime",
-            Record(
+            JobRecord(
                 OVER,
                 "finished",
                 "Job run at Fri Feb 28 at 09:15 on (node3:ncpus=1) and failed",
@@ -140,7 +142,7 @@ def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(complaint: str, r
         ),
         (
             "pbspro-13.1-deleted",
-            Record(
+            JobRecord(
                 OVER,
                 "finished",
                 "Job run at Fri Feb 28 at 09:15 on (node3:ncpus=1) and terminated",
@@ -152,11 +154,11 @@ def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(complaint: str, r
         ),
         (
             "torque-6.1-completed",
-            Record(OVER, "completed", submitted=NINE, started=NINE + 6, ended=NINE + 11, status=3),
+            JobRecord(OVER, "completed", submitted=NINE, started=NINE + 6, ended=NINE + 11, status=3),
         ),
         (
             "torque-4.2-walltime",
-            Record(
+            JobRecord(
                 OVER,
                 "completed",
                 submitted=NINE,
@@ -168,7 +170,7 @@ def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(complaint: str, r
         ),
     ],
 )
-def test_both_dialects_of_pbs_are_understood(name: str, record: Record) -> None:
+def test_both_dialects_of_pbs_are_understood(name: str, record: JobRecord) -> None:
     assert pbs.parse_status(said(name), "") == record
 
 
@@ -187,17 +189,17 @@ def test_lines_that_qstat_breaks_are_made_whole() -> None:
         ("Connection refused\nqstat: cannot connect to server pbs01 (errno=111)\n", None),
     ],
 )
-def test_a_job_that_pbs_has_forgotten_is_no_silence_of_pbs(complaint: str, record: Record | None) -> None:
+def test_a_job_that_pbs_has_forgotten_is_no_silence_of_pbs(complaint: str, record: JobRecord | None) -> None:
     assert pbs.parse_status("", complaint) is record
 
 
 @pytest.mark.parametrize(
     ("name", "record"),
     [
-        ("htcondor-8.8-idle", Record(WAITING, "idle", "no match found", submitted=NINE)),
+        ("htcondor-8.8-idle", JobRecord(WAITING, "idle", "no match found", submitted=NINE)),
         (
             "htcondor-10.0-held",
-            Record(
+            JobRecord(
                 WAITING,
                 "held",
                 "Error from slot1@node3: Failed to execute '/scratch/alice/script' with arguments: "
@@ -207,11 +209,11 @@ def test_a_job_that_pbs_has_forgotten_is_no_silence_of_pbs(complaint: str, recor
         ),
         (
             "htcondor-10.0-completed",
-            Record(OVER, "completed", submitted=NINE, started=NINE + 6, ended=NINE + 11, status=0),
+            JobRecord(OVER, "completed", submitted=NINE, started=NINE + 6, ended=NINE + 11, status=0),
         ),
     ],
 )
-def test_htcondor_is_understood(name: str, record: Record) -> None:
+def test_htcondor_is_understood(name: str, record: JobRecord) -> None:
     assert htcondor.parse_status(said(name), "") == record
 
 
@@ -266,7 +268,7 @@ def test_grid_engines_accounting_is_understood() -> None:
     ],
 )
 def test_grid_engines_silence_and_documents_with_declarations_say_nothing(
-    text: str, record: Record | None
+    text: str, record: JobRecord | None
 ) -> None:
     assert gridengine.parse_status(text) is record
 
@@ -354,5 +356,5 @@ def test_when_a_job_was_handed_in_stands_before_what_the_batch_system_prints() -
 def test_the_record_decides_about_the_queue_and_the_job_within_its_seconds(
     own_start: float | None, recorded: tuple[float, float] | None, expected: float
 ) -> None:
-    record = recorded and Record(RUNNING, "R", submitted=recorded[0], started=recorded[1])
+    record = recorded and JobRecord(RUNNING, "R", submitted=recorded[0], started=recorded[1])
     assert queue_seconds(100.0, Breath(own_start), record) == pytest.approx(expected)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reporters.base import BatchJob, JobFailed
+from reporters.base import JobFailed, SubmittedJob
 from reporters.batch.fork import Batch, Events, parse_events
 from tests.reporters.places import Place, two_places
 
@@ -44,7 +44,7 @@ def test_events_are_read_between_whatever_else_a_login_says(text: str, events: E
     assert parse_events(text) == events
 
 
-def submit(place: Place, directory: Path, *argv: str, launcher: list[str]) -> BatchJob:
+def submit(place: Place, directory: Path, *argv: str, launcher: list[str]) -> SubmittedJob:
     system = Batch(place.shell, launcher=launcher)
     return system.submit(argv, directory=str(directory), cpus=1, wall_seconds=30)
 

@@ -15,11 +15,11 @@ import pytest
 from probes.base import InvalidParameters, OutOfTime, in_parallel
 from probes.grid import Location
 from reporters.base import CannotConnect, CannotCopy, CleanupFailed, CommandFailed, JobFailed, ResourceUnfit
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.deadline import Deadline
-from reporters.grid import Grid
+from reporters.grid import RunGrid
 from reporters.report import run_id
-from reporters.usage import Usage
+from reporters.usage import ResourceUsage
 from tests.reporters.ssh_sites import SshSites, processes_naming
 from tests.waiting import eventually
 
@@ -29,19 +29,21 @@ SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 class World:
     """Resources, and grids over them; every grid is cleaned up."""
 
-    def __init__(self, resources: dict[str, Resource]) -> None:
+    def __init__(self, resources: dict[str, ResourceConfig]) -> None:
         self.resources = resources
         self.log: list[str] = []
-        self.grids: list[Grid] = []
+        self.grids: list[RunGrid] = []
         self.slot = SLOT
 
-    def grid(self, *, limit_seconds: float = 60.0, series: str = "gather-main", **changes: Any) -> Grid:
+    def grid(self, *, limit_seconds: float = 60.0, series: str = "gather-main", **changes: Any) -> RunGrid:
         self.slot += timedelta(minutes=1)
         assignment = Assignment(
             series=series, slot=self.slot, reporter="home", probe="x", bindings={}, resources=self.resources
         )
         self.deadline = Deadline(limit_seconds, time.monotonic)
-        grid = Grid(replace(assignment, **changes), self.deadline, lambda text, _level: self.log.append(text))
+        grid = RunGrid(
+            replace(assignment, **changes), self.deadline, lambda text, _level: self.log.append(text)
+        )
         self.grids.append(grid)
         return grid
 
@@ -57,7 +59,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         for directory in ("scratch", "bin"):
             (tmp_path / name / directory).mkdir(parents=True)
         path = f"{tmp_path / name / 'bin'}:/usr/bin:/bin"
-        resources[name] = Resource(
+        resources[name] = ResourceConfig(
             name, name, str(tmp_path / name / "scratch"), shell={"kind": "local", "path": path}
         )
     made = World(resources)
@@ -359,8 +361,8 @@ def test_what_copies_and_jobs_used_is_known(world: World) -> None:
     job.wait_started()
     run_seconds = job.wait_ended()
     used = grid.usage()
-    assert used["one"] == Usage(bytes_sent=5)
-    assert used["two"] == Usage(bytes_received=5, cpu_seconds=3 * run_seconds)
+    assert used["one"] == ResourceUsage(bytes_sent=5)
+    assert used["two"] == ResourceUsage(bytes_received=5, cpu_seconds=3 * run_seconds)
 
 
 def test_a_job_that_failed_has_used_what_it_was_seen_to_run(world: World) -> None:

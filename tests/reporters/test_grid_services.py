@@ -13,9 +13,9 @@ from probes.common.checks import check_transfers
 from probes.common.jobs import DEFAULT_WALL_SECONDS, wall_seconds
 from probes.grid import Capabilities, CopyOptions
 from reporters.base import CannotCopy, CommandFailed, ResourceUnfit
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.deadline import Deadline
-from reporters.grid import Grid
+from reporters.grid import RunGrid
 from tests.reporters.test_grid import SLOT
 from tests.waiting import eventually
 
@@ -27,10 +27,10 @@ sys.stdin.read()
 """
 
 
-def grid_of(tmp_path: Path, *, limit_seconds: float = 60.0, **changes: Any) -> Grid:
+def grid_of(tmp_path: Path, *, limit_seconds: float = 60.0, **changes: Any) -> RunGrid:
     """A grid of one resource, "one", a directory of this host but for *changes*."""
     now = [0.0]
-    resource = Resource(**{"name": "one", "site": "one", "scratch": str(tmp_path), **changes})
+    resource = ResourceConfig(**{"name": "one", "site": "one", "scratch": str(tmp_path), **changes})
     assignment = Assignment(
         series="s",
         slot=SLOT,
@@ -40,7 +40,7 @@ def grid_of(tmp_path: Path, *, limit_seconds: float = 60.0, **changes: Any) -> G
         resources={"one": resource},
         expected_seconds={"stage.compute.seconds": 100.0},
     )
-    return Grid(assignment, Deadline(limit_seconds, lambda: now[0]), lambda *_: None)
+    return RunGrid(assignment, Deadline(limit_seconds, lambda: now[0]), lambda *_: None)
 
 
 def port_of(line: str) -> int:
@@ -124,10 +124,11 @@ def test_a_grid_tells_what_copies_can_do(tmp_path: Path) -> None:
 def test_there_is_no_way_between_two_kinds_of_transfer(tmp_path: Path) -> None:
     transfers = {"one": {"kind": "local"}, "two": {"kind": "ssh", "host": "two.example.org"}}
     resources = {
-        name: Resource(name, name, str(tmp_path), transfer=transfer) for name, transfer in transfers.items()
+        name: ResourceConfig(name, name, str(tmp_path), transfer=transfer)
+        for name, transfer in transfers.items()
     }
     assignment = Assignment("s", SLOT, "home", "x", {}, resources)
-    grid = Grid(assignment, Deadline(60.0, lambda: 0.0), lambda *_: None)
+    grid = RunGrid(assignment, Deadline(60.0, lambda: 0.0), lambda *_: None)
     with pytest.raises(CannotCopy, match="one has transfer 'local', the other 'ssh'"):
         grid.capabilities("one", "two")
 

@@ -31,8 +31,8 @@ from reporters.base import (
     FileTransfer,
     TookTooLong,
 )
-from reporters.config import Resource
-from reporters.transfers.gridftp import Said, Transfer, explained, parse
+from reporters.config import ResourceConfig
+from reporters.transfers.gridftp import CopyLog, Transfer, explained, parse
 from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import processes_naming
 from tests.waiting import eventually
@@ -52,8 +52,8 @@ class Grid:
     servers: dict[str, gridftp.GridFtpServer]
     proxy: Path
 
-    def resource(self, name: str, **transfer: Any) -> Resource:
-        return Resource(
+    def resource(self, name: str, **transfer: Any) -> ResourceConfig:
+        return ResourceConfig(
             name, name, str(self.root), transfer={**self.servers[name].transfer(self.proxy), **transfer}
         )
 
@@ -355,7 +355,7 @@ def kill_sessions(grid: Grid, name: str) -> None:
 
 def test_what_the_client_says_is_read() -> None:
     restarted = parse((DATA / "url-copy-restarted.txt").read_text())
-    assert restarted == Said(error="", at_fault="gsiftp://127.0.0.12:2812/data/d2/half", attempts=2)
+    assert restarted == CopyLog(error="", at_fault="gsiftp://127.0.0.12:2812/data/d2/half", attempts=2)
     offline = parse((DATA / "url-copy-offline.txt").read_text())
     assert offline.at_fault == "gsiftp://127.0.0.15:2815/data/d2/x"
     assert offline.error.startswith("error: globus_ftp_client: the server responded with an error\n422 ")

@@ -24,7 +24,7 @@ from probes.base import InvalidParameters
 from probes.grid import CopyOptions, Transferred
 from reporters import resolve
 from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookTooLong
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.reporters.needs import needs
 from tests.reporters.places import private
 from tests.reporters.scripted_https import CREATED, Connection, Request, ScriptedServer, scripted_server
@@ -49,7 +49,7 @@ class Sites:
         ends = []
         for name, options in (("one", here), ("two", there or {})):
             reached = {**self.options[name], **options}
-            resource = Resource(name, name, str(self.root / name), transfer=reached)
+            resource = ResourceConfig(name, name, str(self.root / name), transfer=reached)
             ends.append(End(resource, resolve.shell_of(resource, "main@now")))
         return resolve.transfer_between(*ends)
 

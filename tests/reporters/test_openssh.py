@@ -34,9 +34,9 @@ from reporters.base import (
     TookTooLong,
 )
 from reporters.batch.fork import Batch
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.deadline import Deadline
-from reporters.grid import Grid
+from reporters.grid import RunGrid
 from reporters.shells.ssh import Shell
 from reporters.transfers.ssh import PROGRAMS
 from tests.reporters.needs import needs
@@ -69,7 +69,7 @@ class Servers:
             self.shells[server.name].connect(timeout_seconds=30)
         return End(resource, self.shells[server.name])
 
-    def resource(self, server: SshServer, **transfer: Any) -> Resource:
+    def resource(self, server: SshServer, **transfer: Any) -> ResourceConfig:
         return self.clients.resource(server, **transfer)
 
 
@@ -405,7 +405,7 @@ def test_a_missing_rsync_is_found_before_anything_is_copied(servers: Servers, tm
         copies.ends[1] = servers.end(server, program="rsync")
         resources = {end.resource.name: end.resource for end in copies.ends}
         assignment = Assignment("s", datetime(2026, 3, 1, tzinfo=UTC), "home", "x", {}, resources)
-        grid = Grid(assignment, Deadline(60.0, time.monotonic), lambda *_: None)
+        grid = RunGrid(assignment, Deadline(60.0, time.monotonic), lambda *_: None)
         try:
             with pytest.raises(ResourceUnfit, match="rsync is not installed at bare"):
                 check_transfers(grid, [("iu", "bare")], CopyOptions())

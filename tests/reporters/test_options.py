@@ -9,7 +9,7 @@ import pytest
 
 from probes.base import InvalidParameters
 from reporters import resolve
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 
 SSH = {"kind": "ssh", "host": "login.example.org"}
 GRIDFTP = {"kind": "gridftp", "host": "dtn.example.org"}
@@ -20,7 +20,7 @@ HTTP = {"kind": "http", "host": "dtn.example.org"}
 def complaint(**ways: Any) -> str:
     """Why a resource is not reached in such *ways*."""
     with pytest.raises(InvalidParameters) as raised:
-        resolve.check(Resource("ncsa", "ncsa", "/scratch", **ways))
+        resolve.check(ResourceConfig("ncsa", "ncsa", "/scratch", **ways))
     return str(raised.value)
 
 
@@ -82,4 +82,4 @@ def test_an_option_of_another_type_or_out_of_range_is_named(ways: dict[str, Any]
     ],
 )
 def test_what_has_a_meaning_is_taken(ways: dict[str, Any]) -> None:
-    resolve.check(Resource("ncsa", "ncsa", "/scratch", **ways))
+    resolve.check(ResourceConfig("ncsa", "ncsa", "/scratch", **ways))

@@ -6,7 +6,7 @@ import pytest
 
 from probes.base import InvalidParameters, NoData, OutOfTime, ProbeFailed
 from reporters.load import TooBusy
-from reporters.outcome import Trouble, decide
+from reporters.outcome import StageException, decide
 from reporters.report import Failure
 
 FAILED = ProbeFailed("cannot copy", resource="ncsa", exit_status=4, stderr_tail="lost")
@@ -42,15 +42,15 @@ FAILED = ProbeFailed("cannot copy", resource="ncsa", exit_status=4, stderr_tail=
 def test_the_first_thing_that_went_wrong_decides(
     troubles: list[tuple[str, Exception]], outcome: str, reason: str
 ) -> None:
-    verdict = decide([Trouble(stage, error) for stage, error in troubles])
+    verdict = decide([StageException(stage, error) for stage, error in troubles])
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
 
 
 def test_a_failure_is_kept_verbatim() -> None:
-    failure = decide([Trouble("compute", FAILED)]).failure
+    failure = decide([StageException("compute", FAILED)]).failure
     assert failure == Failure("compute", "ncsa", "cannot copy", 4, "lost")
 
 
-@pytest.mark.parametrize("troubles", [[], [Trouble("init", NoData("none"))]])
-def test_where_nothing_went_wrong_there_is_no_failure(troubles: list[Trouble]) -> None:
+@pytest.mark.parametrize("troubles", [[], [StageException("init", NoData("none"))]])
+def test_where_nothing_went_wrong_there_is_no_failure(troubles: list[StageException]) -> None:
     assert decide(troubles).failure is None

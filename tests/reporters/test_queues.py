@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from probes.base import InvalidParameters
-from reporters.base import BatchJob, JobFailed, JobStuck
+from reporters.base import JobFailed, JobStuck, SubmittedJob
 from reporters.batch import gridengine, htcondor, pbs, slurm
 from reporters.jobfiles import cancel_script
 from reporters.queueing import QueueingSystem
@@ -23,7 +23,7 @@ from tests.reporters.stand_ins import Condor, OpenPbs, StandIn, served
 numbers = itertools.count()
 
 
-def submit(system: QueueingSystem, place: Place, *argv: str, wall_seconds: float = 30.0) -> BatchJob:
+def submit(system: QueueingSystem, place: Place, *argv: str, wall_seconds: float = 30.0) -> SubmittedJob:
     directory = place.scratch / f"run-{next(numbers)}"
     directory.mkdir()
     return system.submit(argv, directory=str(directory), cpus=1, wall_seconds=wall_seconds)

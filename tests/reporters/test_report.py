@@ -33,7 +33,7 @@ from reporters.report import (
     to_json,
     totals,
 )
-from reporters.usage import Usage
+from reporters.usage import ResourceUsage
 
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 
@@ -57,7 +57,7 @@ def report(**changes: Any) -> Report:
         environment=Environment("host1", "6.1.0", "3.11.7", {"ssh": "OpenSSH_9.2p1"}),
         clock=Clock(SLOT + timedelta(seconds=13), synchronised=True),
         bindings={"sources": ("anl", "iu"), "compute": ("ncsa",), "destination": ("sdsc",)},
-        usage={"ncsa": Usage(10, 20, 1.5)},
+        usage={"ncsa": ResourceUsage(10, 20, 1.5)},
     )
     return replace(made, **changes)
 

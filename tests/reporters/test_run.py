@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from probes.base import Measurement, NoData, OutOfTime, Parameter, ProbeFailed, Role, Stage, UnknownProbe
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report, from_json, to_json
 from reporters.run import RunnerTools, run
-from reporters.usage import Usage
+from reporters.usage import ResourceUsage
 
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 
@@ -44,8 +44,8 @@ class FakeGrid:
     def shell(self, resource: str) -> FakeShell:
         return FakeShell(self.loads[resource])
 
-    def usage(self) -> dict[str, Usage]:
-        return {"one": Usage(bytes_sent=10, cpu_seconds=2.0)}
+    def usage(self) -> dict[str, ResourceUsage]:
+        return {"one": ResourceUsage(bytes_sent=10, cpu_seconds=2.0)}
 
     def clean_up(self) -> None:
         self.cleaned += 1
@@ -113,7 +113,7 @@ class Bench:
         probe = type("Probe", (FakeProbe,), {"does": does or {}, "__module__": __name__})
         values: dict[str, Any] = {
             "series": "fake-main", "slot": SLOT, "reporter": "home", "probe": "fake",
-            "bindings": {"at": ["one"]}, "resources": {"one": Resource("one", "one", "/scratch")},
+            "bindings": {"at": ["one"]}, "resources": {"one": ResourceConfig("one", "one", "/scratch")},
             "limit_seconds": 1000.0, "cleanup_seconds": 60.0,
         }  # fmt: skip
         tools = RunnerTools(
@@ -306,7 +306,7 @@ def test_the_environment_says_where_it_ran(bench: Bench) -> None:
 
 
 def test_a_report_says_what_its_run_used(bench: Bench) -> None:
-    assert bench.run().usage == {"one": Usage(bytes_sent=10, cpu_seconds=2.0)}
+    assert bench.run().usage == {"one": ResourceUsage(bytes_sent=10, cpu_seconds=2.0)}
     assert bench.run({"work": raising(ProbeFailed("no"))}).usage != {}
     assert bench.run(parameters={"size": "big"}).usage == {}
 
@@ -336,7 +336,7 @@ def test_warm_ups_are_whole_runs_whose_values_are_thrown_away(bench: Bench) -> N
     assert report.stages[0].started_after_seconds < 10
     took = [line.text.partition(" took ")[0] for line in report.log if "discarded" in line.text]
     assert took == ["warm-up 1 of 2", "warm-up 2 of 2"]
-    assert report.usage == {"one": Usage(bytes_sent=30, cpu_seconds=6.0)}
+    assert report.usage == {"one": ResourceUsage(bytes_sent=30, cpu_seconds=6.0)}
 
 
 def test_a_warm_up_that_does_not_pass_ends_the_run_and_says_which_it_was(bench: Bench) -> None:
@@ -348,7 +348,7 @@ def test_a_warm_up_that_does_not_pass_ends_the_run_and_says_which_it_was(bench: 
     assert (report.outcome, report.reason) == ("failed", "warm-up 2 of 2: work at one failed: no")
     assert [stage.name for stage in report.stages] == ["init", "work", "cleanup"]
     assert len(bench.grids) == 2
-    assert report.usage == {"one": Usage(bytes_sent=20, cpu_seconds=4.0)}
+    assert report.usage == {"one": ResourceUsage(bytes_sent=20, cpu_seconds=4.0)}
 
 
 def test_the_limit_is_for_each_warm_up(bench: Bench) -> None:

@@ -14,11 +14,11 @@ import pytest
 
 from monitor.testbed.middleware.slurm import SlurmCluster, SlurmOptions
 from probes.base import OutOfTime
-from reporters.base import BatchJob, ConnectionLost, JobFailed, JobStuck
+from reporters.base import ConnectionLost, JobFailed, JobStuck, SubmittedJob
 from reporters.batch.slurm import Batch
-from reporters.config import Assignment, Resource
+from reporters.config import Assignment, ResourceConfig
 from reporters.deadline import Deadline
-from reporters.grid import Grid
+from reporters.grid import RunGrid
 from tests.reporters.clusters import install, slurm_cluster
 from tests.reporters.needs import needs
 from tests.reporters.places import Place, two_places
@@ -55,15 +55,15 @@ class Jobs:
         self.place = place
         self.directory = place.scratch / f"run-{next(numbers)}"
         self.directory.mkdir()
-        self._jobs: list[BatchJob] = []
+        self._jobs: list[SubmittedJob] = []
 
-    def submit(self, *argv: str, wall_seconds: float = 30, **options: Any) -> BatchJob:
+    def submit(self, *argv: str, wall_seconds: float = 30, **options: Any) -> SubmittedJob:
         system = Batch(self.place.shell, **options)
         job = system.submit(argv, directory=str(self.directory), cpus=1, wall_seconds=wall_seconds)
         self._jobs.append(job)
         return job
 
-    def started(self, *argv: str) -> BatchJob:
+    def started(self, *argv: str) -> SubmittedJob:
         job = self.submit(*argv)
         job.wait_started(timeout_seconds=60)
         return job
@@ -227,7 +227,7 @@ def test_a_job_that_slurm_kills_at_its_limit_exceeded_it() -> None:
 class Run:
     """A run of one series at one resource, with a deadline of its own."""
 
-    def __init__(self, resource: Resource, slot: datetime, limit_seconds: float = 60.0) -> None:
+    def __init__(self, resource: ResourceConfig, slot: datetime, limit_seconds: float = 60.0) -> None:
         assignment = Assignment(
             series="gather-main",
             slot=slot,
@@ -237,16 +237,16 @@ class Run:
             resources={"one": resource},
         )
         self.deadline = Deadline(limit_seconds, time.monotonic)
-        self.grid = Grid(assignment, self.deadline, lambda text, level: None)
+        self.grid = RunGrid(assignment, self.deadline, lambda text, level: None)
 
     def clean_up(self) -> None:
         self.deadline.restart(60.0, "cleanup")
         self.grid.clean_up()
 
 
-def resource_of(place: Place, *extra: str) -> Resource:
+def resource_of(place: Place, *extra: str) -> ResourceConfig:
     batch = {"kind": "slurm", "extra": list(extra)}
-    return Resource("one", "one", place.resource.scratch, shell=place.resource.shell, batch=batch)
+    return ResourceConfig("one", "one", place.resource.scratch, shell=place.resource.shell, batch=batch)
 
 
 def test_a_run_that_is_out_of_time_says_what_its_job_waited_for(cluster: SlurmCluster, place: Place) -> None:
@@ -289,7 +289,9 @@ def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(clus
             sites.sites["one"].install(program.name, f'exec {program} "$@"')
         sites.sites["one"].install("sbatch", f'{cluster.programs}/sbatch --hold "$@"; sleep 60')
         ssh = sites.resource("one")
-        run = Run(Resource("one", "one", ssh.scratch, ssh.shell, batch={"kind": "slurm"}), datetime.now(UTC))
+        run = Run(
+            ResourceConfig("one", "one", ssh.scratch, ssh.shell, batch={"kind": "slurm"}), datetime.now(UTC)
+        )
         run.grid.scratch("one")
         submitting = pool.submit(run.grid.submit, "one", ["true"], cpus=1, wall_seconds=30)
         assert eventually(lambda: len(cluster.jobs()) == 1)

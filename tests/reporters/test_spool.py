@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reporters.report import MAX_BYTES
-from reporters.spool import Entry, Spool, SpoolError
+from reporters.spool import Spool, SpooledReport, SpoolError
 
 ROOT = Path(__file__).parents[2]
 ONE, TWO, THREE = (uuid.UUID(int=n) for n in (1, 2, 3))
@@ -30,12 +30,12 @@ def bad(tmp_path: Path) -> dict[str, bytes]:
 def test_reports_wait_oldest_first(spool: Spool) -> None:
     for run in (TWO, ONE, THREE):
         spool.put(run, run.bytes)
-    assert list(spool.pending()) == [Entry(run, run.bytes) for run in (TWO, ONE, THREE)]
+    assert list(spool.pending()) == [SpooledReport(run, run.bytes) for run in (TWO, ONE, THREE)]
 
 
 def test_reports_outlive_the_process(spool: Spool, tmp_path: Path) -> None:
     spool.put(ONE, b"report")
-    assert list(Spool(tmp_path / "spool").pending()) == [Entry(ONE, b"report")]
+    assert list(Spool(tmp_path / "spool").pending()) == [SpooledReport(ONE, b"report")]
 
 
 def test_a_report_with_a_receipt_is_forgotten(spool: Spool) -> None:
@@ -49,13 +49,13 @@ def test_a_report_with_a_receipt_is_forgotten(spool: Spool) -> None:
 def test_a_run_has_one_report_the_latest(spool: Spool) -> None:
     spool.put(ONE, b"old")
     spool.put(ONE, b"new")
-    assert list(spool.pending()) == [Entry(ONE, b"new")]
+    assert list(spool.pending()) == [SpooledReport(ONE, b"new")]
 
 
 def test_what_may_have_to_wait_for_long_is_written_to_disk(spool: Spool, tmp_path: Path) -> None:
     spool.put(ONE, b"1")
     spool.sync()
-    assert list(spool.pending()) == [Entry(ONE, b"1")]
+    assert list(spool.pending()) == [SpooledReport(ONE, b"1")]
     (tmp_path / "spool" / "bad").rmdir()
     spool.remove(ONE)
     (tmp_path / "spool").rmdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.base import in_parallel
-from reporters.usage import Usage, UsageMeter, added
+from reporters.usage import ResourceUsage, UsageMeter, added
 
 
 class Clock:
@@ -24,7 +24,7 @@ def test_a_copy_counts_at_both_ends() -> None:
     meter = UsageMeter()
     meter.copied("iu", "sdsc", 100)
     meter.copied("sdsc", "iu", 7)
-    assert meter.read() == {"iu": Usage(100, 7), "sdsc": Usage(7, 100)}
+    assert meter.read() == {"iu": ResourceUsage(100, 7), "sdsc": ResourceUsage(7, 100)}
 
 
 def test_copies_at_once_are_all_counted() -> None:
@@ -35,7 +35,7 @@ def test_copies_at_once_are_all_counted() -> None:
             meter.copied("iu", "sdsc", 1)
 
     in_parallel(copy_often, range(8))
-    assert meter.read() == {"iu": Usage(bytes_sent=4000), "sdsc": Usage(bytes_received=4000)}
+    assert meter.read() == {"iu": ResourceUsage(bytes_sent=4000), "sdsc": ResourceUsage(bytes_received=4000)}
 
 
 def test_a_job_counts_with_the_seconds_that_it_says_for_each_processor(clock: Clock) -> None:
@@ -44,7 +44,7 @@ def test_a_job_counts_with_the_seconds_that_it_says_for_each_processor(clock: Cl
     job.began()
     clock.now += 99
     job.ended(2.5)
-    assert meter.read() == {"iu": Usage(cpu_seconds=10.0)}
+    assert meter.read() == {"iu": ResourceUsage(cpu_seconds=10.0)}
 
 
 def test_a_job_that_ended_badly_counts_from_when_it_was_seen_to_run(clock: Clock) -> None:
@@ -54,14 +54,14 @@ def test_a_job_that_ended_badly_counts_from_when_it_was_seen_to_run(clock: Clock
     clock.now += 3
     job.ended()
     clock.now += 50
-    assert meter.read() == {"iu": Usage(cpu_seconds=6.0)}
+    assert meter.read() == {"iu": ResourceUsage(cpu_seconds=6.0)}
 
 
 def test_a_job_that_nobody_waited_for_counts_until_now(clock: Clock) -> None:
     meter = UsageMeter(clock)
     meter.job("iu", 2).began()
     clock.now += 3
-    assert meter.read() == {"iu": Usage(cpu_seconds=6.0)}
+    assert meter.read() == {"iu": ResourceUsage(cpu_seconds=6.0)}
 
 
 def test_a_job_that_never_began_used_nothing(clock: Clock) -> None:
@@ -73,5 +73,7 @@ def test_a_job_that_never_began_used_nothing(clock: Clock) -> None:
 
 
 def test_what_several_used_is_added_by_resource() -> None:
-    both = added({"iu": Usage(1, 2, 3.0), "anl": Usage(1)}, {"iu": Usage(10, 20, 30.0)})
-    assert both == {"iu": Usage(11, 22, 33.0), "anl": Usage(1)}
+    both = added(
+        {"iu": ResourceUsage(1, 2, 3.0), "anl": ResourceUsage(1)}, {"iu": ResourceUsage(10, 20, 30.0)}
+    )
+    assert both == {"iu": ResourceUsage(11, 22, 33.0), "anl": ResourceUsage(1)}

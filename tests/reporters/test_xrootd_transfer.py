@@ -23,7 +23,7 @@ from probes.base import InvalidParameters, ProbeFailed, in_parallel
 from probes.grid import CopyOptions, Transferred
 from reporters import resolve
 from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookTooLong
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from reporters.transfers.xrootd import parse_failure
 from tests.reporters.needs import needs
 from tests.waiting import eventually
@@ -46,7 +46,7 @@ class Sites:
         ends = []
         for name, options in (("one", here), ("two", there or {})):
             reached = {**self.servers[name].transfer(self.proxy), **options}
-            resource = Resource(name, name, str(self.root / name), transfer=reached)
+            resource = ResourceConfig(name, name, str(self.root / name), transfer=reached)
             ends.append(End(resource, resolve.shell_of(resource, "main@now")))
         return resolve.transfer_between(*ends)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monitor.alerts.channels.base import InvalidOptions, Notifier, UnknownChannel
-from reporters.options import unfit
+from reporters.options import invalid_option
 from reporters.registry import PluginRegistry
 
 Fault = tuple[tuple[str, ...], str]  # the key at fault, if it is one, and what is wrong
@@ -53,7 +53,7 @@ def _option_faults(channel: Mapping[str, Any], notifier: type[Notifier]) -> Iter
         if name not in types:
             known = ", ".join(sorted(types)) or "none"
             yield (name,), f"{channel['kind']} has no option {name!r}; known are {known}"
-        elif why := unfit({name: value}, types):
+        elif why := invalid_option({name: value}, types):
             yield (name,), why.removeprefix(f"{name}: ")
 
 

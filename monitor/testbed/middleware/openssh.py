@@ -23,7 +23,7 @@ from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import locate
 from monitor.testbed.middleware.server_process import free_port, serving
 from reporters import process
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 
 _PRIVILEGE_SEPARATION = Path("/run/sshd")  # compiled into sshd; only root's needs it
 _USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -119,10 +119,10 @@ class SshClients:
 
     def resource(
         self, server: SshServer, *, shell: Mapping[str, Any] | None = None, **transfer: Any
-    ) -> Resource:
+    ) -> ResourceConfig:
         """*server* as a resource, with more options of its *shell* and its *transfer*."""
         login = {"kind": "ssh", "host": server.name, "config_file": str(self.config_file), **(shell or {})}
-        return Resource(
+        return ResourceConfig(
             name=server.name,
             site=server.name,
             scratch=str(server.scratch),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.testbed.errors import DamagedState
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from reporters.report import parse_rfc3339, rfc3339
 
 FILE_NAME = "grid.json"
@@ -29,7 +29,7 @@ class GridDescription:
 
     directory: Path
     sites: tuple[str, ...]
-    resources: dict[str, Resource]
+    resources: dict[str, ResourceConfig]
     compute: str
     destination: str
     profile: str
@@ -67,7 +67,7 @@ class GridDescription:
 
     @classmethod
     def _from_document(cls, document: dict[str, Any]) -> GridDescription:
-        resources = {name: Resource(**fields) for name, fields in document["resources"].items()}
+        resources = {name: ResourceConfig(**fields) for name, fields in document["resources"].items()}
         changed = {
             "directory": Path(document["directory"]),
             "sites": tuple(document["sites"]),

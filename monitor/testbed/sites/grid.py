@@ -26,7 +26,7 @@ from monitor.testbed.sites.site_weather import SiteWeather
 from monitor.testbed.sites.state import GridState, load_state, random_port, save_state, with_passwords
 from monitor.testbed.sites.weather_sources import FAULT_FILE, Drifting, NoWeather, Sabotaged, WeatherSource
 from monitor.testbed.weather.generator import Weather
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 
 NO_WEATHER = "none"
 _PORTS_TRIED = 100
@@ -172,7 +172,7 @@ def _describe(
     layout: Layout, state: GridState, options: LocalGridOptions, compute: str, destination: str
 ) -> GridDescription:
     resources = {
-        site.name: Resource(  # noqa: S604 - a way to reach a site, no program is run
+        site.name: ResourceConfig(  # noqa: S604 - a way to reach a site, no program is run
             name=site.name,
             site=site.name,
             scratch=str(site.scratch),

@@ -18,7 +18,7 @@ from monitor.testbed.wan import cluster, network
 from monitor.testbed.wan.enter_contexts import all_entered
 from monitor.testbed.wan.network import WideAreaNetwork
 from reporters import process
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from reporters.error_lines import tail
 
 RESOURCE_SUFFIX = "-wan"  # a site's resource on the wide-area test-bed is another than on the local grid
@@ -42,7 +42,7 @@ class Services:
 class Serving:
     """Sites that serve: their resources, and what their users need to stay users."""
 
-    resources: dict[str, Resource]
+    resources: dict[str, ResourceConfig]
     security: Security | None
 
     def renew(self) -> None:
@@ -133,7 +133,7 @@ def _resource(
     server: openssh.SshServer,
     transfer: Mapping[str, Any],
     batch: Mapping[str, Any],
-) -> Resource:
+) -> ResourceConfig:
     resource = clients.resource(server)
     name = f"{server.name}{RESOURCE_SUFFIX}"
     return dataclasses.replace(resource, name=name, transfer=transfer, batch=batch)

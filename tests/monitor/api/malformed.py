@@ -17,7 +17,7 @@ from backports import zstd
 
 from monitor.api.envelope import JSON, MAX_BYTES, MAX_REPORTS, NDJSON
 from reporters import report as wire
-from reporters.usage import Usage
+from reporters.usage import ResourceUsage
 from tests.monitor.builders import circle_report, failed_circle_report
 
 Path = tuple[str | int, ...]
@@ -58,7 +58,7 @@ def drawn(seed: int, count: int, noon: datetime) -> Iterator[Malformed]:
 def _valid(noon: datetime) -> Iterator[bytes]:
     yield wire.to_json(circle_report(noon, bindings={"ring": ("here", "there")}))
     yield wire.to_json(failed_circle_report(noon + timedelta(minutes=1)))
-    yield wire.to_json(circle_report(noon + timedelta(minutes=2), usage={"here": Usage(5, 6, 0.5)}))
+    yield wire.to_json(circle_report(noon + timedelta(minutes=2), usage={"here": ResourceUsage(5, 6, 0.5)}))
 
 
 def _alone(chance: random.Random, valid: Sequence[Document]) -> Malformed:

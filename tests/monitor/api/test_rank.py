@@ -29,7 +29,7 @@ from monitor.models import (
 from monitor.models.token import READ, RUN
 from probes.base import checked_parameters
 from reporters import report as wire
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.monitor.builders import CIRCLE, circle_report
 
 URL = "/api/v1/forecasts/rank"
@@ -61,7 +61,7 @@ def passes(series: str, *, seconds: float, runs: int = 4) -> None:
 @pytest.fixture
 def grid(db: None) -> None:
     """Two rings that are known, and one of which nothing is."""
-    resources = [Resource(name, f"site-of-{name}", f"/{name}") for name in HOSTS]
+    resources = [ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in HOSTS]
     rings = {**RINGS, "new": ring_of("alpha", "gamma")}
     define(
         resources, [SeriesDefinition(n, "circle", ring, {"file_bytes": 1000}) for n, ring in rings.items()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, Series
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 
 SITES = 7
 CAPACITY = 40
@@ -19,7 +19,7 @@ def expect(runs: int, now: datetime, directory: Path) -> None:
     """As many series as *runs*, of one slot each within the last ``MINUTES``: runs of one series never
     overlap, so that several slots of it could not be due at once. They do nothing (``probes.noop``).
     """
-    resources = [Resource(f"host-{i}", f"site-{i}", str(directory)) for i in range(SITES)]
+    resources = [ResourceConfig(f"host-{i}", f"site-{i}", str(directory)) for i in range(SITES)]
     latest = now.replace(second=0, microsecond=0)
     define(resources, [_series(number, latest) for number in range(runs)])
     Series.objects.update(created_at=latest - timedelta(minutes=MINUTES + 1))

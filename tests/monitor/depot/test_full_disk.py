@@ -29,7 +29,7 @@ from monitor.models import ApiToken, Heartbeat, RawReport, Run, Sample
 from monitor.models.token import REPORT
 from monitor.worker import deliver_spool
 from reporters import report as wire
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.databases import in_postgres
 
@@ -124,7 +124,7 @@ def small(depot_on_it: Disk, tmp_path: Path, settings: LazySettings) -> Disk:
     """A depot on a small disk, which knows Circle."""
     settings.VAR_DIR = tmp_path
     define(
-        [Resource(name, f"site-of-{name}", str(tmp_path)) for name in ("here", "there")],
+        [ResourceConfig(name, f"site-of-{name}", str(tmp_path)) for name in ("here", "there")],
         [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]}, {"file_bytes": 1000})],
     )
     return depot_on_it

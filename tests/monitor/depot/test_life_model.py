@@ -23,7 +23,7 @@ from monitor.depot.samples.read import history
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Correction, Series, Suite
 from monitor.overview.latest import UNKNOWN, latest
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.monitor.depot.happenings import (
     EACH,
     END,
@@ -47,7 +47,7 @@ TREND_RUNS = 20
 
 @pytest.fixture
 def two_series(depot_engine: Engine, tmp_path: Path) -> list[Series]:
-    resources = [Resource(name, f"site-of-{name}", str(tmp_path)) for name in ("here", "there")]
+    resources = [ResourceConfig(name, f"site-of-{name}", str(tmp_path)) for name in ("here", "there")]
     bindings = {"ring": ["here", "there"]}
     define(resources, [SeriesDefinition(name, "circle", bindings, {"file_bytes": 1000}) for name in NAMES])
     for name in NAMES:

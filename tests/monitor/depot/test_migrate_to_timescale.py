@@ -26,7 +26,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import DayRollup, RawReport, Sample, Series
 from reporters import report as wire
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.databases import PLAIN, copy
 
@@ -48,7 +48,7 @@ def plain_copy(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Ite
 @pytest.fixture
 def depot(plain_copy: None, transactional_db: None, noon: datetime) -> datetime:
     """A plain depot of some months until noon, on a server that has TimescaleDB."""
-    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
     for months in range(REPORTS):
         report(noon - 30 * months * DAY)

@@ -34,7 +34,7 @@ from monitor.models import (
 )
 from monitor.series.current_segment import store_current_segments
 from monitor.series.segments import local_identity
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from reporters.report import run_id
 
 MINUTE = timedelta(minutes=1)
@@ -45,7 +45,7 @@ PATH = {"source": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
 def defined(*series: tuple[str, str, dict[str, list[str]]]) -> dict[str, Metric]:
     """The totals of these series, by name."""
     resources = [
-        Resource(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma", "delta")
+        ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma", "delta")
     ]
     define(resources, [SeriesDefinition(name, probe, bindings) for name, probe, bindings in series])
     return {one.name: _total(one) for one in Series.objects.all()}

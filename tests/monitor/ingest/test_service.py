@@ -21,7 +21,7 @@ from monitor.ledger.reap import reap
 from monitor.models import Metric, RawReport, Run, Sample, Segment, Series, Usage
 from monitor.models.run import State
 from reporters import report as wire
-from reporters.usage import Usage as Used
+from reporters.usage import ResourceUsage as Used
 from tests.monitor.builders import circle_report, failed_circle_report, noops
 from tests.waiting import eventually
 

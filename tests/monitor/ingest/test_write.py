@@ -19,7 +19,7 @@ from monitor.ingest.service import Receipt, ingest, ingest_all
 from monitor.models import Metric, RawReport, Resource, Run, Sample, Segment, Series, Site, Usage
 from monitor.models.run import State
 from reporters import report as wire
-from reporters.usage import Usage as Used
+from reporters.usage import ResourceUsage as Used
 from tests.monitor.builders import circle_report, gather_report
 
 MINUTE = timedelta(minutes=1)

@@ -17,10 +17,10 @@ def main(series: int, file: Path) -> None:
     from monitor.gridfile.define import SeriesDefinition, define
     from monitor.models import ApiToken
     from monitor.models.token import REPORT
-    from reporters.config import Resource
+    from reporters.config import ResourceConfig
 
     call_command("migrate", verbosity=0)
-    resources = [Resource(name, name, f"/{name}") for name in ("here", "there")]
+    resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     names = [f"circle-{number}" for number in range(series)]
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     user, _ = User.objects.get_or_create(username="reporter")

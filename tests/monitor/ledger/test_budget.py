@@ -32,7 +32,7 @@ DAY = timedelta(days=1)
 GB = 10**9
 
 
-def ran(slot: datetime, used: dict[str, usage.Usage] | None = None, **changes: Any) -> None:
+def ran(slot: datetime, used: dict[str, usage.ResourceUsage] | None = None, **changes: Any) -> None:
     """A run of circle at *slot* that used *used* has been reported."""
     assert ingest(wire.to_json(replace(circle_report(slot), usage=used or {}, **changes))).accepted
 
@@ -49,14 +49,20 @@ def kept() -> dict[str, tuple[int | None, float | None]]:
 def test_a_run_is_put_to_the_account_of_every_site_that_it_was_bound_to(
     circle: Series, noon: datetime
 ) -> None:
-    ran(noon, {"here": usage.Usage(100, 7, 1.5)}, bindings={"ring": ("here", "there")})
+    ran(noon, {"here": usage.ResourceUsage(100, 7, 1.5)}, bindings={"ring": ("here", "there")})
     assert kept() == {"site-of-here": (107, 1.5), "site-of-there": (0, 0.0)}
     assert {one.began_at for one in Usage.objects.all()} == {noon}
 
 
 def test_resources_of_one_site_are_one_account(circle: Series, noon: datetime) -> None:
     Resource.objects.update(site=Site.objects.get(name="site-of-here"))
-    ran(noon, {"here": usage.Usage(bytes_sent=5), "there": usage.Usage(bytes_received=5, cpu_seconds=2.0)})
+    ran(
+        noon,
+        {
+            "here": usage.ResourceUsage(bytes_sent=5),
+            "there": usage.ResourceUsage(bytes_received=5, cpu_seconds=2.0),
+        },
+    )
     assert kept() == {"site-of-here": (10, 2.0)}
 
 
@@ -69,12 +75,12 @@ def test_a_report_that_comes_twice_counts_once_and_one_of_an_unknown_resource_is
     circle: Series, noon: datetime
 ) -> None:
     for _ in range(2):
-        ran(noon, {"here": usage.Usage(1), "elsewhere": usage.Usage(2)})
+        ran(noon, {"here": usage.ResourceUsage(1), "elsewhere": usage.ResourceUsage(2)})
     assert kept() == {"site-of-here": (1, 0.0), "site-of-there": (0, 0.0)}
 
 
 def test_more_than_the_depot_can_hold_is_refused(circle: Series, noon: datetime) -> None:
-    most = usage.Usage(2**63 - 1, 2**63 - 1)
+    most = usage.ResourceUsage(2**63 - 1, 2**63 - 1)
     receipt = ingest(wire.to_json(replace(circle_report(noon), usage={"here": most})))
     assert "cannot hold" in receipt.error
     assert Run.objects.count() == Usage.objects.count() == 0
@@ -102,8 +108,8 @@ def test_slots_are_skipped_when_the_budget_of_a_site_is_spent_until_the_next_day
     circle: Series, noon: datetime, budget: dict[str, float], said: str
 ) -> None:
     limit(**budget)
-    ran(noon - 2 * MINUTE, {"here": usage.Usage(GB, GB, 1800.0)})
-    ran(noon - MINUTE, {"here": usage.Usage(GB, 0, 1800.0)})
+    ran(noon - 2 * MINUTE, {"here": usage.ResourceUsage(GB, GB, 1800.0)})
+    ran(noon - MINUTE, {"here": usage.ResourceUsage(GB, 0, 1800.0)})
     expand(noon)
     assert claim_due(noon + MINUTE) == []
     skipped = Run.objects.get(slot=noon + MINUTE)
@@ -135,7 +141,7 @@ def test_a_run_that_was_lost_counts_as_a_run_until_its_late_report_says_what_it_
         begin(run, noon)
         reap(noon + MINUTE)
     assert kept() == {"site-of-here": (None, None), "site-of-there": (None, None)}
-    ran(noon, {"here": usage.Usage(bytes_sent=9)})
+    ran(noon, {"here": usage.ResourceUsage(bytes_sent=9)})
     assert kept() == {"site-of-here": (9, 0.0), "site-of-there": (0, 0.0)}
 
 
@@ -153,7 +159,9 @@ def test_what_a_late_report_says_counts_also_if_its_run_is_just_being_given_up(
             cursor.execute("LOCK TABLE monitor_binding")  # who gives the run up asks what it was bound to
             reaping = pool.submit(alone, reap, noon + MINUTE)
             assert eventually(lambda: waiting() == 1)
-            reporting = pool.submit(alone, ran, noon, {"here": usage.Usage(bytes_sent=9)}, bindings=bound)
+            reporting = pool.submit(
+                alone, ran, noon, {"here": usage.ResourceUsage(bytes_sent=9)}, bindings=bound
+            )
             assert eventually(lambda: reporting.done() or waiting() == 2)
         reaping.result()
         reporting.result()

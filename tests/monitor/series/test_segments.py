@@ -130,15 +130,6 @@ def test_a_series_that_is_bound_to_other_resources_measures_something_else(
     assert [one.bindings["ring"] for one in Segment.objects.all()] == [[HERE, THERE], [THERE, HERE]]
 
 
-def test_what_an_older_reporter_does_not_say_is_what_its_series_is_bound_to(
-    circle: Series, noon: datetime
-) -> None:
-    deliver(noon)
-    rebind(circle, THERE, HERE)
-    deliver(noon + MINUTE)
-    assert [one.bindings["ring"] for one in Segment.objects.all()] == [[HERE, THERE], [THERE, HERE]]
-
-
 def test_a_series_that_was_renamed_goes_on_with_its_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     Series.objects.update(name="ring")

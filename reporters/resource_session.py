@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from probes.base import ProbeFailed
 from reporters import resolve, scratch
-from reporters.base import BatchJob, BatchSystem, CommandFailed, ConnectionLost, ResourceUnfit
-from reporters.config import Assignment, Resource
+from reporters.base import BatchSystem, CommandFailed, ConnectionLost, ResourceUnfit, SubmittedJob
+from reporters.config import Assignment, ResourceConfig
 from reporters.deadline import BoundedShell, Deadline
 from reporters.error_lines import decisive_line, tail
 from reporters.process import ProcessError, Running
@@ -22,11 +22,11 @@ _RUN_CHARACTERS = 12
 _ANSWER_SECONDS = 60.0
 
 
-class Site:
+class ResourceSession:
     """One resource of a run: its shell, its scratch directory, its jobs."""
 
     def __init__(
-        self, resource: Resource, assignment: Assignment, deadline: Deadline, log: Callable[[str], None]
+        self, resource: ResourceConfig, assignment: Assignment, deadline: Deadline, log: Callable[[str], None]
     ) -> None:
         self.resource = resource
         self._series = assignment.series
@@ -39,7 +39,7 @@ class Site:
         self._directory: str | None = None
         self._touched = False
         self._batch: BatchSystem | None = None
-        self._jobs: list[BatchJob] = []
+        self._jobs: list[SubmittedJob] = []
 
     def another_shell(self) -> BoundedShell:
         """A shell of its own connection, not connected yet; who asks for it closes it."""
@@ -78,7 +78,7 @@ class Site:
                 self._directory = scratch.make(shell, self.resource.scratch, self._series, self._run)
             return self._directory
 
-    def submit(self, argv: Sequence[str], directory: str, cpus: int, wall_seconds: float) -> BatchJob:
+    def submit(self, argv: Sequence[str], directory: str, cpus: int, wall_seconds: float) -> SubmittedJob:
         with self._making:
             if self._batch is None:
                 self._batch = resolve.batch_of(self.resource, self.shell)
@@ -106,7 +106,7 @@ class Site:
 class GridJob:
     """A job whose waits end with the run, and whose processor time is counted."""
 
-    def __init__(self, job: BatchJob, resource: str, deadline: Deadline, meter: JobMeter) -> None:
+    def __init__(self, job: SubmittedJob, resource: str, deadline: Deadline, meter: JobMeter) -> None:
         self._job = job
         self._resource = resource
         self._deadline = deadline
