@@ -20,7 +20,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import Run
 from reporters import report as wire
-from reporters.config import Resource
+from reporters.config import ResourceConfig
 from tests.bench.base import Result, interleaved
 from tests.monitor.builders import circle_report
 
@@ -121,7 +121,7 @@ def _count(client: Client, url: str) -> int:
 
 
 def _fill() -> None:
-    resources = [Resource(name, f"site-of-{name}", f"/scratch/{name}") for name in ("here", "there")]
+    resources = [ResourceConfig(name, f"site-of-{name}", f"/scratch/{name}") for name in ("here", "there")]
     bindings = {"ring": ["here", "there"]}
     define(resources, [SeriesDefinition("circle", "circle", bindings, {"file_bytes": 1000}, "* * * * *")])
     first = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=RUNS)
