@@ -1,28 +1,33 @@
-# The entrance. `make` alone lists what there is.
+# `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
-# Forecasts are many small computations in many processes: more threads each only get in each other's way.
+# Forecasts run many small computations in many processes: BLAS threads in each would only compete.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export PYTHON
-# Many processes of ours start in a test run and in a demo: each would compile everything again.
+# A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check bench soak chaos fuzz kills clean distclean lock system-packages testbed-packages
+.PHONY: help demo test check nightly bench soak chaos fuzz kills clean distclean lock system-packages testbed-packages
 
-help: ## list what there is to do
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
 
-demo: .venv/.runtime ## watch seven real sites on this machine (ARGS="--help" for more)
+demo: .venv/.runtime ## run the service over seven real SSH sites on this machine (ARGS="--help" for more)
 	@.ci/system-packages demo
 	$(PY) manage.py demo $(ARGS)
 
-# Those that run alone come first: they compile all tests, which four at a time would do four times.
-test: check ## check, and run every test
+# Tests that run alone come first: they compile all modules once, which four workers would do four times.
+test: check ## check, and run the tests: the verdict on a change, in minutes
 	@.ci/system-packages test
-	$(PY) -m pytest -m alone; alone=$$?; \
-	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone" && exit $$alone
+	$(PY) -m pytest -m "alone and not nightly"; alone=$$?; \
+	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone and not nightly" && exit $$alone
+
+nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
+	@.ci/system-packages test
+	GRIDCAST_EVERY_WAY=1 $(PY) -m pytest -m nightly
+	$(MAKE) soak fuzz kills chaos
 
 check: .venv/.development ## format, lint, types, layers, migrations: in seconds
 	$(PY) -m ruff format --check .
@@ -34,7 +39,7 @@ check: .venv/.development ## format, lint, types, layers, migrations: in seconds
 bench: .venv/.development ## measure; writes var/bench.json (ARGS="ingest refresh" for some benchmarks)
 	$(PY) -m tests.bench $(ARGS)
 
-testbed-packages: ## install the servers of grid middleware that the tests use, where that is allowed
+testbed-packages: ## install the servers of grid middleware that the tests use (root)
 	@.ci/system-packages testbed
 
 soak: .venv/.development ## two hundred runs with random faults over every way to reach sites
@@ -45,21 +50,21 @@ chaos: .venv/.development ## twenty thousand runs while beat, workers and broker
 	GRIDCAST_CHAOS_RUNS=$${GRIDCAST_CHAOS_RUNS:-20000} GRIDCAST_CHAOS_SEED=$${GRIDCAST_CHAOS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_chaos.py
 
-fuzz: .venv/.development ## ten thousand bodies that are no reports, sent to the API
+fuzz: .venv/.development ## ten thousand malformed bodies, sent to the API
 	GRIDCAST_FUZZ_BODIES=$${GRIDCAST_FUZZ_BODIES:-10000} GRIDCAST_FUZZ_SEED=$${GRIDCAST_FUZZ_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/api/test_malformed.py
 
-kills: .venv/.development ## two hundred kills of web and PostgreSQL while reports come in
+kills: .venv/.development ## two hundred kills of web and PostgreSQL during ingest
 	GRIDCAST_KILLS=$${GRIDCAST_KILLS:-200} GRIDCAST_KILLS_SEED=$${GRIDCAST_KILLS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_kills.py
 
-clean: ## stop what runs and remove all state (var)
+clean: ## stop the service and remove all state (var)
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean
 
-distclean: clean ## remove .venv and the tools' caches as well
+distclean: clean ## clean, and remove .venv and the tools' caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-system-packages: ## install all programs that are not Python's, where that is allowed
+system-packages: ## install the Debian packages that the tests use (root)
 	@.ci/system-packages test
 
 LOCK := uv pip compile pyproject.toml --extra embedded --extra testbed --generate-hashes --no-emit-index-url \
