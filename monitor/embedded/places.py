@@ -1,4 +1,4 @@
-"""Where state lives, where sockets are, and where root puts what others must be able to reach."""
+"""Directories outside the state directory: sockets, and data that root relocates for ordinary users."""
 
 from __future__ import annotations
 
@@ -10,56 +10,55 @@ from pathlib import Path
 
 from . import NotOurs
 
-SOCKETS = Path("/tmp")  # noqa: S108 - short, and there for everybody; ``sockets_made`` trusts nothing that it finds
-RELOCATED = Path("/var/lib/gridcast")  # not /var/tmp: what cleans that up does not know a database
+SOCKETS = Path("/tmp")  # noqa: S108 - short, on every machine; ``make_socket_directory`` checks owner and mode
+RELOCATED = Path("/var/lib/gridcast")  # not /var/tmp, which is cleaned automatically
 
 
 def socket_directory(var: Path) -> Path:
-    """Where the sockets of *var* are: the same for every process of one user, short however long *var* is."""
+    """Return the directory of the sockets of *var*: the same for all processes of a user, and short."""
     return SOCKETS / f"gridcast-{os.geteuid()}-{_hash(var)}"
 
 
 def socket_directories(var: Path) -> list[Path]:
-    """Those of every user who has run the servers of *var*."""
+    """Return the socket directories of all users that have run the servers of *var*."""
     return list(SOCKETS.glob(f"gridcast-*-{_hash(var)}"))
 
 
-def sockets_made(var: Path) -> Path:
-    """``socket_directory``, made where it was not there.
+def make_socket_directory(var: Path) -> Path:
+    """Create ``socket_directory``, which only its user can write to.
 
-    Only we may write into it. Root lets others pass, not look, since PostgreSQL runs as somebody else there
-    and has a directory of its own inside, which only it (and root) can enter.
+    Root lets other users pass through: PostgreSQL runs as another user, in a subdirectory of its own.
 
     Raises:
-        NotOurs: something of that name was there, by somebody else or open to others.
+        NotOurs: the path exists and belongs to another user, or others can write to it.
     """
     directory = socket_directory(var)
     mode = 0o711 if os.geteuid() == 0 else 0o700
     with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700)
-    found = directory.lstat()  # not followed: a link planted here would be somebody else's choice of place
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = directory.lstat()  # lstat: another user may have planted a symbolic link
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise NotOurs(
-            f"{directory} is not a directory that only we can write to (owner {found.st_uid}, "
-            f"mode {stat.filemode(found.st_mode)}); remove it"
+            f"{directory} is not a directory that only this user can write to (owner {status.st_uid}, "
+            f"mode {stat.filemode(status.st_mode)}); remove it"
         )
     directory.chmod(mode)
     return directory
 
 
-def relocated(var: Path) -> Path:
-    """Where root keeps what belongs to *var* but could not be reached there by an ordinary user."""
+def relocation(var: Path) -> Path:
+    """Return where root keeps files of *var* that the server's user could not reach below *var*."""
     return RELOCATED / _hash(var)
 
 
-def relocated_made(var: Path) -> Path:
-    """Raises NotOurs: somebody else owns the place."""
-    directory = relocated(var)
-    for each in (directory.parent, directory):
-        each.mkdir(mode=0o755, exist_ok=True)
-        if each.lstat().st_uid != os.geteuid() or each.is_symlink():
-            raise NotOurs(f"{each} is not ours; remove it")
-        each.chmod(0o711)
+def make_relocation(var: Path) -> Path:
+    """Create ``relocation``. Raises NotOurs if it belongs to another user."""
+    directory = relocation(var)
+    for level in (directory.parent, directory):
+        level.mkdir(mode=0o755, exist_ok=True)
+        if level.lstat().st_uid != os.geteuid() or level.is_symlink():
+            raise NotOurs(f"{level} belongs to another user; remove it")
+        level.chmod(0o711)
     return directory
 
 

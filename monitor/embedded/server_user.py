@@ -1,4 +1,4 @@
-"""Who runs a server that refuses to be root."""
+"""The user that runs PostgreSQL, which refuses to run as root."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DropArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ServerUser:
-    """An ordinary user that root can become. Made by ``for_data``."""
+    """An ordinary user that root can switch to."""
 
     uid: int
     gid: int
@@ -33,28 +33,26 @@ class ServerUser:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def can(self, flag: str, path: Path) -> bool:
-        """Whether ``test FLAG PATH`` is true for this user: the kernel knows of ACLs and mounts."""
+        """Whether ``test FLAG PATH`` is true for this user, which takes ACLs and mounts into account."""
         return subprocess.run(["test", flag, path], cwd="/", check=False, **self.drop()).returncode == 0
 
 
-def for_data(data: Path) -> ServerUser | None:
-    """Who is to run the server whose data are, or will be, in *data*; None: we ourselves.
+def server_user(data: Path) -> ServerUser | None:
+    """Return the user for the server of *data*; None: the current one.
 
-    As root: whoever owns the data already (they may have been made by an ordinary user), else the first of
-    ``CANDIDATES`` that exists.
+    For root: the owner of existing data, else the first existing one of ``CANDIDATES``.
 
     Raises:
-        PreparationFailed: we are not root and the data are somebody else's or we have no name; or we are root
-            and there is nobody to become.
+        PreparationFailed: an ordinary user has no name or does not own the data; root finds no candidate.
     """
     owner = data.stat().st_uid if data.exists() else None
     if os.geteuid() != 0:
         if owner not in {None, os.geteuid()}:
             raise PreparationFailed(
-                f"{data} belongs to the user {owner}, not to us: it was made by root or somebody else. "
-                "Run as that user again, remove it, or set GRIDCAST_VAR to another directory"
+                f"{data} belongs to user {owner}, not to the current user. "
+                "Run as that user, remove it, or set GRIDCAST_VAR to another directory"
             )
-        _check_that_we_have_a_name()
+        _check_user_name()
         return None
     if owner:
         return ServerUser(owner, data.stat().st_gid)
@@ -65,15 +63,15 @@ def for_data(data: Path) -> ServerUser | None:
             continue
         return ServerUser(entry.pw_uid, entry.pw_gid)
     raise PreparationFailed(
-        f"PostgreSQL refuses to run as root, and there is no user {' or '.join(CANDIDATES)} to run it"
+        f"PostgreSQL refuses to run as root, and there is no user {' or '.join(CANDIDATES)}"
     )
 
 
-def _check_that_we_have_a_name() -> None:
+def _check_user_name() -> None:
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         raise PreparationFailed(
-            f"the user id {os.geteuid()} has no name here (no line in /etc/passwd), and initdb wants one. "
-            "Run as a user with a name, or set DATABASE_URL to a server that exists"
+            f"user id {os.geteuid()} has no name (no line in /etc/passwd), which initdb requires. "
+            "Run as a user with a name, or set DATABASE_URL of an existing server"
         ) from None

@@ -1,4 +1,4 @@
-"""Which servers of our own are needed: those that the environment does not name."""
+"""The embedded servers that are needed: those without a URL in the environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .valkey import Valkey
 
 
 class EmbeddedServer(Protocol):
-    """What another kind of server would have to be."""
+    """The interface of an embedded server."""
 
     name: str
     url: str
@@ -29,10 +29,10 @@ class EmbeddedServer(Protocol):
 def needed_servers(
     var: Path, environment: Mapping[str, str], *, durable: bool = True
 ) -> dict[str, EmbeddedServer]:
-    """The servers to run, by the variable that names their address; empty where *environment* names both.
+    """Return the servers to run, by the variable of their URL; empty if *environment* has both URLs.
 
     Raises:
-        EmbeddedError: one is needed that cannot be had here.
+        EmbeddedError: a needed server cannot run here.
     """
     files = environment.get(timescale.VARIABLE)
     makers: dict[str, Callable[[], EmbeddedServer]] = {

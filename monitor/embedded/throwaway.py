@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey for as long as a block lasts, with nothing in them and nothing kept."""
+"""Empty PostgreSQL and Valkey servers during a block; nothing is kept."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ UP_WITHIN_SECONDS = 60.0
 
 @contextlib.contextmanager
 def throwaway(var: Path, environment: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
-    """Run what *environment* does not name, with its state under *var*, which is removed in the end.
+    """Run the servers without a URL in *environment*; their state under *var* is removed in the end.
 
-    Yields the variables that name what runs: DATABASE_URL and REDIS_URL, or what of them was missing.
+    Yields their URLs by variable: DATABASE_URL, REDIS_URL, both or none.
 
     Raises:
-        EmbeddedError: a server is needed that cannot be had here.
-        NotUp: one did not come up; says what its log ends with.
+        EmbeddedError: a needed server cannot run here.
+        NotUp: a server did not come up; the message has the end of its log.
     """
     servers = needed_servers(env.make_var_directory(var), environment, durable=False)
     supervisor = Supervisor(

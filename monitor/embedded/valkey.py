@@ -1,4 +1,4 @@
-"""Our own Valkey: on a Unix socket, as ourselves, keeping what it holds on disk."""
+"""The embedded Valkey: listens on a Unix socket, runs as the current user, saves to disk."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .binaries import valkey_program
 
 
 class Valkey:
-    """The server of one directory of state. With ``durable=False`` it writes nothing to disk.
+    """The server of one state directory. With ``durable=False`` it writes nothing to disk.
 
     Raises:
-        NoProgram: there is no Valkey for this platform.
+        ProgramNotFound: Valkey is not installed.
     """
 
     name = "valkey"
@@ -27,7 +27,7 @@ class Valkey:
         self._program = valkey_program()
 
     def service(self) -> Service:
-        """For the supervisor. At SIGTERM it writes its data once more."""
+        """Return the service to supervise. At SIGTERM the server saves its data."""
         return Service(
             name=self.name,
             argv=[str(self._program), *self._options()],
@@ -37,7 +37,7 @@ class Valkey:
         )
 
     def _options(self) -> list[str]:
-        # "--save" with an empty text switches saving off.
+        # "--save" with an empty string disables saving.
         listening = [
             "--port",
             "0",
@@ -46,27 +46,27 @@ class Valkey:
             "--unixsocketperm",
             "700",
         ]
-        keeping = ["--save", "60 1" if self._durable else "", "--appendonly", "no"]
-        return [*listening, *keeping, "--dir", str(self._data), "--daemonize", "no", "--loglevel", "warning"]
+        saving = ["--save", "60 1" if self._durable else "", "--appendonly", "no"]
+        return [*listening, *saving, "--dir", str(self._data), "--daemonize", "no", "--loglevel", "warning"]
 
     @property
     def _data(self) -> Path:
         return self.var.resolve() / "valkey"
 
     def prepare(self) -> None:
-        """Make everything that a start needs, and remove what a killed server was about to write.
+        """Create the directories that a start needs; remove incomplete files of a killed server.
 
         Raises:
-            NotOurs: the sockets' directory is somebody else's.
+            NotOurs: the socket directory belongs to another user.
         """
-        places.sockets_made(self.var)
+        places.make_socket_directory(self.var)
         self._data.mkdir(mode=0o700, exist_ok=True)
-        for half_written in self._data.glob("temp-*.rdb"):
-            half_written.unlink()
+        for incomplete in self._data.glob("temp-*.rdb"):
+            incomplete.unlink()
 
     def ready(self) -> bool:
-        """Whether it answers; while it loads its data it does not."""
-        import redis  # noqa: PLC0415 - slow to import, and most who import this only want ``url``
+        """Whether it answers, which it does not while it loads its data."""
+        import redis  # noqa: PLC0415 - slow to import
 
         client = redis.Redis(unix_socket_path=str(urls.valkey_socket(self.var)), socket_timeout=2.0)
         try:

@@ -1,16 +1,15 @@
-"""Keeps services running: starts them in order, restarts with back-off, stops in reverse, leaves nothing
-behind.
+"""Keep services running: start them in order, restart with back-off, stop in reverse, leave no process.
 
-Generic: it knows nothing of what the services are. One process tree::
+Generic: the package does not know what the services are. One process tree::
 
-    supervisor            one per directory of state (lock.py)
-    |-- guard             one per service (guard.py): outlives nobody, lets nobody survive
+    supervisor            one per state directory (lock.py)
+    |-- guard             one per service (guard.py): ends with the supervisor and kills its whole service
     |   `-- service       in its own session, perhaps as another user
-    |       `-- ...       whatever it starts; orphans fall to the guard
+    |       `-- ...       its descendants; orphans become children of the guard
     `-- guard ...
 
-``Supervisor.run`` is the loop; ``running`` has it in a thread for as long as a block lasts;
-``in_foreground`` runs it until SIGINT or SIGTERM.
+``Supervisor.run`` is the loop; ``running`` runs it in a thread while a block lasts; ``in_foreground`` runs it
+until SIGINT or SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Runs one service and lets nothing of it survive. Started by ``guarded.py`` as a program of its own.
+"""Run one service and kill all of its processes at its end. ``guarded.py`` starts this file as a program.
 
 ``python -I -S guard.py PLAN`` with PLAN in JSON: ``argv``, ``stop_signal``, ``grace_seconds``, ``user``
-(uid and gid, or null) and ``hold`` (descriptors that stay open here, and only here, while the service lives).
+(uid and gid, or null) and ``hold`` (descriptors that the guard, and not the service, keeps open).
 
-Standard input is the lifeline, a socket to the supervisor. The guard says ``pid N`` when the service runs and
-``exit N`` (as subprocess counts: negative for a signal) when nothing of it is left. The supervisor says
-``s`` (stop: the stop signal, then SIGKILL after the grace) or ``k`` (kill now); when its end closes it is
-gone, and so are we.
+Standard input is the lifeline, a socket to the supervisor. The guard sends ``pid N`` when the service runs
+and ``exit N`` (a return code as in subprocess: negative for a signal) when none of its processes is left. The
+supervisor sends ``s`` (stop: the stop signal, then SIGKILL after the grace) or ``k`` (kill now). When the
+supervisor's end of the lifeline closes, the supervisor has ended, and the guard stops the service.
 
-The guard adopts orphans (subreaper), so that a process that double-forks and calls setsid is found. Should
-the guard itself be killed, the kernel kills the service (PDEATHSIG) and the supervisor its process group.
+The guard is a subreaper: it becomes the parent of orphans, so it finds processes that double-fork and call
+setsid. If the guard itself is killed, the kernel kills the service (PDEATHSIG), and the supervisor kills the
+service's process group.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-ORPHAN_GRACE_SECONDS = 5.0  # with the supervisor gone, somebody may want to start anew soon
+ORPHAN_GRACE_SECONDS = 5.0  # without a supervisor: a new one may be waiting to start
 STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -38,13 +39,13 @@ def main() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     wake = _wake_on_signals()
     child = _start_service(plan)
-    _say(lifeline, f"pid {child}\n")
+    _send_line(lifeline, f"pid {child}\n")
     status = Guard(child, lifeline, wake, plan["stop_signal"], plan["grace_seconds"]).watch()
-    _say(lifeline, f"exit {status}\n")
+    _send_line(lifeline, f"exit {status}\n")
 
 
 def _wake_on_signals() -> int:
-    """A descriptor from which the number of each signal that arrives can be read."""
+    """Return a descriptor from which the number of each arriving signal can be read."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -55,7 +56,7 @@ def _wake_on_signals() -> int:
 
 
 def _start_service(plan: dict[str, Any]) -> int:
-    """Returns its pid when it is itself: a signal sent before would meet our handlers and be lost."""
+    """Return the service's pid after its exec: before it, the guard's handlers would swallow a signal."""
     ourselves = os.getpid()
     reading, closed_by_exec = os.pipe()
     child = os.fork()
@@ -76,7 +77,7 @@ def _become_service(plan: dict[str, Any], guard: int) -> NoReturn:
             os.setgroups([])
             os.setgid(gid)
             os.setuid(uid)
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # last: the kernel forgets it when the user changes
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # last: a change of the user clears it
         if os.getppid() != guard:
             os._exit(1)
         for changed_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -90,6 +91,8 @@ def _become_service(plan: dict[str, Any], guard: int) -> NoReturn:
 
 
 class Guard:
+    """Waits for the end of the service *child*, for orders on *lifeline* and for signals on *wake*."""
+
     def __init__(
         self, child: int, lifeline: socket.socket, wake: int, stop_signal: int, grace_seconds: float
     ) -> None:
@@ -103,7 +106,7 @@ class Guard:
         self.status: int | None = None
 
     def watch(self) -> int:
-        """Wait until the child has ended, by itself or on demand; return how, when nothing of it is left."""
+        """Wait until the child has ended and none of its processes is left; return its exit status."""
         while True:
             self._reap()
             if self.status is not None or self._is_due():
@@ -111,27 +114,27 @@ class Guard:
             timeout = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
             for source in select.select(self.sources, [], [], timeout)[0]:
                 if source is self.lifeline:
-                    self._hear_supervisor()
+                    self._receive_order()
                 elif set(os.read(self.wake, 4096)) & set(STOPPING_SIGNALS):
                     self._stop_within(self.grace_seconds)
 
     def _is_due(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def _hear_supervisor(self) -> None:
-        said = b""
+    def _receive_order(self) -> None:
+        order = b""
         with contextlib.suppress(ConnectionError):
-            said = self.lifeline.recv(64)
-        if not said:
+            order = self.lifeline.recv(64)
+        if not order:
             self.sources.remove(self.lifeline)
             self._stop_within(min(self.grace_seconds, ORPHAN_GRACE_SECONDS))
-        elif b"k" in said:
+        elif b"k" in order:
             self._stop_within(0.0)
         else:
             self._stop_within(self.grace_seconds)
 
     def _stop_within(self, seconds: float) -> None:
-        """Ask the child to end, once; never lengthens a grace that is already running."""
+        """Send the stop signal once; set the deadline for SIGKILL, or shorten a deadline that is set."""
         deadline = time.monotonic() + seconds
         if self.deadline is None:
             _send(self.child, self.stop_signal)
@@ -139,7 +142,7 @@ class Guard:
         self.deadline = min(self.deadline, deadline)
 
     def _reap(self) -> None:
-        """Collect everything that has ended."""
+        """Collect the exit status of every ended process."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -152,15 +155,17 @@ class Guard:
             self.status = os.waitstatus_to_exitcode(status)
 
     def _exterminate(self) -> int:
-        """Kill whatever is left, until nothing is; return the status of the child."""
+        """Kill all descendants until none is left; return the child's exit status."""
         while True:
-            left = descendants(os.getpid())
-            killed = [pid for pid in left if _send(pid, signal.SIGKILL)]
-            if left and not killed:
-                break  # somebody else's, by a setuid program: not ours to kill
+            remaining = descendants(os.getpid())
+            killed = [pid for pid in remaining if _send(pid, signal.SIGKILL)]
+            if remaining and not killed:
+                break  # setuid programs of other users: we have no permission
             if self.status is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.child, signal.SIGKILL)  # all that can be found where there is no /proc
+                    os.killpg(
+                        self.child, signal.SIGKILL
+                    )  # without /proc, the process group is all that can be found
             try:
                 self._note(*os.waitpid(-1, 0))
             except ChildProcessError:
@@ -169,20 +174,20 @@ class Guard:
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below *root*, as /proc tells it; empty where there is no /proc."""
+    """Return every descendant of the process *root* from /proc; empty if there is no /proc."""
     children: dict[int, list[int]] = {}
     for pid in _pids():
         with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib doubles the time to start
+            with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - importing pathlib doubles the start-up time
                 parent = int(file.read().rpartition(b")")[2].split()[1])
             children.setdefault(parent, []).append(pid)
-    found: list[int] = []
-    todo = [root]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += below
-    return found
+    pids: list[int] = []
+    parents = [root]
+    while parents:
+        below = children.get(parents.pop(), [])
+        pids += below
+        parents += below
+    return pids
 
 
 def _pids() -> list[int]:
@@ -193,7 +198,7 @@ def _pids() -> list[int]:
 
 
 def _send(pid: int, number: int) -> bool:
-    """Whether *pid* is ours to signal; one that is gone already counts as signalled."""
+    """Send a signal; return False without permission, True also for a process that has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -203,15 +208,15 @@ def _send(pid: int, number: int) -> bool:
     return True
 
 
-def _say(lifeline: socket.socket, text: str) -> None:
-    with contextlib.suppress(OSError):  # nobody listens any more: that is seen when reading
+def _send_line(lifeline: socket.socket, text: str) -> None:
+    with contextlib.suppress(OSError):  # the supervisor has ended: the next read reports it
         lifeline.sendall(text.encode())
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere the process group is all there is."""
+    """Call prctl; without effect outside Linux, where the guard only knows the process group."""
     with contextlib.suppress(ImportError, AttributeError):
-        import ctypes  # noqa: PLC0415 - some Pythons are built without
+        import ctypes  # noqa: PLC0415 - some Pythons are built without it
 
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""A service behind its guard, seen from the supervisor's side."""
+"""The supervisor's end of a guard and its service."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ GUARD = Path(__file__).with_name("guard.py")
 
 
 class Guarded:
-    """A running service. ``fileno`` turns readable when there is something to ``hear``.
+    """A running service. When ``fileno`` is readable, call ``receive``.
 
     Attributes:
-        pid: of the service itself (not of its guard); None until the guard has said it.
-        exit_status: as subprocess counts them, once it ended; None when the guard was killed.
-        gone: nothing of the service is left.
+        pid: of the service, not of its guard; None until the guard has sent it.
+        exit_status: a return code as in subprocess; None while it runs and if the guard was killed.
+        has_ended: no process of the service is left.
     """
 
     def __init__(self, service: Service, log: IO[bytes], hold: Sequence[int] = ()) -> None:
         self.pid: int | None = None
         self.exit_status: int | None = None
-        self.gone = False
-        self._heard = b""
+        self.has_ended = False
+        self._buffer = b""
         plan = {
             "argv": list(service.argv),
             "stop_signal": int(service.stop_signal),
@@ -49,7 +49,7 @@ class Guarded:
                 env=service.env,
                 cwd=service.directory,
                 pass_fds=hold,
-                start_new_session=True,  # Ctrl-C at the terminal is for the supervisor alone
+                start_new_session=True,  # Ctrl-C in the terminal must reach the supervisor only
             )
         self._lifeline.setblocking(False)
 
@@ -57,41 +57,41 @@ class Guarded:
         return self._lifeline.fileno()
 
     def stop(self) -> None:
-        """Ask it to stop; SIGKILL after its grace."""
+        """Have the guard send the stop signal, and SIGKILL after the grace."""
         self._order(b"s")
 
     def kill(self) -> None:
-        """SIGKILL to everything of it, now."""
+        """Have the guard kill all processes of the service now."""
         self._order(b"k")
 
     def _order(self, order: bytes) -> None:
-        with contextlib.suppress(OSError):  # a guard that is gone is noticed by ``hear``
+        with contextlib.suppress(OSError):  # the guard has ended: ``receive`` reports it
             self._lifeline.sendall(order)
 
-    def hear(self) -> None:
-        """Take in what the guard has said; never blocks while the guard lives."""
+    def receive(self) -> None:
+        """Read the guard's messages; does not block while the guard lives."""
         try:
-            said = self._lifeline.recv(4096)
+            data = self._lifeline.recv(4096)
         except BlockingIOError:
             return
         except ConnectionError:
-            said = b""
-        self._heard += said
-        *lines, self._heard = self._heard.split(b"\n")
+            data = b""
+        self._buffer += data
+        *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
-            what, number = line.split()
-            if what == b"pid":
+            kind, number = line.split()
+            if kind == b"pid":
                 self.pid = int(number)
             else:
                 self.exit_status = int(number)
-        if not said:
-            self._bury()
+        if not data:
+            self._collect()
 
-    def _bury(self) -> None:
-        """The guard has ended. Where it was killed its service may not know yet."""
+    def _collect(self) -> None:
+        """Collect the ended guard. If it was killed, processes of its service may still run."""
         if self.exit_status is None and self.pid is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._guard.wait()
         self._lifeline.close()
-        self.gone = True
+        self.has_ended = True

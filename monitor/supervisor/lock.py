@@ -1,8 +1,8 @@
-"""At most one supervisor per directory of state.
+"""At most one supervisor per state directory.
 
-Two flocks, which no death can leave behind. ``supervisor.lock`` is the supervisor's own and names its
-process. ``services.lock`` is kept open by every guard as well: it is free only when the last service of the
-last supervisor is gone, so that a new one does not meet the old one's servers.
+Two flocks, which the kernel releases however a process ends. The supervisor alone holds ``supervisor.lock``,
+which contains its pid. Every guard holds ``services.lock`` too: it is free only after the last service of the
+last supervisor has ended, so a new supervisor never runs beside old servers.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PATIENCE_SECONDS = 10.0  # more than the guards of a dead supervisor allow their services
+WAIT_SECONDS = 30.0  # well above the grace that guards without a supervisor allow their services
 _POLL_SECONDS = 0.05
 
 
 class AlreadySupervised(RuntimeError):
-    """Another supervisor, or what is left of one, is at work here."""
+    """Another supervisor, or a service of an ended one, is running."""
 
 
 @contextlib.contextmanager
 def only_supervisor(directory: Path) -> Iterator[int]:
-    """Be the one supervisor of *directory*; yields the descriptor that its guards are to hold open.
+    """Hold both locks of *directory*; yields the descriptor that the guards must keep open.
 
     Raises:
-        AlreadySupervised: somebody else is; says which process.
+        AlreadySupervised: another supervisor runs (the message has its pid), or services of an ended one.
     """
     with _opened(directory / "supervisor.lock") as own, _opened(directory / "services.lock") as shared:
         if not _try_lock(own):
-            raise AlreadySupervised(f"process {_written(own)} is already the supervisor of {directory}")
+            raise AlreadySupervised(f"process {_pid_in(own)} is already the supervisor of {directory}")
         os.ftruncate(own, 0)
         os.pwrite(own, f"{os.getpid()}\n".encode(), 0)
         _wait_for(shared, directory)
@@ -39,23 +39,23 @@ def only_supervisor(directory: Path) -> Iterator[int]:
 
 
 def holder(directory: Path) -> int | None:
-    """The process that supervises *directory*, or None: nobody does."""
+    """Return the pid of the supervisor of *directory*; None without one."""
     return _holder(directory / "supervisor.lock")
 
 
 def is_free(directory: Path) -> bool:
-    """Whether no supervisor and no service of one is left."""
+    """Whether neither a supervisor nor a service of one is running."""
     return all(_holder(directory / name) is None for name in ("supervisor.lock", "services.lock"))
 
 
 def _holder(file: Path) -> int | None:
-    """The process written in *file*, 0 where none is, or None: nobody holds its lock."""
+    """Return the pid in *file* (0 if it has none); None if nothing holds its lock."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        return None if _try_lock(descriptor, fcntl.LOCK_SH) else _written(descriptor)
+        return None if _try_lock(descriptor, fcntl.LOCK_SH) else _pid_in(descriptor)
     finally:
         os.close(descriptor)
 
@@ -70,7 +70,7 @@ def _opened(file: Path) -> Iterator[int]:
 
 
 def _wait_for(shared: int, directory: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + WAIT_SECONDS
     while not _try_lock(shared):
         if time.monotonic() >= deadline:
             raise AlreadySupervised(f"services of an earlier supervisor of {directory} have not ended yet")
@@ -85,6 +85,6 @@ def _try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     return True
 
 
-def _written(descriptor: int) -> int:
+def _pid_in(descriptor: int) -> int:
     text = os.pread(descriptor, 32, 0).strip()
     return int(text) if text.isdigit() else 0

@@ -1,4 +1,4 @@
-"""The supervisor's loop: one thread that waits for guards, deadlines and orders, and moves services on."""
+"""The supervisor's loop: one thread that waits for guards, deadlines and stop requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Listener = Callable[[str, ServiceStatus], None]
 
 
 class NotUp(RuntimeError):
-    """Not every service came up in time; says which, and what its log ends with."""
+    """Not every service came up in time; the message names them with the ends of their logs."""
 
 
 class Supervisor:
@@ -30,8 +30,8 @@ class Supervisor:
 
     Args:
         services: in any order; see ``Service.depends_on``.
-        status_file: ``supervisor.json``, rewritten whenever anything changes; its directory holds the locks.
-        log_dir: the output of each service is appended to ``<name>.log`` there.
+        status_file: ``supervisor.json``, rewritten at every change; its directory also holds the locks.
+        log_dir: directory of ``<name>.log``, to which each service's output is appended.
         on_change: called in the loop's thread with each new status of each service; must not block.
 
     Raises:
@@ -56,34 +56,34 @@ class Supervisor:
         self._stops_requested = 0
         self._wake_reading, self._wake_writing = os.pipe()
         os.set_blocking(self._wake_writing, False)
-        # Not closed by ``run``: a late ``request_stop`` must not write into somebody else's file.
+        # ``run`` does not close them: a late ``request_stop`` must not write to a reused descriptor.
         weakref.finalize(self, _close, self._wake_reading, self._wake_writing)
         self._all_up = threading.Event()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """Start everything, keep it up, stop everything; returns when nothing is left.
+        """Start all services, keep them up, stop them; returns when no process is left.
 
         Raises:
-            AlreadySupervised: another supervisor has this directory.
+            AlreadySupervised: another supervisor runs in this directory.
         """
         self._status_file.parent.mkdir(parents=True, exist_ok=True)
         self._log_dir.mkdir(parents=True, exist_ok=True)
         try:
             with only_supervisor(self._status_file.parent) as hold:
                 self._write_status()
-                self._note_whether_all_up()  # nothing to start is all up
+                self._note_whether_all_up()  # without any service, all are up
                 try:
                     self._loop(hold)
                 finally:
-                    self._bury_all()
+                    self._kill_and_collect_all()
         finally:
             self._ended.set()
-            self._all_up.set()  # whoever waits for that looks at ``_ended`` as well
+            self._all_up.set()  # ``wait_until_up`` checks ``_ended`` too
 
     def request_stop(self) -> None:
-        """Stop everything in reverse order; asked again: kill. From any thread or signal handler."""
+        """Stop all services in reverse order; a second call kills them. For any thread or signal handler."""
         self._stops_requested += 1
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_writing, b"!")
@@ -92,7 +92,7 @@ class Supervisor:
         """Block until every service has come up.
 
         Raises:
-            NotUp: not within *timeout_seconds*, or the supervisor has ended before.
+            NotUp: not within *timeout_seconds*, or the supervisor has ended.
         """
         in_time = self._all_up.wait(timeout_seconds)
         if not in_time or self._ended.is_set():
@@ -100,11 +100,11 @@ class Supervisor:
 
     @contextlib.contextmanager
     def running(self, *, up_within_seconds: float) -> Iterator[Supervisor]:
-        """Everything is up inside this block (the loop has a thread of its own) and gone after it.
+        """Run the loop in a thread; all services are up inside this block and have ended after it.
 
         Raises:
-            NotUp: something did not come up.
-            AlreadySupervised: another supervisor has this directory.
+            NotUp: a service did not come up.
+            AlreadySupervised: another supervisor runs in this directory.
         """
         thread = threading.Thread(target=self._run_and_keep_failure, name="supervisor")
         thread.start()
@@ -116,7 +116,7 @@ class Supervisor:
             self._join(thread)
 
     def in_foreground(self) -> None:
-        """``run`` until SIGINT, SIGTERM or SIGHUP; a second one kills. Only in the main thread."""
+        """``run`` until SIGINT, SIGTERM or SIGHUP; a second signal kills. Only in the main thread."""
         handlers = {
             number: signal.signal(number, lambda *_: self.request_stop())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -137,7 +137,7 @@ class Supervisor:
     def _run_and_keep_failure(self) -> None:
         try:
             self.run()
-        except BaseException as failure:  # noqa: BLE001 - belongs to whoever waits, in another thread
+        except BaseException as failure:  # noqa: BLE001 - ``wait_until_up`` raises it in its thread
             self._failure = failure
             self._all_up.set()
 
@@ -145,12 +145,12 @@ class Supervisor:
         killed = False
         while not self._is_over():
             if self._stops_requested:
-                self._stop_those_whose_turn_it_is()
+                self._stop_next()
                 if self._stops_requested > 1 and not killed:
                     killed = True
                     self._kill_all()
             else:
-                for watched in self._those_that_may_run():
+                for watched in self._startable():
                     watched.advance(hold)
             self._wait()
 
@@ -159,8 +159,8 @@ class Supervisor:
             watched.status.state == "stopped" for watched in self._watched.values()
         )
 
-    def _those_that_may_run(self) -> list[Watched]:
-        """Those that have run before, and those whose dependencies are up."""
+    def _startable(self) -> list[Watched]:
+        """Return the services that have run before, and those whose dependencies are up."""
         return [
             watched
             for watched in self._watched.values()
@@ -168,7 +168,8 @@ class Supervisor:
             or all(self._watched[name].status.state == "up" for name in watched.service.depends_on)
         ]
 
-    def _stop_those_whose_turn_it_is(self) -> None:
+    def _stop_next(self) -> None:
+        """Stop every service whose dependents have stopped."""
         for watched in reversed(self._watched.values()):
             dependents = (
                 other for other in self._watched.values() if watched.service.name in other.service.depends_on
@@ -182,30 +183,30 @@ class Supervisor:
         for watched in self._watched.values():
             watched.kill()
 
-    def _bury_all(self) -> None:
-        """Nobody is left to bury after a proper stop; after an error of ours everybody is."""
+    def _kill_and_collect_all(self) -> None:
+        """Without effect after a proper stop; after an exception in the loop all services still run."""
         self._kill_all()
         for watched in self._watched.values():
             while watched.guarded is not None:
                 select.select([watched.guarded], [], [])
-                watched.hear()
+                watched.receive()
 
     def _wait(self) -> None:
-        """Sleep until a guard speaks, somebody orders something or something is due."""
-        talking = [watched for watched in self._watched.values() if watched.guarded is not None]
+        """Sleep until a guard sends a message, a stop is requested or a service is due."""
+        running = [watched for watched in self._watched.values() if watched.guarded is not None]
         if self._stops_requested:
             timeout = 0.0 if self._is_over() else None
         else:
-            due = [watched.seconds_to_next() for watched in self._those_that_may_run()]
+            due = [watched.seconds_to_next() for watched in self._startable()]
             timeout = min((seconds for seconds in due if seconds is not None), default=None)
         sources: list[int | Guarded] = [self._wake_reading]
-        sources += [watched.guarded for watched in talking if watched.guarded is not None]
+        sources += [watched.guarded for watched in running if watched.guarded is not None]
         ready = select.select(sources, [], [], timeout)[0]
         if self._wake_reading in ready:
             os.read(self._wake_reading, 4096)
-        for watched in talking:
+        for watched in running:
             if watched.guarded in ready:
-                watched.hear()
+                watched.receive()
 
     def _note_change(self, watched: Watched) -> None:
         self._write_status()
@@ -214,17 +215,17 @@ class Supervisor:
         self._note_whether_all_up()
 
     def _note_whether_all_up(self) -> None:
-        if all(each.status.state == "up" for each in self._watched.values()):
+        if all(watched.status.state == "up" for watched in self._watched.values()):
             self._all_up.set()
 
     def _write_status(self) -> None:
         services = {name: watched.status for name, watched in self._watched.items()}
-        with contextlib.suppress(OSError):  # a full disk is no reason to leave the services alone
+        with contextlib.suppress(OSError):  # services must be kept running although the disk is full
             write_status(self._status_file, SupervisorStatus(os.getpid(), datetime.now(UTC), services))
 
     def _what_is_not_up(self) -> str:
-        late = [watched for watched in self._watched.values() if watched.status.state != "up"]
-        return "; ".join(watched.describe() for watched in late) or "stopped before everything was up"
+        not_up = [watched for watched in self._watched.values() if watched.status.state != "up"]
+        return "; ".join(watched.describe() for watched in not_up) or "stopped before everything was up"
 
 
 def _close(*descriptors: int) -> None:

@@ -1,4 +1,4 @@
-"""``supervisor.json``: what the supervisor says about its services, for the pages and for people."""
+"""``supervisor.json``: the status of the supervised services, for the health page and for users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATES = ("starting", "up", "restarting", "stopping", "stopped")
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """One service. *pid* is the program's own; *last_exit* says in words how it last ended, if it did."""
+    """The status of one service. *pid* is the program's; *last_exit* describes how it last ended."""
 
     state: str
     since: datetime
@@ -25,7 +25,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True)
 class SupervisorStatus:
-    """Everything that one supervisor looks after, in the order in which it starts."""
+    """The status of a supervisor's services, in start order."""
 
     pid: int
     written_at: datetime
@@ -33,7 +33,7 @@ class SupervisorStatus:
 
 
 def write_status(file: Path, status: SupervisorStatus) -> None:
-    """Replace *file* in one step: whoever reads it finds the old or the new, never a half."""
+    """Replace *file* atomically: a reader gets the old or the new document."""
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     text = json.dumps(asdict(status), default=datetime.isoformat, indent=1)
     draft.write_text(text + "\n", encoding="utf-8")
@@ -41,7 +41,7 @@ def write_status(file: Path, status: SupervisorStatus) -> None:
 
 
 def read_status(file: Path) -> SupervisorStatus | None:
-    """What the supervisor last wrote, or None: none ever ran. It may be dead: see ``lock.holder``."""
+    """Return the last status, None without one. Its supervisor may have ended: see ``lock.holder``."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The life of one service under the supervisor: a state machine that the supervisor's loop moves on."""
+"""The life cycle of one service: a state machine that the supervisor's loop advances."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .service import Service, backoff_seconds
 from .status import ServiceStatus
 
 READY_POLL_SECONDS = 0.05
-HEALTHY_SECONDS = 30.0  # up for so long: what went wrong before is forgotten
+HEALTHY_SECONDS = 30.0  # after being up for so long, the back-off starts over
 LOG_MAX_BYTES = 10_000_000
 
 
 class Watched:
-    """One service. ``advance`` does what is due; ``status`` says how it stands."""
+    """One service with its state. ``advance`` performs the step that is due."""
 
     def __init__(self, service: Service, log_file: Path, changed: Callable[[Watched], None]) -> None:
         self.service = service
@@ -29,38 +29,38 @@ class Watched:
         self.status = ServiceStatus("starting", datetime.now(UTC))
         self._changed = changed
         self._failures = 0
-        self._due: float | None = 0.0  # on the monotonic clock; None: nothing but its own end will move it on
+        self._due: float | None = 0.0  # on the monotonic clock; None: only the end of the service is awaited
         self._started = 0.0
         self._up_since: float | None = None
-        self._reason: str | None = None  # why we killed it, where that says more than how it ended
+        self._reason: str | None = None  # why the supervisor killed it, reported instead of the exit status
 
     @property
     def has_started(self) -> bool:
-        """Whether it was ever started: from then on its dependencies do not matter."""
+        """Whether it was ever started: restarts do not wait for dependencies."""
         return self.guarded is not None or self.status.state != "starting"
 
     def seconds_to_next(self) -> float | None:
-        """When ``advance`` wants to be called next, unless the guard has something to say before."""
+        """Return the seconds until ``advance`` is due; None: only a message of the guard is awaited."""
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
     def advance(self, hold: int) -> None:
-        """Start it, or ask whether it is ready, when that is due. Only while nobody wants it to stop."""
+        """Start it or check whether it is ready, if that is due. Not after ``stop``."""
         if self._due is None or time.monotonic() < self._due:
             return
         if self.guarded is None:
             self._start(hold)
         elif self.status.state == "starting":
-            self._see_whether_ready()
+            self._check_ready()
 
-    def hear(self) -> None:
-        """Take in what its guard has said."""
+    def receive(self) -> None:
+        """Read the guard's messages and change the state accordingly."""
         if self.guarded is None:
             return
-        self.guarded.hear()
-        if self.guarded.gone:
-            self._ended(self.guarded.exit_status)
+        self.guarded.receive()
+        if self.guarded.has_ended:
+            self._handle_end(self.guarded.exit_status)
         elif self.guarded.pid != self.status.pid:
-            self._runs()
+            self._handle_pid()
 
     def stop(self) -> None:
         if self.guarded is None:
@@ -71,7 +71,7 @@ class Watched:
         self._due = None
 
     def describe(self) -> str:
-        """One line for people: how it stands and what it last wrote."""
+        """Return one line for users: its state and the end of its log."""
         tail = b""
         with contextlib.suppress(FileNotFoundError):
             tail = self.log_file.read_bytes()[-300:]
@@ -90,27 +90,27 @@ class Watched:
                 self.service.before()
             with self._log() as log:
                 self.guarded = Guarded(self.service, log, hold=[hold])
-        except Exception as error:  # noqa: BLE001 - ``before`` may fail in any way; it is tried again
+        except Exception as error:  # noqa: BLE001 - ``before`` may raise anything; the start is retried
             self._fail(f"cannot start: {error}")
             return
         self._started = time.monotonic()
         self._become("starting")
         self._due = self._started if self.service.ready else None
 
-    def _runs(self) -> None:
-        """The guard has said its pid."""
+    def _handle_pid(self) -> None:
+        """The guard has sent the service's pid."""
         if self.status.state == "starting" and self.service.ready is None and not self.service.once:
             self._become_up()
         else:
             self._become(self.status.state)
 
     def _log(self) -> IO[bytes]:
-        """The log to append to; the one before it is kept, once, where it has grown large."""
+        """Open the log to append to; a large one is rotated, and one old log is kept."""
         if self.log_file.exists() and self.log_file.stat().st_size > LOG_MAX_BYTES:
             self.log_file.replace(self.log_file.with_suffix(".log.1"))
         return self.log_file.open("ab", buffering=0)
 
-    def _see_whether_ready(self) -> None:
+    def _check_ready(self) -> None:
         if self.service.ready is None or self.guarded is None:
             return
         if self.service.ready():
@@ -127,7 +127,7 @@ class Watched:
         self._due = None
         self._become("up")
 
-    def _ended(self, exit_status: int | None) -> None:
+    def _handle_end(self, exit_status: int | None) -> None:
         self.guarded = None
         how = self._reason or describe_exit(exit_status)
         if self.status.state == "stopping":
@@ -158,7 +158,7 @@ class Watched:
 
 
 def describe_exit(exit_status: int | None) -> str:
-    """In words how a program ended. *exit_status*: as subprocess counts; None: killed with its guard."""
+    """Describe how a program ended. *exit_status* is a return code as in subprocess; None: guard killed."""
     if exit_status is None:
         return "its guard was killed"
     if exit_status < 0:

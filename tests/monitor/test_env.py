@@ -1,4 +1,4 @@
-"""What the environment says about the database, the secrets and the state directory."""
+"""Environment variables: the database, secrets, sizes and the state directory."""
 
 from __future__ import annotations
 
@@ -25,29 +25,27 @@ from monitor.embedded import urls
         ),
     ],
 )
-def test_a_database_url_is_read(url: str, settings: dict[str, str]) -> None:
+def test_a_database_url_is_parsed(url: str, settings: dict[str, str]) -> None:
     assert settings.items() <= env.parse_database_url(url).items()
 
 
-def test_options_of_a_database_url_are_handed_on_and_connecting_has_a_limit() -> None:
+def test_options_of_a_database_url_are_kept_and_connecting_has_a_timeout() -> None:
     options = env.parse_database_url("postgresql://db/depot?sslmode=require")["OPTIONS"]
     assert options == {"sslmode": "require", "connect_timeout": "5"}
 
 
 @pytest.mark.parametrize("url", ["mysql://db/depot", "depot", "sqlite:///file"])
-def test_another_database_is_refused_with_what_is_expected(url: str) -> None:
+def test_the_error_about_another_database_names_the_expected_scheme(url: str) -> None:
     with pytest.raises(env.InvalidVariable, match="postgresql://user"):
         env.parse_database_url(url)
 
 
-def test_a_port_that_is_no_number_is_refused_by_the_name_of_the_variable() -> None:
+def test_the_error_about_a_bad_port_names_the_variable() -> None:
     with pytest.raises(env.InvalidVariable, match=r"DATABASE_URL.*port"):
         env.parse_database_url("postgresql://db:abc/depot")
 
 
-def test_a_secret_is_made_once_however_many_ask_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_calls_generate_a_secret_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRIDCAST_VAR", str(tmp_path / "var"))
     with ThreadPoolExecutor(8) as pool:
         secrets = set(pool.map(lambda _: env.kept_secret("key"), range(32)))
@@ -56,7 +54,7 @@ def test_a_secret_is_made_once_however_many_ask_at_once(
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_size_that_is_no_number_is_refused_by_the_name_of_the_variable(
+def test_the_error_about_a_bad_size_names_the_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("GRIDCAST_DEPOT_MAX_BYTES", "20 GB")
@@ -64,7 +62,7 @@ def test_a_size_that_is_no_number_is_refused_by_the_name_of_the_variable(
         env.depot_max_bytes()
 
 
-def test_the_disk_of_a_depot_elsewhere_is_not_known_unless_somebody_says_so(
+def test_the_directory_of_an_external_depot_is_unknown_unless_configured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://db/depot")

@@ -1,4 +1,4 @@
-"""A directory of state that is cleaned away with everything that belongs to it elsewhere."""
+"""A state directory that is removed with everything that belongs to it elsewhere."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def supervised(var: Path, *services: Service) -> AbstractContextManager[Supervis
     return supervisor.running(up_within_seconds=UP_WITHIN_SECONDS)
 
 
-def ask(url: str, statement: str) -> list[tuple[object, ...]]:
-    """The rows of a query; none for any other statement."""
+def execute(url: str, statement: str) -> list[tuple[object, ...]]:
+    """Execute *statement*; return the rows of a query, none otherwise."""
     with psycopg.connect(url, autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []

@@ -1,4 +1,4 @@
-"""Cleaning away: everything that is ours, nothing that is not."""
+"""Clean removes a state directory and what belongs to it, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from monitor.embedded.servers import needed_servers
 from monitor.embedded.throwaway import throwaway
 from monitor.supervisor import read_status
 from tests.waiting import eventually
+
+from .conftest import UP_WITHIN_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -40,22 +42,25 @@ def test_a_running_supervisor_is_stopped_first(tmp_path: Path) -> None:
     var = tmp_path / "var"
     status_file = var / "run" / "supervisor.json"
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(SUPERVISE), str(var)], cwd=ROOT) as process:
-        assert eventually(lambda: is_up(status_file))
-        clean(var)
-        assert process.wait(20) == 0
+        try:
+            assert eventually(lambda: is_up(status_file))
+            clean(var)
+            assert process.wait(UP_WITHIN_SECONDS) == 0
+        finally:
+            process.kill()
     assert not var.exists()
 
 
-def test_a_directory_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
-    somebodys = tmp_path / "home"
-    somebodys.mkdir()
-    (somebodys / "thesis.tex").touch()
-    with pytest.raises(NotOurs, match="was not made by us"):
-        clean(somebodys)
-    assert (somebodys / "thesis.tex").exists()
+def test_a_directory_without_our_marker_is_left_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "thesis.tex").touch()
+    with pytest.raises(NotOurs, match="was not created by gridcast"):
+        clean(home)
+    assert (home / "thesis.tex").exists()
 
 
-def test_a_home_named_as_the_directory_of_state_by_mistake_survives_cleaning(tmp_path: Path) -> None:
+def test_a_home_given_as_state_directory_by_mistake_survives_cleaning(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     env.make_var_directory(tmp_path)
     with pytest.raises(NotOurs):
@@ -63,11 +68,11 @@ def test_a_home_named_as_the_directory_of_state_by_mistake_survives_cleaning(tmp
     assert (tmp_path / "thesis.tex").exists()
 
 
-def test_cleaning_where_there_is_nothing_is_fine(tmp_path: Path) -> None:
+def test_cleaning_a_missing_directory_is_no_error(tmp_path: Path) -> None:
     clean(tmp_path / "var")
 
 
-def test_the_command_cleans_the_directory_that_the_environment_names(tmp_path: Path) -> None:
+def test_the_command_cleans_the_directory_of_the_environment(tmp_path: Path) -> None:
     var = env.make_var_directory(tmp_path / "var")
     environment = {**os.environ, "GRIDCAST_VAR": str(var)}
     subprocess.run([sys.executable, "-m", "monitor.embedded.clean"], cwd=ROOT, env=environment, check=True)
@@ -86,7 +91,7 @@ def test_throwaway_servers_leave_nothing(tmp_path: Path) -> None:
     assert not places.socket_directory(var).exists()
 
 
-def test_only_servers_that_the_environment_does_not_name_are_needed(tmp_path: Path) -> None:
-    named = {"DATABASE_URL": "postgresql://elsewhere/depot", "REDIS_URL": "redis://elsewhere"}
-    assert needed_servers(tmp_path / "var", named) == {}
+def test_servers_with_a_url_in_the_environment_are_not_needed(tmp_path: Path) -> None:
+    environment = {"DATABASE_URL": "postgresql://elsewhere/depot", "REDIS_URL": "redis://elsewhere"}
+    assert needed_servers(tmp_path / "var", environment) == {}
     assert list(needed_servers(tmp_path / "var", {"REDIS_URL": "redis://elsewhere"})) == ["DATABASE_URL"]

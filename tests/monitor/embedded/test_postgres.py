@@ -1,4 +1,4 @@
-"""Our own PostgreSQL: started, stopped, killed, in deep and in closed places, as root and as another."""
+"""The embedded PostgreSQL: start, stop, kill, deep and closed directories, as root and as another user."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from monitor.embedded import NoProgram, NotOurs, PreparationFailed, places
+from monitor.embedded import NotOurs, PreparationFailed, ProgramNotFound, places
 from monitor.embedded.binaries import PostgresPrograms, postgres_programs, valkey_program
 from monitor.embedded.clean import clean
 from monitor.embedded.postgres import PostgreSQL
 from monitor.supervisor import read_status
 from tests.waiting import eventually
 
-from .conftest import ask, supervised
+from .conftest import execute, supervised
 
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="requires root")
 
 
 def test_a_second_start_continues_with_the_data_of_the_first(var: Path) -> None:
     server = PostgreSQL(var, durable=False)
     with supervised(var, server.service()):
-        ask(server.url, "CREATE TABLE kept AS SELECT 42 AS answer")
-    again = PostgreSQL(var, durable=False)
-    with supervised(var, again.service()):
-        assert ask(again.url, "SELECT answer FROM kept") == [(42,)]
+        execute(server.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    second = PostgreSQL(var, durable=False)
+    with supervised(var, second.service()):
+        assert execute(second.url, "SELECT answer FROM kept") == [(42,)]
 
 
-def test_killed_with_sessions_open_it_comes_back_with_what_was_committed(var: Path) -> None:
+def test_after_a_kill_with_open_sessions_it_restarts_with_the_committed_data(var: Path) -> None:
     server = PostgreSQL(var)
     with (
         supervised(var, server.service()) as supervisor,
         contextlib.closing(psycopg.connect(server.url)) as session,
     ):
-        ask(server.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+        execute(server.url, "CREATE TABLE kept AS SELECT 42 AS answer")
         session.execute("SELECT 1")
         status = read_status(var / "run" / "supervisor.json")
         assert status is not None
@@ -57,14 +57,14 @@ def test_killed_with_sessions_open_it_comes_back_with_what_was_committed(var: Pa
 
 
 def answer_of(server: PostgreSQL) -> list[tuple[object, ...]]:
-    """What was kept; nothing while the server is away."""
+    """Return the stored row; nothing while the server is down."""
     try:
-        return ask(server.url, "SELECT answer FROM kept")
+        return execute(server.url, "SELECT answer FROM kept")
     except psycopg.OperationalError:
         return []
 
 
-def test_data_that_were_left_half_made_are_made_anew(var: Path) -> None:
+def test_incomplete_data_are_created_anew(var: Path) -> None:
     first = PostgreSQL(var, durable=False)
     first.prepare()
     data = (var / "postgres").resolve()
@@ -73,40 +73,40 @@ def test_data_that_were_left_half_made_are_made_anew(var: Path) -> None:
     (draft / "PG_VERSION").unlink()
     server = PostgreSQL(var, durable=False)
     with supervised(var, server.service()):
-        assert ask(server.url, "SELECT current_database()") == [("gridcast",)]
+        assert execute(server.url, "SELECT current_database()") == [("gridcast",)]
     assert not draft.exists()
 
 
-def test_a_pid_file_that_names_another_living_process_does_not_keep_it_from_starting(var: Path) -> None:
+def test_a_pid_file_with_the_pid_of_another_process_does_not_prevent_the_start(var: Path) -> None:
     server = PostgreSQL(var, durable=False)
     server.prepare()
     (var / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{var}\n0\n5432\n")
     with supervised(var, server.service()):
-        assert ask(server.url, "SELECT 1") == [(1,)]
+        assert execute(server.url, "SELECT 1") == [(1,)]
 
 
-def test_a_checkout_deeper_than_a_socket_path_can_be_long(tmp_path: Path) -> None:
+def test_the_state_directory_may_be_longer_than_a_socket_path(tmp_path: Path) -> None:
     var = tmp_path / ("deep" * 20) / ("er" * 30) / "var"
     server = PostgreSQL(var, durable=False)
     try:
         with supervised(var, server.service()):
-            assert ask(server.url, "SELECT 1") == [(1,)]
+            assert execute(server.url, "SELECT 1") == [(1,)]
     finally:
         clean(var)
 
 
-def test_only_a_socket_in_a_private_directory_leads_in(var: Path) -> None:
+def test_it_listens_only_on_a_socket_in_a_private_directory(var: Path) -> None:
     server = PostgreSQL(var, durable=False)
     with supervised(var, server.service()):
-        assert ask(server.url, "SHOW listen_addresses") == [("",)]
+        assert execute(server.url, "SHOW listen_addresses") == [("",)]
         sockets = places.socket_directory(var) / "postgres"
         assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
-        assert ask(server.url, "SHOW unix_socket_directories") == [(str(sockets),)]
-        assert ask(server.url, "SHOW fsync") == [("off",)]
+        assert execute(server.url, "SHOW unix_socket_directories") == [(str(sockets),)]
+        assert execute(server.url, "SHOW fsync") == [("off",)]
 
 
 @only_root
-def test_where_others_cannot_pass_root_keeps_the_data_elsewhere_and_clean_removes_them(
+def test_in_a_closed_directory_root_keeps_the_data_elsewhere_and_clean_removes_them(
     tmp_path: Path,
 ) -> None:
     tmp_path.chmod(0o700)
@@ -116,8 +116,8 @@ def test_where_others_cannot_pass_root_keeps_the_data_elsewhere_and_clean_remove
         data = (var / "postgres").resolve()
         assert data.is_relative_to(places.RELOCATED)
         assert data.stat().st_uid != 0
-        assert ask(server.url, "SELECT 1") == [(1,)]
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700  # nobody's door was opened for this
+        assert execute(server.url, "SELECT 1") == [(1,)]
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700  # the permissions were not widened
     clean(var)
     assert not data.parent.exists()
     assert not places.socket_directory(var).exists()
@@ -125,7 +125,7 @@ def test_where_others_cannot_pass_root_keeps_the_data_elsewhere_and_clean_remove
 
 
 @only_root
-def test_the_copy_of_a_checkout_does_not_share_the_data_of_the_original(tmp_path: Path, var: Path) -> None:
+def test_a_copied_checkout_does_not_share_the_data_of_the_original(tmp_path: Path, var: Path) -> None:
     tmp_path.chmod(0o700)
     PostgreSQL(var, durable=False).prepare()
     original = (var / "postgres").resolve()
@@ -138,10 +138,10 @@ def test_the_copy_of_a_checkout_does_not_share_the_data_of_the_original(tmp_path
 
 
 @only_root
-def test_programs_that_others_cannot_reach_are_copied_for_them(tmp_path: Path, var: Path) -> None:
+def test_programs_that_the_servers_user_cannot_reach_are_copied(tmp_path: Path, var: Path) -> None:
     installed = postgres_programs()
     if installed.package is None:
-        pytest.skip("the distribution's programs are always reachable")
+        pytest.skip("every user can reach the distribution's programs")
     closed = tmp_path / "closed"
     for tree in (installed.package, installed.package.with_name(f"{installed.package.name}.libs")):
         shutil.copytree(tree, closed / tree.name)
@@ -150,11 +150,11 @@ def test_programs_that_others_cannot_reach_are_copied_for_them(tmp_path: Path, v
     programs = PostgresPrograms(package / installed.directory.relative_to(installed.package), package)
     server = PostgreSQL(var, durable=False, programs=programs)
     with supervised(var, server.service()):
-        assert ask(server.url, "SELECT 1") == [(1,)]
+        assert execute(server.url, "SELECT 1") == [(1,)]
     assert server.service().argv[0].startswith(str(places.RELOCATED))
 
 
-AS_SOMEBODY = """
+AS_ORDINARY_USER = """
     import os, shutil, sys
     from pathlib import Path
     from monitor.embedded import places
@@ -163,7 +163,7 @@ AS_SOMEBODY = """
     var = Path(sys.argv[1])
     server = PostgreSQL(var, durable=False)
     status_file = var / "run" / "supervisor.json"
-    with Supervisor([server.service()], status_file=status_file, log_dir=var).running(up_within_seconds=30):
+    with Supervisor([server.service()], status_file=status_file, log_dir=var).running(up_within_seconds=60):
         assert server.ready()
         pid = read_status(status_file).services["postgres"].pid
         print(os.stat(f"/proc/{pid}").st_uid, (var / "postgres").is_symlink())
@@ -172,11 +172,11 @@ AS_SOMEBODY = """
 
 
 @only_root
-def test_an_ordinary_user_runs_it_as_himself() -> None:
+def test_an_ordinary_user_runs_it_under_the_same_account() -> None:
     with tempfile.TemporaryDirectory(prefix="gridcast-test-", dir=places.SOCKETS) as home:
         os.chown(home, NOBODY, NOBODY)
         done = subprocess.run(
-            [python_for_everybody(), "-c", textwrap.dedent(AS_SOMEBODY), str(Path(home) / "var")],
+            [python_for_nobody(), "-c", textwrap.dedent(AS_ORDINARY_USER), str(Path(home) / "var")],
             cwd=ROOT,
             env={"HOME": "/nonexistent", "PATH": os.defpath, "PYTHONPATH": sysconfig.get_path("purelib")},
             capture_output=True,
@@ -189,14 +189,14 @@ def test_an_ordinary_user_runs_it_as_himself() -> None:
     assert done.stdout.split() == [str(NOBODY), "False"], done.stderr
 
 
-def python_for_everybody() -> str:
-    """An interpreter of our version that NOBODY can run (ours may be in a closed home), or skip."""
+def python_for_nobody() -> str:
+    """Return an interpreter of this version that NOBODY can run, or skip: ours may be in a closed home."""
     for candidate in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         argv = [candidate, "-c", "import json"]
         with contextlib.suppress(OSError):
             if subprocess.run(argv, user=NOBODY, cwd="/", capture_output=True, check=False).returncode == 0:
                 return candidate
-    pytest.skip("no Python that an ordinary user can run")
+    pytest.skip("no Python that an ordinary user can execute")
 
 
 def test_data_of_another_major_version_are_refused_with_both_versions(var: Path) -> None:
@@ -204,33 +204,34 @@ def test_data_of_another_major_version_are_refused_with_both_versions(var: Path)
     server.prepare()
     (var / "postgres" / "PG_VERSION").write_text("9\n")
     with pytest.raises(
-        PreparationFailed, match=r"made by PostgreSQL 9, and here is postgres \(PostgreSQL\) \d+"
+        PreparationFailed,
+        match=r"created by PostgreSQL 9, but the programs here are postgres \(PostgreSQL\) \d+",
     ):
         server.prepare()
 
 
-def test_a_directory_that_is_no_database_is_not_overwritten(var: Path) -> None:
+def test_a_directory_without_a_database_is_not_overwritten(var: Path) -> None:
     server = PostgreSQL(var, durable=False)
     server.prepare()
     data = (var / "postgres").resolve()
     (data / "PG_VERSION").unlink()
-    with pytest.raises(PreparationFailed, match="is no database; move it away"):
+    with pytest.raises(PreparationFailed, match="is not a database; move it away"):
         server.prepare()
     assert (data / "base").is_dir()
 
 
-def test_a_link_planted_where_the_sockets_go_is_refused(var: Path, tmp_path: Path) -> None:
+def test_a_symlink_in_place_of_the_socket_directory_is_refused(var: Path, tmp_path: Path) -> None:
     server = PostgreSQL(var, durable=False)
     planted = places.socket_directory(var)
     planted.symlink_to(tmp_path)
     try:
-        with pytest.raises(NotOurs, match="not a directory that only we can write to"):
+        with pytest.raises(NotOurs, match="not a directory that only this user can write to"):
             server.prepare()
     finally:
         planted.unlink()
 
 
-def test_a_sockets_directory_open_to_others_is_refused(var: Path) -> None:
+def test_a_socket_directory_that_others_can_write_to_is_refused(var: Path) -> None:
     server = PostgreSQL(var, durable=False)
     opened = places.socket_directory(var)
     opened.mkdir()
@@ -239,9 +240,9 @@ def test_a_sockets_directory_open_to_others_is_refused(var: Path) -> None:
         server.prepare()
 
 
-def test_without_programs_the_message_says_what_to_do() -> None:
+def test_the_error_without_programs_names_the_packages_and_variables() -> None:
     missing = PostgresPrograms(Path("/nonexistent"))
-    with pytest.raises(NoProgram, match=r"package postgresql .* DATABASE_URL="):
+    with pytest.raises(ProgramNotFound, match=r"package postgresql .* DATABASE_URL="):
         postgres_programs([missing])
-    with pytest.raises(NoProgram, match=r"package valkey-server .* REDIS_URL="):
+    with pytest.raises(ProgramNotFound, match=r"package valkey-server .* REDIS_URL="):
         valkey_program([Path("/nonexistent")])

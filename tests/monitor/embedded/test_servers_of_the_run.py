@@ -9,7 +9,7 @@ import redis
 from django.conf import settings
 
 
-def test_the_settings_name_the_servers_of_this_test_run() -> None:
+def test_the_settings_have_the_servers_of_this_test_run() -> None:
     assert os.environ["REDIS_URL"] == settings.CELERY_BROKER_URL
     assert os.environ["GRIDCAST_VAR"] == str(settings.VAR_DIR)
 

@@ -1,4 +1,4 @@
-"""Our own Valkey: keeps what it holds, answers only through its socket."""
+"""The embedded Valkey: keeps its data and answers only through its socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_second_start_continues_with_the_data_of_the_first(var: Path) -> None:
         assert session.get("answer") == b"42"
 
 
-def test_killed_it_comes_back_with_what_it_had_saved(var: Path) -> None:
+def test_after_a_kill_it_restarts_with_the_saved_data(var: Path) -> None:
     server = Valkey(var)
     with supervised(var, server.service()), client(server) as session:
         session.set("answer", "42")
@@ -41,7 +41,7 @@ def test_killed_it_comes_back_with_what_it_had_saved(var: Path) -> None:
 
 
 def answer_of(session: redis.Redis) -> object:
-    """What was kept; None while the server is away."""
+    """Return the stored value; None while the server is down."""
     try:
         return session.get("answer")
     except redis.ConnectionError:
@@ -56,7 +56,7 @@ def test_only_its_owner_can_open_its_socket_and_there_is_no_port(var: Path) -> N
         assert session.config_get("port") == {"port": "0"}
 
 
-def test_what_a_killed_server_was_about_to_write_is_removed(var: Path) -> None:
+def test_the_incomplete_file_of_a_killed_server_is_removed(var: Path) -> None:
     server = Valkey(var)
     half_written = var / "valkey" / "temp-4711.rdb"
     half_written.parent.mkdir()

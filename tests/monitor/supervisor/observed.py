@@ -1,4 +1,4 @@
-"""A supervisor under observation, and what its tests wait for."""
+"""A supervisor that records every status of its services, for tests that wait for one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from monitor.supervisor import Service, Supervisor
 from monitor.supervisor.status import ServiceStatus
 
-PATIENCE_SECONDS = 60.0
+DEADLINE_SECONDS = 60.0
 
 
 def sleeper(name: str, **more: Any) -> Service:
@@ -19,50 +19,52 @@ def sleeper(name: str, **more: Any) -> Service:
 
 
 class Observed:
-    """A supervisor at work in a thread, and every status that it gave."""
+    """A supervisor and every status that it reported, with the name of the service."""
 
     def __init__(self, directory: Path, *services: Service) -> None:
         self.run_directory = directory / "run"
         self.status_file = self.run_directory / "supervisor.json"
-        self.said: list[tuple[str, ServiceStatus]] = []
-        self._news = threading.Condition()
+        self.statuses: list[tuple[str, ServiceStatus]] = []
+        self._new_status = threading.Condition()
         self.supervisor = Supervisor(
-            services, status_file=self.status_file, log_dir=directory / "log", on_change=self._listen
+            services, status_file=self.status_file, log_dir=directory / "log", on_change=self._record
         )
 
-    def _listen(self, name: str, status: ServiceStatus) -> None:
-        with self._news:
-            self.said.append((name, status))
-            self._news.notify_all()
+    def _record(self, name: str, status: ServiceStatus) -> None:
+        with self._new_status:
+            self.statuses.append((name, status))
+            self._new_status.notify_all()
 
     def wait_for(self, name: str, state: str, *, restarts: int = 0) -> ServiceStatus:
-        """The first status of *name* in *state* with at least *restarts* restarts and, when up, a pid."""
-        with self._news:
-            assert self._news.wait_for(lambda: self._find(name, state, restarts), PATIENCE_SECONDS), self.said
-            found = self._find(name, state, restarts)
-            assert found is not None
-            return found
+        """Wait for the first status of *name* in *state* with at least *restarts* restarts."""
+        with self._new_status:
+            assert self._new_status.wait_for(lambda: self._find(name, state, restarts), DEADLINE_SECONDS), (
+                self.statuses
+            )
+            status = self._find(name, state, restarts)
+            assert status is not None
+            return status
 
     def _find(self, name: str, state: str, restarts: int) -> ServiceStatus | None:
-        for each, status in self.said:
-            if (each, status.state) == (name, state) and status.restarts >= restarts:
+        for service, status in self.statuses:
+            if (service, status.state) == (name, state) and status.restarts >= restarts:
                 return status
         return None
 
     def states(self, name: str) -> list[str]:
-        return [status.state for each, status in self.said if each == name]
+        return [status.state for service, status in self.statuses if service == name]
 
 
 @contextmanager
 def running(directory: Path, *services: Service) -> Iterator[Observed]:
     observed = Observed(directory, *services)
-    with observed.supervisor.running(up_within_seconds=PATIENCE_SECONDS):
+    with observed.supervisor.running(up_within_seconds=DEADLINE_SECONDS):
         yield observed
 
 
 @contextmanager
 def trying(directory: Path, service: Service) -> Iterator[Observed]:
-    """A supervisor of what will not come up; nobody waits until it does."""
+    """Run a supervisor of a service that will not come up."""
     observed = Observed(directory, service)
     thread = threading.Thread(target=observed.supervisor.run)
     thread.start()

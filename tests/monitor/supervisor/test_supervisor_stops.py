@@ -1,4 +1,4 @@
-"""The supervisor stops: in reverse, in time, and so that nothing is left, whoever is killed."""
+"""The supervisor stops services in reverse order and leaves no process, also if it is killed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from monitor.supervisor import Service, read_status
 from tests.processes import is_gone, pid_in
 from tests.waiting import eventually
 
-from .observed import PATIENCE_SECONDS, Observed, running, sleeper
+from .observed import DEADLINE_SECONDS, Observed, running, sleeper
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Starts a daemon (double fork, own session) that, like itself, ignores SIGTERM; writes the daemon's pid.
+# Ignores SIGTERM and starts a daemon (double fork, own session) that ignores it too; writes the daemon's pid.
 STUBBORN = """
 trap '' TERM INT HUP
 (setsid sh -c 'echo $$ > daemon.tmp; mv daemon.tmp daemon.pid; exec sleep 600' &)
@@ -37,7 +37,7 @@ def test_services_stop_in_reverse_order(tmp_path: Path) -> None:
         sleeper("web", depends_on=["worker"]),
     ) as observed:
         pass
-    stops = [name for name, status in observed.said if status.state in {"stopping", "stopped"}]
+    stops = [name for name, status in observed.statuses if status.state in {"stopping", "stopped"}]
     assert stops == ["web", "web", "worker", "worker", "database", "database"]
 
 
@@ -55,7 +55,7 @@ def test_each_service_is_stopped_with_its_own_signal(tmp_path: Path) -> None:
     assert (tmp_path / "how").read_text() == "interrupted\n"
 
 
-def test_a_daemon_that_ignores_sigterm_does_not_survive_its_grace(tmp_path: Path) -> None:
+def test_a_daemon_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
     service = Service("stubborn", ["sh", "-c", STUBBORN], directory=tmp_path, grace_seconds=0.3)
     with running(tmp_path, service) as observed:
         daemon = pid_in(tmp_path / "daemon.pid")
@@ -64,7 +64,7 @@ def test_a_daemon_that_ignores_sigterm_does_not_survive_its_grace(tmp_path: Path
     assert observed.wait_for("stubborn", "stopped").last_exit == "killed by SIGKILL"
 
 
-def test_asked_to_stop_a_second_time_it_does_not_wait_for_the_grace(tmp_path: Path) -> None:
+def test_a_second_stop_request_does_not_wait_for_the_grace(tmp_path: Path) -> None:
     service = Service("stubborn", ["sh", "-c", STUBBORN], directory=tmp_path, grace_seconds=600.0)
     with running(tmp_path, service) as observed:
         daemon = pid_in(tmp_path / "daemon.pid")
@@ -73,13 +73,15 @@ def test_asked_to_stop_a_second_time_it_does_not_wait_for_the_grace(tmp_path: Pa
     assert is_gone(daemon)
 
 
-def test_a_service_that_waits_for_its_next_try_stops_at_once(tmp_path: Path) -> None:
+def test_a_service_that_waits_for_its_restart_stops_at_once(tmp_path: Path) -> None:
     observed = Observed(tmp_path, Service("broken", ["false"]))
     thread = threading.Thread(target=observed.supervisor.run)
     thread.start()
-    observed.wait_for("broken", "restarting", restarts=3)
-    observed.supervisor.request_stop()
-    thread.join(PATIENCE_SECONDS)
+    try:
+        observed.wait_for("broken", "restarting", restarts=3)
+    finally:
+        observed.supervisor.request_stop()
+        thread.join(DEADLINE_SECONDS)
     assert observed.states("broken")[-1] == "stopped"
 
 
@@ -102,14 +104,14 @@ SUPERVISE = """
 
 @contextmanager
 def foreground(directory: Path, grace_seconds: float) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
-    """A supervisor in a process of its own; yields it with the pids of everything that it started."""
+    """Run a supervisor in a process of its own; yields it with the pids of all that it started."""
     argv = [sys.executable, "-c", textwrap.dedent(SUPERVISE), str(directory), STUBBORN, str(grace_seconds)]
     with subprocess.Popen(argv, cwd=ROOT) as process:
         try:
             assert eventually(lambda: is_everything_up(directory))
             status = read_status(directory / "run" / "supervisor.json")
             assert status is not None
-            pids = [each.pid or 0 for each in status.services.values()]
+            pids = [service.pid or 0 for service in status.services.values()]
             yield process, [*pids, pid_in(directory / "daemon.pid")]
         finally:
             process.kill()
@@ -117,17 +119,17 @@ def foreground(directory: Path, grace_seconds: float) -> Iterator[tuple[subproce
 
 def is_everything_up(directory: Path) -> bool:
     status = read_status(directory / "run" / "supervisor.json")
-    return status is not None and all(each.state == "up" for each in status.services.values())
+    return status is not None and all(service.state == "up" for service in status.services.values())
 
 
-def test_killing_the_supervisor_leaves_nothing(tmp_path: Path) -> None:
+def test_a_killed_supervisor_leaves_no_process(tmp_path: Path) -> None:
     with foreground(tmp_path, grace_seconds=0.2) as (process, pids):
         assert not any(is_gone(pid) for pid in pids)
         process.kill()
         assert eventually(lambda: all(is_gone(pid) for pid in pids))
 
 
-def test_a_new_supervisor_waits_until_the_services_of_a_killed_one_are_gone(tmp_path: Path) -> None:
+def test_a_new_supervisor_waits_until_the_services_of_a_killed_one_have_ended(tmp_path: Path) -> None:
     with foreground(tmp_path, grace_seconds=0.5) as (process, pids):
         process.kill()
         process.wait()
@@ -135,12 +137,12 @@ def test_a_new_supervisor_waits_until_the_services_of_a_killed_one_are_gone(tmp_
             assert all(is_gone(pid) for pid in pids)
 
 
-def test_ctrl_c_stops_everything_and_a_second_one_hurries(tmp_path: Path) -> None:
+def test_ctrl_c_stops_everything_and_a_second_one_kills(tmp_path: Path) -> None:
     with foreground(tmp_path, grace_seconds=600.0) as (process, pids):
         process.send_signal(signal.SIGINT)
         assert eventually(lambda: state_of(tmp_path, "stubborn") == "stopping")
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.wait(DEADLINE_SECONDS) == 0
         assert all(is_gone(pid) for pid in pids)
 
 

@@ -28,9 +28,9 @@ class FinishedDemo:
 def first_demo(
     start_demo: Callable[..., DemoProcess], tmp_path_factory: pytest.TempPathFactory
 ) -> FinishedDemo:
-    """Run two rounds in a new directory; the demo ends by itself."""
+    """Run three rounds, so that there are forecasts, in a new directory; the demo ends by itself."""
     file = tmp_path_factory.mktemp("summary") / "out.json"
-    demo = start_demo("--rounds=2", "--exit", f"--json={file}")
+    demo = start_demo("--rounds=3", "--exit", f"--json={file}")
     assert demo.wait() == 0, demo.output()
     assert demo.processes() == []
     return FinishedDemo(demo, json.loads(file.read_text()))
@@ -70,10 +70,10 @@ def run_counts(summary: dict[str, Any]) -> dict[str, int]:
 def test_rounds_account_for_every_run_and_leave_nothing(first_demo: FinishedDemo) -> None:
     summary = first_demo.summary
     assert summary["complete"]
-    assert summary["expected_runs"] == summary["accounted_runs"] == 6
+    assert summary["expected_runs"] == summary["accounted_runs"] == 9
     for series in summary["series"].values():
-        assert series["runs"] == {"passed": 2}
-        assert all(stage["n"] == 2 and stage["stdev"] is not None for stage in series["stages"].values())
+        assert series["runs"] == {"passed": 3}
+        assert all(stage["n"] == 3 and stage["stdev"] is not None for stage in series["stages"].values())
         assert set(series["totals"]) == {"total", "total_essential", "total_core"}
         interval = series["forecast"]["interval"]
         assert 0 <= interval["lower"] <= series["forecast"]["median"] <= interval["upper"]
