@@ -16,7 +16,7 @@ from typing import NamedTuple
 from forecasting import methods
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up, whole_number
-from forecasting.evaluation.rolling_origin import Heard, Score, Summary, judge, summaries
+from forecasting.evaluation.rolling_origin import PredictorValues, Score, Summary, judge, summaries
 from forecasting.reading import histories
 from forecasting.reading.histories import RunHistory
 
@@ -41,7 +41,7 @@ class Task(NamedTuple):
     """One series to be forecast by *names*."""
 
     history: RunHistory
-    heard: Heard
+    heard: PredictorValues
     names: Sequence[str]
     warm_up: int
 

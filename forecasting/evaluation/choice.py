@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import scipy  # its parts are loaded when they are used
 
-from forecasting import heard_values, methods
+from forecasting import methods, predictor_values
 from forecasting.base import Abstained, DataAge, ForecastMethod, InvalidNumber, Source, ValueForecast
 from forecasting.learning.pairing import PairedMethod
 from forecasting.series import Observation
@@ -29,7 +29,7 @@ _LARGEST_SQUARABLE = 1e145
 
 
 @dataclass(slots=True)
-class Comparison:
+class LossComparison:
     """The losses of two forecasts of the same values, as they come."""
 
     n: int = field(default=0, init=False)
@@ -97,7 +97,7 @@ class Trial:
 
     method: MethodsByName
     misses: Residuals = field(default_factory=Residuals, init=False)
-    record: Comparison = field(default_factory=Comparison, init=False)
+    record: LossComparison = field(default_factory=LossComparison, init=False)
 
     def only(self) -> ForecastMethod:
         (method,) = self.method.values()
@@ -124,7 +124,7 @@ class Trial:
         if isinstance(
             method, PairedMethod
         ):  # which has an answer without its predictor, but that is not on trial
-            return method.from_predictors(at_seconds)
+            return method.forecast_from_predictor(at_seconds)
         try:
             return method.forecast(at_seconds).median
         except Abstained:
@@ -140,7 +140,7 @@ class Trials:
     """All methods on one predictor, and how the one that was best so far did."""
 
     by_method: dict[str, Trial]
-    record: Comparison = field(default_factory=Comparison, init=False)
+    record: LossComparison = field(default_factory=LossComparison, init=False)
 
     def pick(self) -> str:
         """The method that lost least so far, as a share of what the own history lost; the first of equals."""
@@ -172,10 +172,10 @@ class Choice:
         self, source: Source, time_seconds: float, known_at_seconds: float, value: float
     ) -> None:
         """Take note of a value of a candidate predictor, as methods do; own stages are ignored."""
-        heard_values.require_usable(time_seconds, known_at_seconds, value)
+        predictor_values.require_usable(time_seconds, known_at_seconds, value)
         if not source.series:
             return
-        key = heard_values.key(source)
+        key = predictor_values.key(source)
         if key not in self._trials:
             self._trials[key] = Trials({name: _trial(name) for name in self.among})
         for trial in self._trials[key].by_method.values():
@@ -202,7 +202,9 @@ class Choice:
 
     def dropped(self) -> list[Source]:
         """The predictors that do not help, in the order in which they were heard of."""
-        return [heard_values.source(key) for key, trials in self._trials.items() if not trials.record.helps]
+        return [
+            predictor_values.source(key) for key, trials in self._trials.items() if not trials.record.helps
+        ]
 
     def forecast(self, at_seconds: float) -> ValueForecast:
         """What the chosen candidate expects; the own history where none helps.
@@ -239,7 +241,7 @@ class Choice:
     def _row(self, key: str, name: str, trial: Trial, *, used: bool) -> Candidate:
         record = trial.record
         return Candidate(
-            predictor=heard_values.source(key),
+            predictor=predictor_values.source(key),
             method=name,
             n=record.n,
             own_loss=record.own_loss,

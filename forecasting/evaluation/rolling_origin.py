@@ -25,7 +25,7 @@ WARM_UP = 40
 SIMPLE_LEVEL = 0.9
 
 Column = NDArray[np.float64]
-Heard = Sequence[tuple[Source, Observation]]
+PredictorValues = Sequence[tuple[Source, Observation]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Score:
 def rolling_origin(
     method: str,
     observations: Sequence[Observation],
-    heard: Heard = (),
+    heard: PredictorValues = (),
     *,
     levels: Sequence[float] = LEVELS,
     floor: float | None = None,
@@ -190,7 +190,7 @@ class Summary:
 
 def judge(
     observations: Sequence[Observation],
-    heard: Heard,
+    heard: PredictorValues,
     names: Iterable[str],
     *,
     warm_up: int = WARM_UP,

@@ -1,1 +1,1 @@
-"""What methods are made of: each learns a value at a time and knows nothing of series, files or services."""
+"""Building blocks of methods: each learns value by value and knows no series, files or services."""

@@ -1,7 +1,7 @@
 """The 18 simple forecasters of the Network Weather Service, release 2.0.5, side by side.
 
 Source: R. Wolski, N. Spring, J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15
-(1999), and what the released program answers.
+(1999), and the output of the released program.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 
-from forecasting.learning.windows import SortedWindow, middle
+from forecasting.learning.windows import SortedWindow, median_of_sorted
 
 GAINS = (0.05, 0.10, 0.15, 0.20, 0.30, 0.40, 0.50, 0.75)
 PRIMARIES = (
@@ -31,11 +31,11 @@ SMOOTHERS = range(2, 2 + len(GAINS))
 
 @dataclass(slots=True)
 class AdaptiveMedian:
-    """The median of a window whose width moves by one towards the one whose median is nearest to the newest
-    value.
+    """The median of a window that grows or shrinks by one, towards the width whose median is nearest to the
+    newest value.
 
     It adapts once there are as many values as the widest window, *most*, holds. *exact* tries, as the
-    original does, a window of *step* where its own plus or minus *step* is meant.
+    original does, a window of *step* instead of the present width plus or minus *step*.
     """
 
     width: int
@@ -47,7 +47,7 @@ class AdaptiveMedian:
     def updated(self, window: SortedWindow) -> float:
         """Adapt to the newest value of *window*, which holds the last *most*, and return the median."""
         if len(window) < self.most:
-            return middle(window.ordered, len(window))
+            return median_of_sorted(window.ordered, len(window))
         width = min(self.width, self.most)
         medians = [_median_of_last(window, candidate) for candidate in self._candidates(width)]
         less, same, more = _squared_distances(window.recent[-1], medians)
@@ -61,7 +61,7 @@ class AdaptiveMedian:
         return _median_of_last(window, self.width)
 
     def _candidates(self, width: int) -> tuple[int, int, int]:
-        if self.exact:  # near the widest window, for the wider one what is left to it
+        if self.exact:  # near the widest window, the wider one is what is left to it
             wider = self.step if width + self.step <= self.most else self.most - width - 1
             return self.step, width, wider
         return max(width - self.step, self.least), width, min(width + self.step, self.most)
@@ -86,7 +86,7 @@ class Primaries:
         self._narrow.exact = self._wide.exact = self.exact
 
     def updated(self, value: float) -> list[float]:
-        """Learn *value*, and return what each forecaster says next."""
+        """Learn *value*, and return the next forecast of each forecaster."""
         self._count += 1
         self._total += value
         self._smoothed = [
@@ -100,8 +100,8 @@ class Primaries:
             value,
             self._total / self._count,
             *self._smoothed,
-            middle(long.ordered, len(long)),
-            middle(short.ordered, len(short)),
+            median_of_sorted(long.ordered, len(long)),
+            median_of_sorted(short.ordered, len(short)),
             trimmed_mean(long.ordered, 0.0),
             trimmed_mean(short.ordered, 0.0),
             trimmed_mean(long.ordered, 0.3),
@@ -112,19 +112,19 @@ class Primaries:
 
 
 def trimmed_mean(ordered: list[float], share: float) -> float:
-    """The mean of *ordered* without int(*share* of it) at each end."""
+    """Return the mean of *ordered* without int(*share* of it) at each end."""
     cut = int(share * len(ordered))
-    kept = ordered[cut : len(ordered) - cut]
-    return reduce(add, kept) / len(kept)  # not sum(), whose rounding differs between versions of Python
+    inner = ordered[cut : len(ordered) - cut]
+    return reduce(add, inner) / len(inner)  # not sum(), whose rounding differs between versions of Python
 
 
 def _median_of_last(window: SortedWindow, width: int) -> float:
-    """The median of the last *width* values; below 2, what the original finds in its memory."""
+    """Return the median of the last *width* values; for a width below 2, what the original reads there."""
     if width < 0:
         return 0.0
     if width < 2:
         return window.ordered[0] / (2 - width)
-    return middle(window.ordered_last(width), width)
+    return median_of_sorted(window.ordered_last(width), width)
 
 
 def _squared_distances(value: float, medians: list[float]) -> list[float]:

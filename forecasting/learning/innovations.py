@@ -1,9 +1,8 @@
-"""What the newest value of a series says that was not expected of it.
+"""The innovation in the newest value of a series: its difference from what the history led to expect.
 
-That a probe took long is no news where it always does; that it took longer than its own history let expect
-says something of the state of things now, which an application will meet as well. Changes are measured as
-ratios, in logarithms, as long as a series has shown nothing but positive values, and as differences
-otherwise.
+A probe that always takes long says nothing new by taking long. One that took longer than its own history led
+to expect says something about the state of the grid now, which an application will meet as well. Innovations
+are ratios, in logarithms, as long as all values of a series are positive, and differences otherwise.
 """
 
 from __future__ import annotations
@@ -15,90 +14,93 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecasting.learning.windows import SortedWindow, middle
+from forecasting.learning.windows import SortedWindow, median_of_sorted
 
 _LONG = 31
 _SHORT = 5
 _GAINS = (0.5, 0.1)
-_KEPT_MISSES = 0.98
-_NO_MISS = 1e-9  # equal weights where nothing was missed yet; of no account otherwise
+_ERROR_DECAY = 0.98
+_NO_ERROR = 1e-9  # gives equal weights until there are errors, and is negligible then
 _LARGEST_LOG = 690.0  # exp of it is below 1e300
 
 Numbers = NDArray[np.float64]
 
 
-class News(NamedTuple):
-    """A value less what was expected: *of the day* by short memory and long, *of the month* by the median of
-    the last 31 values alone."""
+class Innovation(NamedTuple):
+    """A value less its expectation: *short_term* by short and long memory, *long_term* by the median of the
+    last 31 values alone."""
 
-    of_the_day: float
-    of_the_month: float
+    short_term: float
+    long_term: float
 
 
 @dataclass(slots=True)
-class Course:
-    """A series, followed by four simple means that are weighed by the inverse square of their misses (Bates,
-    Granger, "The combination of forecasts", Operational Research Quarterly 20, 1969)."""
+class InnovationTracker:
+    """Follows a series by four simple means, weighted by the inverse square of their errors (Bates, Granger,
+    "The combination of forecasts", Operational Research Quarterly 20, 1969)."""
 
-    logarithmic: bool = field(default=True, init=False)
+    is_logarithmic: bool = field(default=True, init=False)
     _window: SortedWindow = field(default_factory=lambda: SortedWindow(_LONG), init=False)
     _smoothed: list[float] = field(default_factory=list, init=False)
-    _misses: list[float] = field(default_factory=lambda: [_NO_MISS] * 4, init=False)
+    _errors: list[float] = field(default_factory=lambda: [_NO_ERROR] * 4, init=False)
 
-    def learn(self, value: float) -> News:
-        """Take *value* in, and return what is new in it; in the measure that fits the series from now on."""
-        if not self.fits(value):
+    def update(self, value: float) -> Innovation:
+        """Learn *value* and return its innovation, on the scale that fits the series from now on."""
+        if not self.fits_scale(value):
             self._leave_logarithms()
-        measured = self.measured(value)
+        scaled = self.scaled(value)
         if not self._smoothed:
             self._window.add(value)
-            self._smoothed = [measured] * len(_GAINS)
-            return News(0.0, 0.0)
-        expected = self._expected()
-        news = News(measured - self._weighed(expected), measured - expected[0])
-        self._misses = [
-            _KEPT_MISSES * missed + abs(measured - one) + _NO_MISS
-            for missed, one in zip(self._misses, expected, strict=True)
+            self._smoothed = [scaled] * len(_GAINS)
+            return Innovation(0.0, 0.0)
+        means = self._means()
+        innovation = Innovation(scaled - self._weighted(means), scaled - means[0])
+        self._errors = [
+            _ERROR_DECAY * error + abs(scaled - mean) + _NO_ERROR
+            for error, mean in zip(self._errors, means, strict=True)
         ]
         self._window.add(value)
         self._smoothed = [
-            level + gain * (measured - level) for level, gain in zip(self._smoothed, _GAINS, strict=True)
+            level + gain * (scaled - level) for level, gain in zip(self._smoothed, _GAINS, strict=True)
         ]
-        return news
+        return innovation
 
-    def fits(self, value: float) -> bool:
-        """Whether *value* leaves the measure of the series as it is."""
-        return value > 0.0 or not self.logarithmic
+    def fits_scale(self, value: float) -> bool:
+        """Tell whether the series keeps its scale with *value*."""
+        return value > 0.0 or not self.is_logarithmic
 
-    def measured(self, value: float) -> float:
-        """*value* in the measure of the series."""
-        return log(value) if self.logarithmic else value
+    def scaled(self, value: float) -> float:
+        """Return *value* on the scale of the series."""
+        return log(value) if self.is_logarithmic else value
 
-    def moved(self, value: float, by: Numbers) -> Numbers:
-        """What lies each of *by* higher than *value* in the measure of the series; inf beyond all numbers."""
+    def shifted(self, value: float, distances: Numbers) -> Numbers:
+        """Return the numbers *distances* above *value* on the scale of the series; inf on overflow."""
         with np.errstate(over="ignore"):
-            return value * np.exp(np.minimum(by, _LARGEST_LOG)) if self.logarithmic else value + by
+            if self.is_logarithmic:
+                return value * np.exp(np.minimum(distances, _LARGEST_LOG))
+            return value + distances
 
     def distance(self, value: float, origin: float) -> float:
-        """How far *value* lies above *origin* in the measure of the series; 0 where that has no answer."""
-        if not self.logarithmic:
+        """Return how far *value* is above *origin* on the scale of the series; 0 if one is not on it."""
+        if not self.is_logarithmic:
             return value - origin
         return log(value) - log(origin) if value > 0.0 < origin else 0.0
 
-    def usual(self) -> float:
-        """The median of the last 31 values, of which there must be one."""
-        return middle(self._window.ordered, len(self._window))
+    def median(self) -> float:
+        """Return the median of the last 31 values, of which there is at least one."""
+        return median_of_sorted(self._window.ordered, len(self._window))
 
-    def _expected(self) -> list[float]:
+    def _means(self) -> list[float]:
         short = self._window.ordered_last(_SHORT)
-        return [self.measured(self.usual()), self.measured(middle(short, len(short))), *self._smoothed]
+        short_median = median_of_sorted(short, len(short))
+        return [self.scaled(self.median()), self.scaled(short_median), *self._smoothed]
 
-    def _weighed(self, expected: list[float]) -> float:
-        least = min(self._misses)
-        weights = [(least / missed) ** 2 for missed in self._misses]
-        return sum(weight * one for weight, one in zip(weights, expected, strict=True)) / sum(weights)
+    def _weighted(self, means: list[float]) -> float:
+        least = min(self._errors)
+        weights = [(least / error) ** 2 for error in self._errors]
+        return sum(weight * mean for weight, mean in zip(weights, means, strict=True)) / sum(weights)
 
     def _leave_logarithms(self) -> None:
-        self.logarithmic = False
+        self.is_logarithmic = False
         self._smoothed = [exp(level) for level in self._smoothed]
-        self._misses = [_NO_MISS] * len(self._misses)
+        self._errors = [_NO_ERROR] * len(self._errors)

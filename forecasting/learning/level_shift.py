@@ -1,8 +1,8 @@
-"""Whether the level of a series has shifted: then who still speaks of the old one is not listened to.
+"""Detect a shift of the level of a series: experts that still predict the old level are then muted.
 
-The truth may go far away for a value, and be back. Two values there, near each other, are taken for a shift
-as long as in this series that was not wrong more often than right; one alone where levels have shifted for
-good before, and wild values have not come; three always.
+A value may be far away from the level, and the next one back. Two values far away, near each other, are taken
+for a shift as long as that was not wrong more often than right in this series; one value alone where levels
+have shifted for good before without outliers; three always.
 """
 
 from __future__ import annotations
@@ -17,65 +17,67 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 T = TypeVar("T", float, Numbers)
 
-_FAR = 8.0  # typical misses
-_NEAR = 0.25  # of the way from the old level to the new one: what is nearer to its end, or beyond, is there
-_ONWARD = 2.0  # of that way, by which a level that has shifted may go on
-_TRUSTED = (2, 0)  # how much trust one value there needs, and two; more need none
-_MOST_TRUST = 3
+_FAR = 8.0  # typical errors
+_NEAR = 0.25  # of the distance between the levels: what is nearer to the new level, or beyond it, is there
+_ONWARD = 2.0  # of that distance, by which the new level may move on
+_REQUIRED_TRUST = (2, 0)  # in one value and in two; three values need none
+_MAX_TRUST = 3
 
 
 @dataclass(slots=True)
-class Shift:
-    """Follows the truth, and what was expected of it."""
+class LevelShift:
+    """Follows the actual values and what was expected of them."""
 
-    believed: bool = field(default=False, init=False)
-    _values: int = field(default=0, init=False)  # since the truth went far away; 0: it did not, or is back
-    _left: float = field(default=0.0, init=False)  # what had been expected of the first of them
-    _came: float = field(default=0.0, init=False)  # the first of them
-    _usual_miss: float = field(default=0.0, init=False)  # at that time
-    # how often so many values there were followed by another, less how often they were not
+    is_believed: bool = field(default=False, init=False)
+    _values: int = field(default=0, init=False)  # since they went far away; 0: they did not, or are back
+    _old_level: float = field(default=0.0, init=False)  # what was expected of the first of them
+    _new_level: float = field(default=0.0, init=False)  # the first of them
+    _usual_error: float = field(default=0.0, init=False)  # at that time
+    # how often so many values at a new level were followed by another one there, less how often they were not
     _trust: list[int] = field(default_factory=lambda: [0, 0], init=False)
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the truth went far away, and is not believed to stay there."""
-        return self._values > 0 and not self.believed
+        """Whether the values went far away, but are not believed to stay there."""
+        return self._values > 0 and not self.is_believed
 
-    def listened_to(self, said: Numbers) -> Numbers:
-        """Return what was *said*, but NaN for those who have not come over; all of it if nobody has."""
-        return np.where(self._are_late(said), np.nan, said)
+    def without_late(self, forecasts: Numbers) -> Numbers:
+        """Return *forecasts* with NaN for those that still predict the old level; all of them if all do."""
+        return np.where(self._are_late(forecasts), np.nan, forecasts)
 
-    def note(self, said: Numbers, expected: float, value: float, usual_miss: float) -> None:
-        """Learn the truth, *value*, where experts *said* this and so much was *expected*."""
-        if self._values and self._goes_on(said, value):
+    def update(self, forecasts: Numbers, expected: float, value: float, usual_error: float) -> None:
+        """Learn the actual *value*, for which there were *forecasts*, and *expected* as their blend."""
+        if self._values and self._continues(forecasts, value):
             self._values += 1
-            self.believed = self.believed or self._is_trusted()
+            self.is_believed = self.is_believed or self._is_trusted()
             return
-        self.believed, self._values = False, 0
-        if abs(value - expected) > _FAR * usual_miss:
-            self._values, self._left, self._came, self._usual_miss = 1, expected, value, usual_miss
-            self.believed = self._is_trusted()
+        self.is_believed, self._values = False, 0
+        if abs(value - expected) > _FAR * usual_error:
+            self._values, self._old_level, self._new_level = 1, expected, value
+            self._usual_error = usual_error
+            self.is_believed = self._is_trusted()
 
-    def _goes_on(self, said: Numbers, value: float) -> bool:
-        """Whether *value* is where those before it were, and somebody is late."""
-        way = abs(self._came - self._left)
+    def _continues(self, forecasts: Numbers, value: float) -> bool:
+        """Tell whether *value* is at the new level, and a forecast still at the old one."""
+        distance = abs(self._new_level - self._old_level)
         short_by = self._short_by(value)
-        room_beyond = _NEAR * way if self._values == 1 else _ONWARD * way
-        stays = -room_beyond <= short_by <= _NEAR * way
+        room_beyond = _NEAR * distance if self._values == 1 else _ONWARD * distance
+        stays = -room_beyond <= short_by <= _NEAR * distance
         if self._values <= len(self._trust):
             trust = self._trust[self._values - 1] + (1 if stays else -1)
-            self._trust[self._values - 1] = max(-_MOST_TRUST, min(trust, _MOST_TRUST))
-        return stays and (not self.believed or bool(self._are_late(said).any()))
+            self._trust[self._values - 1] = max(-_MAX_TRUST, min(trust, _MAX_TRUST))
+        return stays and (not self.is_believed or bool(self._are_late(forecasts).any()))
 
     def _is_trusted(self) -> bool:
-        return self._values > len(_TRUSTED) or self._trust[self._values - 1] >= _TRUSTED[self._values - 1]
+        count = self._values
+        return count > len(_REQUIRED_TRUST) or self._trust[count - 1] >= _REQUIRED_TRUST[count - 1]
 
-    def _are_late(self, said: Numbers) -> NDArray[np.bool_]:
-        """Who has not come over: to some typical misses, and to the last part of the way. Nobody, if all."""
-        near = min(_NEAR * abs(self._came - self._left), _FAR * self._usual_miss)
-        short_by = self._short_by(said)
+    def _are_late(self, forecasts: Numbers) -> NDArray[np.bool_]:
+        """Tell which forecasts are not near the new level; none of them if all are not."""
+        near = min(_NEAR * abs(self._new_level - self._old_level), _FAR * self._usual_error)
+        short_by = self._short_by(forecasts)
         return (short_by > near) & (short_by <= near).any()
 
     def _short_by(self, numbers: T) -> T:
-        """How much *numbers* lack of the new level; negative beyond it."""
-        return (self._came - numbers) * math.copysign(1.0, self._came - self._left)
+        """Return the distance from *numbers* to the new level; negative beyond it."""
+        return (self._new_level - numbers) * math.copysign(1.0, self._new_level - self._old_level)

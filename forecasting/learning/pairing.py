@@ -1,4 +1,4 @@
-"""Forecasts from pairs: what a predictor showed before a run, and what the run showed then."""
+"""Forecasts from pairs: the value of a predictor before a run, and the value of the run."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from forecasting import heard_values
+from forecasting import predictor_values
 from forecasting.base import DataAge, ForecastMethod, Source, ValueForecast
-from forecasting.heard_values import Heard
-from forecasting.learning.regression import Line
-from forecasting.learning.scale import Typical
+from forecasting.learning.regression import LeastSquaresLine
+from forecasting.learning.scale import TypicalSize
 from forecasting.methods import nws
+from forecasting.predictor_values import PredictorValues
 
-LEAST_PAIRS = 3
+MIN_PAIRS = 3
 
 
 @dataclass(slots=True)
 class Pairing:
-    """One predictor: what it showed last, the pairs with it, and how far off forecasts from it were."""
+    """One predictor: its newest values, the pairs with it, and the errors of forecasts from it."""
 
-    number: int  # in the order in which predictors were first heard of
+    number: int  # in the order of their first values
     n: int = field(default=0, init=False)
-    heard: Heard = field(default_factory=Heard, init=False)
-    line: Line = field(default_factory=Line, init=False)
+    values: PredictorValues = field(default_factory=PredictorValues, init=False)
+    line: LeastSquaresLine = field(default_factory=LeastSquaresLine, init=False)
     newest: list[tuple[float, float]] = field(default_factory=list, init=False)
     height: float = field(default=0.0, init=False)  # of another line, at 0
     slope: float = field(default=0.0, init=False)
-    miss: Typical = field(default_factory=Typical, init=False)
+    error: TypicalSize = field(default_factory=TypicalSize, init=False)
 
-    def keep(self, shown: float, value: float, most: int) -> None:
-        """Take a pair in among the *newest*, of which there are *most* at most."""
-        self.newest.append((shown, value))
-        del self.newest[:-most]
+    def keep(self, predictor_value: float, value: float, maximum: int) -> None:
+        """Add a pair to the *newest*, of which at most *maximum* are kept."""
+        self.newest.append((predictor_value, value))
+        del self.newest[:-maximum]
 
 
 @dataclass(slots=True)
 class PairedMethod(ForecastMethod):
-    """A method that forecasts from pairs; its subclasses say from which of them and how.
+    """A method that forecasts from pairs; a subclass decides from which of them, and how.
 
-    Of several predictors that one is used whose forecasts have missed least, of late more than long ago.
-    While there are fewer than three pairs with any whose showing is known, the last value is the forecast.
-    No answer is further from what was seen so far than all that was seen is apart: beyond that a straight
-    line is no guide. The own stages (a source whose series is "") are no predictors.
+    Of several predictors the one is used whose forecasts have erred least, of late more than long ago. While
+    no predictor whose value is known has three pairs, the last value is the forecast. No forecast is farther
+    from the values so far than these are apart, since a straight line is no guide beyond that. The stages of
+    the own runs (a source whose series is "") are no predictors.
     """
 
     USES_PREDICTORS: ClassVar[bool] = True
@@ -57,86 +57,87 @@ class PairedMethod(ForecastMethod):
     def observe_predictor(
         self, source: Source, time_seconds: float, known_at_seconds: float, value: float
     ) -> None:
-        heard_values.require_usable(time_seconds, known_at_seconds, value)
+        predictor_values.require_usable(time_seconds, known_at_seconds, value)
         if source.series:
-            self.pairing(heard_values.key(source)).heard.add(known_at_seconds, [float(value)])
+            self.pairing(predictor_values.key(source)).values.add(known_at_seconds, [float(value)])
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
         for pairing in self._pairings.values():
-            shown = pairing.heard.newest(time_seconds)
-            if shown:
-                self._learn(pairing, shown[0], float(value))
+            row = pairing.values.newest(time_seconds)
+            if row:
+                self._learn(pairing, row[0], float(value))
         self._last = float(value)
         self._least, self._most = min(self._least, self._last), max(self._most, self._last)
 
     def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
-        answer = self.from_predictors(at_seconds)
-        return self._age.forecast(self._last if answer is None else answer, self.NAME, at_seconds)
+        value = self.forecast_from_predictor(at_seconds)
+        return self._age.forecast(self._last if value is None else value, self.NAME, at_seconds)
 
-    def from_predictors(self, at_seconds: float) -> float | None:
-        """The forecast, if it comes from a predictor."""
+    def forecast_from_predictor(self, at_seconds: float) -> float | None:
+        """Return the forecast if it comes from a predictor, else None."""
         best = self._best(at_seconds)
-        return self._answer(*best) if best else None
+        return self._limited(*best) if best else None
 
     def predictor(self, at_seconds: float) -> Source | None:
-        """The source that the forecast for *at_seconds* is made from; None: the own last value."""
+        """Return the source from which the forecast for *at_seconds* is made; None for the own last value."""
         best = self._best(at_seconds)
         if not best:
             return None
-        return next(heard_values.source(key) for key, pairing in self._pairings.items() if pairing is best[0])
+        return next(
+            predictor_values.source(key) for key, pairing in self._pairings.items() if pairing is best[0]
+        )
 
     def pairing(self, key: str) -> Pairing:
-        """What is known of the predictor *key*, from now on at least."""
+        """Return the pairing with the predictor *key*, a new one if there is none."""
         if key not in self._pairings:
             self._pairings[key] = Pairing(len(self._pairings))
         return self._pairings[key]
 
-    def take(self, pairing: Pairing, shown: float, value: float) -> None:
-        """Take one more pair in."""
-        pairing.line.learn(shown, value)
+    def add_pair(self, pairing: Pairing, predictor_value: float, value: float) -> None:
+        """Learn one more pair."""
+        pairing.line.learn(predictor_value, value)
 
-    def fitted(self, pairing: Pairing, shown: float) -> float:
-        """What the pairs say comes after *shown*."""
-        return pairing.line.at(shown)
+    def fitted(self, pairing: Pairing, predictor_value: float) -> float:
+        """Return the value that the pairs lead to expect after *predictor_value*."""
+        return pairing.line.at(predictor_value)
 
-    def _learn(self, pairing: Pairing, shown: float, value: float) -> None:
-        if pairing.n >= LEAST_PAIRS:
-            pairing.miss.add(value - self._answer(pairing, shown))
+    def _learn(self, pairing: Pairing, predictor_value: float, value: float) -> None:
+        if pairing.n >= MIN_PAIRS:
+            pairing.error.add(value - self._limited(pairing, predictor_value))
         pairing.n += 1
-        self.take(pairing, shown, value)
+        self.add_pair(pairing, predictor_value, value)
 
     def _best(self, at_seconds: float) -> tuple[Pairing, float] | None:
         best = None
         for pairing in self._pairings.values():
-            shown = pairing.heard.newest(at_seconds)
-            if shown and pairing.n >= LEAST_PAIRS and (not best or pairing.miss.size < best[0].miss.size):
-                best = pairing, shown[0]
+            row = pairing.values.newest(at_seconds)
+            if row and pairing.n >= MIN_PAIRS and (not best or pairing.error.size < best[0].error.size):
+                best = pairing, row[0]
         return best
 
-    def _answer(self, pairing: Pairing, shown: float) -> float:
-        answer = self.fitted(pairing, shown)
-        if not math.isfinite(answer):
+    def _limited(self, pairing: Pairing, predictor_value: float) -> float:
+        value = self.fitted(pairing, predictor_value)
+        if not math.isfinite(value):
             return self._last
         apart = self._most - self._least
-        return max(self._least - apart, min(answer, self._most + apart))
+        return max(self._least - apart, min(value, self._most + apart))
 
 
 @dataclass(slots=True)
 class ExpectedPairedMethod(PairedMethod):
-    """A method of which each predictor is first forecast to the time asked for, by the battery (``nws``), and
-    this is what pairs are made with."""
+    """A method that pairs values with the forecast of the predictor by the battery (``nws``)."""
 
-    _expected: dict[str, nws.Method] = field(default_factory=dict, init=False)
+    _batteries: dict[str, nws.Method] = field(default_factory=dict, init=False)
 
     def observe_predictor(
         self, source: Source, time_seconds: float, known_at_seconds: float, value: float
     ) -> None:
-        heard_values.require_usable(time_seconds, known_at_seconds, value)
+        predictor_values.require_usable(time_seconds, known_at_seconds, value)
         if source.series:
-            key = heard_values.key(source)
-            battery = self._expected.setdefault(key, nws.Method())
+            key = predictor_values.key(source)
+            battery = self._batteries.setdefault(key, nws.Method())
             battery.update(time_seconds, value)
-            expected = battery.forecast(time_seconds).median  # whatever the time: the battery knows no clock
-            self.pairing(key).heard.add(known_at_seconds, [expected])
+            expected = battery.forecast(time_seconds).median  # at any time: the battery uses no times
+            self.pairing(key).values.add(known_at_seconds, [expected])

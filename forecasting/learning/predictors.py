@@ -1,77 +1,78 @@
-"""Corrections of a forecast by the news of a predictor, and how much better they made it."""
+"""Corrections of a forecast by the innovations of one predictor, and how much they improve it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from forecasting.base import LARGEST_VALUE
-from forecasting.evaluation.choice import Comparison
-from forecasting.heard_values import Heard
+from forecasting.evaluation.choice import LossComparison
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.innovations import Course
-from forecasting.learning.regression import Slope
-from forecasting.learning.scale import Typical
+from forecasting.learning.innovations import Innovation, InnovationTracker
+from forecasting.learning.regression import RidgeSlope
+from forecasting.learning.scale import TypicalSize
+from forecasting.predictor_values import PredictorValues
 
-LIMIT = 8.0  # usual sizes of a number that count at most: beyond, a straight line is no guide
-PENALTY = 10.0  # pairs that have to be there before a regression is half believed
-KEPT = 0.99  # of the weight of older pairs
+LIMIT = 8.0  # usual sizes as which a number counts at most: a straight line is no guide beyond
+PENALTY = 10.0  # pairs after which half of a regression is believed
+DECAY = 0.99  # of the weight of older pairs
 REACH = 0.7  # usual sizes
-_TRIED = 50  # corrections before a predictor may be dropped
-_AGES_TAKEN = 5  # however old it was what was known
+_MIN_TRIALS = 50  # corrections before a predictor may be dropped
+_MIN_AGES = 5  # that are learned from whatever they are
 
 
 @dataclass(slots=True)
 class Predictor:
-    """One source: what was new in its values, and what that says by itself."""
+    """One source: the innovations of its values, and the correction that it gives alone."""
 
-    alone: Slope = field(default_factory=lambda: Slope(PENALTY, KEPT, REACH), init=False)
-    record: Comparison = field(default_factory=Comparison, init=False)
-    _course: Course = field(default_factory=Course, init=False)
-    _heard: Heard = field(default_factory=Heard, init=False)  # rows of time, news of the day, of the month
-    _sizes: list[Typical] = field(default_factory=lambda: [Typical(), Typical()], init=False)
+    regression: RidgeSlope = field(default_factory=lambda: RidgeSlope(PENALTY, DECAY, REACH), init=False)
+    record: LossComparison = field(default_factory=LossComparison, init=False)
+    _tracker: InnovationTracker = field(default_factory=InnovationTracker, init=False)
+    # rows of time and both innovations
+    _values: PredictorValues = field(default_factory=PredictorValues, init=False)
+    _sizes: list[TypicalSize] = field(default_factory=lambda: [TypicalSize(), TypicalSize()], init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
-    _age: Typical = field(default_factory=Typical, init=False)
-    _paired: int = field(default=0, init=False)
+    _age: TypicalSize = field(default_factory=TypicalSize, init=False)
+    _pairs: int = field(default=0, init=False)
 
     @property
-    def dropped(self) -> bool:
-        """Whether it was tried long enough, and by itself did not make the forecasts better."""
-        return self.record.n >= _TRIED and self.record.gain <= 0.0
+    def is_dropped(self) -> bool:
+        """Whether it was tried for long without making the forecasts better by itself."""
+        return self.record.n >= _MIN_TRIALS and self.record.gain <= 0.0
 
-    def observe_predictor(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
+    def observe(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
         """Take in the next value."""
-        if not self._course.fits(value):  # what is kept is in another measure than what will come
-            self._heard, self._sizes = Heard(), [Typical(), Typical()]
-        self._cadence.note(time_seconds)
-        self._heard.add(known_at_seconds, [time_seconds, *self._course.learn(value)])
+        if not self._tracker.fits_scale(value):  # kept innovations are on another scale than those to come
+            self._values, self._sizes = PredictorValues(), [TypicalSize(), TypicalSize()]
+        self._cadence.add(time_seconds)
+        self._values.add(known_at_seconds, [time_seconds, *self._tracker.update(value)])
 
-    def news(self, at_seconds: float) -> tuple[float, float] | None:
-        """Return the news of the day and of the month that was known, in usual sizes; None: nothing was, or
-        it was stale."""
-        heard = self._heard.newest(at_seconds)
-        if not heard or self._is_stale(_age_seconds(heard, at_seconds)):
+    def innovation(self, at_seconds: float) -> Innovation | None:
+        """Return the innovation that was known at *at_seconds*, in usual sizes; None if it is stale, or none
+        was known."""
+        row = self._values.newest(at_seconds)
+        if not row or self._is_stale(_age_seconds(row, at_seconds)):
             return None
-        of_the_day, of_the_month = self._sizes
-        return of_the_day.standard(heard[1], LIMIT), of_the_month.standard(heard[2], LIMIT)
+        short_term, long_term = self._sizes
+        return Innovation(short_term.standardised(row[1], LIMIT), long_term.standardised(row[2], LIMIT))
 
-    def learn(self, at_seconds: float, truth: float) -> None:
-        """Learn that the forecast for *at_seconds* had to be corrected by *truth*, in usual sizes."""
-        heard = self._heard.newest(at_seconds)
-        if not heard:
+    def learn(self, at_seconds: float, correction: float) -> None:
+        """Learn that the forecast for *at_seconds* needed this *correction*, in usual sizes."""
+        row = self._values.newest(at_seconds)
+        if not row:
             return
-        news = self.news(at_seconds)
-        if news or self._paired < _AGES_TAKEN:
-            self._age.add(_age_seconds(heard, at_seconds))
-            self._paired += 1
-        if news:
-            self.alone.learn(news[0], truth)
-            for size, number in zip(self._sizes, heard[1:], strict=True):
+        innovation = self.innovation(at_seconds)
+        if innovation or self._pairs < _MIN_AGES:
+            self._age.add(_age_seconds(row, at_seconds))
+            self._pairs += 1
+        if innovation:
+            self.regression.learn(innovation.short_term, correction)
+            for size, number in zip(self._sizes, row[1:], strict=True):
                 size.add(number)
 
     def _is_stale(self, age_seconds: float) -> bool:
-        """Whether it is older than what is usually known, so that a value that was due has not come."""
-        return self._paired > 0 and age_seconds > 2.0 * self._age.size + self._cadence.typical_seconds
+        """Tell whether the newest value is older than usual, so that the next one is overdue."""
+        return self._pairs > 0 and age_seconds > 2.0 * self._age.size + self._cadence.typical_seconds
 
 
-def _age_seconds(heard: list[float], at_seconds: float) -> float:
-    return max(0.0, min(at_seconds - heard[0], LARGEST_VALUE))
+def _age_seconds(row: list[float], at_seconds: float) -> float:
+    return max(0.0, min(at_seconds - row[0], LARGEST_VALUE))

@@ -1,10 +1,10 @@
-"""A quantile as a weighted sum of signals, learned one truth after another.
+"""A quantile as a weighted sum of signals, learned one value after another.
 
-The loss is the pinball loss, whose slope only asks whether the truth was above the answer: so that a job has
-waited for longer than it should teaches as soon as it has, though its wait is not known yet. The steps are
+The loss is the pinball loss, whose slope depends only on whether the value was above the answer. So a job
+that has waited for longer than its bound teaches at once, though its wait is not known yet. The steps are
 those of AdaGrad (Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning and stochastic
-optimization", JMLR 12, 2011): the more a weight has been moved, the less it moves. Signals are centred and
-scaled by what was seen of them before, so their units and a log's habits are of no account.
+optimization", JMLR 12, 2011): the more a weight has been moved, the less it moves. Signals are
+centred and scaled by those before, so their units do not matter.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 RATE = 0.0075
-RATE_OF_LEVEL = 0.05
-_BELIEVED = 20.0  # a signal is taken to vary by 1 until so many are known
-_FARTHEST = 5.0  # standard deviations; what is farther off counts as this
-_LEAST_SQUARES = 1e-2
+LEVEL_RATE = 0.05
+_PRIOR_COUNT = 20.0  # a signal is taken to vary by 1 until so many are known
+_FARTHEST = 5.0  # standard deviations as which a signal counts at most
+_MIN_SQUARES = 1e-2
 
 
 @dataclass(slots=True)
 class QuantileRegression:
-    """*weights* are of the level, which is first, and of each signal."""
+    """The first of *weights* is the level, the others are those of the signals."""
 
     weights: Numbers
     _squares: Numbers  # sums of squared slopes
@@ -37,36 +37,37 @@ class QuantileRegression:
 
     @classmethod
     def of(cls, signals: int) -> Self:
-        """One that expects 0 whatever the *signals*, which are so many."""
+        """Return a regression on this number of *signals* that answers 0 at first."""
         size = 1 + signals
-        return cls(np.zeros(size), np.full(size, _LEAST_SQUARES), np.zeros(signals), np.zeros(signals))
+        return cls(np.zeros(size), np.full(size, _MIN_SQUARES), np.zeros(signals), np.zeros(signals))
 
-    def see(self, signals: Sequence[float]) -> None:
-        """Learn how large *signals* are and how they vary."""
+    def observe(self, signals: Sequence[float]) -> None:
+        """Learn the size and the variation of *signals*."""
         numbers = np.array(signals)
         self._n += 1
         self._sums += numbers
         self._powers += numbers * numbers
 
     def scaled(self, signals: Sequence[float]) -> Numbers:
-        """One for the level, and each signal by how far off it is from what was usual."""
-        found = np.ones(len(self.weights))
+        """Return 1 for the level, and the distance of each signal from its mean in standard deviations."""
+        scaled = np.ones(len(self.weights))
         if not self._n:
-            found[1:] = 0.0
-            return found
+            scaled[1:] = 0.0
+            return scaled
         mean = self._sums / self._n
         variance = np.maximum(self._powers / self._n - mean * mean, 0.0)
-        spread = np.sqrt((self._n * variance + _BELIEVED) / (self._n + _BELIEVED))
-        found[1:] = np.clip((np.array(signals) - mean) / spread, -_FARTHEST, _FARTHEST)
-        return found
+        spread = np.sqrt((self._n * variance + _PRIOR_COUNT) / (self._n + _PRIOR_COUNT))
+        scaled[1:] = np.clip((np.array(signals) - mean) / spread, -_FARTHEST, _FARTHEST)
+        return scaled
 
     def answer(self, scaled: Numbers) -> float:
         return float(self.weights @ scaled)
 
     def learn(self, scaled: Numbers, slope: float) -> None:
-        """Move on by the *slope* of the loss: 1 - quantile if the answer was not too low, else - quantile."""
+        """Move the weights by the *slope* of the loss: 1 - quantile if the answer was high enough, else
+        - quantile."""
         slopes = slope * scaled
         self._squares += slopes * slopes
         steps = slopes / np.sqrt(self._squares)
         self.weights -= RATE * steps
-        self.weights[0] -= (RATE_OF_LEVEL - RATE) * steps[0]
+        self.weights[0] -= (LEVEL_RATE - RATE) * steps[0]

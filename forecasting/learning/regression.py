@@ -1,4 +1,4 @@
-"""Regressions that learn pair by pair: what one number says of another, or many of one."""
+"""Regressions that learn pair by pair: of one number on another, or on several."""
 
 from __future__ import annotations
 
@@ -15,74 +15,74 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(slots=True)
-class Slope:
-    """``Ridge`` of a single number."""
+class RidgeSlope:
+    """``Ridge`` on a single number."""
 
     penalty: float
-    kept: float
+    decay: float
     reach: float
     _square: float = field(default=0.0, init=False)
     _product: float = field(default=0.0, init=False)
 
     def expected(self, number: float) -> float:
-        """Return what is expected next to *number*."""
+        """Return the number that is expected with *number*."""
         return number * self._product / (self._square + self.penalty)
 
-    def learn(self, number: float, truth: float) -> None:
-        """Learn that *truth* came with *number*."""
-        weight = self.reach / max(abs(truth - self.expected(number)), self.reach)
-        self._square = self.kept * self._square + weight * number * number
-        self._product = self.kept * self._product + weight * number * truth
+    def learn(self, number: float, actual: float) -> None:
+        """Learn that *actual* came with *number*."""
+        weight = self.reach / max(abs(actual - self.expected(number)), self.reach)
+        self._square = self.decay * self._square + weight * number * number
+        self._product = self.decay * self._product + weight * number * actual
 
 
 @dataclass(slots=True)
 class Ridge:
     """Linear regression through the origin on several standardised numbers, with a *penalty*, that forgets.
 
-    The coefficients are those of least squares with weights that fall by *kept* at each pair; the *penalty*,
-    in pairs, does not fade, so what is not heard of any more is believed less and less (Hoerl, Kennard,
+    The coefficients are those of least squares with weights that fall by the factor *decay* at each pair. The
+    *penalty*, in pairs, does not fade, so a number that comes no more counts less and less (Hoerl, Kennard,
     "Ridge regression", Technometrics 12, 1970; recursive least squares with exponential forgetting). A pair
-    whose miss was beyond *reach* gets the weight at which it pulls as if it had been at *reach* (Huber,
-    "Robust estimation of a location parameter", Annals of Mathematical Statistics 35, 1964; in one pass).
+    whose error is beyond *reach* gets the weight at which it pulls as if it were at *reach* (Huber, "Robust
+    estimation of a location parameter", Annals of Mathematical Statistics 35, 1964; in one pass).
     """
 
     penalty: float
-    kept: float
+    decay: float
     reach: float
     coefficients: Vector = field(default_factory=lambda: np.zeros(0), init=False)
     _squares: Vector = field(default_factory=lambda: np.zeros((0, 0)), init=False)
     _products: Vector = field(default_factory=lambda: np.zeros(0), init=False)
 
     def expected(self, numbers: Vector) -> float:
-        """Return what is expected next to *numbers*; those that were never learned from do not count."""
-        known = len(self.coefficients)
-        return float(np.dot(numbers[:known], self.coefficients))
+        """Return the number that is expected with *numbers*; those without any pair do not count."""
+        width = len(self.coefficients)
+        return float(np.dot(numbers[:width], self.coefficients))
 
-    def learn(self, numbers: Vector, truth: float) -> None:
-        """Learn that *truth* came with *numbers*, of which there may be more than before, at the end."""
+    def learn(self, numbers: Vector, actual: float) -> None:
+        """Learn that *actual* came with *numbers*; there may be more of them than before, at the end."""
         if len(numbers) > len(self.coefficients):
             self._widen(len(numbers))
-        weighted = numbers * (self.reach / max(abs(truth - self.expected(numbers)), self.reach))
-        self._squares *= self.kept
+        weighted = numbers * (self.reach / max(abs(actual - self.expected(numbers)), self.reach))
+        self._squares *= self.decay
         self._squares += weighted[:, None] * numbers
-        self._products *= self.kept
-        self._products += weighted * truth
+        self._products *= self.decay
+        self._products += weighted * actual
         penalised = self._squares.copy()
         penalised.flat[:: len(numbers) + 1] += self.penalty
         self.coefficients = np.linalg.solve(penalised, self._products).astype(np.float64, copy=False)
 
     def _widen(self, width: int) -> None:
-        known = len(self.coefficients)
+        before = len(self.coefficients)
         squares: Vector = np.zeros((width, width))
-        squares[:known, :known] = self._squares
+        squares[:before, :before] = self._squares
         self._squares = squares
-        self._products = np.concatenate([self._products, np.zeros(width - known)])
-        self.coefficients = np.concatenate([self.coefficients, np.zeros(width - known)])
+        self._products = np.concatenate([self._products, np.zeros(width - before)])
+        self.coefficients = np.concatenate([self.coefficients, np.zeros(width - before)])
 
 
 @dataclass(slots=True)
-class Line:
-    """Ordinary least squares of one number on another, over all pairs: sums are all that is kept."""
+class LeastSquaresLine:
+    """Ordinary least squares of one number on another over all pairs, from sums alone."""
 
     n: int = field(default=0, init=False)
     _x: float = field(default=0.0, init=False)
@@ -91,7 +91,7 @@ class Line:
     _product: float = field(default=0.0, init=False)
 
     def learn(self, x: float, y: float) -> None:
-        """Take in a pair; one that would carry the sums beyond all numbers is left out."""
+        """Learn a pair; one with which the sums would overflow is left out."""
         off = x - self._x
         square, product = off * (off / (self.n + 1) * self.n), off * ((y - self._y) / (self.n + 1) * self.n)
         if not (math.isfinite(self._square + square) and math.isfinite(self._product + product)):
@@ -103,16 +103,19 @@ class Line:
         self._product += product
 
     def at(self, x: float, *, penalty: float = 0.0) -> float:
-        """The height of the line at *x*: the mean where there is no slope; 0 before there are pairs. After
-        as many pairs as *penalty* the slope is half as steep as the pairs say, later ever less so."""
+        """Return the height of the line at *x*: the mean if there is no slope, 0 if there are no pairs.
+
+        With *penalty* the slope is less steep than that of the pairs: half as steep after so many pairs, and
+        steeper as there are more.
+        """
         if not self._square:
             return self._y
         return self._y + (x - self._x) * (self._product / self._square) * (self.n / (self.n + penalty))
 
 
 def least_squares(pairs: Sequence[tuple[float, float]], x: float) -> float:
-    """The height at *x* of the least-squares line through *pairs*, of which there is at least one."""
-    line = Line()
+    """Return the height at *x* of the least-squares line through *pairs*, of which there is at least one."""
+    line = LeastSquaresLine()
     for pair in pairs:
         line.learn(*pair)
     return line.at(x)
@@ -125,15 +128,15 @@ def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def theil_sen(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The height at 0 and the slope of the line whose slope is the median of the slopes between all *pairs*.
+    """Return the height at 0 and the slope of the line with the median of the slopes between all *pairs*.
 
     Up to 29 % of the pairs may be arbitrarily wrong. Sources: Theil, "A rank-invariant method of linear and
     polynomial regression analysis", 1950; Sen, "Estimates of the regression coefficient based on Kendall's
-    tau", JASA 63 (1968); the height is the median of what the slope leaves. NaN where numbers are too large.
+    tau", JASA 63 (1968); the height is the median of the residuals of the slope. NaN if numbers overflow.
     """
     xs, ys = np.array(pairs).T
     first, second = _neighbours(len(xs))
-    with np.errstate(over="ignore", invalid="ignore"):  # who asked sees that there is no answer
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller handles NaN
         across, up = xs[second] - xs[first], ys[second] - ys[first]
         apart = across != 0.0
         slope = _median(up[apart] / across[apart]) if apart.any() else 0.0
@@ -149,11 +152,11 @@ def _median(numbers: Vector) -> float:
 
 
 def same_quantile(pairs: Sequence[tuple[float, float]], x: float) -> float:
-    """The number that has the place among the second numbers of *pairs* that *x* has among the first.
+    """Return the number that has the rank among the second numbers of *pairs* that *x* has among the first.
 
-    Between neighbours it is on the straight line between them; beyond all it is the outermost. Ties of *x*
-    give the middle of what they stand for. Known as quantile mapping (Panofsky, Brier, "Some applications of
-    statistics to meteorology", 1958).
+    Between neighbours it is interpolated; beyond the outermost number it is that number. Ties of *x* give the
+    middle of their ranks. Known as quantile mapping (Panofsky, Brier, "Some applications of statistics to
+    meteorology", 1958).
     """
     xs, ys = (sorted(column) for column in zip(*pairs, strict=True))
     below, upto = bisect_left(xs, x), bisect_right(xs, x)

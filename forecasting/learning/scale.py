@@ -1,36 +1,36 @@
-"""How large numbers of a kind are as a rule: the measure by which others are large or small."""
+"""The usual size of numbers of a kind, by which others are large or small."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LEAST_RATE = 0.05  # of the newest in the measure, once there were 20
-_OUTLYING = 10.0  # times as large as usual that one counts at most
-_RESOLUTION = 1e-6  # of a number: what a miss is at least measured in
+_MIN_RATE = 0.05  # of the newest number in the size, once there are 20
+_OUTLYING = 10.0  # times the usual size, as which one number counts at most
+_RESOLUTION = 1e-6  # of a value: the smallest unit of its errors
 _SMALLEST = 1e-300
 
 
 @dataclass(slots=True)
-class Typical:
-    """A running mean of absolute values, for misses above all, that a few wild ones cannot carry away."""
+class TypicalSize:
+    """A running mean of absolute values, mostly of errors, that a few outliers cannot carry away."""
 
     n: int = 0
-    size: float = 0.0  # 0 before anything but zeros is known
+    size: float = 0.0  # 0 until a number other than 0 is known
 
-    def add(self, miss: float, number: float = 0.0) -> None:
-        """Take in a finite *miss*, of any sign, where numbers are of the size of *number*."""
+    def add(self, error: float, value: float = 0.0) -> None:
+        """Add a finite *error*, of any sign, of values that are about as large as *value*."""
         self.n += 1
-        miss = abs(miss)
+        error = abs(error)
         if self.size:
-            most = _OUTLYING * self.unit(number)
-            self.size += max(_LEAST_RATE, 1.0 / self.n) * (min(miss, most) - self.size)
+            largest = _OUTLYING * self.unit(value)
+            self.size += max(_MIN_RATE, 1.0 / self.n) * (min(error, largest) - self.size)
         else:
-            self.size = miss
+            self.size = error
 
-    def unit(self, number: float = 0.0) -> float:
-        """Return what misses are measured in where numbers are of the size of *number*: never 0."""
-        return max(self.size, _RESOLUTION * abs(number), _SMALLEST)
+    def unit(self, value: float = 0.0) -> float:
+        """Return the unit of errors of values that are about as large as *value*; never 0."""
+        return max(self.size, _RESOLUTION * abs(value), _SMALLEST)
 
-    def standard(self, number: float, limit: float) -> float:
-        """Return *number* in usual sizes, at most *limit* of them; 0 where no size is known."""
+    def standardised(self, number: float, limit: float) -> float:
+        """Return *number* in usual sizes, at most *limit* of them; 0 if no size is known."""
         return max(-limit, min(number / self.size, limit)) if self.size else 0.0

@@ -13,7 +13,7 @@ from itertools import islice
 class SortedWindow:
     """The last *size* values: ``recent`` in order of arrival, ``ordered`` from the smallest to the largest.
 
-    Adding finds its places in O(log size). Values must be comparable numbers, so never NaN.
+    A place is found in O(log size). Values must be comparable numbers, so never NaN.
     """
 
     size: int
@@ -24,24 +24,24 @@ class SortedWindow:
         return len(self.ordered)
 
     def add(self, value: float) -> None:
-        """Take *value* in; when full, let the oldest go."""
+        """Add *value*; a full window drops its oldest value."""
         if len(self.recent) == self.size:
             del self.ordered[bisect_left(self.ordered, self.recent.popleft())]
         self.recent.append(value)
         insort(self.ordered, value)
 
-    def let_go(self, count: int) -> None:
-        """Forget the *count* oldest values; none, if that is not above 0."""
+    def drop_oldest(self, count: int) -> None:
+        """Drop the *count* oldest values; none if *count* is not above 0."""
         for _ in range(min(count, len(self.recent))):
             del self.ordered[bisect_left(self.ordered, self.recent.popleft())]
 
     def ordered_last(self, count: int) -> list[float]:
-        """The last *count* values (all, if there are fewer), sorted."""
+        """Return the last *count* values (all, if there are fewer), sorted."""
         skipped = len(self.recent) - count
         return sorted(islice(self.recent, skipped, None)) if skipped > 0 else self.ordered
 
 
-def middle(ordered: Sequence[float], count: int) -> float:
-    """The median of the first *count* of *ordered*: for an even *count* the mean of the middle two."""
+def median_of_sorted(ordered: Sequence[float], count: int) -> float:
+    """Return the median of the first *count* of *ordered*; the mean of the middle two for an even *count*."""
     half = count // 2
     return ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2.0

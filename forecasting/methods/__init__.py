@@ -11,24 +11,24 @@ from forecasting.base import ForecastMethod, UnknownMethod
 
 
 def names() -> list[str]:
-    """The names of all methods, sorted: every module of this package."""
+    """Return the names of all methods, sorted: every module of this package."""
     return sorted(info.name for info in pkgutil.iter_modules(__path__))
 
 
 @cache
 def load(name: str) -> type[ForecastMethod]:
-    """Return the class of the method called *name*; it is made without arguments, one for each series.
+    """Return the class of the method called *name*; each series gets an instance, made without arguments.
 
     Raises:
         UnknownMethod: *name* is not in the listing; nothing was imported.
     """
-    known = names()
-    if name not in known:  # checked first: a name from outside must never choose what is imported
-        raise unknown(name, known)
+    existing = names()
+    if name not in existing:  # checked first: a name from outside must never choose the imported module
+        raise unknown(name, existing)
     method: type[ForecastMethod] = importlib.import_module(f"{__name__}.{name}").Method
     return method
 
 
-def unknown(name: str, known: Iterable[str]) -> UnknownMethod:
-    """The error for who asks for *name* where only *known* methods are."""
-    return UnknownMethod(f"there is no forecasting method {name!r}; known are {', '.join(known)}")
+def unknown(name: str, existing: Iterable[str]) -> UnknownMethod:
+    """Return the error for *name*, with the *existing* methods in its message."""
+    return UnknownMethod(f"there is no forecasting method {name!r}; known are {', '.join(existing)}")

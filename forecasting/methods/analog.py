@@ -1,10 +1,10 @@
-"""What followed when the last two values were like now: the nearest moments of the past speak.
+"""Nearest neighbours: the values that followed when the last two values were like those of now.
 
-Nothing is assumed about how a value depends on those before: a series that jumps between two states, or comes
-back from a peak at once, or does not, is forecast as it went before. The next values of the nearest moments
-are an estimate of the distribution of the next value, given the last two (Lorenz, "Atmospheric predictability
-as revealed by naturally occurring analogues", J. Atmos. Sci. 26, 1969; Yakowitz, "Nearest-neighbour methods
-for time series analysis", J. Time Series Analysis 8, 1987).
+The method assumes nothing about how a value depends on those before, so it also fits a series that jumps
+between two states, or that comes back from a peak at once. The values that followed the nearest moments
+estimate the distribution of the next value, given the last two (Lorenz, "Atmospheric predictability as
+revealed by naturally occurring analogues", J. Atmos. Sci. 26, 1969; Yakowitz, "Nearest-neighbour methods for
+time series analysis", J. Time Series Analysis 8, 1987).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import DataAge, ForecastMethod, ValueForecast
-from forecasting.learning.windows import middle
+from forecasting.learning.windows import median_of_sorted
 
 NEIGHBOURS = (11, 21, 41)
-_MOMENTS = 200  # of the past that are compared
+_MOMENTS = 200  # of the past, to compare with
 _LAGS = 2
-_EARLIER_WEIGHT = 0.5  # of the value before the last in the distance
+_EARLIER_WEIGHT = 0.5  # in the distance, of the value before the last
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the median, and the mean, of what followed the 21 nearest moments."""
+    """Forecasts the median and the mean of the values that followed the 21 nearest moments."""
 
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True
@@ -35,27 +35,27 @@ class Method(ForecastMethod):
 
     _age: DataAge = field(default_factory=DataAge, init=False)
     _values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), init=False)
-    _voices: list[float] = field(default_factory=list, init=False)
+    _forecasts: list[float] = field(default_factory=list, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
         self._values = np.append(self._values[-(_MOMENTS + _LAGS - 1) :], value)
         followers = self._followers()
         nearest = [followers[:count] for count in NEIGHBOURS]
-        self._voices = [middle(sorted(values), len(values)) for values in nearest]
-        self._voices += [sum(values) / len(values) for values in nearest]
+        self._forecasts = [median_of_sorted(sorted(values), len(values)) for values in nearest]
+        self._forecasts += [sum(values) / len(values) for values in nearest]
 
     def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
-        return self._age.forecast(self._voices[-2], "analog", at_seconds, median=self._voices[1])
+        return self._age.forecast(self._forecasts[-2], "analog", at_seconds, median=self._forecasts[1])
 
     def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
-        """For each of ``NEIGHBOURS`` the median of what followed; then the means."""
+        """Return the medians for each of ``NEIGHBOURS``, then the means."""
         self._age.require(1)
-        return self._voices
+        return self._forecasts
 
     def _followers(self) -> list[float]:
-        """What followed the nearest moments, nearest first, of equals the newest; or the only value."""
+        """Return the values after the nearest moments, nearest and newest first; or the only value."""
         backwards = self._values[::-1]
         if len(backwards) <= _LAGS:
             return [float(backwards[0])]

@@ -25,28 +25,28 @@ from forecasting.state import MethodsByName
 
 @cache
 def expert_names() -> tuple[str, ...]:
-    """The names of the methods that are listened to, sorted."""
+    """Return the names of the methods that are experts, sorted."""
     return tuple(name for name in methods.names() if methods.load(name).EXPERT)
 
 
-def _begun() -> MethodsByName:
+def _new_experts() -> MethodsByName:
     return MethodsByName({name: methods.load(name)() for name in expert_names()})
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts with the experts that have been right together."""
+    """Forecasts with the mixture of experts that has done best."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
-    USES_TIMES: ClassVar[bool] = True  # some experts are not
+    USES_TIMES: ClassVar[bool] = True  # some experts do
 
     _age: DataAge = field(default_factory=DataAge, init=False)
-    _experts: MethodsByName = field(default_factory=_begun, init=False)
+    _experts: MethodsByName = field(default_factory=_new_experts, init=False)
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
-    _said: Memo[NDArray[np.float64]] = field(default_factory=Memo, init=False, compare=False)
-    _answer: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
+    _expert_memo: Memo[NDArray[np.float64]] = field(default_factory=Memo, init=False, compare=False)
+    _memo: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
 
     def __post_init__(self) -> None:
         """Add the experts that a state was kept without: they join with its next value, without weight."""
@@ -60,38 +60,38 @@ class Method(ForecastMethod):
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
         if self._age.n > 1:
-            said = self.said(time_seconds)
-            self._median.update(said, value)
-            self._mean.update(said, value)
-        self._said.forget()
-        self._answer.forget()
+            forecasts = self.all_forecasts(time_seconds)
+            self._median.update(forecasts, value)
+            self._mean.update(forecasts, value)
+        self._expert_memo.clear()
+        self._memo.clear()
         for expert in self._experts.values():
             expert.update(time_seconds, value)
 
     def forecast(self, at_seconds: float) -> ValueForecast:
-        known = self._answer.at(at_seconds)
-        if known is not None:
-            return known
+        kept = self._memo.get(at_seconds)
+        if kept is not None:
+            return kept
         self._age.require(1)
-        said = self.said(at_seconds)
-        mean, median = self._mean.blend(said), self._median.blend(said)
-        return self._answer.keep(at_seconds, self._age.forecast(mean, "blend", at_seconds, median=median))
+        forecasts = self.all_forecasts(at_seconds)
+        mean, median = self._mean.blend(forecasts), self._median.blend(forecasts)
+        return self._memo.keep(at_seconds, self._age.forecast(mean, "blend", at_seconds, median=median))
 
     def parts(self) -> Mapping[str, ForecastMethod]:
-        """The experts."""
+        """Return the experts."""
         return self._experts
 
-    def said(self, at_seconds: float) -> NDArray[np.float64]:
-        """Return what each voice of each expert expects at *at_seconds*; NaN for who has no answer."""
-        known = self._said.at(at_seconds)
-        if known is not None:
-            return known
-        numbers = [
-            number
+    def all_forecasts(self, at_seconds: float) -> NDArray[np.float64]:
+        """Return the expert forecasts of all experts; NaN for those of an expert that abstains."""
+        kept = self._expert_memo.get(at_seconds)
+        if kept is not None:
+            return kept
+        forecasts = [
+            forecast
             for expert in self._experts.data.values()
-            for number in _forecasts_or_nan(expert, at_seconds)
+            for forecast in _forecasts_or_nan(expert, at_seconds)
         ]
-        return self._said.keep(at_seconds, np.array(numbers))
+        return self._expert_memo.keep(at_seconds, np.array(forecasts))
 
 
 def _forecasts_or_nan(expert: ForecastMethod, at_seconds: float) -> Sequence[float]:

@@ -1,8 +1,8 @@
-"""A level whose evidence decays by elapsed time: for values that come irregularly.
+"""A level whose evidence decays with elapsed time: for values that come irregularly.
 
-Time is measured in typical gaps between values, so nothing has to be said about how often they come. After a
-long silence old values weigh little beside the next one; asked about a time long after the newest value, the
-forecast leans towards the usual level. See ``forecasting.learning.levels`` for how, and where that is from.
+Time is measured in typical gaps between values, so the method needs no setting of how often they come. After
+a long gap old values weigh little beside the next one; a forecast for long after the newest value leans
+towards the usual level. ``forecasting.learning.levels`` has the algorithm and its sources.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from forecasting.learning.levels import MeanLevels, MedianLevels
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the level that has missed least of late: by absolute misses and, as mean, by squared ones."""
+    """Forecasts the level with the least recent loss: of absolute errors and, as mean, of squared ones."""
 
     VERSION: ClassVar[int] = 2
-    EXPERT: ClassVar[bool] = False  # the expert forecasts of seasonal, where there is no season
+    EXPERT: ClassVar[bool] = False  # equals seasonal where there is no season
     USES_TIMES: ClassVar[bool] = True
 
     _age: DataAge = field(default_factory=DataAge, init=False)
@@ -30,7 +30,7 @@ class Method(ForecastMethod):
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
-        elapsed = self._cadence.note(time_seconds)
+        elapsed = self._cadence.add(time_seconds)
         self._for_median.update(float(value), elapsed)
         self._for_mean.update(float(value), elapsed)
 

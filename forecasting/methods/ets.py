@@ -1,20 +1,18 @@
 """Exponential smoothing as a state space model, its parameters fitted by maximum likelihood (statsmodels).
 
-Two models: a level, and a level with a damped trend (A,N,N and A,Ad,N of Hyndman, Koehler, Ord, Snyder,
-"Forecasting with Exponential Smoothing", 2008); the one with the least corrected Akaike criterion is used.
-Fits are rare: at 20 values, and whenever there are half as many more, of the last 500; and, not before 20
-more, when errors have come to lie on one side (the smoothed error is half as large as the smoothed size of
-errors; Trigg, "Monitoring a forecasting system", Operational Research Quarterly 15, 1964), as after a shift
-that slow parameters do not follow. In between the filter goes on with each value, which for these models is a
-recursion of a few multiplications that gives what ``append`` of statsmodels does.
+There are two models: a level, and a level with a damped trend (A,N,N and A,Ad,N of Hyndman, Koehler, Ord,
+Snyder, "Forecasting with Exponential Smoothing", 2008); the one with the lower corrected Akaike criterion is
+used. Fits are rare and use the last 500 values: at 20 values, and whenever there are half as many more; also,
+not before 20 more, when the errors are mostly on one side (the smoothed error is half as large as the
+smoothed absolute error; Trigg, "Monitoring a forecasting system", Operational Research Quarterly 15, 1964),
+as after a shift that slow parameters do not follow. Between fits each value updates the filter, which for
+these models is a recursion of a few multiplications with the same result as ``append`` of statsmodels.
 
-Statsmodels takes two seconds and 150 MiB to import, so that is done at the first fit. Its linear algebra is
-of three rows, and more than one thread only gets in the way: whoever runs forecasters sets
-``OPENBLAS_NUM_THREADS=1``. The number of iterations is limited. Should a fit take longer than a clock allows,
-which it does not unless something else is wrong, or fail, the parameters stay what they were.
+The import of statsmodels needs two seconds and 150 MiB, so it happens at the first fit. Its matrices have
+three rows, so more than one thread makes it slower: run forecasters with ``OPENBLAS_NUM_THREADS=1``. The
+number of iterations is limited. If a fit fails, or exceeds its time limit, the parameters stay.
 
-Wild values are cut to the edge of what has been usual before anything is done with them: squared errors
-would follow them anywhere.
+Outliers are cut to the edge of the usual errors first, since squared errors would follow them anywhere.
 """
 
 from __future__ import annotations
@@ -31,23 +29,26 @@ from numpy.typing import NDArray
 
 from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.cadence import Cadence
-from forecasting.learning.scale import Typical
+from forecasting.learning.scale import TypicalSize
 
 FIRST_FIT = 20
 GROWTH = 1.5  # from fit to fit
-KEPT = 500
+FITTED_VALUES = 500
 _MOST_ITERATIONS = 30
-LONGEST_SECONDS = 5.0  # a hundred times what is needed
-_REACH = 3.0  # typical misses
+MAX_FIT_SECONDS = 5.0  # a hundred times the usual
+_REACH = 3.0  # typical errors
 _BIAS_RATE = 0.05
-_LARGEST_SIGNAL = 0.5  # of 1; chance alone does that about once in some hundred values
-_LEAST_SPREAD = 1e-9  # of the size of the values: what is flatter is constant but for rounding
+_LARGEST_SIGNAL = 0.5  # of 1; chance alone exceeds it about once in some hundred values
+_LEAST_SPREAD = 1e-9  # of the size of the values: below it they are constant but for rounding
 
 
 @dataclass(slots=True)
 class Smoother:
-    """The state and the parameters: a value moves the level by *gain* of its error, the trend by *trend_gain*
-    of it; at each step *damping* of the trend is left. Unfitted: a level alone, of moderate speed."""
+    """The state and the parameters of a model; before a fit it is a level of moderate speed.
+
+    A value moves the level by *gain* times its error, and the trend by *trend_gain* times it; each step
+    multiplies the trend by *damping*.
+    """
 
     gain: float = 0.2
     trend_gain: float = 0.0
@@ -56,12 +57,12 @@ class Smoother:
     trend: float = 0.0
 
     def expected(self, steps: float = 1.0) -> float:
-        """Return what is expected *steps*, at least one, after the newest value."""
-        kept = self.damping
-        return self.level + self.trend * kept * (1.0 - math.pow(kept, steps)) / (1.0 - kept)
+        """Return the forecast for *steps*, at least one, after the newest value."""
+        damping = self.damping
+        return self.level + self.trend * damping * (1.0 - math.pow(damping, steps)) / (1.0 - damping)
 
     def learn(self, value: float) -> None:
-        """Go on by one value."""
+        """Learn the next *value*."""
         expected = self.expected()
         error = value - expected
         self.level = expected + self.gain * error
@@ -70,24 +71,24 @@ class Smoother:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts with the smoother of the last fit; its mean is its median, as normal errors have it."""
+    """Forecasts with the smoother of the last fit; errors are taken as normal, so the median is the mean."""
 
     VERSION: ClassVar[int] = 2
-    EXPERT: ClassVar[bool] = False  # local_level and local_linear_trend say as much without fits
-    USES_TIMES: ClassVar[bool] = True  # a trend goes on with time
+    EXPERT: ClassVar[bool] = False  # local_level and local_linear_trend do as well without fits
+    USES_TIMES: ClassVar[bool] = True  # a trend continues with time
 
     _age: DataAge = field(default_factory=DataAge, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
     _smoother: Smoother = field(default_factory=Smoother, init=False)
-    _typical_miss: Typical = field(default_factory=Typical, init=False)
+    _typical_error: TypicalSize = field(default_factory=TypicalSize, init=False)
     _bias: float = field(default=0.0, init=False)
     _fitted_at: int = field(default=0, init=False)
     _next_fit: int = field(default=FIRST_FIT, init=False)
-    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT), init=False)
+    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=FITTED_VALUES), init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
-        self._cadence.note(time_seconds)
+        self._cadence.add(time_seconds)
         value = float(value)
         if self._age.n == 1:
             self._smoother.level = value
@@ -105,8 +106,8 @@ class Method(ForecastMethod):
 
     def _cut(self, value: float) -> float:
         expected = self._smoother.expected()
-        self._typical_miss.add(value - expected)
-        reach = _REACH * self._typical_miss.size
+        self._typical_error.add(value - expected)
+        reach = _REACH * self._typical_error.size
         error = min(max(value - expected, -reach), reach)
         self._bias += _BIAS_RATE * (error - self._bias)
         return expected + error
@@ -114,7 +115,7 @@ class Method(ForecastMethod):
     def _has_lost_track(self) -> bool:
         if not 0 < self._fitted_at <= self._age.n - FIRST_FIT:
             return False
-        return abs(self._bias) > _LARGEST_SIGNAL * self._typical_miss.size
+        return abs(self._bias) > _LARGEST_SIGNAL * self._typical_error.size
 
     def _fit(self) -> None:
         self._next_fit = int(GROWTH * self._age.n)
@@ -123,25 +124,27 @@ class Method(ForecastMethod):
         self._smoother = fitted(np.array(self._recent)) or self._smoother
 
     def _keep(self, value: float) -> None:
-        if len(self._recent) == KEPT:  # a state that was loaded has no limit of its own
+        if len(self._recent) == FITTED_VALUES:  # a loaded deque has no maximum length
             self._recent.popleft()
         self._recent.append(value)
 
 
-class _OutOfTime(Exception):
-    """A fit takes longer than anybody waits."""
+class _FitTimedOut(Exception):
+    """A fit exceeds its time limit."""
 
 
-def fitted(values: NDArray[np.float64], longest_seconds: float = LONGEST_SECONDS) -> Smoother | None:
-    """Return the smoother that suits *values* best, at least ``FIRST_FIT`` of any size, after the last one;
-    None where no fit can be had: values are constant, or a model takes longer than *longest_seconds*."""
+def fitted(values: NDArray[np.float64], max_seconds: float = MAX_FIT_SECONDS) -> Smoother | None:
+    """Return the best smoother for *values*, at least ``FIRST_FIT`` of any size, in its state after the last.
+
+    None if the values are constant, or no model can be fitted, each within *max_seconds*.
+    """
     largest = np.abs(values).max() or 1.0
     scaled = values / largest  # squares of the largest numbers would not be finite
     center, spread = scaled.mean(), scaled.std()
     if spread < _LEAST_SPREAD:
         return None
     numbers = (scaled - center) / spread
-    fits = [_fit(numbers, longest_seconds, trend=trend) for trend in (False, True)]
+    fits = [_fit(numbers, max_seconds, trend=trend) for trend in (False, True)]
     _, smoother = min(fits, key=_criterion)
     if smoother is None:
         return None
@@ -154,29 +157,29 @@ def _criterion(fit: tuple[float, Smoother | None]) -> float:
     return fit[0]
 
 
-def _fit(
-    numbers: NDArray[np.float64], longest_seconds: float, *, trend: bool
-) -> tuple[float, Smoother | None]:
-    """Fit one model; return its criterion, infinite for one that failed, and the smoother."""
+def _fit(numbers: NDArray[np.float64], max_seconds: float, *, trend: bool) -> tuple[float, Smoother | None]:
+    """Fit one model; return its criterion, infinite if it failed, and the smoother."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # that the limit of iterations was reached is no news
+            warnings.simplefilter("ignore")  # reaching the limit of iterations is normal
             model = state_space(numbers, trend=trend)
             started = monotonic()
 
-            def brake(_parameters: object) -> None:
-                if monotonic() - started > longest_seconds:
-                    raise _OutOfTime
+            def stop_if_late(_parameters: object) -> None:
+                if monotonic() - started > max_seconds:
+                    raise _FitTimedOut
 
-            parameters = model.fit(disp=0, maxiter=_MOST_ITERATIONS, callback=brake, return_params=True)
+            parameters = model.fit(
+                disp=0, maxiter=_MOST_ITERATIONS, callback=stop_if_late, return_params=True
+            )
             filtered = model.filter(parameters)
-    except (_OutOfTime, ValueError, ArithmeticError, np.linalg.LinAlgError):
+    except (_FitTimedOut, ValueError, ArithmeticError, np.linalg.LinAlgError):
         return np.inf, None
     state = filtered.filter_results.filtered_state[1:, -1]  # row 0 is the error
-    found = np.concatenate([parameters, state])
-    if not np.isfinite([filtered.aicc, *found]).all():
+    numbers_of_fit = np.concatenate([parameters, state])
+    if not np.isfinite([filtered.aicc, *numbers_of_fit]).all():
         return np.inf, None
-    return float(filtered.aicc), _smoother(*map(float, found))
+    return float(filtered.aicc), _smoother(*map(float, numbers_of_fit))
 
 
 def _smoother(gain: float, *others: float) -> Smoother:
@@ -187,7 +190,7 @@ def _smoother(gain: float, *others: float) -> Smoother:
 
 
 def state_space(numbers: NDArray[np.float64], *, trend: bool) -> Any:
-    """Return the model of statsmodels for *numbers*; it starts where a line through the first ten does."""
+    """Return the model of statsmodels for *numbers*; it starts on a line through the first ten."""
     from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing  # noqa: PLC0415
 
     return ExponentialSmoothing(numbers, trend=trend, damped_trend=trend, initialization_method="heuristic")

@@ -1,4 +1,4 @@
-"""The next value is the last one: the measure of every other method."""
+"""The last value: the baseline of every other method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Method(ForecastMethod):
     """Forecasts the newest value."""
 
     VERSION: ClassVar[int] = 1
-    EXPERT: ClassVar[bool] = False  # the first of nws's expert forecasts
+    EXPERT: ClassVar[bool] = False  # the first expert forecast of nws
 
     _age: DataAge = field(default_factory=DataAge, init=False)
     _value: float = field(default=0.0, init=False)

@@ -1,11 +1,11 @@
-"""The level of the logarithm: for values that are all above zero and whose scatter is relative to their size.
+"""The level of the logarithm: for positive values whose scatter is relative to their size.
 
-On the scale of logarithms a run that took three times as long is as far away as one that took a third, so
-few very long runs move the level little. Taken back, the level is a median. The mean of skewed values is
-larger: with normal scatter of variance s^2 around the level by exp(s^2 / 2) (Finney, "On the distribution of
-a variate whose logarithm is normally distributed", Supplement to the JRSS 7, 1941).
+On the scale of logarithms a run that took three times as long is as far away as one that took a third, so a
+few very long runs move the level little. The exponential of the level is a median. The mean of skewed values
+is larger: with normal scatter of variance s^2 around the level by the factor exp(s^2 / 2) (Finney, "On the
+distribution of a variate whose logarithm is normally distributed", Supplement to the JRSS 7, 1941).
 
-From the first value on that is not above zero, it goes on from the same levels on the scale of the values.
+From the first value on that is not positive, the method continues from the same levels without logarithms.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from forecasting.learning.cadence import Cadence
 from forecasting.learning.levels import MeanLevels, MedianLevels
 
 _LARGEST_LOG = math.log(LARGEST_VALUE)
-_SQUARED_MISS = math.pi / 2.0  # the variance of normal scatter, in squares of its mean absolute size
-_MOST_ADDED = 1.0  # to the logarithm: heavier tails than that are not of a lognormal kind
+_SQUARED_ERROR = math.pi / 2.0  # the variance of normal scatter, in squares of its mean absolute size
+_MAX_ADDED = 1.0  # to the logarithm: heavier tails than that are not lognormal
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """As ``decaying``, of logarithms (of the ratio to the first value) as long as every value has one."""
+    """As ``decaying``, but of logarithms (of the ratio to the first value) as long as every value has one."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
@@ -34,7 +34,7 @@ class Method(ForecastMethod):
 
     _age: DataAge = field(default_factory=DataAge, init=False)
     _cadence: Cadence = field(default_factory=Cadence, init=False)
-    _on_logs: bool = field(default=True, init=False)
+    _uses_logs: bool = field(default=True, init=False)
     _first_log: float = field(default=0.0, init=False)
     _first: float = field(default=0.0, init=False)
     _for_median: MedianLevels = field(default_factory=MedianLevels, init=False)
@@ -43,10 +43,10 @@ class Method(ForecastMethod):
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
         value = float(value)
-        elapsed = self._cadence.note(time_seconds)
-        if self._on_logs and value <= 0.0:
+        elapsed = self._cadence.add(time_seconds)
+        if self._uses_logs and value <= 0.0:
             self._leave_logs()
-        if self._on_logs:
+        if self._uses_logs:
             value = self._logarithm(value)
         self._for_median.update(value, elapsed)
         self._for_mean.update(value, elapsed)
@@ -61,15 +61,15 @@ class Method(ForecastMethod):
         return self._expected(self._cadence.ahead(at_seconds))
 
     def _expected(self, elapsed: float) -> tuple[float, float]:
-        """The mean and the median *elapsed* gaps after the newest value."""
+        """Return the mean and the median for *elapsed* gaps after the newest value."""
         median, mean = self._for_median.expected(elapsed), self._for_mean.expected(elapsed)
-        if not self._on_logs:
+        if not self._uses_logs:
             return mean, median
-        variance = _SQUARED_MISS * self._for_mean.usual_miss**2
-        return self._value(mean + min(variance / 2.0, _MOST_ADDED)), self._value(median)
+        variance = _SQUARED_ERROR * self._for_mean.usual_error**2
+        return self._value(mean + min(variance / 2.0, _MAX_ADDED)), self._value(median)
 
     def _logarithm(self, value: float) -> float:
-        """Of its ratio to the first value, so that constant values are given back as they were."""
+        """Return the logarithm of the ratio to the first value, with which constant values stay exact."""
         logarithm = math.log(value)
         if self._age.n == 1:
             self._first_log, self._first = logarithm, value
@@ -81,9 +81,9 @@ class Method(ForecastMethod):
         return math.exp(min(logarithm + self._first_log, _LARGEST_LOG))
 
     def _leave_logs(self) -> None:
-        """Go on with values from where the levels are. What a miss was is taken from the slope there."""
+        """Convert the levels to values, and errors by the slope of the exponential there."""
         if self._age.n > 1:
             slope = self._value(self._for_median.expected(0.0))
-            self._for_median.move(self._value, slope)
-            self._for_mean.move(self._value, slope)
-        self._on_logs = False
+            self._for_median.change_scale(self._value, slope)
+            self._for_mean.change_scale(self._value, slope)
+        self._uses_logs = False

@@ -1,7 +1,7 @@
-"""Linear regression on a predictor: a straight line through all pairs of a probe's value and what came then.
+"""Linear regression on a predictor: a line through all pairs of a probe's and an application's value.
 
-Source: linear regression between probe and application of the studies of two grids, trained on the full
-history; ``lrp_last_10`` and ``lrp_first`` are its other two training sets.
+Source: the linear regression between probe and application in the studies of two grids, trained on the full
+history; ``lrp_last_10`` and ``lrp_first`` use the other two training sets.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from forecasting.learning.pairing import PairedMethod, Pairing
 
 @dataclass(slots=True)
 class Method(PairedMethod):
-    """Least squares over the *first* pairs; while there are fewer, over those."""
+    """Least squares over the *first* pairs, or over all while there are fewer."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
@@ -18,6 +18,6 @@ class Method(PairedMethod):
 
     first: int = 30
 
-    def take(self, pairing: Pairing, shown: float, value: float) -> None:
+    def add_pair(self, pairing: Pairing, predictor_value: float, value: float) -> None:
         if pairing.n <= self.first:
-            pairing.line.learn(shown, value)
+            pairing.line.learn(predictor_value, value)

@@ -1,4 +1,4 @@
-"""Linear regression on a predictor whose slope is believed as far as there are pairs: ridge regression on the
+"""Linear regression on a predictor with a slope that grows with the number of pairs: ridge regression on the
 standardised predictor (Hoerl, Kennard, "Ridge regression", Technometrics 12, 1970).
 """
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from forecasting.learning.pairing import PairedMethod, Pairing
 
-_PENALTY = 10.0  # pairs after which half the slope is believed
+_PENALTY = 10.0  # pairs after which half the slope is used
 
 
 @dataclass(slots=True)
@@ -20,5 +20,5 @@ class Method(PairedMethod):
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "lrp_ridge"
 
-    def fitted(self, pairing: Pairing, shown: float) -> float:
-        return pairing.line.at(shown, penalty=_PENALTY)
+    def fitted(self, pairing: Pairing, predictor_value: float) -> float:
+        return pairing.line.at(predictor_value, penalty=_PENALTY)

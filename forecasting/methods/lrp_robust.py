@@ -1,4 +1,4 @@
-"""Linear regression on a predictor that a few wild pairs cannot turn: Theil-Sen over the last 31 pairs."""
+"""Linear regression on a predictor that resists outliers: Theil-Sen over the last 31 pairs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import ClassVar
 from forecasting.learning.pairing import PairedMethod, Pairing
 from forecasting.learning.regression import theil_sen
 
-_TRAINED_ON = 31
-_AT_ONCE = 2  # lines that are drawn anew at a value; of more predictors in turn
+_TRAINING_PAIRS = 31
+_FITS_AT_ONCE = 2  # at one value; with more predictors they take turns
 
 
 @dataclass(slots=True)
@@ -20,11 +20,11 @@ class Method(PairedMethod):
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "lrp_robust"
 
-    def take(self, pairing: Pairing, shown: float, value: float) -> None:
-        pairing.keep(shown, value, _TRAINED_ON)
-        turns = -(-len(self._pairings) // _AT_ONCE)
-        if (pairing.n + pairing.number) % turns == 0 or pairing.n <= _TRAINED_ON // 2:
+    def add_pair(self, pairing: Pairing, predictor_value: float, value: float) -> None:
+        pairing.keep(predictor_value, value, _TRAINING_PAIRS)
+        turns = -(-len(self._pairings) // _FITS_AT_ONCE)
+        if (pairing.n + pairing.number) % turns == 0 or pairing.n <= _TRAINING_PAIRS // 2:
             pairing.height, pairing.slope = theil_sen(pairing.newest)
 
-    def fitted(self, pairing: Pairing, shown: float) -> float:
-        return pairing.height + pairing.slope * shown
+    def fitted(self, pairing: Pairing, predictor_value: float) -> float:
+        return pairing.height + pairing.slope * predictor_value

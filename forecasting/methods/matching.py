@@ -1,6 +1,6 @@
-"""Distribution mapping: the quantile of an application's values that the probe's value is of the probe's.
+"""Quantile mapping: the application's value with the rank that the probe's value has among the probe's.
 
-It follows a bent relation as well as a straight one, and never leaves what was seen.
+It follows a curved relation as well as a straight one, and stays within the range of the values so far.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Method(PairedMethod):
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "matching"
 
-    def take(self, pairing: Pairing, shown: float, value: float) -> None:
-        pairing.keep(shown, value, 100)
+    def add_pair(self, pairing: Pairing, predictor_value: float, value: float) -> None:
+        pairing.keep(predictor_value, value, 100)
 
-    def fitted(self, pairing: Pairing, shown: float) -> float:
-        return same_quantile(pairing.newest, shown)
+    def fitted(self, pairing: Pairing, predictor_value: float) -> float:
+        return same_quantile(pairing.newest, predictor_value)

@@ -5,18 +5,18 @@ with the primary whose errors were least: over all history or over the last few 
 Two final *picks* choose among the selectors by the selectors' own errors over all history: least mean squared
 (MSE) or absolute (MAE) error. In every choice the first of equals wins. Sources: R. Wolski, "Dynamically
 forecasting network performance using the Network Weather Service", Cluster Computing 1 (1998); R. Wolski,
-N. Spring, J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999); and what the
-released program answers.
+N. Spring, J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999); and the
+output of the released program.
 
 ``Method(exact=True)`` answers as the released program does, bit for bit, oddities included:
 
-- smoothers answer 0 before there are data, and that first miss counts;
+- smoothers forecast 0 before there are data, and that first error counts;
 - the MAE pick is scored against 0 at the first value;
-- of the last errors at most 97 can be seen, and from 98 on sums are divided by 98;
+- at most 97 of the last errors are visible, and from 98 on sums are divided by 98;
 - an adaptive median tries windows of its step, not of its window plus or minus its step.
 
 ``Method()`` has none of these: nothing is scored before there are data, 100 errors are kept, and an adaptive
-median tries its neighbours within its limits.
+median tries the next wider and the next narrower window within its limits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KEPT_ERRORS = 100
 _VISIBLE_SUMS = 98  # of the original's ring of 100
 _LARGEST_KEPT = 1e38  # errors are kept in single precision: they are only compared with each other
 _LARGEST_SQUARABLE = 1e150
-_MAE, _MSE = 0, 1  # first index of all that is kept for both losses
+_MAE, _MSE = 0, 1  # first index of everything that is kept for both losses
 _LEAVING = (np.arange(_KEPT_ERRORS)[:, np.newaxis] - np.array(_WINDOWS)) % _KEPT_ERRORS
 
 
@@ -56,7 +56,7 @@ class Pick:
 
 @dataclass(slots=True)
 class Errors:
-    """What the primaries missed by: sums over all history and over the last few, absolute and squared."""
+    """The errors of the primaries: sums over all history and over the last few, absolute and squared."""
 
     _added: int = field(default=0, init=False)
     _totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, len(PRIMARIES))), init=False)
@@ -68,20 +68,20 @@ class Errors:
     )
 
     def add(self, errors: NDArray[np.float64]) -> None:
-        """Add for each primary its absolute error, in the first row, and the square of it, in the second."""
+        """Add the absolute errors of the primaries, in the first row, and their squares, in the second."""
         self._totals += errors
         at = self._added % _KEPT_ERRORS
-        came = _with_squares(np.minimum(errors[0], _LARGEST_KEPT).astype(np.float32))
-        left = _with_squares(self._ring[_LEAVING[at]])
-        self._sums += came[:, np.newaxis] - left
-        self._ring[at] = came[0]
+        added = _with_squares(np.minimum(errors[0], _LARGEST_KEPT).astype(np.float32))
+        removed = _with_squares(self._ring[_LEAVING[at]])
+        self._sums += added[:, np.newaxis] - removed
+        self._ring[at] = added[0]
         self._added += 1
-        if at == _KEPT_ERRORS - 1:  # the ring is in order of time: forget what rounding has left in the sums
+        if at == _KEPT_ERRORS - 1:  # the ring is in order of time: sum it again without rounding errors
             for row, window in enumerate(_WINDOWS):
                 self._sums[:, row] = _with_squares(self._ring[-window:]).sum(1)
 
     def selected(self) -> list[int]:
-        """Return the primary that each selector chooses."""
+        """Return the index of the primary that each selector chooses."""
         mae, mse = self._totals.argmin(1).tolist()
         recent_mae, recent_mse = self._sums.argmin(2).tolist()
         return [mse, mae, *recent_mse, *recent_mae]
@@ -89,7 +89,7 @@ class Errors:
 
 @dataclass(slots=True)
 class OriginalErrors:
-    """The same as the original keeps it: a ring of sums over all history, and differences of those."""
+    """The same as the original keeps it: a ring of sums over all history, and their differences."""
 
     _added: int = field(default=0, init=False)
     _ring: NDArray[np.float64] = field(
@@ -97,14 +97,14 @@ class OriginalErrors:
     )
 
     def add(self, errors: NDArray[np.float64]) -> None:
-        """Add for each primary its absolute error, in the first row, and the square of it, in the second."""
+        """Add the absolute errors of the primaries, in the first row, and their squares, in the second."""
         newest = self._sums_before(0)
         self._added += 1
         self._ring[self._added % _VISIBLE_SUMS] = newest + errors
 
     def selected(self) -> list[int]:
-        """Return the primary that each selector chooses."""
-        scored = self._added - 1  # besides the miss before there were data, which only smoothers are held to
+        """Return the index of the primary that each selector chooses."""
+        scored = self._added - 1  # without the error before there were data, which only smoothers have
         counts = np.array([scored + (index in SMOOTHERS) for index in range(len(PRIMARIES))])
         newest = self._sums_before(0)
         means = np.divide(newest, counts, out=np.full_like(newest, np.inf), where=counts > 0)
@@ -132,8 +132,8 @@ class Method(ForecastMethod):
     _primaries: Primaries = field(default_factory=Primaries, init=False)
     _forecasts: list[float] = field(default_factory=list, init=False)  # of the primaries
     _errors: Errors = field(default_factory=Errors, init=False)
-    _original_errors: OriginalErrors | None = field(default=None, init=False)  # takes the place of those
-    _selected: list[int] = field(default_factory=list, init=False)  # by each selector: the index of a primary
+    _original_errors: OriginalErrors | None = field(default=None, init=False)  # instead of them
+    _selected: list[int] = field(default_factory=list, init=False)  # the index of a primary for each selector
     _selector_totals: NDArray[np.float64] = field(
         default_factory=lambda: np.zeros((2, _SELECTORS)), init=False
     )
@@ -160,7 +160,7 @@ class Method(ForecastMethod):
         return self._age.forecast(mse, "nws", at_seconds, median=mae)
 
     def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
-        """The forecasts of ``PRIMARIES``, and of those the MAE pick and the MSE pick.
+        """Return the forecasts of ``PRIMARIES``, then the MAE pick and the MSE pick.
 
         Raises:
             Abstained: no value is known yet.
@@ -173,7 +173,7 @@ class Method(ForecastMethod):
         return self._forecasts
 
     def pick(self, loss: Loss) -> Pick:
-        """Return the final answer by *loss*; "mse" gives a squared error.
+        """Return the final answer by *loss*; the error of "mse" is squared.
 
         Raises:
             Abstained: no value is known yet.
@@ -185,7 +185,7 @@ class Method(ForecastMethod):
         return Pick(self._forecasts[self._picked[index]], error, self._picked[index])
 
     def _score(self, value: float) -> None:
-        """Hold everything that was forecast against *value*."""
+        """Score all forecasts by *value*."""
         errors = _with_squares(np.abs(np.array(self._forecasts) - value))
         for index, primary in enumerate(self._picked):
             self._pick_totals[index] += float(errors[index, primary])
@@ -193,14 +193,14 @@ class Method(ForecastMethod):
         self._scores().add(errors)
 
     def _score_nothing(self, value: float) -> None:
-        """As the original does at the first value: the MAE pick and the smoothers had said 0."""
+        """Score as the original does at the first value: the MAE pick and the smoothers had forecast 0."""
         self._pick_totals[_MAE] += abs(value)
         errors = np.zeros(len(PRIMARIES))
         errors[SMOOTHERS.start : SMOOTHERS.stop] = abs(value)
         self._scores().add(_with_squares(errors))
 
     def _select(self) -> None:
-        """Let the selectors choose among the primaries, and the picks among the selectors."""
+        """Choose a primary for each selector, and a selector for each pick."""
         self._selected = self._scores().selected()
         scored = self._age.n - 1
         divisor = min(scored, _VISIBLE_SUMS) if self.exact else scored
@@ -212,7 +212,7 @@ class Method(ForecastMethod):
 
 
 def _with_squares(errors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return *errors*, and below them their squares; sums of either stay finite."""
+    """Return *errors* and, below them, their squares; sums of both stay finite."""
     both = np.empty((2, *errors.shape))
     both[0] = errors
     np.square(np.minimum(both[0], _LARGEST_SQUARABLE), out=both[1])

@@ -1,7 +1,7 @@
-"""How long jobs of one queue wait: the bound that 95 of 100 keep to with confidence .95, and what is usual.
+"""The wait in one queue: a bound that 95 % of the jobs keep with confidence 95 %, and the usual wait.
 
-The bound is that of the binomial method, see ``forecasting.queues.binomial``; it is there once its least
-history is known, 59 waits. The mean and the median are of the last so many.
+The bound is that of the binomial method (``forecasting.queues.binomial``), and exists from 59 known waits on.
+The mean and the median are of the last 59 waits.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import DataAge, ForecastMethod, ValueForecast
-from forecasting.learning.windows import middle
+from forecasting.learning.windows import median_of_sorted
 from forecasting.queues.binomial import QUANTILE, Waits, least_history
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the mean and the median of the last waits, and as its one quantile the bound of the next."""
+    """Forecasts the mean and the median of the last waits, and one quantile: the bound of the next wait."""
 
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = False
@@ -34,7 +34,7 @@ class Method(ForecastMethod):
         last = self._waits.history.ordered_last(least_history())
         return ValueForecast(
             mean=sum(last) / len(last),
-            median=middle(last, len(last)),
+            median=median_of_sorted(last, len(last)),
             method="queue_wait",
             n=self._age.n,
             age_seconds=max(0.0, at_seconds - self._age.newest_seconds),

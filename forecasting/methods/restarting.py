@@ -1,9 +1,9 @@
-"""The level since the last change: begins anew when several values in a row say that the level is another.
+"""The level since the last change point, which a cumulative sum test detects.
 
-Deviations from the level, in typical misses and cut so that no single value proves a change, are added up to
-either side; where they exceed what noise does, the level has changed when the sum last was zero (Page,
-"Continuous inspection schemes", Biometrika 41, 1954: the cumulative sum test; its cut is Huber's). Between
-changes the level is the median of a long window, which a forgetting forecaster can only have when it is slow.
+Deviations from the level, in typical errors and limited so that no single value proves a change, are added up
+to either side. Where the sum exceeds what noise does, the level changed when the sum was last zero (Page,
+"Continuous inspection schemes", Biometrika 41, 1954; the limit is Huber's). Between change points the level
+is the median of a long window: as stable as that of a slow smoother, without its delay after a change.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from forecasting.base import DataAge, ForecastMethod, ValueForecast
-from forecasting.learning.scale import Typical
-from forecasting.learning.windows import SortedWindow, middle
+from forecasting.learning.scale import TypicalSize
+from forecasting.learning.windows import SortedWindow, median_of_sorted
 
 _WINDOW = 51
-_REACH = 3.0  # typical misses that one value counts at most: with what follows, three in a row are a change
-_ALLOWANCE = 1.0  # typical misses to one side that add nothing
-_PROOF = 5.0
+_REACH = 3.0  # typical errors as which one value counts at most: so three in a row are a change
+_ALLOWANCE = 1.0  # typical errors to one side that add nothing
+_THRESHOLD = 5.0
 
 
 @dataclass(slots=True)
 class Side:
-    """How much speaks for a level further to one side, and for how many values already."""
+    """The evidence for a level further to one side, and the number of values since it began."""
 
-    proof: float = 0.0
+    evidence: float = 0.0
     values: int = 0
 
-    def note(self, deviation: float) -> bool:
-        """Take in how far a value lies to this side, and tell whether the level has changed."""
-        self.proof = max(0.0, self.proof + deviation - _ALLOWANCE)
-        self.values = self.values + 1 if self.proof else 0
-        return self.proof > _PROOF
+    def add(self, deviation: float) -> bool:
+        """Add the *deviation* of a value to this side, and tell whether the level has changed."""
+        self.evidence = max(0.0, self.evidence + deviation - _ALLOWANCE)
+        self.values = self.values + 1 if self.evidence else 0
+        return self.evidence > _THRESHOLD
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the median of the values since the last change, at most 51; as mean, their mean."""
+    """Forecasts the median and the mean of the values since the last change point, at most 51."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
@@ -46,15 +46,15 @@ class Method(ForecastMethod):
 
     _age: DataAge = field(default_factory=DataAge, init=False)
     _window: SortedWindow = field(default_factory=lambda: SortedWindow(_WINDOW), init=False)
-    _typical: Typical = field(default_factory=Typical, init=False)
+    _typical: TypicalSize = field(default_factory=TypicalSize, init=False)
     _sides: list[Side] = field(default_factory=lambda: [Side(), Side()], init=False)  # above, below
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
-        changed_for = self._judge(value) if self._age.n > 1 else 0
+        values_since_change = self._values_since_change(value) if self._age.n > 1 else 0
         self._window.add(float(value))
-        if changed_for:
-            self._window.let_go(len(self._window) - changed_for)
+        if values_since_change:
+            self._window.drop_oldest(len(self._window) - values_since_change)
             self._sides = [Side(), Side()]
 
     def forecast(self, at_seconds: float) -> ValueForecast:
@@ -62,18 +62,18 @@ class Method(ForecastMethod):
         return self._age.forecast(mean, "restarting", at_seconds, median=median)
 
     def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
-        """The median and the mean."""
+        """Return the median and the mean."""
         self._age.require(1)
         window = self._window
-        return middle(window.ordered, len(window)), sum(window.ordered) / len(window)
+        return median_of_sorted(window.ordered, len(window)), sum(window.ordered) / len(window)
 
-    def _judge(self, value: float) -> int:
-        """Return how many values belong to a new level, *value* included; 0 if it is the old one."""
-        level = middle(self._window.ordered, len(self._window))
+    def _values_since_change(self, value: float) -> int:
+        """Return how many values belong to a new level, *value* included; 0 if the level is the old one."""
+        level = median_of_sorted(self._window.ordered, len(self._window))
         deviation = (value - level) / self._typical.unit(level)
         self._typical.add(value - level, level)
         deviation = max(-_REACH, min(_REACH, deviation))
         for side, outwards in zip(self._sides, (deviation, -deviation), strict=True):
-            if side.note(outwards):
+            if side.add(outwards):
                 return side.values
         return 0

@@ -1,8 +1,8 @@
-"""Stage by stage: each stage of a run is predicted from the same stage of a probe, and all are added up.
+"""The sum of the stages of a run, each forecast from the same stage of a probe.
 
-A total need not be made of every stage: one that counts only the core leaves out what comes before and after.
-So it is learned which stages are in it: a stage is taken in or left out when what remains unexplained of the
-totals would be less for it. The rest that no stage explains is expected to be its median.
+A total need not include every stage: that of the core leaves out setup and cleanup. So the method learns
+which stages are included: it includes or excludes a stage if the unexplained rest of the totals then gets
+clearly smaller. The forecast of the rest is its median.
 """
 
 from __future__ import annotations
@@ -11,59 +11,59 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from forecasting import heard_values
+from forecasting import predictor_values
 from forecasting.base import DataAge, ForecastMethod, Source, ValueForecast
-from forecasting.learning.scale import Typical
-from forecasting.learning.windows import SortedWindow, middle
+from forecasting.learning.scale import TypicalSize
+from forecasting.learning.windows import SortedWindow, median_of_sorted
 from forecasting.methods import lrp_robust
 
-_REMEMBERED = 31
-_LEAST_RUNS = 3  # before it is judged whether a stage belongs to the total
-_CLEARLY = 0.9  # of what is unexplained may be left where a stage changes sides
+_WINDOW = 31
+_MIN_RUNS = 3  # before a stage is included or excluded
+_MAX_LEFT = 0.9  # of the unexplained rest, for a stage to be included or excluded
 
 
-class Expected(NamedTuple):
-    """What one stage will take, and the *predictor* that says so; None: its own history."""
+class StageForecast(NamedTuple):
+    """The forecast of one stage, and the *predictor* it is made from; None for its own history."""
 
     seconds: float
     predictor: Source | None
 
 
 def _window() -> SortedWindow:
-    return SortedWindow(_REMEMBERED)
+    return SortedWindow(_WINDOW)
 
 
 @dataclass(slots=True)
-class Stage:
-    """One stage: what it took, and what probes say of it."""
+class StageHistory:
+    """One stage: its durations, and their regression on probes."""
 
-    counted: bool = field(default=True, init=False)
-    # if it were counted where it is not, or not
-    unexplained: Typical = field(default_factory=Typical, init=False)
+    is_included: bool = field(default=True, init=False)
+    # the rest if it were included where it is not, or excluded where it is
+    unexplained: TypicalSize = field(default_factory=TypicalSize, init=False)
     newest_seconds: float = field(default=0.0, init=False)
     newest: float = field(default=0.0, init=False)
     own: SortedWindow = field(default_factory=_window, init=False)
     line: lrp_robust.Method = field(default_factory=lrp_robust.Method, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        """Learn what it took in the next run."""
+        """Learn the duration in the next run."""
         self.newest_seconds, self.newest = time_seconds, value
         self.own.add(value)
         self.line.update(time_seconds, value)
 
-    def expected(self, at_seconds: float) -> Expected:
-        """What it will take in a run at *at_seconds*; it was part of a run before."""
-        said = self.line.from_predictors(at_seconds)
-        if said is None:
-            return Expected(middle(self.own.ordered, len(self.own)), None)
-        return Expected(said, self.line.predictor(at_seconds))
+    def forecast(self, at_seconds: float) -> StageForecast:
+        """Forecast the duration in a run at *at_seconds*; at least one is known."""
+        seconds = self.line.forecast_from_predictor(at_seconds)
+        if seconds is None:
+            return StageForecast(median_of_sorted(self.own.ordered, len(self.own)), None)
+        return StageForecast(seconds, self.line.predictor(at_seconds))
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """The sum of the stages, from the robust line (``lrp_robust``) of each with those of probes.
+    """Forecasts the sum of the stages, each by the robust line (``lrp_robust``) on those of probes.
 
-    A stage is a metric ``stage.<name>.seconds``; of the own run where the source's series is "". Without
+    A stage is a metric ``stage.<name>.seconds``, of the own run if the series of its source is "". Without
     stages the forecast is the median of the last 31 values.
     """
 
@@ -73,18 +73,18 @@ class Method(ForecastMethod):
     USES_STAGES: ClassVar[bool] = True
 
     _age: DataAge = field(default_factory=DataAge, init=False)
-    _stages: dict[str, Stage] = field(default_factory=dict, init=False)
+    _stages: dict[str, StageHistory] = field(default_factory=dict, init=False)
     _rest: SortedWindow = field(default_factory=_window, init=False)
-    _unexplained: Typical = field(default_factory=Typical, init=False)
-    _judged: int = field(default=0, init=False)  # runs since a stage changed sides
+    _unexplained: TypicalSize = field(default_factory=TypicalSize, init=False)
+    _runs: int = field(default=0, init=False)  # since a stage was included or excluded
 
     def observe_predictor(
         self, source: Source, time_seconds: float, known_at_seconds: float, value: float
     ) -> None:
-        heard_values.require_usable(time_seconds, known_at_seconds, value)
+        predictor_values.require_usable(time_seconds, known_at_seconds, value)
         if not (source.metric.startswith("stage.") and source.metric.endswith(".seconds")):
             return
-        stage = self._stages.setdefault(source.metric, Stage())
+        stage = self._stages.setdefault(source.metric, StageHistory())
         if source.series:
             stage.line.observe_predictor(source, time_seconds, known_at_seconds, value)
         else:
@@ -92,35 +92,36 @@ class Method(ForecastMethod):
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
-        passed = [one for one in self._own_stages().values() if one.newest_seconds == time_seconds]
-        rest = float(value) - sum(one.newest for one in passed if one.counted)
+        stages = [stage for stage in self._own_stages().values() if stage.newest_seconds == time_seconds]
+        rest = float(value) - sum(stage.newest for stage in stages if stage.is_included)
         self._unexplained.add(rest)
-        for one in passed:
-            one.unexplained.add(rest + one.newest if one.counted else rest - one.newest)
+        for stage in stages:
+            stage.unexplained.add(rest + stage.newest if stage.is_included else rest - stage.newest)
         self._rest.add(rest)
-        self._judged += 1
-        if passed and self._judged >= _LEAST_RUNS:
-            self._judge(passed)
+        self._runs += 1
+        if stages and self._runs >= _MIN_RUNS:
+            self._revise(stages)
 
     def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
-        total = sum(one.seconds for one in self.stages(at_seconds).values())
-        rest = middle(self._rest.ordered, len(self._rest)) if len(self._rest) else 0.0
+        total = sum(stage.seconds for stage in self.stages(at_seconds).values())
+        rest = median_of_sorted(self._rest.ordered, len(self._rest)) if len(self._rest) else 0.0
         return self._age.forecast(total + rest, "stagewise", at_seconds)
 
-    def stages(self, at_seconds: float) -> Mapping[str, Expected]:
-        """What each stage that is part of the total is expected to take in a run at *at_seconds*."""
-        return {name: one.expected(at_seconds) for name, one in self._own_stages().items() if one.counted}
+    def stages(self, at_seconds: float) -> Mapping[str, StageForecast]:
+        """Return the forecast of each included stage in a run at *at_seconds*."""
+        stages = self._own_stages().items()
+        return {name: stage.forecast(at_seconds) for name, stage in stages if stage.is_included}
 
-    def _own_stages(self) -> dict[str, Stage]:
-        return {name: one for name, one in self._stages.items() if len(one.own)}
+    def _own_stages(self) -> dict[str, StageHistory]:
+        return {name: stage for name, stage in self._stages.items() if len(stage.own)}
 
-    def _judge(self, passed: list[Stage]) -> None:
-        """Let the stage change sides that explains the totals best there, if it clearly does."""
-        best = min(passed, key=lambda one: one.unexplained.size)
-        if best.unexplained.size >= _CLEARLY * self._unexplained.size:
+    def _revise(self, stages: list[StageHistory]) -> None:
+        """Include or exclude the stage with which the totals are explained best, if clearly better."""
+        best = min(stages, key=lambda stage: stage.unexplained.size)
+        if best.unexplained.size >= _MAX_LEFT * self._unexplained.size:
             return
-        best.counted = not best.counted
-        self._judged, self._unexplained, self._rest = 0, Typical(), _window()
-        for one in self._stages.values():
-            one.unexplained = Typical()
+        best.is_included = not best.is_included
+        self._runs, self._unexplained, self._rest = 0, TypicalSize(), _window()
+        for stage in self._stages.values():
+            stage.unexplained = TypicalSize()

@@ -1,7 +1,7 @@
-"""Forecast the predictor to the time asked for, then regress: a line through all pairs of what the battery
-(``nws``) expected of a probe and what the application showed then.
+"""Regression on the forecast of a predictor: a line through all pairs of the probe's forecast by the battery
+(``nws``) and the application's value.
 
-Source: the hybrids of the studies of two grids; ``tsp_lrp_last_10`` and ``tsp_lrp_first`` are trained on the
+Source: the hybrid methods in the studies of two grids; ``tsp_lrp_last_10`` and ``tsp_lrp_first`` use the
 other two training sets.
 """
 

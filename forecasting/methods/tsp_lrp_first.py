@@ -1,4 +1,4 @@
-"""Forecast the predictor to the time asked for, then regress on the first pairs of that and what came."""
+"""Regression on the forecast of a predictor, trained once, on the first pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forecasting.learning.pairing import ExpectedPairedMethod, Pairing
 
 @dataclass(slots=True)
 class Method(ExpectedPairedMethod):
-    """Least squares over the *first* pairs; while there are fewer, over those."""
+    """Least squares over the *first* pairs, or over all while there are fewer."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
@@ -18,6 +18,6 @@ class Method(ExpectedPairedMethod):
 
     first: int = 30
 
-    def take(self, pairing: Pairing, shown: float, value: float) -> None:
+    def add_pair(self, pairing: Pairing, predictor_value: float, value: float) -> None:
         if pairing.n <= self.first:
-            pairing.line.learn(shown, value)
+            pairing.line.learn(predictor_value, value)

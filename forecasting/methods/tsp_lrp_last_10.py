@@ -1,4 +1,4 @@
-"""Forecast the predictor to the time asked for, then regress on the last 10 pairs of that and what came."""
+"""Regression on the forecast of a predictor, trained on the last 10 pairs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Method(ExpectedPairedMethod):
     EXPERT: ClassVar[bool] = False
     NAME: ClassVar[str] = "tsp_lrp_last_10"
 
-    def take(self, pairing: Pairing, shown: float, value: float) -> None:
-        pairing.keep(shown, value, 10)
+    def add_pair(self, pairing: Pairing, predictor_value: float, value: float) -> None:
+        pairing.keep(predictor_value, value, 10)
 
-    def fitted(self, pairing: Pairing, shown: float) -> float:
-        return least_squares(pairing.newest, shown)
+    def fitted(self, pairing: Pairing, predictor_value: float) -> float:
+        return least_squares(pairing.newest, predictor_value)

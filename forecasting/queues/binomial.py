@@ -200,7 +200,7 @@ class Waits:
 
     def _shorten(self) -> None:
         """Keep no more than the least history."""
-        self.history.let_go(len(self.history) - self.least)
+        self.history.drop_oldest(len(self.history) - self.least)
         while len(self._known_at) > len(self.history):
             self._known_at.popleft()
 

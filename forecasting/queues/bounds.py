@@ -114,7 +114,7 @@ class QueueBounds:
         told, signals = self._say(job)
         self._told[job.number] = told
         if told.bound_seconds is not None:
-            self._regression.see(signals)
+            self._regression.observe(signals)
             if job.queue not in self._levels:
                 raised = math.log1p(told.regressed_seconds) - self._regression.answer(told.scaled)
                 self._levels[job.queue] = Level(raised)

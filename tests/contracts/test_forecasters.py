@@ -285,21 +285,21 @@ STAGE = "stage.compute.seconds"
 OWN_STAGE = Source("", STAGE)
 PROBE, OTHER_PROBE = Source("probe", STAGE), Source("other probe", STAGE)
 
-Heard = tuple[Source, Observation]
+PredictorValues = tuple[Source, Observation]
 
 
-def probed(values: Sequence[float], source: Source = PROBE) -> list[Heard]:
+def probed(values: Sequence[float], source: Source = PROBE) -> list[PredictorValues]:
     """A probe that ran, and was known, in the half hour before each of ``hourly``."""
     starts = [index * HOUR_SECONDS - 1800.0 for index in range(len(values))]
     return [(source, Observation(at, at + 60.0, value)) for at, value in zip(starts, values, strict=True)]
 
 
-def all_heard(values: Sequence[float], *probes: list[Heard]) -> list[Heard]:
+def all_heard(values: Sequence[float], *probes: list[PredictorValues]) -> list[PredictorValues]:
     stages = [(OWN_STAGE, seen) for seen in hourly(values)]
     return [*stages, *(one for probe in probes for one in probe)]
 
 
-def listening(name: str, values: Sequence[float], heard: list[Heard]) -> Forecaster:
+def listening(name: str, values: Sequence[float], heard: list[PredictorValues]) -> Forecaster:
     forecaster = Forecaster(name)
     for source, observation in heard:
         forecaster.observe(observation, source)
@@ -358,7 +358,7 @@ def test_what_a_probe_shows_after_a_run_has_started_is_no_part_of_its_forecast(n
     assert said[0] == said[1]
 
 
-HARD_PROBES: dict[str, Callable[[], list[Heard]]] = {
+HARD_PROBES: dict[str, Callable[[], list[PredictorValues]]] = {
     "a probe that stopped long ago": lambda: probed(a_noisy_series(20, seed=4)),
     "a probe that has just begun": lambda: probed(a_noisy_series(60, seed=4))[45:],
     "a constant probe": lambda: probed([3.0] * 60),
@@ -456,7 +456,7 @@ any_source = st.sampled_from([PROBE, OTHER_PROBE, OWN_STAGE, Source("probe", "to
     at_seconds=st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_whatever_is_heard_the_answer_is_sound_or_there_is_none(
-    name: str, history: list[Observation], heard: list[Heard], at_seconds: float
+    name: str, history: list[Observation], heard: list[PredictorValues], at_seconds: float
 ) -> None:
     forecaster = Forecaster(name)
     for observation in history:

@@ -25,12 +25,12 @@ def told(values: int) -> Forecaster:
 
 
 def test_only_the_time_that_was_asked_about_is_remembered() -> None:
-    remembered: Memo[str] = Memo()
-    assert remembered.at(math.nan) is None
-    assert remembered.keep(7.0, "seven") == "seven"
-    assert (remembered.at(7.0), remembered.at(8.0)) == ("seven", None)
-    remembered.forget()
-    assert remembered.at(7.0) is None
+    memo: Memo[str] = Memo()
+    assert memo.get(math.nan) is None
+    assert memo.keep(7.0, "seven") == "seven"
+    assert (memo.get(7.0), memo.get(8.0)) == ("seven", None)
+    memo.clear()
+    assert memo.get(7.0) is None
 
 
 def test_who_was_asked_keeps_the_same_state_as_who_was_not() -> None:

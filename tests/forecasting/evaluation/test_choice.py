@@ -10,7 +10,7 @@ from scipy import stats
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber, Source
-from forecasting.evaluation.choice import Choice, Comparison, choose
+from forecasting.evaluation.choice import Choice, LossComparison, choose
 from forecasting.series import Observation
 
 HOUR_SECONDS = 3600.0
@@ -32,8 +32,8 @@ def a_grid(hours: int = 120) -> tuple[list[Observation], list[tuple[Source, Obse
     return hourly(application), [*((GOOD, one) for one in good), *((USELESS, one) for one in useless)]
 
 
-def compared(own: Sequence[float], other: Sequence[float]) -> Comparison:
-    comparison = Comparison()
+def compared(own: Sequence[float], other: Sequence[float]) -> LossComparison:
+    comparison = LossComparison()
     for losses in zip(own, other, strict=True):
         comparison.add(*losses)
     return comparison

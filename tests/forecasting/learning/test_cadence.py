@@ -10,14 +10,14 @@ from forecasting.learning.cadence import Cadence
 def after(*times_seconds: float) -> Cadence:
     cadence = Cadence()
     for time_seconds in times_seconds:
-        cadence.note(time_seconds)
+        cadence.add(time_seconds)
     return cadence
 
 
 def test_time_is_measured_in_typical_gaps() -> None:
     cadence = after(0.0, 60.0, 120.0)
     assert cadence.typical_seconds == 60.0
-    assert cadence.note(180.0) == 1.0
+    assert cadence.add(180.0) == 1.0
     assert cadence.ahead(300.0) == 2.0
 
 
@@ -29,9 +29,9 @@ def test_before_there_is_a_gap_no_time_passes() -> None:
 
 def test_a_clock_that_goes_backwards_lets_no_time_pass() -> None:
     cadence = after(0.0, 60.0, 120.0)
-    assert cadence.note(60.0) == 0.0
+    assert cadence.add(60.0) == 0.0
     assert cadence.ahead(90.0) == 0.0
-    assert cadence.note(180.0) == 1.0  # since the newest, not since the one before
+    assert cadence.add(180.0) == 1.0  # since the newest, not since the one before
 
 
 def test_an_outage_hardly_changes_what_is_typical() -> None:

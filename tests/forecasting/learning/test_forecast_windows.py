@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from forecasting.learning.windows import SortedWindow, middle
+from forecasting.learning.windows import SortedWindow, median_of_sorted
 
 
 def test_a_window_holds_the_last_values_sorted_through_ties_and_replacements() -> None:
@@ -29,4 +29,4 @@ def test_the_last_few_come_sorted(count: int, expected: list[float]) -> None:
 
 @pytest.mark.parametrize(("ordered", "expected"), [([4.0], 4.0), ([4.0, 5.0], 4.5), ([1.0, 2.0, 9.0], 2.0)])
 def test_the_middle_of_an_even_number_lies_between_two(ordered: list[float], expected: float) -> None:
-    assert middle(ordered, len(ordered)) == expected
+    assert median_of_sorted(ordered, len(ordered)) == expected

@@ -7,51 +7,51 @@ from math import log
 import numpy as np
 import pytest
 
-from forecasting.learning.innovations import Course
+from forecasting.learning.innovations import InnovationTracker
 
 
-def test_what_is_as_usual_is_no_news() -> None:
-    course = Course()
+def test_an_expected_value_has_no_innovation() -> None:
+    tracker = InnovationTracker()
     for _ in range(40):
-        news = course.learn(25.0)
-    assert news == pytest.approx((0.0, 0.0), abs=1e-12)
+        innovation = tracker.update(25.0)
+    assert innovation == pytest.approx((0.0, 0.0), abs=1e-12)
 
 
-def test_news_are_ratios_of_what_is_always_positive() -> None:
-    course = Course()
+def test_innovations_of_positive_series_are_ratios() -> None:
+    tracker = InnovationTracker()
     for _ in range(40):
-        course.learn(25.0)
-    assert course.learn(50.0) == pytest.approx((log(2.0), log(2.0)))
+        tracker.update(25.0)
+    assert tracker.update(50.0) == pytest.approx((log(2.0), log(2.0)))
 
 
-def test_a_new_level_is_soon_no_news_of_the_day_but_for_long_news_of_the_month() -> None:
-    course = Course()
+def test_a_new_level_is_a_short_term_innovation_briefly_and_a_long_term_one_for_long() -> None:
+    tracker = InnovationTracker()
     for _ in range(40):
-        course.learn(25.0)
+        tracker.update(25.0)
     for _ in range(10):
-        news = course.learn(50.0)
-    assert abs(news.of_the_day) < 0.25 * log(2.0)
-    assert news.of_the_month == pytest.approx(log(2.0))
+        innovation = tracker.update(50.0)
+    assert abs(innovation.short_term) < 0.25 * log(2.0)
+    assert innovation.long_term == pytest.approx(log(2.0))
 
 
 @pytest.mark.parametrize("odd", [0.0, -3.0])
-def test_a_series_that_is_not_always_positive_is_measured_in_differences(odd: float) -> None:
-    course = Course()
+def test_innovations_of_a_series_that_is_not_positive_are_differences(odd: float) -> None:
+    tracker = InnovationTracker()
     for value in [25.0] * 40 + [odd] + [25.0] * 80:
-        course.learn(value)
-    assert course.learn(35.0) == pytest.approx((10.0, 10.0), rel=0.01)
-    assert course.moved(25.0, np.array([10.0, math.nan])) == pytest.approx([35.0, math.nan], nan_ok=True)
-    assert course.distance(35.0, 25.0) == 10.0
+        tracker.update(value)
+    assert tracker.update(35.0) == pytest.approx((10.0, 10.0), rel=0.01)
+    assert tracker.shifted(25.0, np.array([10.0, math.nan])) == pytest.approx([35.0, math.nan], nan_ok=True)
+    assert tracker.distance(35.0, 25.0) == 10.0
 
 
-def test_moving_by_the_distance_leads_there() -> None:
+def test_a_value_shifted_by_its_distance_to_another_is_that_one() -> None:
     draw = random.Random(6)
-    course = Course()
+    tracker = InnovationTracker()
     for _ in range(20):
-        course.learn(draw.lognormvariate(3.0, 1.0))
-    assert course.moved(8.0, np.array([course.distance(30.0, 8.0)])) == pytest.approx([30.0])
-    assert course.moved(1e300, np.array([1e9])) == [math.inf]
+        tracker.update(draw.lognormvariate(3.0, 1.0))
+    assert tracker.shifted(8.0, np.array([tracker.distance(30.0, 8.0)])) == pytest.approx([30.0])
+    assert tracker.shifted(1e300, np.array([1e9])) == [math.inf]
 
 
-def test_there_is_no_ratio_to_what_is_not_positive() -> None:
-    assert Course().distance(5.0, -1.0) == 0.0
+def test_there_is_no_ratio_to_a_number_that_is_not_positive() -> None:
+    assert InnovationTracker().distance(5.0, -1.0) == 0.0

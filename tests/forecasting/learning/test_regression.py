@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from forecasting.learning.regression import (
-    Line,
+    LeastSquaresLine,
     Ridge,
-    Slope,
+    RidgeSlope,
     least_squares,
     same_quantile,
     theil_sen,
@@ -26,7 +26,7 @@ def noisy_pairs(count: int, seed: int = 5) -> list[tuple[float, float]]:
 
 def test_the_line_is_that_of_least_squares() -> None:
     pairs = noisy_pairs(40)
-    line = Line()
+    line = LeastSquaresLine()
     for pair in pairs:
         line.learn(*pair)
     reference = stats.linregress(*zip(*pairs, strict=True))
@@ -39,7 +39,7 @@ def test_where_nothing_varies_the_line_is_flat() -> None:
 
 
 def test_pairs_beyond_all_numbers_do_not_break_the_line() -> None:
-    line = Line()
+    line = LeastSquaresLine()
     for pair in [(1.0, 1.0), (1e300, -1e300), (-1e300, 1e300), (2.0, 2.0)]:
         line.learn(*pair)
     assert math.isfinite(line.at(1e300))
@@ -86,7 +86,7 @@ def test_the_same_quantile_of_equal_numbers_is_in_the_middle_of_what_they_stand_
 def test_a_ridge_without_penalty_and_forgetting_is_least_squares() -> None:
     draw = np.random.default_rng(3)
     numbers, truths = draw.normal(size=(50, 3)), draw.normal(size=50)
-    ridge = Ridge(penalty=1e-9, kept=1.0, reach=1e9)
+    ridge = Ridge(penalty=1e-9, decay=1.0, reach=1e9)
     for row, truth in zip(numbers, truths, strict=True):
         ridge.learn(row, float(truth))
     expected, *_ = np.linalg.lstsq(numbers, truths)
@@ -95,7 +95,7 @@ def test_a_ridge_without_penalty_and_forgetting_is_least_squares() -> None:
 
 def test_a_slope_is_a_ridge_of_one_number() -> None:
     draw = random.Random(4)
-    ridge, slope = Ridge(10.0, 0.99, 0.7), Slope(10.0, 0.99, 0.7)
+    ridge, slope = Ridge(10.0, 0.99, 0.7), RidgeSlope(10.0, 0.99, 0.7)
     for _ in range(60):
         number, truth = draw.gauss(0.0, 1.0), draw.gauss(0.0, 2.0)
         ridge.learn(np.array([number]), truth)

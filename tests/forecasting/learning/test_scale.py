@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from forecasting.learning.scale import Typical
+from forecasting.learning.scale import TypicalSize
 
 
-def told(*misses: float, number: float = 0.0) -> Typical:
-    typical = Typical()
+def told(*misses: float, number: float = 0.0) -> TypicalSize:
+    typical = TypicalSize()
     for miss in misses:
         typical.add(miss, number)
     return typical
@@ -30,11 +30,11 @@ def test_misses_that_are_but_rounding_do_not_hold_it_back() -> None:
 
 
 def test_where_nothing_was_ever_missed_misses_are_measured_in_the_number_itself() -> None:
-    assert Typical().unit(5e6) == pytest.approx(5.0)
-    assert Typical().unit() > 0.0
+    assert TypicalSize().unit(5e6) == pytest.approx(5.0)
+    assert TypicalSize().unit() > 0.0
 
 
 def test_a_standard_number_is_in_usual_sizes_up_to_a_limit_and_0_before_there_are_any() -> None:
-    assert told(2.0, 2.0).standard(-5.0, 8.0) == -2.5
-    assert told(2.0, 2.0).standard(-1e300, 8.0) == -8.0
-    assert told(0.0).standard(5.0, 8.0) == 0.0
+    assert told(2.0, 2.0).standardised(-5.0, 8.0) == -2.5
+    assert told(2.0, 2.0).standardised(-1e300, 8.0) == -8.0
+    assert told(0.0).standardised(5.0, 8.0) == 0.0

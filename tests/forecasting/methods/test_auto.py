@@ -83,9 +83,9 @@ def test_own_stages_are_not_listened_to() -> None:
 
 def test_of_very_many_predictors_the_first_are_listened_to() -> None:
     method = auto.Method()
-    for number in range(auto.MOST_PREDICTORS + 5):
+    for number in range(auto.MAX_PREDICTORS + 5):
         method.observe_predictor(Source(f"probe {number}", "total.seconds"), 0.0, 10.0, 5.0)
-    assert len(method.predictors()) == auto.MOST_PREDICTORS
+    assert len(method.predictors()) == auto.MAX_PREDICTORS
 
 
 def test_a_probe_that_has_stopped_is_not_listened_to_any_more() -> None:

@@ -122,12 +122,12 @@ def test_a_kept_blend_is_small() -> None:
 
 def test_a_voice_for_each_is_heard_always_in_the_same_place() -> None:
     blend = told([3.0])
-    lengths = {len(blend.said(0.0))}
+    lengths = {len(blend.all_forecasts(0.0))}
     for index, value in enumerate(noise_around_a_level(random.Random(16)), start=1):
         blend.update(index * HOUR_SECONDS, value)
-        lengths.add(len(blend.said(index * HOUR_SECONDS)))
+        lengths.add(len(blend.all_forecasts(index * HOUR_SECONDS)))
     assert len(lengths) == 1
-    assert np.isfinite(blend.said(1e6)).all()
+    assert np.isfinite(blend.all_forecasts(1e6)).all()
 
 
 def test_a_value_is_learned_in_well_under_a_millisecond() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from forecasting.methods.ets import FIRST_FIT, KEPT, Method, Smoother, fitted, state_space
+from forecasting.methods.ets import FIRST_FIT, FITTED_VALUES, Method, Smoother, fitted, state_space
 
 
 def told(values: Iterable[float]) -> Method:
@@ -71,10 +71,10 @@ def test_fits_become_rarer_and_see_the_last_values_only() -> None:
             fits.append(index + 1)
         smoother = method._smoother
     assert fits == [20, 30, 45, 67, 100]
-    method._next_fit = KEPT * 9
-    for index in range(KEPT + 50):
+    method._next_fit = FITTED_VALUES * 9
+    for index in range(FITTED_VALUES + 50):
         method.update(60.0 * (120 + index), 1.0)
-    assert len(method._recent) == KEPT
+    assert len(method._recent) == FITTED_VALUES
 
 
 def test_parameters_that_do_not_follow_a_shift_are_fitted_anew() -> None:
@@ -100,7 +100,7 @@ def test_values_of_any_size_are_fitted_alike(size: float) -> None:
 
 
 def test_a_fit_that_takes_too_long_is_given_up() -> None:
-    assert fitted(np.array(walk(300)), longest_seconds=0.0) is None
+    assert fitted(np.array(walk(300)), max_seconds=0.0) is None
 
 
 def test_an_unfitted_smoother_by_hand() -> None:

@@ -124,10 +124,10 @@ def test_evidence_is_counted_in_standard_errors() -> None:
     evidence = Evidence()
     assert evidence.strength == 0.0
     for _ in range(9):
-        evidence.note(2.0)
+        evidence.add(2.0)
     assert evidence.strength == pytest.approx(3.0, rel=0.03)  # nine equal gains: 18 / sqrt(36)
     for _ in range(9):
-        evidence.note(-2.0)
+        evidence.add(-2.0)
     assert abs(evidence.strength) < 0.2
 
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from forecasting import heard_values
+from forecasting import predictor_values
 from forecasting.base import Source
-from forecasting.heard_values import KEPT, Heard
+from forecasting.predictor_values import MAX_ROWS, PredictorValues
 
 
-def heard(*known_at: float) -> Heard:
+def heard(*known_at: float) -> PredictorValues:
     """Each row is the time from which it was known."""
-    found = Heard()
+    found = PredictorValues()
     for at in known_at:
         found.add(at, [at])
     return found
@@ -38,7 +38,7 @@ def test_a_run_of_a_week_finds_nearly_what_was_known_at_its_start() -> None:
 def test_of_the_newest_every_one_is_kept_and_of_all_no_more_than_so_many() -> None:
     found = heard(*map(float, range(1000)))
     assert [found.newest(at) for at in (999.0, 998.0, 997.0)] == [[999.0], [998.0], [997.0]]
-    assert len({tuple(found.newest(float(at)) or ()) for at in range(1000)}) <= KEPT
+    assert len({tuple(found.newest(float(at)) or ()) for at in range(1000)}) <= MAX_ROWS
 
 
 def test_a_clock_that_stands_still_fills_nothing() -> None:
@@ -47,4 +47,4 @@ def test_a_clock_that_stands_still_fills_nothing() -> None:
 
 def test_a_key_leads_back_to_its_source() -> None:
     source = Source("Gather, nightly", "stage.transfer_1.seconds")
-    assert heard_values.source(heard_values.key(source)) == source
+    assert predictor_values.source(predictor_values.key(source)) == source

@@ -1,4 +1,4 @@
-"""What was heard of another series, and when: so that nobody uses a value before it was known."""
+"""The values of a predictor by when they became known, so that none is used before that."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, Source, is_usable
 
-KEPT = 16  # of each source: for runs that started before its newest value was known
+MAX_ROWS = 16  # of each source: enough for runs that started before its newest value was known
 
 
 def key(source: Source) -> str:
-    """The name under which a state keeps *source*."""
+    """Return the name under which a state keeps *source*."""
     return "\n".join(source)
 
 
 def source(key: str) -> Source:
-    """The source that is kept under *key*."""
+    """Return the source that a state keeps under *key*."""
     return Source(*key.split("\n", 1))
 
 
 def require_usable(time_seconds: float, known_at_seconds: float, value: float) -> None:
-    """Raise InvalidNumber for what no method can work with."""
+    """Raise InvalidNumber if a time or the value is unusable."""
     if not is_usable(value):
         raise InvalidNumber(f"expected a finite value of at most {LARGEST_VALUE:g}, got {value!r}")
     if not (math.isfinite(time_seconds) and math.isfinite(known_at_seconds)):
@@ -30,33 +30,33 @@ def require_usable(time_seconds: float, known_at_seconds: float, value: float) -
 
 
 @dataclass(slots=True)
-class Heard:
-    """What one source showed, by the time from which it was known; each a row of numbers.
+class PredictorValues:
+    """Rows of numbers of one source, by the time at which they became known.
 
-    Of what is older than the newest few, ever fewer are kept the longer ago they were: a run of many hours
-    still finds what was known at its start, or a little before.
+    The older the rows, the sparser they are kept: a run of many hours still finds a row that was known at its
+    start, or a little before.
     """
 
     _known_at: list[float] = field(default_factory=list, init=False)
     _rows: list[list[float]] = field(default_factory=list, init=False)
 
     def add(self, known_at_seconds: float, row: list[float]) -> None:
-        """Take *row* in; what comes out of order counts as known no earlier than what came before it."""
+        """Add *row*; one out of order counts as known no earlier than the row before it."""
         if self._known_at:
             known_at_seconds = max(known_at_seconds, self._known_at[-1])
         self._known_at.append(known_at_seconds)
         self._rows.append(row)
-        if len(self._rows) > KEPT:
+        if len(self._rows) > MAX_ROWS:
             dispensable = self._most_dispensable()
             del self._known_at[dispensable], self._rows[dispensable]
 
     def newest(self, at_seconds: float) -> list[float] | None:
-        """Return the newest row of those that were known at *at_seconds*; None: none was."""
-        known = bisect_right(self._known_at, at_seconds)
-        return self._rows[known - 1] if known else None
+        """Return the newest row that was known at *at_seconds*, or None."""
+        count = bisect_right(self._known_at, at_seconds)
+        return self._rows[count - 1] if count else None
 
     def _most_dispensable(self) -> int:
-        """The one whose gap, once it is gone, is the shortest for its age; never the newest or the oldest."""
+        """Return the row whose removal leaves the shortest gap for its age, but not the newest or oldest."""
         times = self._known_at
         now = times[-1]
         least, dispensable = math.inf, 1
