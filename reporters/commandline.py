@@ -1,4 +1,4 @@
-"""A program and its arguments as one text, for those who take it apart again at a site."""
+"""Write a program and its arguments as one command line for a remote shell."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 import shlex
 from collections.abc import Sequence
 
-# A script for sh that runs the one that comes encoded as its $0.
+# A script for sh that runs the encoded script in its $0.
 RUN_ENCODED = 'eval "$(printf %s "$0" | base64 -d)"'
-# The login shell may be csh, which no quotes keep from these two.
+# The login shell may be csh, where quotes do not protect these two.
 _SPECIAL_IN_CSH = re.compile(r"[\n!]")
 
 
 def encoded(script: str) -> str:
-    """*script* in letters, digits and ``+/=``, which nobody's quoting rules touch."""
+    """Encode *script* in letters, digits and ``+/=``, which need no quoting."""
     return base64.b64encode(script.encode("utf-8", "surrogateescape")).decode()
 
 
 def for_any_shell(argv: Sequence[str]) -> str:
-    """*argv* as a command line of every login shell."""
+    """Return *argv* as a command line that every login shell understands."""
     line = shlex.join(argv)
     if _SPECIAL_IN_CSH.search(line) is None:
         return line

@@ -1,8 +1,9 @@
-"""Transfers by a program: no half file under the final name, whatever the program does.
+"""Copies by a program that never leave a partial file under the final name.
 
-``CheckedCopy`` copies to a name of its own beside the target, compares the sizes there, then renames. How the
-bytes get there is for two kinds of program: one that runs at the source (cp, scp), and a client that runs at
-the reporter and tells the servers of both ends what to do (globus-url-copy, xrdcp).
+``CheckedCopy`` copies to a temporary name beside the target, compares the sizes there, then renames. Two
+kinds
+of program transfer the bytes: one that runs at the source (cp, scp), and a client at the reporter that
+controls the servers of both ends (globus-url-copy, xrdcp).
 """
 
 from __future__ import annotations
@@ -24,70 +25,70 @@ from reporters.error_lines import decisive_line, tail
 
 _CHECK_SECONDS = 60.0
 _TIDY_SECONDS = 10.0
-# The script is one session: the size, then the work.
+# One session prints the size, then runs the program.
 _SEND = 'wc -c < "$1" && shift && exec "$@"'
-_ARRIVE = 'size=$(wc -c < "$1") && echo "$size" && [ "$size" -eq "$3" ] && exec mv -f -- "$1" "$2"'
+_FINISH = 'size=$(wc -c < "$1") && echo "$size" && [ "$size" -eq "$3" ] && exec mv -f -- "$1" "$2"'
 _WRITE_MORE = (
-    'head -c 1048576 /dev/zero | tee -a "$1" > /dev/null'  # not by ">>": shells have words of their own
+    'head -c 1048576 /dev/zero | tee -a "$1" > /dev/null'  # tee, since error messages of ">>" vary by shell
 )
 _NOT_FOUND = 127
 # scp and sftp quote a path that is not ASCII.
 _AT_SOURCE = re.compile(r'\blocal (file )?"')
-# The reporter's other variables (tokens, database URLs ...) are none of a client's business.
+# The reporter's other variables (tokens, database URLs) must not reach a client.
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
 
 
 class CheckedCopy(FileTransfer):
-    """Copies to a name beside the target, compares the sizes there, then renames; else nothing stays."""
+    """Copies to a temporary name, compares the sizes, then renames; a failed copy leaves nothing."""
 
     @abc.abstractmethod
     def send(
-        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        """Copy to *half_path*; the bytes are those of the source. Raises ProbeFailed, without tidying up."""
+        """Copy to *partial_path*; return the size of the source. Raises ProbeFailed, without any cleanup."""
 
     def copy(
         self, source_path: str, target_path: str, *, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        half_path = _half_path(target_path)
+        partial_path = _partial_path(target_path)
         copying = f"cannot copy {self.names(source_path, target_path)}"
         try:
-            sent = self._sent(copying, source_path, half_path, options, timeout_seconds)
-            self._arrive(copying, half_path, target_path, sent.bytes)
+            sent = self._sent(copying, source_path, partial_path, options, timeout_seconds)
+            self._finish(copying, partial_path, target_path, sent.bytes)
         except ProbeFailed:
-            self._remove(half_path)
+            self._remove(partial_path)
             raise
         return sent
 
     def names(self, source_path: str, target_path: str) -> str:
-        """Both ends, for messages."""
+        """Return both ends, for messages."""
         return f"{self.source.resource.name}:{source_path} to {self.target.resource.name}:{target_path}"
 
     def source_bytes(self, path: str) -> int:
-        """The size of a file at the source. Raises CannotCopy."""
-        return parse_size(_said(self.source, ["sh", "-c", 'wc -c < "$1"', "sh", path]), self.source)
+        """Return the size of a file at the source. Raises CannotCopy."""
+        return parse_size(_output(self.source, ["sh", "-c", 'wc -c < "$1"', "sh", path]), self.source)
 
     def check_directory(self, target_path: str) -> None:
-        """Raise CannotCopy unless the target's directory exists: some servers make what is missing."""
-        _said(self.target, ["ls", "-d", "--", f"{posixpath.dirname(target_path)}/"])
+        """Raise CannotCopy unless the target's directory exists; some servers would create it."""
+        _output(self.target, ["ls", "-d", "--", f"{posixpath.dirname(target_path)}/"])
 
-    def why_no_more(self, half_path: str) -> str:
-        """What the target's system says when a little more is written there; empty where it does not mind.
+    def write_error(self, partial_path: str) -> str:
+        """Append a megabyte at the target; return the system's error message, empty if that works.
 
-        For tools that only say that something went wrong, or that the other end hung up.
+        For tools whose own message does not tell a full disk from a lost connection.
         """
         try:
-            argv = ["sh", "-c", _WRITE_MORE, "sh", half_path]
+            argv = ["sh", "-c", _WRITE_MORE, "sh", partial_path]
             done = self.target.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
-        except ProbeFailed:  # then what is known has to do
+        except ProbeFailed:
             return ""
         return decisive_line(done.stderr).rpartition(": ")[2] if done.returncode != 0 else ""
 
     def _sent(
-        self, copying: str, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, copying: str, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
         try:
-            return self.send(source_path, half_path, options, timeout_seconds)
+            return self.send(source_path, partial_path, options, timeout_seconds)
         except CannotCopy as error:
             raise CannotCopy(
                 f"{copying}: {error.message}",
@@ -96,88 +97,90 @@ class CheckedCopy(FileTransfer):
                 stderr_tail=error.stderr_tail,
             ) from None
 
-    def _arrive(self, copying: str, half_path: str, target_path: str, size_bytes: int) -> None:
-        argv = ["sh", "-c", _ARRIVE, "sh", half_path, target_path, str(size_bytes)]
+    def _finish(self, copying: str, partial_path: str, target_path: str, size_bytes: int) -> None:
+        argv = ["sh", "-c", _FINISH, "sh", partial_path, target_path, str(size_bytes)]
         done = self.target.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
         if done.returncode != 0:
             arrived = done.stdout.strip()
             cut = f"{arrived} of {size_bytes} bytes arrived" if arrived not in ("", str(size_bytes)) else ""
-            said = cut or decisive_line(done.stderr) or describe_exit(done.returncode)
-            why = self.why_no_more(half_path) if cut else ""
-            raise refused(f"{copying}: {said}{why and f': {why}'}", self.target, done)
+            reason = cut or decisive_line(done.stderr) or describe_exit(done.returncode)
+            cause = self.write_error(partial_path) if cut else ""
+            raise copy_failed(f"{copying}: {reason}{cause and f': {cause}'}", self.target, done)
 
-    def _remove(self, half_path: str) -> None:
-        with contextlib.suppress(ProbeFailed):  # what went wrong first is what counts
-            self.target.shell.run(["rm", "-f", "--", half_path], timeout_seconds=_TIDY_SECONDS)
+    def _remove(self, partial_path: str) -> None:
+        with contextlib.suppress(ProbeFailed):  # the first error counts
+            self.target.shell.run(["rm", "-f", "--", partial_path], timeout_seconds=_TIDY_SECONDS)
 
 
 class SourceProgram(CheckedCopy):
-    """A program at the source. It has one stream, and tries once."""
+    """A copy by a program at the source, with one stream and one attempt."""
 
     @abc.abstractmethod
     def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
-        """The program to run at the source. Raises CannotCopy for what it cannot take."""
+        """Return the command to run at the source. Raises CannotCopy for unsupported paths or options."""
 
     def standard_input(self, source_path: str, target_path: str) -> str | None:  # noqa: ARG002
-        """What the program reads, if anything."""
+        """Return the program's stdin, if it has any."""
         return None
 
     def send(
-        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        command = self.command(source_path, half_path, options)
+        command = self.command(source_path, partial_path, options)
         done = self.source.shell.run(
             ["sh", "-c", _SEND, "sh", source_path, *command],
             timeout_seconds=timeout_seconds,
-            input=self.standard_input(source_path, half_path),
+            input=self.standard_input(source_path, partial_path),
         )
         if done.returncode != 0:
             raise self.failed(command[0], source_path, done)
         return Transferred(parse_size(done.stdout, self.source), done.seconds)
 
     def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
-        """What came of a *program* that ended badly, and at which end."""
-        said = decisive_line(done.stderr) or describe_exit(done.returncode)
-        if done.returncode == _NOT_FOUND and said.startswith(("sh: ", "/bin/sh: ")):
-            return refused(f"{program} is not installed at {self.source.resource.name}", self.source, done)
-        at_source = not done.stdout or source_path in said or _AT_SOURCE.search(said)
-        return refused(said, self.source if at_source else self.target, done)
+        """Return the error of a failed *program*, with the resource at fault."""
+        reason = decisive_line(done.stderr) or describe_exit(done.returncode)
+        if done.returncode == _NOT_FOUND and reason.startswith(("sh: ", "/bin/sh: ")):
+            return copy_failed(
+                f"{program} is not installed at {self.source.resource.name}", self.source, done
+            )
+        at_source = not done.stdout or source_path in reason or _AT_SOURCE.search(reason)
+        return copy_failed(reason, self.source if at_source else self.target, done)
 
 
 class ClientProgram(CheckedCopy):
-    """A client at the reporter that tells the servers of both ends what to do.
+    """A copy by a client at the reporter that controls the servers of both ends.
 
-    Option of either end: *path*, to find the client on instead of the reporter's PATH.
+    Option of either end: *path*, a PATH for the client instead of the reporter's.
     """
 
     @abc.abstractmethod
     def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
-        """The client to run. Raises CannotCopy for what it cannot take."""
+        """Return the client's command. Raises CannotCopy for unsupported paths or options."""
 
     @abc.abstractmethod
     def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
-        """What came of copying *size_bytes*, by everything that the client said, not by its status alone.
+        """Judge a copy of *size_bytes* by the client's whole output, not only by its status.
 
-        Raises ProbeFailed: what is wrong in words (CannotCopy without naming both ends), and the resource at
-        fault where that can be told.
+        Raises ProbeFailed with the reason (in CannotCopy without the two ends), and the resource at fault if
+        known.
         """
 
     def environment(self) -> Mapping[str, str]:
-        """The client's environment."""
+        """Return the client's environment."""
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         path = self.source.options.get("path") or self.target.options.get("path")
         return {**passed_on, **({"PATH": path} if path else {}), "LC_GRIDCAST_RUN": self.source.shell.label}
 
     def send(
-        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
         until = time.monotonic() + timeout_seconds
         size_bytes = self.source_bytes(source_path)
-        done = self._run(self.command(source_path, half_path, options), until, timeout_seconds)
+        done = self._run(self.command(source_path, partial_path, options), until, timeout_seconds)
         return self.judge(done, size_bytes, options)
 
     def _run(self, argv: list[str], until: float, limit_seconds: float) -> Completed:
-        """Run the client with a hard limit, that of the copy: some hang for ever where nothing answers."""
+        """Run the client with the limit of the copy: some hang for ever if a server does not answer."""
         left_seconds = until - time.monotonic()
         try:
             return process.run(argv, timeout_seconds=left_seconds, env=self.environment())
@@ -194,15 +197,15 @@ class ClientProgram(CheckedCopy):
             raise ConnectionLost(f"{argv[0]}: {error}", resource=self.source.resource.name) from None
 
 
-def refused(said: str, end: End, done: Completed) -> CannotCopy:
-    """The error for a program that could not copy, because of *end*."""
+def copy_failed(reason: str, end: End, done: Completed) -> CannotCopy:
+    """Return the error for a failed program, with *end* at fault."""
     return CannotCopy(
-        said, resource=end.resource.name, exit_status=done.returncode, stderr_tail=tail(done.stderr)
+        reason, resource=end.resource.name, exit_status=done.returncode, stderr_tail=tail(done.stderr)
     )
 
 
 def parse_size(text: str, end: End) -> int:
-    """The number of bytes with which what ``wc`` prints at *end* begins. Raises CannotCopy."""
+    """Parse the number of bytes from the output of ``wc`` at *end*. Raises CannotCopy."""
     words = text.split(None, 1)
     if not words or not words[0].isdecimal():
         name = end.resource.name
@@ -210,14 +213,14 @@ def parse_size(text: str, end: End) -> int:
     return int(words[0])
 
 
-def _said(end: End, argv: list[str]) -> str:
-    """What a program says at *end*. Raises CannotCopy unless it ends well."""
+def _output(end: End, argv: list[str]) -> str:
+    """Run a program at *end* and return its stdout. Raises CannotCopy if it fails."""
     done = end.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
     if done.returncode != 0:
-        raise refused(decisive_line(done.stderr) or describe_exit(done.returncode), end, done)
+        raise copy_failed(decisive_line(done.stderr) or describe_exit(done.returncode), end, done)
     return done.stdout
 
 
-def _half_path(target_path: str) -> str:
+def _partial_path(target_path: str) -> str:
     directory, name = posixpath.split(target_path)
     return posixpath.join(directory, f".{name}.{uuid.uuid4().hex[:8]}.part")

@@ -1,4 +1,4 @@
-"""The run's limit, applied to everything that a probe waits for."""
+"""Apply the run's time limit to everything that a probe waits for."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from reporters.process import Running
 
 
 class Deadline:
-    """*seconds* from now on the monotonic *clock*; *what* they are the limit of, for messages."""
+    """A limit of *seconds* from now on the monotonic *clock*; *subject* names what it limits in messages."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float], what: str = "run") -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float], subject: str = "run") -> None:
         self._clock = clock
-        self.restart(seconds, what)
+        self.restart(seconds, subject)
 
-    def restart(self, seconds: float, what: str) -> None:
+    def restart(self, seconds: float, subject: str) -> None:
         self._seconds = seconds
-        self._what = what
+        self._subject = subject
         self._until = self._clock() + seconds
 
     @property
@@ -34,23 +34,23 @@ class Deadline:
 
     @contextlib.contextmanager
     def bounding(self, limit_seconds: float, doing: str, resource: str) -> Iterator[float]:
-        """Yield what of *limit_seconds* is left; a limit that this made shorter raises OutOfTime."""
+        """Yield the shorter of *limit_seconds* and the deadline; a timeout by the latter is OutOfTime."""
         self.check(doing, resource)
         try:
             yield min(limit_seconds, self.remaining_seconds)
         except (TookTooLong, CannotConnect, OutOfTime) as error:
             if self.remaining_seconds > 0:
                 raise
-            what_for = f"{doing}; {error.situation}" if isinstance(error, JobStuck) else doing
-            raise self._out_of_time(what_for, resource, error.stderr_tail) from error
+            action = f"{doing}; {error.situation}" if isinstance(error, JobStuck) else doing
+            raise self._out_of_time(action, resource, error.stderr_tail) from error
 
     def _out_of_time(self, doing: str, resource: str | None, stderr_tail: str) -> OutOfTime:
-        message = f"the {self._what}'s limit of {self._seconds:g} s was reached while {doing}"
+        message = f"the {self._subject}'s limit of {self._seconds:g} s was reached while {doing}"
         return OutOfTime(message, resource=resource, stderr_tail=stderr_tail)
 
 
 class BoundedShell(ResourceShell):
-    """A shell whose every command ends with the run."""
+    """A shell whose commands are all limited by the run's deadline."""
 
     def __init__(self, shell: ResourceShell, deadline: Deadline) -> None:
         super().__init__(shell.resource, shell.label)

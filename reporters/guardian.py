@@ -1,21 +1,21 @@
-"""Runs one program and lets nothing of it survive. Runs alone: the reporter sends this code over CONTROL.
+"""Run one program and end its whole process tree. A process of its own; gets this code over CONTROL.
 
     python -I -S -c "exec(CODE)" CONTROL STATUS PARENT GRACE program [argument ...]
 
-CONTROL and STATUS are numbers of inherited pipe ends, PARENT is the reporter's process id, GRACE the seconds
-between SIGTERM and SIGKILL. Everything that the program starts is stopped when it ends, when a byte or the
-end of file comes over CONTROL, when PARENT is gone, or on SIGTERM. Orphans are adopted
-(PR_SET_CHILD_SUBREAPER), so a process that forks twice, calls setsid or scrubs its environment stays in this
-tree. Over STATUS goes one line:
+CONTROL and STATUS are file descriptors of inherited pipe ends, PARENT is the reporter's process id, GRACE the
+seconds between SIGTERM and SIGKILL. Everything that the program starts is stopped when the program ends, at a
+byte or the end of file on CONTROL, when PARENT is gone, or on SIGTERM. Orphans are adopted
+(PR_SET_CHILD_SUBREAPER), so a process that forks twice, calls setsid or clears its environment stays in the
+tree. The guardian writes one line to STATUS:
 
     exit STATUS SECONDS | signal NUMBER SECONDS | missing ERRNO | broken TEXT
 
-Linux only; elsewhere the program's process group is killed instead of its tree, and the pipe alone tells of
-the reporter's death. A process that nobody may kill (another user's, or stuck in the kernel) is given up
-after ten seconds.
+On systems other than Linux, the program's process group is killed instead of its tree, and only the pipe
+signals the reporter's death. After ten seconds the guardian gives up on processes it cannot kill (another
+user's, or stuck in the kernel).
 """
 
-import _signal as signal  # type: ignore[import-not-found]  # the enums of signal cost 5 ms a program
+import _signal as signal  # type: ignore[import-not-found]  # the enums of signal cost 5 ms per program
 import os
 import select
 import sys
@@ -27,7 +27,7 @@ GIVE_UP_SECONDS = 10.0
 
 def prctl(option: int, value: int) -> None:
     try:
-        import ctypes  # noqa: PLC0415  # missing in some Pythons; the tree is then held less firmly
+        import ctypes  # noqa: PLC0415  # missing in some Pythons; orphans then escape
 
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (ImportError, AttributeError, OSError):
@@ -35,7 +35,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def descendants() -> "list[int]":
-    """Every process below this one."""
+    """Return every process below this one."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.exists("/proc/self/stat") else ():  # noqa: PTH110, PTH208
         if name.isdigit():
@@ -45,29 +45,29 @@ def descendants() -> "list[int]":
             except (OSError, IndexError):
                 continue
             children.setdefault(parent, []).append(int(name))
-    found = children.get(os.getpid(), [])
-    for pid in found:
-        found.extend(children.get(pid, ()))  # a list that grows while it is walked: breadth first
-    return found
+    below = children.get(os.getpid(), [])
+    for pid in below:
+        below.extend(children.get(pid, ()))  # the list grows during the iteration: breadth first
+    return below
 
 
 class Guardian:
     def __init__(self, control: int, status: int, parent: int, grace: float) -> None:
         self.control, self.status, self.parent, self.grace = control, status, parent, grace
-        self.told_to_stop = False
+        self.is_stopping = False
         self.program = self.group = 0
         self.began = 0.0
         self.signalled, wake = os.pipe()
         for end in (self.signalled, wake):
             os.set_blocking(end, False)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-            signal.signal(number, self.note)
+            signal.signal(number, self.on_signal)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
-    def note(self, number: int, _frame: object) -> None:
-        # SIGHUP is what the kernel sends when the thread that started us ends; the reporter may live on.
-        self.told_to_stop = self.told_to_stop or number == signal.SIGTERM
+    def on_signal(self, number: int, _frame: object) -> None:
+        # The kernel sends SIGHUP when the thread that started this process ends; the reporter may live on.
+        self.is_stopping = self.is_stopping or number == signal.SIGTERM
 
     def run(self, argv: "list[str]") -> None:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -75,14 +75,14 @@ class Guardian:
         failed = self.start(argv)
         if failed:
             os.waitpid(self.program, 0)
-            self.say(f"missing {failed}")
+            self.report(f"missing {failed}")
             return
         while self.reap() and self.program and not self.must_stop():
             self.wait(None)
         self.end_everything()
 
     def start(self, argv: "list[str]") -> str:
-        """Start the program; the errno of what prevented it, or nothing."""
+        """Start the program; return the errno if that failed, else an empty text."""
         readable, writable = os.pipe()
         self.began = time.monotonic()
         self.program = os.fork()
@@ -90,19 +90,19 @@ class Guardian:
             become(argv, writable)
         self.group = self.program
         os.close(writable)
-        nothing = os.open(os.devnull, os.O_RDWR)
+        null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
-            os.dup2(nothing, standard)
+            os.dup2(null, standard)
         with open(readable, "rb") as answer:  # noqa: PTH123
             return answer.read().decode()
 
     def must_stop(self) -> bool:
-        if self.told_to_stop or os.getppid() != self.parent:
+        if self.is_stopping or os.getppid() != self.parent:
             return True
         return bool(select_poll(self.control, 0))
 
     def wait(self, seconds: "float | None") -> None:
-        """Until a signal, word from the reporter (unless *seconds* bounds it) or the time is over."""
+        """Wait for a signal, and for *seconds*, or without a limit for a byte from the reporter."""
         poller = select.poll()
         poller.register(self.signalled, select.POLLIN)
         if seconds is None:
@@ -114,7 +114,7 @@ class Guardian:
             return
 
     def reap(self) -> bool:
-        """Collect what ended; whether anything is left."""
+        """Reap ended children; return whether any child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -124,10 +124,10 @@ class Guardian:
                 return True
             if pid == self.program:
                 self.program = 0
-                self.say_ended(status, time.monotonic() - self.began)
+                self.report_end(status, time.monotonic() - self.began)
 
     def end_everything(self) -> None:
-        """SIGTERM to all, SIGKILL to what is left after the grace, again and again until nothing is left."""
+        """Send SIGTERM to all, after the grace repeatedly SIGKILL, until no process is left."""
         began = time.monotonic()
         number = signal.SIGTERM
         if self.reap():
@@ -143,16 +143,16 @@ class Guardian:
         for pid in descendants() or [-self.group]:
             try:
                 os.kill(pid, number)
-            except OSError:  # noqa: PERF203  # it is gone, or another user's
+            except OSError:  # noqa: PERF203  # it has ended, or belongs to another user
                 continue
 
-    def say_ended(self, status: int, seconds: float) -> None:
+    def report_end(self, status: int, seconds: float) -> None:
         if os.WIFSIGNALED(status):
-            self.say(f"signal {os.WTERMSIG(status)} {seconds:.6f}")
+            self.report(f"signal {os.WTERMSIG(status)} {seconds:.6f}")
         else:
-            self.say(f"exit {os.WEXITSTATUS(status)} {seconds:.6f}")
+            self.report(f"exit {os.WEXITSTATUS(status)} {seconds:.6f}")
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         try:
             os.write(self.status, text.encode() + b"\n")
         except OSError:
@@ -166,13 +166,13 @@ def select_poll(descriptor: int, milliseconds: int) -> "list[tuple[int, int]]":
 
 
 def become(argv: "list[str]", failure: int) -> None:
-    """In the child: turn into the program, or write the errno to *failure*. Does not return."""
+    """In the child: execute the program, or write the errno to *failure*. Does not return."""
     guardian = os.getppid()
     try:
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)  # Python ignores these, and a program would inherit that
+            signal.signal(number, signal.SIG_DFL)  # Python ignores these, which a program would inherit
         if os.getppid() == guardian:
             os.execvp(argv[0], argv)  # noqa: S606  # there is no shell, on purpose
     except OSError as error:
@@ -188,8 +188,8 @@ def main(arguments: "list[str]") -> None:
     guardian = Guardian(control, status, parent, float(arguments[3]))
     try:
         guardian.run(arguments[4:])
-    except Exception as error:  # noqa: BLE001  # stderr is the program's: this pipe is the only way to say so
-        guardian.say(f"broken {error!r}")
+    except Exception as error:  # noqa: BLE001  # stderr belongs to the program
+        guardian.report(f"broken {error!r}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""A queued job's directory ``job-*`` at the site: what is in it, and the scripts that write and read it.
+"""A queued job's directory ``job-*`` at the site: its files, and the scripts that write and read them.
 
-``script`` is what the batch system runs; ``cancel`` cancels the job by its name, whoever runs it, and removes
-itself when the job is gone: so a job is found again whose reporter was killed, or whose number never arrived.
-``started`` is the job's first breath and ``ended`` its last, in seconds since the epoch at the site, the
-latter with the exit status. ``stdout`` and ``stderr`` are the program's, ``batch`` is what the batch system
-writes beside them. A job that finds ``cancelled``, or no directory, does not begin.
+The batch system runs ``script``. ``cancel`` cancels the job by its name and removes itself when the job is
+gone; with it, a later run cancels a job whose reporter was killed or whose number never arrived. ``started``
+and ``ended`` are the job's stamps, in seconds since the epoch at the site; the latter has the exit status.
+``stdout`` and ``stderr`` are the program's, ``batch`` is the batch system's own output. A job does not begin
+if it finds ``cancelled``, or no directory.
 
-The program runs in a session of its own. A guard in another one kills that session when the script is gone,
-be it by SIGKILL: batch systems that follow a session or a process group would lose it from sight.
+The program runs in a session of its own, which batch systems that track a session or process group would
+lose. A guard in a third session kills it when the script is gone, even by SIGKILL.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ say started "$(now)"
 setsid timeout -k 2 {wall_seconds:g} {program} < /dev/null > "$job/stdout" 2> "$job/stderr" 5>&- &
 session=$!
 echo "$session" >&5
-{{ wait "$session"; }} 2> /dev/null  # a shell tells of signals there
+{{ wait "$session"; }} 2> /dev/null  # the shell reports signals there
 status=$?
 now=$(now)
 kill_session KILL "$session"
 say ended "$now $status"
 exit "$status"
 """
-# A job that has ended by itself is about to go. One that the batch system has just heard of may be listed
-# only in a moment, so that what is there is told to go again and again.
+# A job that ended by itself will disappear. A job that was just submitted may not be listed yet. So the
+# script removes what is listed again and again.
 _CANCEL = """\
 name={name}
 listed() {{
@@ -81,11 +81,11 @@ echo "cannot cancel the job $name${{ids:+: it is still listed}}" >&2
 exit 1
 """
 _PATIENCE_SECONDS = 20
-CANCEL_SECONDS = _PATIENCE_SECONDS + 40.0  # until everybody has given up
+CANCEL_SECONDS = _PATIENCE_SECONDS + 40.0  # until every script has given up
 RUN_CANCEL = '[ ! -e "$1" ] || exec sh "$1"'
 
-# DIRECTORY JOB CANCEL COMMAND..., the script in its stdin: hands a job in. Prints when, then what COMMAND
-# prints. The process is COMMAND's in the end.
+# DIRECTORY JOB CANCEL COMMAND..., with the script as stdin: submits a job. Prints the time, then executes
+# COMMAND in the same process.
 SUBMIT = f"""{NOW}
 umask 077
 cd "$1" && mkdir "$2" && printf %s "$3" > "$2/cancel" && cat > "$2/script" || exit 1
@@ -94,15 +94,15 @@ shift 3
 echo "submitted $(now)"
 exec "$@" < /dev/null
 """
-# JOB EVENT ROUNDS PAUSE: waits for a file for so many pauses. Prints the stamps that are there, an empty
-# line, and what the batch system says, which is asked for behind this unless the job has said all.
+# JOB EVENT ROUNDS PAUSE: waits for a file for so many pauses. Prints the stamps and an empty line. The status
+# command of the batch system is appended to this script; a job that has ended does not reach it.
 WATCH = """\
 rounds=$3
 until [ -s "$1/$2" ] || [ -s "$1/ended" ] || [ "$rounds" -le 0 ]; do
   sleep "$4"
   rounds=$((rounds - 1))
 done
-ls "$1" > /dev/null 2>&1  # lets a network file system look again
+ls "$1" > /dev/null 2>&1  # refreshes the cache of a network file system
 for event in started ended; do
   [ ! -s "$1/$event" ] || echo "$event $(cat "$1/$event")"
 done
@@ -116,30 +116,30 @@ _SUBMITTED = re.compile(r"^submitted (\d+(?:\.\d+)?).*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Breath:
-    """What a job has said itself; times in seconds since the epoch, by the clock where it ran."""
+class JobStamps:
+    """A job's own stamps; times in seconds since the epoch, by the clock where it ran."""
 
     started: float | None = None
     ended: float | None = None
     status: int | None = None
 
 
-def parse_breath(text: str) -> Breath:
-    """Parse the stamps that ``WATCH`` prints. Where ``date`` knows whole seconds only, so do they."""
-    found = {stamp["event"]: stamp for stamp in _STAMP.finditer(text)}
-    times = {event: float(stamp["at"]) for event, stamp in found.items()}
-    status = found["ended"]["status"] if "ended" in found else None
-    return Breath(times.get("started"), times.get("ended"), int(status) if status else None)
+def parse_stamps(text: str) -> JobStamps:
+    """Parse the output of ``WATCH``. The times have the resolution of the site's ``date``."""
+    stamps = {stamp["event"]: stamp for stamp in _STAMP.finditer(text)}
+    times = {event: float(stamp["at"]) for event, stamp in stamps.items()}
+    status = stamps["ended"]["status"] if "ended" in stamps else None
+    return JobStamps(times.get("started"), times.get("ended"), int(status) if status else None)
 
 
 def parse_submitted(text: str) -> tuple[float | None, str]:
-    """When the job was handed in, and what the batch system's command printed; None if it was not run."""
-    found = _SUBMITTED.match(text)
-    return (float(found[1]), text[found.end() :]) if found else (None, text)
+    """Return the time of submission (None if the command did not run) and the command's output."""
+    match = _SUBMITTED.match(text)
+    return (float(match[1]), text[match.end() :]) if match else (None, text)
 
 
 def script(argv: Sequence[str], *, directory: str, job: str, label: str, wall_seconds: float) -> str:
-    """What the batch system is to run."""
+    """Return the script for the batch system."""
     return _SCRIPT.format(
         label=shlex.quote(label),
         directory=shlex.quote(directory),
@@ -152,7 +152,10 @@ def script(argv: Sequence[str], *, directory: str, job: str, label: str, wall_se
 
 
 def cancel_script(name: str, listing: str, removing: str) -> str:
-    """What cancels the jobs called *name*; *listing* prints their numbers, *removing* takes them as "$@"."""
+    """Return the script that cancels the jobs called *name*.
+
+    *listing* prints their numbers, *removing* takes them as "$@".
+    """
     return _CANCEL.format(
         name=shlex.quote(name), listing=listing, removing=removing, patience_seconds=_PATIENCE_SECONDS
     )

@@ -1,11 +1,11 @@
-"""What is known of a job in a queue: by itself, and by its batch system."""
+"""The state of a job: its own stamps and the record of its batch system."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from reporters.jobfiles import Breath
+from reporters.jobfiles import JobStamps
 
 WAITING, RUNNING, OVER = "waiting", "running", "over"
 WALL_LIMIT = "exceeded its wall limit"
@@ -16,28 +16,29 @@ _RECORD_SECONDS = 1.0  # batch systems keep whole seconds
 
 
 @dataclass(frozen=True)
-class Request:
-    """A job as a batch system is to be told of it. Paths are absolute at the site."""
+class JobRequest:
+    """The parameters of a job's submission. Paths are absolute at the site."""
 
-    name: str  # at most 15 characters: older ones of PBS cut it there
+    name: str  # at most 15 characters, the limit of old PBS versions
     directory: str
     script: str
-    output: str  # for what the batch system itself has to say
+    output: str  # for messages of the batch system itself
     cpus: int
     wall_seconds: float
 
     @property
     def whole_wall_seconds(self) -> int:
-        """As long as asked for or longer; the job itself ends to the second."""
+        """The wall limit, rounded up; the job itself ends exactly at its limit."""
         return math.ceil(self.wall_seconds)
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What a batch system knows of a job; times in seconds since the epoch by its own clock.
+    """A batch system's record of a job; times in seconds since the epoch by its own clock.
 
-    *phase* is WAITING, RUNNING or OVER; *state* and *reason* are in its own words. *status* is the job's, as
-    a shell says it. *how* says how it ended where the job could not (WALL_LIMIT, CANCELLED ...).
+    *phase* is WAITING, RUNNING or OVER. *state* and *reason* are the batch system's own words. *status* is
+    the job's exit status, as a shell reports it. *how* is how the batch system ended the job (WALL_LIMIT,
+    CANCELLED ...), empty if the job ended by itself.
     """
 
     phase: str
@@ -54,7 +55,7 @@ class JobRecord:
 
     @property
     def ended_how(self) -> str:
-        """How the batch system ended it, as in "was cancelled: CANCELLED by 0"."""
+        """How the batch system ended the job, as in "was cancelled: CANCELLED by 0"."""
         return f"{self.how or 'was ended by the batch system'}: {self}"
 
 
@@ -62,32 +63,33 @@ UNKNOWN_JOB = JobRecord(OVER, "the batch system does not know it any more", how=
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What is known of a job: by itself, by the batch system, and what the latter's command complained of."""
+class JobStatus:
+    """A job's own stamps, its record in the batch system, and the error output of the status command."""
 
-    breath: Breath
+    stamps: JobStamps
     record: JobRecord | None
     complaint: str = ""
 
     @property
     def situation(self) -> str:
         if self.record is None:
-            return f"the batch system does not answer: {self.complaint or 'it said nothing'}"
+            return f"the batch system does not answer: {self.complaint or 'without an error message'}"
         return self.record.state if self.record is UNKNOWN_JOB else f"it is {self.record}"
 
 
-def queue_seconds(submitted: float, breath: Breath, record: JobRecord | None) -> float:
-    """From handing in to the start: by the batch system, which knows whole seconds; within these by the job.
+def queue_seconds(submitted: float, stamps: JobStamps, record: JobRecord | None) -> float:
+    """Return the seconds from the submission to the start of a job.
 
-    *submitted* is by the clock of the host where the job was handed in, which may not be where it ran.
+    The batch system's record has whole seconds; the job's own stamp refines it within these. *submitted* is
+    by the clock of the host of the submission, which may differ from the host of the job.
     """
-    own = None if breath.started is None else max(0.0, breath.started - submitted)
+    own = None if stamps.started is None else max(0.0, stamps.started - submitted)
     if record is None or record.submitted is None or record.started is None:
         return own or 0.0
-    said = max(0.0, record.started - record.submitted)
-    return said if own is None or abs(own - said) > _RECORD_SECONDS else own
+    recorded = max(0.0, record.started - record.submitted)
+    return recorded if own is None or abs(own - recorded) > _RECORD_SECONDS else own
 
 
-def run_seconds(breath: Breath) -> float:
-    """From a job's first breath to its last."""
-    return max(0.0, (breath.ended or 0.0) - (breath.started or breath.ended or 0.0))
+def run_seconds(stamps: JobStamps) -> float:
+    """Return the seconds from a job's first stamp to its last."""
+    return max(0.0, (stamps.ended or 0.0) - (stamps.started or stamps.ended or 0.0))

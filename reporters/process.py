@@ -1,21 +1,20 @@
-"""Programs with a time limit, whole process tree killed.
+"""Run programs with a time limit and kill their whole process tree.
 
-Every program runs under a guardian (``guardian.py``), a small process of its own that ends the program and
-everything the program ever started: at the limit, when the program itself has ended, and when the reporter
-dies, be it by SIGKILL. A guardian costs 20 ms of a processor: a program that starts no other, and ends by
-itself when the reporter is gone, may do without (*guarded*). What a program prints is kept in bounded memory,
-cut in the middle where it is huge.
+Every program runs under a guardian (``guardian.py``), a small process that ends the program and everything
+the program started: at the time limit, when the program itself has ended, and when the reporter dies, even by
+SIGKILL. A guardian costs 20 ms of CPU time. A program that starts no other, and ends by itself when the
+reporter is gone, may run without one (*guarded*). Output is kept in bounded memory and cut in the middle.
 
-A program that others speak before (a login, a launcher) says the line *begins* first, on stdout and on
-stderr: what comes up to it is no output of the program. It is kept only where the line never comes: then it
-tells why.
+Logins and launchers may print text before the program does. With *marker*, the program first prints that line
+on stdout and on stderr, and output up to it is discarded. If the line never comes, that output is kept,
+because it tells why.
 
 Errors::
 
     ProcessError
-    |-- ProgramMissing    no such program, or it cannot be executed             for good
-    |-- TimedOut          it ran longer than its limit and was stopped          again
-    `-- GuardianLost      the guardian was killed, and the program with it      again
+    |-- ProgramMissing    no such program, or it cannot be executed           permanent
+    |-- TimedOut          it ran longer than its limit and was stopped        temporary
+    `-- GuardianLost      the guardian was killed, and the program with it    temporary
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from reporters.watcher import can_watch
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 CAPTURE_BYTES = 1024 * 1024  # of stdout and of stderr
-_STOP_SECONDS = GRACE_SECONDS + 15.0  # the guardian itself gives up before
-_DRAIN_SECONDS = 0.5  # for output after the guardian's end; only what nobody can kill holds pipes so long
+_STOP_SECONDS = GRACE_SECONDS + 15.0  # longer than the guardian itself tries
+_DRAIN_SECONDS = 0.5  # for output after the guardian's end; only unkillable processes hold pipes longer
 _CHUNK_BYTES = 65536
 
 
 class ProcessError(Exception):
-    """Root of what goes wrong with a program of ours, whatever its exit status."""
+    """Base of the errors of this module. A non-zero exit status is none."""
 
 
 class ProgramMissing(ProcessError):
@@ -51,7 +50,7 @@ class ProgramMissing(ProcessError):
 
 
 class TimedOut(ProcessError):
-    """It ran longer than its limit. *partial* is what it had printed."""
+    """The program ran longer than its limit. *partial* has its output so far."""
 
     def __init__(self, program: str, limit_seconds: float, partial: Completed) -> None:
         super().__init__(f"{program} ran longer than {limit_seconds:g} s and was stopped")
@@ -71,14 +70,14 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     guarded: bool = True,
-    begins: str = "",
+    marker: str = "",
 ) -> Completed:
-    """Run *argv* to its end; the returncode is -n where signal n killed it. Seconds are the program's own.
+    """Run *argv* to its end. The returncode is -n if signal n killed it; the seconds exclude the guardian.
 
     Raises:
-        ProgramMissing, TimedOut, GuardianLost: nothing of the program is left in any case.
+        ProgramMissing, TimedOut, GuardianLost: no process of the program is left.
     """
-    with start(argv, input=input or "", env=env, cwd=cwd, guarded=guarded, begins=begins) as running:
+    with start(argv, input=input or "", env=env, cwd=cwd, guarded=guarded, marker=marker) as running:
         return running.wait(timeout_seconds)
 
 
@@ -89,14 +88,14 @@ def start(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     guarded: bool = True,
-    begins: str = "",
+    marker: str = "",
 ) -> Running:
-    """Start *argv* and return at once. Without *input*, its stdin is open and empty until ``close_input``."""
-    return Running(argv, input=input, env=env, cwd=cwd, guarded=guarded, begins=begins)
+    """Start *argv* and return at once. Without *input*, its stdin stays open until ``close_input``."""
+    return Running(argv, input=input, env=env, cwd=cwd, guarded=guarded, marker=marker)
 
 
 class Running:
-    """A program that runs, with all that it starts. As a context, it is stopped at the end."""
+    """A running program with all its child processes. As a context manager, it stops them at the end."""
 
     def __init__(
         self,
@@ -106,11 +105,11 @@ class Running:
         env: Mapping[str, str] | None,
         cwd: str | None,
         guarded: bool,
-        begins: str,
+        marker: str,
     ) -> None:
         self.program = argv[0]
         self._changed = threading.Condition()
-        line = f"{begins}\n".encode() if begins else b""
+        line = f"{marker}\n".encode() if marker else b""
         self._stdout, self._stderr = Capture(CAPTURE_BYTES, line), Capture(CAPTURE_BYTES, line)
         self._status = b""
         self._ended = False
@@ -135,17 +134,17 @@ class Running:
 
     @property
     def output(self) -> str:
-        """What it has printed to stdout so far."""
+        """Its stdout so far."""
         with self._changed:
             return self._printed()
 
     def poll(self) -> Completed | None:
-        """What came of it, or None while it runs. Raises ProgramMissing, GuardianLost."""
+        """Return its result, or None while it runs. Raises ProgramMissing, GuardianLost."""
         with self._changed:
             return self._completed() if self._ended else None
 
     def wait(self, timeout_seconds: float) -> Completed:
-        """Wait for its end; stop it when it does not come in time. Raises as ``run`` does."""
+        """Wait for its end, stop it after *timeout_seconds*. Raises as ``run``."""
         with self._changed:
             in_time = self._changed.wait_for(lambda: self._ended, timeout_seconds)
         self.stop()
@@ -155,18 +154,18 @@ class Running:
             return self._completed()
 
     def wait_for_output(self, wanted: Callable[[str], bool], timeout_seconds: float) -> bool:
-        """Wait until stdout is as *wanted*, it has ended, or the time is over; whether it is as wanted."""
+        """Wait until *wanted* accepts stdout, the end, or the time limit; return whether it accepts."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or wanted(self._printed()), timeout_seconds)
             return wanted(self._printed())
 
     def close_input(self) -> None:
-        """Let the program see the end of its input."""
+        """Close the program's stdin."""
         if self._unsent is None:
             self._stdin.close()
 
     def stop(self) -> None:
-        """Stop it, if it still runs, and all that it started; returns when nothing is left."""
+        """Stop it and all that it started; return when no process is left."""
         with self._changed:
             if not self._ended:
                 with contextlib.suppress(OSError):
@@ -183,7 +182,7 @@ class Running:
         return Completed(-1, self._stdout.text(), self._stderr.text(), seconds)
 
     def _completed(self) -> Completed:
-        """What the guardian said came of it."""
+        """Return the result that the guardian reported."""
         what, _, rest = self._status.decode().strip().partition(" ")
         if what in ("exit", "signal"):
             number, _, seconds = rest.partition(" ")
@@ -194,7 +193,7 @@ class Running:
         raise GuardianLost(f"the guardian of {self.program} is gone: {rest or 'it was killed'}")
 
     def _follow(self) -> None:
-        """In a thread of its own: feed and drain the program until it has ended."""
+        """Write stdin and read the pipes until the program has ended. Runs in a thread."""
         guardian = self._guardian
         with selectors.DefaultSelector() as selector, guardian:
             selector.register(self._status_end, selectors.EVENT_READ, self._take_status)
@@ -214,7 +213,7 @@ class Running:
         self._status += data
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Until everything is read to its end, or the guardian has been gone for a while."""
+        """Serve the pipes until all are at their end, or ``_DRAIN_SECONDS`` after the guardian's end."""
         until: float | None = None
         while selector.get_map():
             wait = None if until is None else until - time.monotonic()
@@ -225,10 +224,10 @@ class Running:
                     self._feed(selector, key.fd)
                 elif not self._take(selector, key) and key.fd == self._status_end:
                     until = time.monotonic() + _DRAIN_SECONDS
-                    self._forget_input(selector)
+                    self._close_input(selector)
 
     def _take(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> bool:
-        """Read what is there; False at the end of file."""
+        """Read the available data; return False at the end of the file."""
         data = os.read(key.fd, _CHUNK_BYTES)
         if not data:
             selector.unregister(key.fd)
@@ -244,20 +243,20 @@ class Running:
             rest = rest[os.write(stdin, rest[:_CHUNK_BYTES]) :]
         except BlockingIOError:
             return
-        except OSError:  # the program does not want it: its own affair
+        except OSError:  # the program closed its stdin
             rest = rest[:0]
         self._unsent = rest
         if not rest:
-            self._forget_input(selector)
+            self._close_input(selector)
 
-    def _forget_input(self, selector: selectors.BaseSelector) -> None:
+    def _close_input(self, selector: selectors.BaseSelector) -> None:
         if self._unsent is not None and not self._stdin.closed:
             selector.unregister(self._stdin.fileno())
             self._stdin.close()
 
 
 def _pipes(guardian: subprocess.Popen[bytes]) -> tuple[IO[bytes], tuple[IO[bytes], IO[bytes]]]:
-    """Its stdin, and its stdout and stderr."""
+    """Return its stdin, and its stdout and stderr."""
     if guardian.stdin is None or guardian.stdout is None or guardian.stderr is None:
-        raise AssertionError("they were asked for")
+        raise AssertionError("a pipe is missing")
     return guardian.stdin, (guardian.stdout, guardian.stderr)

@@ -1,8 +1,7 @@
-"""Batch systems that have a queue: what they share. How each is told and what it says is for its own file.
+"""The common part of batch systems with a queue; commands and parsers are in ``batch/``.
 
-A job is handed in under a name of its own, and is followed by its own stamps in its directory (``jobfiles``)
-and by what the batch system says of it, both asked for in one command at the site, less and less often. It
-lives on when the reporter's connection is lost.
+A job is submitted under a unique name. One command at the site, run less and less often, reads the job's own
+stamps (``jobfiles``) and the batch system's record. The job survives the loss of the reporter's connection.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ from reporters.base import (
     describe_exit,
 )
 from reporters.error_lines import decisive_line, tail
-from reporters.jobfiles import Breath
+from reporters.jobfiles import JobStamps
 from reporters.jobrecord import (
     OVER,
     UNKNOWN_JOB,
     WALL_LIMIT,
     JobRecord,
-    Request,
-    Seen,
+    JobRequest,
+    JobStatus,
     queue_seconds,
     run_seconds,
 )
 
-_ANSWER_SECONDS = 60.0  # for a command of a batch system that is busy
-_SETTLE_SECONDS = 3.0  # for stamps to arrive after the batch system has said that a job is over
+_ANSWER_SECONDS = 60.0  # for a command of a busy batch system
+_SETTLE_SECONDS = 3.0  # for stamps to arrive after the batch system reports the end
 
 
 class QueueingSystem(BatchSystem):
-    """Options: *queue*, *account*, and *extra* arguments for the command that hands jobs in."""
+    """Options: *queue*, *account*, and *extra* arguments for the submit command."""
 
     survives_its_session: ClassVar[bool] = True
-    # Shell texts: what prints all that is known of the job "$id"; what prints the numbers of the jobs called
-    # "$name" that are not over; what cancels the jobs "$@".
+    # Shell commands: print the record of the job "$id"; print the numbers of the jobs called "$name" that are
+    # not over; cancel the jobs "$@".
     status: ClassVar[str]
     listing: ClassVar[str]
     removing: ClassVar[str]
-    # What is said where nobody was there to take a job.
+    # Error output of the submit command if it reached no server.
     never_arrived: ClassVar[re.Pattern[str]]
-    # How long a job that is over may be unknown before it is written down.
+    # How long after its end a job may be in no record of the batch system.
     forgets_for_seconds: ClassVar[float] = 3.0
 
     def __init__(
@@ -66,7 +65,7 @@ class QueueingSystem(BatchSystem):
     ) -> None:
         super().__init__(shell)
         for text in (queue, account, *extra):
-            if not text.isprintable():  # a line of its own would be an instruction to some
+            if not text.isprintable():  # a second line would be an instruction to some batch systems
                 raise InvalidParameters(f"resource {shell.resource}: batch: {text!r} is not one line of text")
         for text in (queue, account):
             if text.startswith("-"):
@@ -78,23 +77,23 @@ class QueueingSystem(BatchSystem):
         self.extra = list(extra)
 
     @abc.abstractmethod
-    def submit_command(self, request: Request) -> list[str]:
-        """What hands *request* in."""
+    def submit_command(self, request: JobRequest) -> list[str]:
+        """Return the command that submits *request*."""
 
     @abc.abstractmethod
     def parse_id(self, text: str) -> str:
-        """The job's number in what ``submit_command`` prints; empty if there is none."""
+        """Parse the job's number from the output of ``submit_command``; empty if there is none."""
 
     @abc.abstractmethod
     def parse_status(self, text: str, complaint: str) -> JobRecord | None:
-        """What ``status`` prints, and what to stderr; None if the batch system did not answer."""
+        """Parse the output of ``status`` and its stderr; None if the batch system did not answer."""
 
     def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> SubmittedJob:
-        """As for every batch system; a job whose number does not arrive is cancelled with its directory."""
+        """Submit a job. One whose number does not arrive is cancelled when its directory is removed."""
         token = uuid.uuid4().hex[:12]
         name, job = f"gc-{token}", f"job-{token}"
         files = f"{directory}/{job}"
-        request = Request(name, directory, f"{files}/script", f"{files}/batch", cpus, wall_seconds)
+        request = JobRequest(name, directory, f"{files}/script", f"{files}/batch", cpus, wall_seconds)
         cancel = jobfiles.cancel_script(name, self.listing, self.removing)
         text = jobfiles.script(
             argv, directory=directory, job=job, label=self.shell.label, wall_seconds=wall_seconds
@@ -108,17 +107,17 @@ class QueueingSystem(BatchSystem):
         return QueuedJob(self, files, number, submitted, wall_seconds)
 
     def _not_submitted(self, files: str, done: Completed, *, reached: bool) -> JobFailed:
-        """The error for a job without a number. It may be in the queue all the same, so ``cancel`` stays."""
+        """Return the error for a job without a number. It may still be queued, so ``cancel`` stays."""
         resource = self.shell.resource
-        said = decisive_line(done.stderr) or decisive_line(done.stdout) or describe_exit(done.returncode)
+        reason = decisive_line(done.stderr) or decisive_line(done.stdout) or describe_exit(done.returncode)
         arrived = self.never_arrived.search(done.stderr) is None
         if not arrived:
             with contextlib.suppress(ProbeFailed):
                 self.shell.run(["rm", "-f", "--", f"{files}/cancel"], timeout_seconds=_ANSWER_SECONDS)
-        was_run = reached and arrived and done.returncode not in (126, 127)
-        what = f"the job at {resource} was refused" if was_run else f"cannot submit a job at {resource}"
+        is_refusal = reached and arrived and done.returncode not in (126, 127)
+        problem = f"the job at {resource} was refused" if is_refusal else f"cannot submit a job at {resource}"
         return JobFailed(
-            f"{what}: {said}",
+            f"{problem}: {reason}",
             resource=resource,
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
@@ -126,7 +125,7 @@ class QueueingSystem(BatchSystem):
 
 
 def run_cancel(shell: ResourceShell, files: str) -> None:
-    """Cancel the job that has its files in *files*; returns when it is gone. Raises ProbeFailed."""
+    """Cancel the job with the directory *files*; return when it is gone. Raises ProbeFailed."""
     shell.check(
         ["sh", "-c", jobfiles.RUN_CANCEL, "sh", f"{files}/cancel"],
         timeout_seconds=jobfiles.CANCEL_SECONDS,
@@ -135,7 +134,7 @@ def run_cancel(shell: ResourceShell, files: str) -> None:
 
 
 class QueuedJob(SubmittedJob):
-    """A job in a queue. *files* is its directory, *submitted* when it was handed in, by the site's clock."""
+    """A job in a queue. *files* is its directory, *submitted* the time by the site's clock."""
 
     def __init__(
         self, system: QueueingSystem, files: str, number: str, submitted: float, wall_seconds: float
@@ -147,36 +146,36 @@ class QueuedJob(SubmittedJob):
         self._submitted = submitted
         self._wall_seconds = wall_seconds
         self._queue_seconds: float | None = None
-        self._seen = Seen(Breath(), None)
+        self._status = JobStatus(JobStamps(), None)
         self._cancelled = False
 
     def wait_started(self, *, timeout_seconds: float) -> float:
         if self._queue_seconds is None:
-            seen = self._wait("started", timeout_seconds)
-            record = seen.record or UNKNOWN_JOB
-            if seen.breath.started is None and (record.how or record.status != 0):
+            status = self._wait("started", timeout_seconds)
+            record = status.record or UNKNOWN_JOB
+            if status.stamps.started is None and (record.how or record.status != 0):
                 raise self._failed(_not_started(record), record.status)
-            self._queue_seconds = queue_seconds(self._submitted, seen.breath, seen.record)
+            self._queue_seconds = queue_seconds(self._submitted, status.stamps, status.record)
         return self._queue_seconds
 
     def wait_ended(self, *, timeout_seconds: float) -> float:
-        if self._seen.breath.ended is None:
+        if self._status.stamps.ended is None:
             self._wait("ended", timeout_seconds)
-        breath = self._seen.breath
-        if breath.status is None:
-            return self._by_record(self._seen.record or UNKNOWN_JOB)
-        if breath.status:
-            raise self._ended_badly(breath.status, run_seconds(breath))
-        return run_seconds(breath)
+        stamps = self._status.stamps
+        if stamps.status is None:
+            return self._recorded_seconds(self._status.record or UNKNOWN_JOB)
+        if stamps.status:
+            raise self._ended_badly(stamps.status, run_seconds(stamps))
+        return run_seconds(stamps)
 
     def cancel(self) -> None:
         run_cancel(self._shell, self._files)
         self._cancelled = True
 
-    def _by_record(self, record: JobRecord) -> float:
-        """The seconds that a job ran that could not say so itself. Raises JobFailed."""
+    def _recorded_seconds(self, record: JobRecord) -> float:
+        """Return the run time, by the batch system, of a job without an end stamp. Raises JobFailed."""
         if record.status != 0 or record.how:
-            raise self._failed(self._words(record), record.status)
+            raise self._failed(self._describe_end(record), record.status)
         return max(0.0, (record.ended or 0.0) - (record.started or record.ended or 0.0))
 
     def _ended_badly(self, status: int, seconds: float) -> JobFailed:
@@ -184,11 +183,11 @@ class QueuedJob(SubmittedJob):
         if status in (124, 137) and seconds >= self._wall_seconds:
             record = JobRecord(OVER, "", how=WALL_LIMIT)
         elif status > 128:
-            record = self._verdict() or record
-        return self._failed(self._words(replace(record, status=status)), status)
+            record = self._final_record() or record
+        return self._failed(self._describe_end(replace(record, status=status)), status)
 
-    def _verdict(self) -> JobRecord | None:
-        """What the batch system says of a job that was killed, as soon as it says that it is over."""
+    def _final_record(self) -> JobRecord | None:
+        """Return the batch system's record of a killed job once that says that the job is over."""
         until = time.monotonic() + _SETTLE_SECONDS
         while True:
             record = self._look("record", 0.0, 0.1).record
@@ -198,32 +197,32 @@ class QueuedJob(SubmittedJob):
                 return None
             time.sleep(0.1)
 
-    def _words(self, record: JobRecord) -> str:
-        """How a job ended, for a message."""
+    def _describe_end(self, record: JobRecord) -> str:
+        """Describe how a job ended."""
         if record.how == WALL_LIMIT:
             return f"{WALL_LIMIT} of {self._wall_seconds:g} s"
         if record.how or not record.status:
             return record.ended_how
         return f"{'was' if record.status > 128 else 'failed with'} {describe_exit(record.status)}"
 
-    def _wait(self, event: str, timeout_seconds: float) -> Seen:
-        """Until *event*, or until it cannot come any more. Raises JobStuck where it did not come in time."""
+    def _wait(self, event: str, timeout_seconds: float) -> JobStatus:
+        """Wait until *event*, or until it can no longer come. Raises JobStuck at the time limit."""
         began = time.monotonic()
         over_since: float | None = None
         while True:
             waited = time.monotonic() - began
-            self._see(event, waited, timeout_seconds, settling=over_since is not None)
-            seen = self._seen
-            if seen.breath.ended is not None or getattr(seen.breath, event) is not None:
-                return seen
-            if seen.record is None or seen.record.phase != OVER:
+            self._update(event, waited, timeout_seconds, settling=over_since is not None)
+            status = self._status
+            if status.stamps.ended is not None or getattr(status.stamps, event) is not None:
+                return status
+            if status.record is None or status.record.phase != OVER:
                 over_since = None
-            elif seen.record.how and seen.record is not UNKNOWN_JOB:
-                return seen
+            elif status.record.how and status.record is not UNKNOWN_JOB:
+                return status
             elif over_since is None:
                 over_since = time.monotonic()
-            elif time.monotonic() - over_since > self._settle_seconds(seen.record):
-                return seen
+            elif time.monotonic() - over_since > self._settle_seconds(status.record):
+                return status
             if time.monotonic() - began >= timeout_seconds:
                 raise self._stuck(event, timeout_seconds)
 
@@ -232,31 +231,31 @@ class QueuedJob(SubmittedJob):
             return _SETTLE_SECONDS
         return 0.0 if self._cancelled else self._system.forgets_for_seconds
 
-    def _see(self, event: str, waited: float, timeout_seconds: float, *, settling: bool) -> None:
-        """Look once more, for longer and longer, but no longer than what is left of the time."""
+    def _update(self, event: str, waited: float, timeout_seconds: float, *, settling: bool) -> None:
+        """Read the state again; rounds grow with the waited time, within the remaining time."""
         round_seconds = 0.2 if settling else min(max(waited / 4, 0.5), 30.0)
         pause_seconds = min(max(waited / 100, 0.05), 2.0)
         try:
-            self._seen = self._look(
+            self._status = self._look(
                 event, max(0.0, min(round_seconds, timeout_seconds - waited)), pause_seconds
             )
-        except OutOfTime:  # of the run as a whole
+        except OutOfTime:  # the limit of the whole run
             raise self._stuck(event, timeout_seconds) from None
 
-    def _look(self, event: str, round_seconds: float, pause_seconds: float) -> Seen:
+    def _look(self, event: str, round_seconds: float, pause_seconds: float) -> JobStatus:
         rounds = str(math.ceil(round_seconds / pause_seconds))
         script = f"{jobfiles.WATCH}id=$5\n{self._system.status}"
         argv = ["sh", "-c", script, "sh", self._files, event, rounds, f"{pause_seconds:.3f}", self._number]
         try:
             done = self._run(argv, round_seconds * 2 + _ANSWER_SECONDS)
         except TookTooLong as error:
-            return Seen(Breath(), None, error.message)
-        stamps, _, said = f"\n{done.stdout}".partition("\n\n")
-        record = self._system.parse_status(said, done.stderr)
-        return Seen(jobfiles.parse_breath(stamps), record, decisive_line(done.stderr))
+            return JobStatus(JobStamps(), None, error.message)
+        stamps, _, output = f"\n{done.stdout}".partition("\n\n")
+        record = self._system.parse_status(output, done.stderr)
+        return JobStatus(jobfiles.parse_stamps(stamps), record, decisive_line(done.stderr))
 
     def _run(self, argv: Sequence[str], timeout_seconds: float) -> Completed:
-        """Once more over a new connection where the old one was lost: the job does not need it."""
+        """Run a command; if the connection was lost, which the job survives, reconnect and run it again."""
         try:
             return self._shell.run(argv, timeout_seconds=timeout_seconds)
         except ConnectionLost:
@@ -267,24 +266,24 @@ class QueuedJob(SubmittedJob):
         resource = self._shell.resource
         waited = f"waited {timeout_seconds:g} s for it"
         return JobStuck(
-            f"the job at {resource} was not {event}: {waited}; {self._seen.situation}",
-            situation=self._seen.situation,
+            f"the job at {resource} was not {event}: {waited}; {self._status.situation}",
+            situation=self._status.situation,
             resource=resource,
         )
 
     def _failed(self, how: str, status: int | None) -> JobFailed:
         stderr = self._stderr()
-        said = decisive_line(stderr)
+        reason = decisive_line(stderr)
         resource = self._shell.resource
         return JobFailed(
-            f"the job at {resource} {how}{f': {said}' if said else ''}",
+            f"the job at {resource} {how}{f': {reason}' if reason else ''}",
             resource=resource,
             exit_status=status,
             stderr_tail=tail(stderr),
         )
 
     def _stderr(self) -> str:
-        """The end of what the job, or else the batch system, wrote; nothing where that cannot be had."""
+        """Return the end of the job's stderr, or of the batch system's; empty if unreadable."""
         done = Completed(1, "", "", 0.0)
         with contextlib.suppress(ProbeFailed):
             argv = ["sh", "-c", jobfiles.STDERR, "sh", self._files]

@@ -1,4 +1,4 @@
-"""One resource of a run: its shell, its scratch directory, its jobs, and what serves there for a while."""
+"""One resource of a run: its shell, its scratch directory, its jobs and its temporary servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ResourceSession:
         self._run = run_id(assignment.series, assignment.slot).hex[:_RUN_CHARACTERS]
         self._label = f"{assignment.series}@{rfc3339(assignment.slot)}"
         self._deadline = deadline
-        self.shell = self.another_shell()
+        self.shell = self.new_shell()
         self._log = log
         self._making = threading.Lock()
         self._directory: str | None = None
@@ -41,23 +41,23 @@ class ResourceSession:
         self._batch: BatchSystem | None = None
         self._jobs: list[SubmittedJob] = []
 
-    def another_shell(self) -> BoundedShell:
-        """A shell of its own connection, not connected yet; who asks for it closes it."""
+    def new_shell(self) -> BoundedShell:
+        """Return a new shell, not connected yet, with a connection of its own. The caller closes it."""
         return BoundedShell(resolve.shell_of(self.resource, self._label), self._deadline)
 
     def address(self) -> str:
-        """The host name or IP address under which other sites reach it. Raises ResourceUnfit."""
+        """Return the host name or IP address by which other sites reach it. Raises ResourceUnfit."""
         config = self.resource
-        seen = config.address or config.transfer.get("host") or config.shell.get("host")
-        if not seen and config.shell.get("kind") != "local":
+        address = config.address or config.transfer.get("host") or config.shell.get("host")
+        if not address and config.shell.get("kind") != "local":
             raise ResourceUnfit(
-                f"{config.name} has no address: set one, as other sites see it", resource=config.name
+                f"{config.name} has no address: set the one that other sites use", resource=config.name
             )
-        return str(seen or "127.0.0.1")
+        return str(address or "127.0.0.1")
 
     def login(self) -> float:
-        """Log in anew, run ``true`` and log out; the seconds of the first two. Raises ProbeFailed."""
-        shell = self.another_shell()
+        """Log in again, run ``true`` and log out; return the seconds of the first two. Raises ProbeFailed."""
+        shell = self.new_shell()
         began = time.monotonic()
         try:
             shell.connect(timeout_seconds=math.inf)
@@ -74,7 +74,7 @@ class ResourceSession:
     def scratch(self, shell: BoundedShell) -> str:
         with self._making:
             if self._directory is None:
-                self._touched = True  # a directory that was half made must be removed too
+                self._touched = True  # a partly created directory must be removed too
                 self._directory = scratch.make(shell, self.resource.scratch, self._series, self._run)
             return self._directory
 
@@ -87,24 +87,24 @@ class ResourceSession:
         return job
 
     def clean_up(self) -> None:
-        """Leave nothing, anew connected if need be. Raises ProbeFailed."""
+        """Cancel the jobs and remove the directory; reconnect if needed. Raises ProbeFailed."""
         if not self._touched:
             return
         try:
             self._clean_up()
-        except ConnectionLost:  # perhaps by what failed the run: then a new one may do
+        except ConnectionLost:  # possibly the error that failed the run; a new connection may work
             self._clean_up()
 
     def _clean_up(self) -> None:
         self.shell.connect(timeout_seconds=math.inf)
-        with contextlib.ExitStack() as last:  # also when a job cannot be cancelled
-            last.callback(scratch.remove, self.shell, self.resource.scratch, self._series, self._run)
+        with contextlib.ExitStack() as stack:  # the directory is removed even if a job cannot be cancelled
+            stack.callback(scratch.remove, self.shell, self.resource.scratch, self._series, self._run)
             for job in self._jobs:
-                last.callback(job.cancel)
+                stack.callback(job.cancel)
 
 
 class GridJob:
-    """A job whose waits end with the run, and whose processor time is counted."""
+    """A job whose waits are limited by the run and whose CPU time is counted."""
 
     def __init__(self, job: SubmittedJob, resource: str, deadline: Deadline, meter: JobMeter) -> None:
         self._job = job
@@ -113,7 +113,7 @@ class GridJob:
         self._meter = meter
 
     def wait_started(self) -> float:
-        """Seconds in the queue. Raises ProbeFailed."""
+        """Return the seconds in the queue. Raises ProbeFailed."""
         doing = f"waiting for the job at {self._resource} to start"
         with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
             queue_seconds = self._job.wait_started(timeout_seconds=limit_seconds)
@@ -121,7 +121,7 @@ class GridJob:
         return queue_seconds
 
     def wait_ended(self) -> float:
-        """Seconds of run time. Raises ProbeFailed."""
+        """Return the seconds of run time. Raises ProbeFailed."""
         doing = f"waiting for the job at {self._resource} to end"
         try:
             with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
@@ -134,7 +134,7 @@ class GridJob:
 
 
 def check_answers(shell: BoundedShell) -> None:
-    """Raise ProbeFailed unless a program runs there."""
+    """Raise ProbeFailed unless a program can be run."""
     shell.check(["true"], timeout_seconds=_ANSWER_SECONDS, doing="run a program after logging in")
 
 
@@ -142,7 +142,7 @@ def check_answers(shell: BoundedShell) -> None:
 def serving(
     shell: BoundedShell, argv: Sequence[str], deadline: Deadline, within_seconds: float
 ) -> Iterator[str]:
-    """While in this context *argv* runs behind *shell*; its value is its first line. Raises ProbeFailed."""
+    """Run *argv* behind *shell* while in this context; yield its first line of output. Raises ProbeFailed."""
     resource = shell.resource
     running = shell.start(argv)
     try:
@@ -158,7 +158,7 @@ def serving(
 
 
 def _not_serving(resource: str, program: str, running: Running, within_seconds: float) -> ProbeFailed:
-    """Why a program that was to serve has said nothing."""
+    """Return the error for a server that printed no line."""
     try:
         done = running.poll()
     except ProcessError as error:
@@ -167,9 +167,9 @@ def _not_serving(resource: str, program: str, running: Running, within_seconds: 
         return CommandFailed(
             f"{program} at {resource} was not ready after {within_seconds:g} s", resource=resource
         )
-    said = decisive_line(done.stderr) or f"exit status {done.returncode}"
+    reason = decisive_line(done.stderr) or f"exit status {done.returncode}"
     return CommandFailed(
-        f"{program} at {resource} ended before it was ready: {said}",
+        f"{program} at {resource} ended before it was ready: {reason}",
         resource=resource,
         exit_status=done.returncode,
         stderr_tail=tail(done.stderr),

@@ -1,11 +1,10 @@
-"""Scratch directories of runs: ``<scratch>/gridcast/<series>/<run>/<resource>``, and checks of a resource.
+"""Scratch directories of runs, ``<scratch>/gridcast/<series>/<run>/<resource>``, and checks of a resource.
 
-Each is one command at the site. Two runs of one series never overlap, so that whatever else lies below the
-series' directory was left behind by a reporter that was killed: its jobs are killed or cancelled, its files
-removed. Where a job cannot be cancelled now, its run's directory stays for the next time. Two resources may
-share a file system: a run's own directories are left alone.
-
-The last component is the resource's name, so that two resources with one file system do not collide.
+Each operation is one command at the site. Two runs of a series never overlap, so any other run below the
+series' directory was left behind by a killed reporter: its jobs are killed or cancelled and its files
+removed. If a job cannot be cancelled, its run's directory stays for the next attempt. Resources may share a
+file
+system: the path ends with the resource's name, and the directories of the current run are kept.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from reporters.usage import format_bytes
 _CHECK_SECONDS = 60.0
 _REMOVE_SECONDS = 600.0
 
-# kill_session SIGNAL SESSION: to every process of a session, whatever process groups it has made (timeout and
-# job-control shells make some); whether there was any.
+# kill_session SIGNAL SESSION: signals every process of a session, in whatever process group (timeout and
+# job-control shells create some). Fails if there was no process.
 KILL_SESSION = """\
 kill_session() {
   kill -s "$1" -- "-$2"; found=$?
@@ -35,8 +34,8 @@ kill_session() {
   return $found
 } 2> /dev/null
 """
-# kill_job FILE: kills the session whose number is in FILE, unless the number has another owner by now. The
-# first process of a job works in the directory above the job's.
+# kill_job FILE: kills the session whose number is in FILE, unless the number was reused: the first process of
+# a job has the directory above the job's as its working directory.
 _KILL_JOB = f"""\
 {KILL_SESSION}
 kill_job() {{
@@ -51,7 +50,7 @@ kill_job() {{
 KILL_JOB = f'{_KILL_JOB}\nkill_job "$1"\n'
 
 # cancel_jobs DIRECTORY...: runs all scripts job-*/cancel there, which remove themselves when their job is
-# gone; whether all are. None is run below a directory where somebody else may have put it.
+# gone. Fails if some remain. Runs none below a directory that other users can write.
 _CANCEL_JOBS = """\
 private() { [ -n "$(find gridcast -prune -type d -user "$(id -u)" ! -perm -020 ! -perm -002)" ]; }
 uncancelled() {
@@ -93,7 +92,7 @@ for old in "$series"/*; do
   ! private || [ -z "$(uncancelled "$old"/*)" ] || continue
   rm -rf -- "$old" || {{ sleep 0.2; rm -rf -- "$old"; }} || exit 1
 done
-# Another series' cleanup may remove a parent that is still empty: then once more.
+# The cleanup of another series may remove a parent that is still empty; then try again.
 mkdir -p "$own" 2> /dev/null || mkdir -p "$own" || exit 1
 """
 _REMOVE = f"""\
@@ -114,7 +113,7 @@ _MISSING = 'for tool; do command -v "$tool" > /dev/null || echo "$tool"; done'
 
 
 def make(shell: ResourceShell, root: str, series: str, run: str) -> str:
-    """Make the directory of *run* below *root*, rid of what an earlier run of *series* left; its path."""
+    """Create the directory of *run*, remove what earlier runs of *series* left; return its path."""
     shell.check(
         ["sh", "-c", _MAKE, "sh", root, series, run, shell.resource],
         timeout_seconds=_REMOVE_SECONDS,
@@ -124,7 +123,7 @@ def make(shell: ResourceShell, root: str, series: str, run: str) -> str:
 
 
 def remove(shell: ResourceShell, root: str, series: str, run: str) -> None:
-    """Remove what ``make`` made, and the directories above it up to *root* that are empty now."""
+    """Remove the directory made by ``make``, and those above it up to *root* that are empty now."""
     shell.check(
         ["sh", "-c", _REMOVE, "sh", root, series, run, shell.resource],
         timeout_seconds=_REMOVE_SECONDS,
@@ -133,12 +132,12 @@ def remove(shell: ResourceShell, root: str, series: str, run: str) -> None:
 
 
 def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
-    """Raise ResourceUnfit unless *root* is a directory that can be written and has *needed_bytes* free."""
+    """Raise ResourceUnfit unless *root* is a writable directory with *needed_bytes* free."""
     done = shell.run(["sh", "-c", _PROBE, "sh", root], timeout_seconds=_CHECK_SECONDS)
     if done.returncode != 0:
-        why = decisive_line(done.stderr).rpartition(": ")[2]
+        reason = decisive_line(done.stderr).rpartition(": ")[2]
         raise ResourceUnfit(
-            f"scratch {root} at {shell.resource} is not writable: {why}",
+            f"scratch {root} at {shell.resource} is not writable: {reason}",
             resource=shell.resource,
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
@@ -150,20 +149,20 @@ def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
 
 
 def check_tools(shell: ResourceShell, tools: Sequence[str]) -> None:
-    """Raise ResourceUnfit naming the *tools* that are not on the PATH."""
+    """Raise ResourceUnfit if some *tools* are not on the PATH; names them."""
     listed = shell.check(
         ["sh", "-c", _MISSING, "sh", *tools], timeout_seconds=_CHECK_SECONDS, doing="look for tools"
     )
     missing = listed.split()
     if missing:
-        are = "is" if len(missing) == 1 else "are"
+        verb = "is" if len(missing) == 1 else "are"
         raise ResourceUnfit(
-            f"{', '.join(missing)} {are} not installed at {shell.resource}", resource=shell.resource
+            f"{', '.join(missing)} {verb} not installed at {shell.resource}", resource=shell.resource
         )
 
 
 def parse_free_bytes(text: str, resource: str) -> int:
-    """The bytes that ``df -Pk`` says are available. Raises ProbeFailed for anything else."""
+    """Parse the available bytes from ``df -Pk``. Raises ProbeFailed for unreadable output."""
     words = text.strip().splitlines()[-1].split() if text.strip() else []
     numbers = [index for index, word in enumerate(words) if word.endswith("%") and index >= 1]
     if not numbers or not words[numbers[0] - 1].lstrip("-").isdigit():

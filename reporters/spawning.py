@@ -1,7 +1,6 @@
-"""Starting programs: behind a guardian (``guardian.py``), or watched by a thread of ours (``watcher.py``).
+"""Start programs under a guardian (``guardian.py``) or under a watching thread (``watcher.py``).
 
-Either way what is told and said about a program goes over two pipes of ours. Raises OSError and ValueError as
-``subprocess.Popen`` does.
+Two pipes carry the commands to it and its status. Raises OSError and ValueError as ``subprocess.Popen``.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from importlib import resources
 
 from reporters.watcher import watch
 
-# What was started, the end to tell it to stop by a byte, the end to read what became of it from.
+# The process, the pipe end for the byte that stops it, the pipe end with its status.
 Spawned = tuple["subprocess.Popen[bytes]", int, int]
 
 
@@ -24,21 +23,21 @@ def guarded(
     argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, grace_seconds: float
 ) -> Spawned:
     """Start a guardian for *argv*."""
-    told, control = os.pipe()
+    command_end, control = os.pipe()
     status_end, status = os.pipe()
     code = _guardian_code()
-    read_code = f"import marshal, os; exec(marshal.loads(os.read({told}, {len(code)})))"
-    numbers = (str(told), str(status), str(os.getpid()), str(grace_seconds))
+    read_code = f"import marshal, os; exec(marshal.loads(os.read({command_end}, {len(code)})))"
+    numbers = (str(command_end), str(status), str(os.getpid()), str(grace_seconds))
     try:
-        os.write(control, code)  # less than any pipe holds
+        os.write(control, code)  # fits into any pipe
         guardian = _popen(
-            [sys.executable, "-I", "-S", "-c", read_code, *numbers, *argv], env, cwd, (told, status)
+            [sys.executable, "-I", "-S", "-c", read_code, *numbers, *argv], env, cwd, (command_end, status)
         )
     except BaseException:
         _close(control, status_end)
         raise
     finally:
-        _close(told, status)
+        _close(command_end, status)
     return guardian, control, status_end
 
 
@@ -46,18 +45,18 @@ def watched(
     argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, grace_seconds: float
 ) -> Spawned:
     """Start *argv* itself."""
-    told, control = os.pipe()
+    command_end, control = os.pipe()
     status_end, status = os.pipe()
     try:
         program = _popen(argv, env, cwd, ())
         try:
-            watch(program, told, status, grace_seconds)
+            watch(program, command_end, status, grace_seconds)
         except OSError:
             program.kill()
-            program.communicate()  # what it has said is of no use, but its pipes are to be closed
+            program.communicate()  # closes its pipes
             raise
     except BaseException:
-        _close(told, control, status_end, status)
+        _close(command_end, control, status_end, status)
         raise
     return program, control, status_end
 
@@ -85,6 +84,6 @@ def _close(*descriptors: int) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _guardian_code() -> bytes:
-    # Its code, not its path: this file may lie inside a zip archive. Compiled once, by the same Python.
+    # The code, not the path: the file may lie inside a zip archive. Compiled once, by the same Python.
     text = resources.files("reporters").joinpath("guardian.py").read_bytes()
     return marshal.dumps(compile(text, "guardian.py", "exec"))

@@ -1,8 +1,8 @@
-"""What a server says of a third-party copy while it makes it (HTTP-TPC of the WLCG).
+"""Parse a server's progress report on a third-party copy (HTTP-TPC of the WLCG).
 
-The body of its answer has markers ("Perf Marker ... Stripe Bytes Transferred: 1048576 ... End"), and at its
-end the verdict, "success: Created" or "failure: why". The status was sent before anything was copied, and
-says nothing.
+The body of the response has markers ("Perf Marker ... Stripe Bytes Transferred: 1048576 ... End") and ends
+with the result, "success: Created" or "failure: reason". The HTTP status is sent before the copy and does not
+tell the result.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ _VERDICT = re.compile(r"(?P<success>success)|(?P<failure>fail(?:ure|ed)|aborted|
 
 
 class CopyReport:
-    """Fed with the body of an answer as it comes. Keeps no more of it than its tail, and no *secrets* that a
-    server repeats."""
+    """The parsed body of a response, fed piece by piece. Keeps only its tail, without the *secrets*."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
         self._secrets = secrets
         self.tail = ""
-        self.failure = ""  # why the server says that it failed
-        self.succeeded = False  # whether it says that it did not
+        self.failure = ""  # the server's reason for a failure
+        self.succeeded = False  # whether the server reported success
         self._stripe = 0
         self._stripes: dict[int, int] = {}
         self._line = b""
@@ -34,7 +33,7 @@ class CopyReport:
 
     @property
     def transferred_bytes(self) -> int:
-        """How much has arrived by the last markers."""
+        """The bytes transferred according to the latest markers."""
         return sum(self._stripes.values())
 
     def feed(self, piece: bytes) -> None:
@@ -45,7 +44,7 @@ class CopyReport:
         self._line = (self._line + rest)[:_LONGEST_LINE_BYTES]
 
     def end(self) -> None:
-        """There is no more: the last line needs no end of its own."""
+        """Note the end of the body; the last line may lack its newline."""
         self._take(self._line)
         self._line = b""
 

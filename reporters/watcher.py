@@ -1,6 +1,7 @@
-"""Watches one program from a thread of the reporter: a guardian's work, where there is one process to end.
+"""Watch one program from a thread of the reporter, in place of a guardian.
 
-It tells the same lines over the same pipes as ``guardian.py``, and costs no Python of its own.
+The protocol over the pipes is that of ``guardian.py``. A watcher ends only the program's process group, but
+needs no Python process of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 
 
 def can_watch() -> bool:
-    """Whether this system lets us wait for a process and for a pipe at once (Linux 5.3, Python 3.9)."""
+    """Return whether the system can wait for a process and a pipe at once (Linux 5.3, Python 3.9)."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -24,31 +25,36 @@ def can_watch() -> bool:
     return True
 
 
-def watch(program: subprocess.Popen[bytes], told: int, status: int, grace_seconds: float) -> None:
-    """From now on: end *program* and its group at a byte over *told*; say over *status* how it ended.
+def watch(program: subprocess.Popen[bytes], control: int, status: int, grace_seconds: float) -> None:
+    """Start to watch *program*: end its group at a byte on *control*; write to *status* how it ended.
 
-    Raises OSError, and nothing is watched: there is no descriptor left, or no thread.
+    Raises OSError if no descriptor or no thread is left.
     """
     process = os.pidfd_open(program.pid)
-    work = (program, process, told, status, grace_seconds, time.monotonic())
+    arguments = (program, process, control, status, grace_seconds, time.monotonic())
     try:
-        threading.Thread(target=_watch, args=work, name=f"watch {program.pid}", daemon=True).start()
+        threading.Thread(target=_watch, args=arguments, name=f"watch {program.pid}", daemon=True).start()
     except RuntimeError as error:
         os.close(process)
         raise OSError(errno.EAGAIN, str(error)) from error
 
 
 def _watch(
-    program: subprocess.Popen[bytes], process: int, told: int, status: int, grace_seconds: float, began: float
+    program: subprocess.Popen[bytes],
+    process: int,
+    control: int,
+    status: int,
+    grace_seconds: float,
+    began: float,
 ) -> None:
     try:
-        if not _readable(process, told):
+        if not _readable(process, control):
             _end(program.pid, process, grace_seconds)
         returncode = program.wait()
         how = f"exit {returncode}" if returncode >= 0 else f"signal {-returncode}"
         os.write(status, f"{how} {time.monotonic() - began:.6f}\n".encode())
     finally:
-        for descriptor in (process, told, status):
+        for descriptor in (process, control, status):
             os.close(descriptor)
 
 
@@ -61,7 +67,7 @@ def _end(pid: int, process: int, grace_seconds: float) -> None:
 
 
 def _readable(wanted: int, other: int | None = None, *, seconds: float | None = None) -> bool:
-    """Wait until one of them can be read, or the time is over; whether *wanted* can."""
+    """Wait until one of the two is readable, or the time is over; return whether *wanted* is."""
     poller = select.poll()  # select() cannot watch a descriptor above 1023
     for descriptor in (wanted, other):
         if descriptor is not None:

@@ -75,8 +75,8 @@ def _deliver_all(waiting: Spool) -> int:
     delivered = 0
     try:
         while waiting.any():  # also what was spooled by somebody who found this one busy
-            with waiting.alone() as alone:
-                if not alone:
+            with waiting.exclusive() as is_locked:
+                if not is_locked:
                     break
                 if delivered:
                     time.sleep(GATHER_SECONDS)

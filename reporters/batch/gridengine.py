@@ -20,7 +20,7 @@ from reporters.jobrecord import (
     WAITING,
     WALL_LIMIT,
     JobRecord,
-    Request,
+    JobRequest,
 )
 from reporters.queueing import QueueingSystem
 
@@ -44,7 +44,7 @@ _EPOCH_MILLISECONDS = 1e11  # more than that are no seconds
 
 
 def submit_command(
-    request: Request, queue: str, account: str, extra: Sequence[str], parallel_environment: str
+    request: JobRequest, queue: str, account: str, extra: Sequence[str], parallel_environment: str
 ) -> list[str]:
     """Grid Engine counts in seconds. A job that is started twice would be measured twice."""
     return [
@@ -167,7 +167,7 @@ class Batch(QueueingSystem):
         super().__init__(shell, queue=queue, account=account, extra=extra)
         self._parallel_environment = parallel_environment
 
-    def submit_command(self, request: Request) -> list[str]:
+    def submit_command(self, request: JobRequest) -> list[str]:
         return submit_command(request, self.queue, self.account, self.extra, self._parallel_environment)
 
     def parse_id(self, text: str) -> str:

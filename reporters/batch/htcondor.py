@@ -20,7 +20,7 @@ from reporters.jobrecord import (
     WAITING,
     WALL_LIMIT,
     JobRecord,
-    Request,
+    JobRequest,
 )
 from reporters.queueing import QueueingSystem
 
@@ -67,13 +67,13 @@ periodic_remove = JobStatus == 2 && time() - EnteredCurrentStatus > {wall_second
 """
 
 
-def submit_command(request: Request, account: str, extra: Sequence[str]) -> list[str]:
+def submit_command(request: JobRequest, account: str, extra: Sequence[str]) -> list[str]:
     """It reads the description from its stdin."""
     here = 'description=$1; shift; exec "$@" <<end\n$description\nend'
     return ["sh", "-c", here, "sh", description(request, account), "condor_submit", "-terse", *extra]
 
 
-def description(request: Request, account: str) -> str:
+def description(request: JobRequest, account: str) -> str:
     """What condor_submit is to read."""
     return _DESCRIPTION.format(
         arguments=quoted([request.script]),
@@ -160,7 +160,7 @@ class Batch(QueueingSystem):
     def __init__(self, shell: ResourceShell, *, account: str = "", extra: Sequence[str] = ()) -> None:
         super().__init__(shell, account=account, extra=extra)
 
-    def submit_command(self, request: Request) -> list[str]:
+    def submit_command(self, request: JobRequest) -> list[str]:
         return submit_command(request, self.account, self.extra)
 
     def parse_id(self, text: str) -> str:

@@ -20,7 +20,7 @@ from reporters.jobrecord import (
     WAITING,
     WALL_LIMIT,
     JobRecord,
-    Request,
+    JobRequest,
 )
 from reporters.queueing import QueueingSystem
 
@@ -58,7 +58,7 @@ _DELETED = "91"  # a substate of OpenPBS
 
 
 def submit_command(
-    request: Request, queue: str, account: str, extra: Sequence[str], *, select: bool
+    request: JobRequest, queue: str, account: str, extra: Sequence[str], *, select: bool
 ) -> list[str]:
     """PBS counts in seconds. A job that is started twice would be measured twice."""
     chunk = f"select=1:ncpus={request.cpus}" if select else f"nodes=1:ppn={request.cpus}"
@@ -183,7 +183,7 @@ class Batch(QueueingSystem):
         super().__init__(shell, queue=queue, account=account, extra=extra)
         self._select = select
 
-    def submit_command(self, request: Request) -> list[str]:
+    def submit_command(self, request: JobRequest) -> list[str]:
         return submit_command(request, self.queue, self.account, self.extra, select=self._select)
 
     def parse_id(self, text: str) -> str:

@@ -19,7 +19,7 @@ from reporters.jobrecord import (
     WAITING,
     WALL_LIMIT,
     JobRecord,
-    Request,
+    JobRequest,
 )
 from reporters.queueing import QueueingSystem
 
@@ -69,7 +69,7 @@ NEVER_ARRIVED = re.compile(r"\(connect failure\)|Connection refused")
 _ID = re.compile(r"^(\d+)(?:;\S+)?$", re.MULTILINE)
 
 
-def submit_command(request: Request, queue: str, account: str, extra: Sequence[str]) -> list[str]:
+def submit_command(request: JobRequest, queue: str, account: str, extra: Sequence[str]) -> list[str]:
     """Slurm counts in minutes. A job that is started twice would be measured twice."""
     return [
         "sbatch",
@@ -156,7 +156,7 @@ class Batch(QueueingSystem):
     removing = REMOVING
     never_arrived = NEVER_ARRIVED
 
-    def submit_command(self, request: Request) -> list[str]:
+    def submit_command(self, request: JobRequest) -> list[str]:
         return submit_command(request, self.queue, self.account, self.extra)
 
     def parse_id(self, text: str) -> str:

@@ -135,7 +135,7 @@ class Shell(ResourceShell):
         script = self._script(word, ["timeout", "-k", "2", str(limit), *argv])
         try:
             with self._request(script, input or "") as request:
-                done = self._globusrun(argv[0], request, timeout_seconds, begins=word)
+                done = self._globusrun(argv[0], request, timeout_seconds, marker=word)
         except process.ProcessError as error:
             raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
         ending = parse_ending(done.stderr, word)
@@ -183,9 +183,9 @@ class Shell(ResourceShell):
         }
         return "&" + "".join(f"({name}={value})" for name, value in relations.items())
 
-    def _globusrun(self, program: str, request: list[str], limit_seconds: float, *, begins: str) -> Completed:
+    def _globusrun(self, program: str, request: list[str], limit_seconds: float, *, marker: str) -> Completed:
         client = ["/bin/sh", "-c", _CLIENT, "sh", "globusrun", *request]
-        with process.start(client, env=self._environment, begins=begins) as running:
+        with process.start(client, env=self._environment, marker=marker) as running:
             running.wait_for_output(lambda _: False, limit_seconds)
             done = running.poll()
             if done is not None:

@@ -46,7 +46,7 @@ shift
 exec "$@" <&3 3>&-
 """
 # What a login says before a program does (start-up files, modules, quotas) is no output of the program.
-_BEGINS = "gridcast: the program begins"
+_MARKER = "gridcast: the program begins"
 # A shell between sshd and the program: one that a signal killed then has an exit status (128 + n), where ssh
 # would say 255; and one that says 255 itself is told from ssh by a last line of stderr. The program has the
 # same limit at the site: stopping ssh here does not stop it there.
@@ -134,7 +134,7 @@ class Shell(ResourceShell):
         try:
             with self._a_session(argv[0], timeout_seconds) as left_seconds:
                 done = process.run(
-                    command, timeout_seconds=left_seconds, input=input, guarded=False, begins=_BEGINS
+                    command, timeout_seconds=left_seconds, input=input, guarded=False, marker=_MARKER
                 )
         except process.TimedOut as error:
             self._raise_if_lost()
@@ -149,7 +149,7 @@ class Shell(ResourceShell):
 
     def start(self, argv: Sequence[str]) -> process.Running:
         self._raise_if_lost()
-        running = process.start(self._session('exec "$@"', "sh", *argv), guarded=False, begins=_BEGINS)
+        running = process.start(self._session('exec "$@"', "sh", *argv), guarded=False, marker=_MARKER)
         self._started.append(running)
         return running
 
@@ -245,7 +245,7 @@ class Shell(ResourceShell):
         # session ends with the master, so that it needs no guardian of its own.
         options = as_options(ControlMaster="no", ProxyCommand="false")
         ssh = ["ssh", "-F", "none", "-T", "-S", str(self._socket), *options, *self._options]
-        begins = f'echo "{_BEGINS}"; echo "{_BEGINS}" >&2; '
+        begins = f'echo "{_MARKER}"; echo "{_MARKER}" >&2; '
         return [*ssh, "--", self._host, for_any_shell(["sh", "-c", begins + script, *words])]
 
     def _raise_if_lost(self) -> None:

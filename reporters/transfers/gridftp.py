@@ -105,13 +105,13 @@ class Transfer(ClientProgram):
         ]
 
     def send(
-        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
         try:
-            return super().send(source_path, half_path, options, timeout_seconds)
+            return super().send(source_path, partial_path, options, timeout_seconds)
         except ConnectionLost as error:
             # A target whose disk is full hangs up, and its own word for it may come too late.
-            why = self.why_no_more(half_path) if error.resource == self.target.resource.name else ""
+            why = self.write_error(partial_path) if error.resource == self.target.resource.name else ""
             if not why:
                 raise
             raise CannotCopy(

@@ -81,18 +81,18 @@ class Transfer(CheckedCopy):
         return (*self._from.credentials(), *self._to.credentials())
 
     def send(
-        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
         until = time.monotonic() + timeout_seconds
         size_bytes = self.source_bytes(source_path)
-        self.check_directory(half_path)
+        self.check_directory(partial_path)
         streams = options.streams if self._pulls else 1
         began = time.monotonic()
         try:
-            self._copy(source_path, half_path, size_bytes, streams, until)
+            self._copy(source_path, partial_path, size_bytes, streams, until)
             seconds = time.monotonic() - began
             if options.server_checksum:
-                self._compare_checksums(source_path, half_path, https.Limit(until))
+                self._compare_checksums(source_path, partial_path, https.Limit(until))
         except https.RequestTimedOut:
             raise TookTooLong(
                 f"the copy from {self._from.name} to {self._to.name} "
@@ -101,13 +101,13 @@ class Transfer(CheckedCopy):
             ) from None
         return Transferred(size_bytes, seconds, streams=streams)
 
-    def _copy(self, source_path: str, half_path: str, size_bytes: int, streams: int, until: float) -> None:
+    def _copy(self, source_path: str, partial_path: str, size_bytes: int, streams: int, until: float) -> None:
         pulled = {"Source": self._from.url(source_path), "X-Number-Of-Streams": str(streams)}
         if self._pulls:
-            active, path, passive, told = self._to, half_path, self._from, pulled
+            active, path, passive, told = self._to, partial_path, self._from, pulled
         else:
             active, path, passive = self._from, source_path, self._to
-            told = {"Destination": self._to.url(half_path)}
+            told = {"Destination": self._to.url(partial_path)}
         authorizations = [server.authorization() for server in (active, passive)]
         headers = {
             **told,
@@ -124,7 +124,7 @@ class Transfer(CheckedCopy):
             _judge(answer, report, active, passive)
         except CannotCopy:
             # One that pushes may know no more than that the other end has hung up.
-            why = self.why_no_more(half_path) if report.failure else ""
+            why = self.write_error(partial_path) if report.failure else ""
             if why:
                 raise self._to.failed(f"{why}: {report.failure}", report.tail) from None
             raise
@@ -149,8 +149,8 @@ class Transfer(CheckedCopy):
         report.end()
         return report
 
-    def _compare_checksums(self, source_path: str, half_path: str, limit: https.Limit) -> None:
-        sent, arrived = self._from.checksum(source_path, limit), self._to.checksum(half_path, limit)
+    def _compare_checksums(self, source_path: str, partial_path: str, limit: https.Limit) -> None:
+        sent, arrived = self._from.checksum(source_path, limit), self._to.checksum(partial_path, limit)
         if sent != arrived:
             raise self._to.failed(
                 f"the {_CHECKSUM} checksums of the servers differ: {sent} was sent, {arrived} arrived"

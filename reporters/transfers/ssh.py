@@ -15,7 +15,7 @@ from typing import ClassVar
 from probes.base import InvalidParameters
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.base import CannotCopy, End
-from reporters.copying import SourceProgram, refused
+from reporters.copying import SourceProgram, copy_failed
 from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options, host_is_checked
 
 _CONNECT_TIMEOUT_SECONDS = 10
@@ -99,12 +99,12 @@ class Transfer(SourceProgram):
         return f"put {sftp_quoted(source_path)} {sftp_quoted(target_path)}\n"
 
     def send(
-        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
         try:
-            return super().send(source_path, half_path, options, timeout_seconds)
+            return super().send(source_path, partial_path, options, timeout_seconds)
         except CannotCopy as error:
-            why = self.why_no_more(half_path) if _NO_REASON.search(error.message) else ""
+            why = self.write_error(partial_path) if _NO_REASON.search(error.message) else ""
             if not why:
                 raise
             raise CannotCopy(
@@ -116,10 +116,10 @@ class Transfer(SourceProgram):
 
     def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
         if program == "rsync" and _NO_RSYNC_THERE.search(done.stderr) and "rsync error" in done.stderr:
-            return refused(f"rsync is not installed at {self.target.resource.name}", self.target, done)
+            return copy_failed(f"rsync is not installed at {self.target.resource.name}", self.target, done)
         if program == "rsync" and done.stdout and not done.stderr and done.returncode in _RSYNC_ENDED:
             said = f"rsync error: {_RSYNC_ENDED[done.returncode]} (code {done.returncode})"
-            return refused(said, self.target, done)
+            return copy_failed(said, self.target, done)
         return super().failed(program, source_path, done)
 
     def _ssh_options(self) -> list[str]:

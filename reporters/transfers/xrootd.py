@@ -79,12 +79,12 @@ class Transfer(ClientProgram):
         return ["xrdcp", "--force", "--nopbar", "--tpc", *third_party, *streams, *checksum, *urls]
 
     def send(
-        self, source_path: str, half_path: str, options: CopyOptions, timeout_seconds: float
+        self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        self.check_directory(half_path)
+        self.check_directory(partial_path)
         for endpoint in (self._from, self._to):
             endpoint.check_reachable(timeout_seconds)
-        return super().send(source_path, half_path, options, timeout_seconds)
+        return super().send(source_path, partial_path, options, timeout_seconds)
 
     def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
         failure = parse_failure(done.stderr)

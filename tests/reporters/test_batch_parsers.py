@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reporters.batch import gridengine, htcondor, pbs, slurm
-from reporters.jobfiles import Breath, parse_breath, parse_submitted
+from reporters.jobfiles import JobStamps, parse_stamps, parse_submitted
 from reporters.jobrecord import (
     CANCELLED,
     NO_MEMORY,
@@ -18,7 +18,7 @@ from reporters.jobrecord import (
     WAITING,
     WALL_LIMIT,
     JobRecord,
-    Request,
+    JobRequest,
     queue_seconds,
 )
 
@@ -291,7 +291,7 @@ def test_the_number_of_a_job_is_found(number: str, expected: str) -> None:
     assert number == expected
 
 
-REQUEST = Request("gc-0123456789ab", "/s/r", "/s/r/job-1/script", "/s/r/job-1/batch", 2, 90.5)
+REQUEST = JobRequest("gc-0123456789ab", "/s/r", "/s/r/job-1/script", "/s/r/job-1/batch", 2, 90.5)
 
 
 def test_limits_are_rounded_up_to_what_the_batch_system_counts_in() -> None:
@@ -328,14 +328,14 @@ def test_arguments_for_htcondor_are_quoted_as_it_wants_them() -> None:
 @pytest.mark.parametrize(
     ("text", "breath"),
     [
-        ("started 1795267789.630\nended 1795267790.5 3\n", Breath(1795267789.63, 1795267790.5, 3)),
-        ("started 1795267789.%N\nended 1795267790.%N 0\n", Breath(1795267789.0, 1795267790.0, 0)),
-        ("started 1795267789.1\n", Breath(1795267789.1)),
-        ("", Breath()),
+        ("started 1795267789.630\nended 1795267790.5 3\n", JobStamps(1795267789.63, 1795267790.5, 3)),
+        ("started 1795267789.%N\nended 1795267790.%N 0\n", JobStamps(1795267789.0, 1795267790.0, 0)),
+        ("started 1795267789.1\n", JobStamps(1795267789.1)),
+        ("", JobStamps()),
     ],
 )
-def test_a_jobs_own_stamps_are_read(text: str, breath: Breath) -> None:
-    assert parse_breath(text) == breath
+def test_a_jobs_own_stamps_are_read(text: str, breath: JobStamps) -> None:
+    assert parse_stamps(text) == breath
 
 
 def test_when_a_job_was_handed_in_stands_before_what_the_batch_system_prints() -> None:
@@ -357,4 +357,4 @@ def test_the_record_decides_about_the_queue_and_the_job_within_its_seconds(
     own_start: float | None, recorded: tuple[float, float] | None, expected: float
 ) -> None:
     record = recorded and JobRecord(RUNNING, "R", submitted=recorded[0], started=recorded[1])
-    assert queue_seconds(100.0, Breath(own_start), record) == pytest.approx(expected)
+    assert queue_seconds(100.0, JobStamps(own_start), record) == pytest.approx(expected)

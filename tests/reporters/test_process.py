@@ -106,7 +106,7 @@ def test_what_is_said_before_a_program_begins_is_not_the_programs() -> None:
     noise = "head -c 3000000 /dev/zero; echo; echo noise >&2"
     begins = "printf beg; sleep 0.02; echo ins; echo begins >&2"
     script = f"{noise}; {begins}; read -r _; echo out; echo err >&2; exit 3"
-    with process.start(["sh", "-c", script], begins="begins") as running:
+    with process.start(["sh", "-c", script], marker="begins") as running:
         assert running.wait_for_output(lambda text: text != "", 0.1) is False
         running.close_input()
         done = running.wait(10)
@@ -115,7 +115,7 @@ def test_what_is_said_before_a_program_begins_is_not_the_programs() -> None:
 
 def test_what_is_said_instead_of_a_program_tells_why_it_did_not_begin() -> None:
     script = "echo closed for maintenance; echo 'no account' >&2; exit 1"
-    with process.start(["sh", "-c", script], begins="begins") as running:
+    with process.start(["sh", "-c", script], marker="begins") as running:
         done = running.wait(10)
         assert (done.stdout, done.stderr, running.output) == ("closed for maintenance\n", "no account\n", "")
 

@@ -86,17 +86,17 @@ def test_it_knows_what_waits(spool: Spool) -> None:
 def test_one_delivers_at_a_time_and_the_next_when_it_is_done_or_dead(spool: Spool, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from reporters.spool import Spool\n"
-        "with Spool(Path(sys.argv[1])).alone() as alone: print(alone, flush=True); sys.stdin.read()"
+        "with Spool(Path(sys.argv[1])).exclusive() as held: print(held, flush=True); sys.stdin.read()"
     )
     argv = [sys.executable, "-c", script, str(tmp_path / "spool")]
     with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"True\n"
-        with spool.alone() as alone:
-            assert not alone
+        with spool.exclusive() as is_locked:
+            assert not is_locked
         other.kill()
-    with spool.alone() as alone:
-        assert alone
+    with spool.exclusive() as is_locked:
+        assert is_locked
 
 
 def test_what_another_process_delivers_meanwhile_is_passed_over(spool: Spool) -> None:
@@ -121,8 +121,8 @@ def test_a_report_that_nobody_takes_is_set_aside_with_the_reason(spool: Spool, t
     [
         (f"{ONE}.json", b"", b"expected a report of 1 to"),
         (f"{ONE}.json", b"x" * (MAX_BYTES + 1), b"expected a report of 1 to"),
-        ("notes.json", b"x", b"its name does not say which run"),
-        (f"{ONE.hex}.json", b"x", b"its name does not say which run"),  # another spelling
+        ("notes.json", b"x", b"its name is not that of a run"),
+        (f"{ONE.hex}.json", b"x", b"its name is not that of a run"),  # another spelling
     ],
 )
 def test_what_cannot_be_a_report_is_set_aside_once(

@@ -27,6 +27,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, RUN
+from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig
@@ -46,11 +47,12 @@ RINGS = {"quick": ring_of("alpha", "beta"), "slow": ring_of("beta", "gamma")}
 
 def passes(series: str, *, seconds: float, runs: int = 4) -> None:
     """Some runs of *series* pass, and a total is expected to be done in about so many *seconds*."""
+    found = Series.objects.get(name=series)
+    bindings = current_bindings([found.pk])[found.pk]
     for number in range(runs, 0, -1):
         slot = timezone.now() - timedelta(minutes=number)
-        report = circle_report(slot, series=series, ring_seconds=seconds - 3)
+        report = circle_report(slot, series=series, ring_seconds=seconds - 3, bindings=bindings)
         ingest(wire.to_json(report))
-    found = Series.objects.get(name=series)
     if runs > 2:
         issue(Metric.objects.get(segment__series=found, name="total.seconds"), timezone.now())
     told = {"n": runs, "probability": 0.75, "expected_seconds": seconds * 4 / 3, "is_behind": False}
@@ -130,7 +132,8 @@ def test_so_it_is_while_too_few_runs_have_passed_since(grid: None, client: Clien
     for number in (50, 40):
         slot = timezone.now() - timedelta(seconds=number)
         larger = checked_parameters(CIRCLE, parameters)
-        assert ingest(wire.to_json(circle_report(slot, series="quick", parameters=larger))).accepted
+        report = circle_report(slot, series="quick", parameters=larger, bindings=RINGS["quick"])
+        assert ingest(wire.to_json(report)).accepted
         (one,) = ask(client, series=["quick"]).json()["unranked"]
         of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick").json()
         assert one["code"] == of_one["code"] == "segment_changed"

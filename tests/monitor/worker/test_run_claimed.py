@@ -279,7 +279,7 @@ def test_a_report_that_waits_is_not_made_again_while_somebody_else_delivers(
     waits, other = claimed_together(noops(2, tmp_path))
     slot = Run.objects.get(pk=waits).slot
     spool().put(waits, wire.to_json(circle_report(slot, series="noop-0")))
-    with spool().alone():  # its report is on its way, by another process
+    with spool().exclusive():  # its report is on its way, by another process
         run_claimed([waits, other])
         assert states() == [State.CLAIMED, State.RUNNING]
         assert {entry.run for entry in spool().pending()} == {waits, other}
