@@ -20,7 +20,7 @@ _STROKES = {
     Fault.HERE: ("here", 7.0),
     Fault.SOMEWHERE: ("somewhere", 7.0),
     Fault.ELSEWHERE: ("elsewhere", 2.5),
-    Fault.OURS: ("ours", 9.5),
+    Fault.MONITOR: ("ours", 9.5),
 }
 _PASSED, _NOT_RUN = ("passed", 11.5), ("none", 13.0)
 

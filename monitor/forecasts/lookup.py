@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import probes
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts import lookup_sql as depot
+from monitor.models.visibility import sees_all
 from monitor.series.current_segment import store_current_segments, store_missing_segments
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def place_of(probability: float) -> tuple[int, int, float]:
 def who(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
     """What a statement of the depot is told of *user*, who is logged in, and active
     (``monitor.models.series.VISIBLE``)."""
-    return {"user": user.pk, "sees_all": bool(getattr(user, "is_superuser", False))}
+    return {"user": user.pk, "sees_all": sees_all(user)}
 
 
 def _version_here(application: str) -> str | None:

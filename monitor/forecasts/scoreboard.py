@@ -28,6 +28,7 @@ from monitor.models import (
     Series,
     Suite,
 )
+from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -169,7 +170,7 @@ def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[La
     states = ForecastState.objects.filter(metric__name=choice.metric, record_n__gt=0)
     if choice.site:
         states = states.filter(metric__segment__series__in=_at_site(choice.site))
-    if not _sees_all(user):
+    if not sees_all(user):
         states = states.filter(metric__segment__series__in=Series.objects.visible_to(user))
     metrics = states.order_by(F("last_time").desc(nulls_last=True)).values_list("metric", flat=True)[
         :MOST_LAST
@@ -191,7 +192,7 @@ def predictors(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[F
     found = ForecastPredictor.objects.filter(metric__name=choice.metric, is_kept__isnull=False)
     if choice.site:
         found = found.filter(metric__segment__series__in=_at_site(choice.site))
-    if not _sees_all(user):
+    if not sees_all(user):
         visible = Series.objects.visible_to(user)
         found = found.filter(series__in=visible, metric__segment__series__in=visible)
     in_order = found.order_by("-is_kept", F("gain").desc(nulls_last=True), "pk")
@@ -222,7 +223,7 @@ def names(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> 
 def _visible(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> QuerySet[DayScore]:
     """As ``visible_to``, with suites that are known: that is planned better than a question within each."""
     recent = DayScore.objects.filter(day__gte=span.start(now))
-    if _sees_all(user):
+    if sees_all(user):
         return recent
     return recent.filter(suite__in=list(Suite.objects.visible_to(user).values_list("pk", flat=True)))
 
@@ -281,7 +282,3 @@ def _consumer(name: str, told: Sequence[tuple[Any, ...]]) -> Consumer:
 def _at_site(site: str) -> QuerySet[Binding, int]:
     bound = Binding.objects.filter(resource__site__name=site).order_by()
     return bound.values_list("series", flat=True)
-
-
-def _sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
-    return bool(user.is_active and getattr(user, "is_superuser", False))

@@ -1,4 +1,4 @@
-"""Whose fault is it? What the outcome of a run means, seen from one site."""
+"""Attribute the outcome of a run: to a site, to the grid, or to the monitor itself."""
 
 from __future__ import annotations
 
@@ -22,30 +22,35 @@ STATE_LABELS = {
     State.MISSED: "missed",
     State.LOST: "lost",
 }
-_PLACES = {"here": " here", "elsewhere": " elsewhere", "somewhere": " somewhere"}
 
 
 class Fault(StrEnum):
-    """Who has to act."""
+    """What is responsible for an outcome, as seen from one site."""
 
-    NOBODY = "nobody"  # it passed, or there was nothing to do
+    NONE = "nobody"  # nothing failed
     HERE = "here"  # this site
     ELSEWHERE = "elsewhere"  # another site
-    SOMEWHERE = "somewhere"  # the grid, but the report names no resource of ours
-    OURS = "ours"  # the monitor or the probe itself
+    SOMEWHERE = "somewhere"  # the grid; the report names no known resource
+    MONITOR = "ours"  # the monitor, or the probe itself
+
+
+_SUFFIXES = {Fault.HERE: " here", Fault.ELSEWHERE: " elsewhere", Fault.SOMEWHERE: " somewhere"}
 
 
 def fault(state: str, *, failed_site: str, site: str) -> Fault:
-    """Whose fault an outcome is, seen from *site*; *failed_site* is empty where the report names none."""
+    """Attribute the outcome *state* as seen from *site*.
+
+    *failed_site* is the site of the resource that failed, empty if the report names none.
+    """
     if state in MONITOR_FAILURES:
-        return Fault.OURS
+        return Fault.MONITOR
     if state not in GRID_FAILURES:
-        return Fault.NOBODY
+        return Fault.NONE
     if not failed_site:
         return Fault.SOMEWHERE
     return Fault.HERE if failed_site == site else Fault.ELSEWHERE
 
 
-def outcome_label(state: str, whose: Fault = Fault.NOBODY) -> str:
-    """The outcome in two words, e.g. "failed here"."""
-    return STATE_LABELS[State(state)] + _PLACES.get(whose, "")
+def outcome_label(state: str, whose: Fault = Fault.NONE) -> str:
+    """Return the outcome in two words, e.g. "failed here"."""
+    return STATE_LABELS[State(state)] + _SUFFIXES.get(whose, "")

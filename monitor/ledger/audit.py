@@ -1,4 +1,4 @@
-"""Does every slot that a schedule gave have exactly one outcome? Recomputed from the schedules themselves."""
+"""Audit the ledger: recompute the slots from the schedules and check that each has exactly one outcome."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from reporters.schedule import InvalidSchedule
 if TYPE_CHECKING:
     from datetime import datetime
 
-_TICKS = timedelta(seconds=30)  # what is over its time is noticed by a tick
+_TICKS = timedelta(seconds=30)  # time for a tick to end what is overdue
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A slot with which something is wrong."""
+    """A slot that is not as it should be."""
 
     series: str
     slot: datetime
@@ -31,7 +31,7 @@ class Finding:
 
 @dataclass
 class Audit:
-    """What was looked at, and what is wrong: slots without a run, with two outcomes, without one in time."""
+    """How much was checked, and the slots that have no run, several outcomes, or no outcome in time."""
 
     series: int = 0
     slots: int = 0
@@ -45,40 +45,40 @@ class Audit:
 
 
 def audit(since: datetime, now: datetime) -> Audit:
-    """Hold the ledger against the schedules in (*since*, *now*].
+    """Compare the ledger with the schedules in (*since*, *now*].
 
-    A series is looked at from when its present schedule came into force: what an earlier one gave is not
-    known any more. One whose schedule was changed since the last tick waits for the next.
+    Each series is checked from the time its present schedule took effect: earlier schedules are not kept.
+    A series whose schedule changed after the last tick is not checked before the next.
     """
-    found = Audit()
+    result = Audit()
     for series in Series.objects.scheduled().exclude(scheduled_since=None).select_related("leader"):
-        _look_for_missing(series, since, now, found)
-    found.doubled = _doubled(since, now)
-    found.overdue = _overdue(since, now)
-    return found
+        _find_missing(series, since, now, result)
+    result.doubled = _doubled(since, now)
+    result.overdue = _overdue(since, now)
+    return result
 
 
-def _look_for_missing(series: Series, since: datetime, now: datetime, found: Audit) -> None:
+def _find_missing(series: Series, since: datetime, now: datetime, result: Audit) -> None:
     after = max(since, series.scheduled_since or since)
     try:
-        wanted = list(slots_of(series, after, now))
-    except InvalidSchedule:  # nothing is expected of it; the tick says so
+        slots = list(slots_of(series, after, now))
+    except InvalidSchedule:  # the tick logs it
         return
-    listed = set(series.runs.filter(slot__gt=after, slot__lte=now).values_list("slot", flat=True))
-    found.series += 1
-    found.slots += len(wanted)
-    found.missing += [Finding(series.name, slot, "has no run") for slot in wanted if slot not in listed]
+    recorded = set(series.runs.filter(slot__gt=after, slot__lte=now).values_list("slot", flat=True))
+    result.series += 1
+    result.slots += len(slots)
+    result.missing += [Finding(series.name, slot, "has no run") for slot in slots if slot not in recorded]
 
 
 def _doubled(since: datetime, now: datetime) -> list[Finding]:
     reports = Count("transitions", filter=Q(transitions__target__in=REPORTED))
-    ended = Run.objects.filter(slot__gt=since, slot__lte=now).order_by("slot")
-    twice = ended.values_list("series__name", "slot").annotate(reports=reports).filter(reports__gt=1)
-    return [Finding(name, slot, f"has {number} outcomes") for name, slot, number in twice]
+    runs = Run.objects.filter(slot__gt=since, slot__lte=now).order_by("slot")
+    doubled = runs.values_list("series__name", "slot").annotate(reports=reports).filter(reports__gt=1)
+    return [Finding(name, slot, f"has {count} outcomes") for name, slot, count in doubled]
 
 
 def _overdue(since: datetime, now: datetime) -> list[Finding]:
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS) + _TICKS
-    late = Run.objects.overdue(now - grace) | Run.objects.silent(now - _TICKS)
-    named = late.filter(slot__gt=since).order_by("slot").values_list("series__name", "slot", "state")
-    return [Finding(name, slot, f"is still {state}") for name, slot, state in named]
+    overdue = Run.objects.overdue(now - grace) | Run.objects.silent(now - _TICKS)
+    rows = overdue.filter(slot__gt=since).order_by("slot").values_list("series__name", "slot", "state")
+    return [Finding(name, slot, f"is still {state}") for name, slot, state in rows]

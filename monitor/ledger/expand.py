@@ -1,4 +1,4 @@
-"""Expand schedules into the expectation ledger: a row per slot, before its time."""
+"""Expand schedules into the ledger: one row per slot, before it is due."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from monitor.db import partitions
+from monitor.ledger.heartbeats import SCHEDULER
 from monitor.models import Heartbeat, Run, Series
-from monitor.models.run import PLANNED, RunQuerySet, State
+from monitor.models.run import PLANNED, State
 from monitor.models.series import Follows
 from reporters.cron import hashed
 from reporters.report import run_id
@@ -20,54 +21,50 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
-BEAT = "beat"  # the component that ticks
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 AHEAD = timedelta(days=1)
-AT_LEAST_AHEAD = AHEAD / 2  # a series is expanded when it has less, so that most ticks have little to do
-CATCH_UP = timedelta(days=7)  # after an outage, slots older than this are not even listed as missed
+MIN_AHEAD = AHEAD / 2  # series with more than this are not expanded, so most ticks have little to do
+CATCH_UP = timedelta(days=7)  # after an outage, slots older than this are not even recorded as missed
 
 
 def expand(now: datetime) -> int:
-    """Add the slots that are not yet in the ledger, from where each series stopped until AHEAD; how many.
+    """Add the slots of every series from where it stopped until ``AHEAD``; return how many were added.
 
-    A series whose schedule says something new (the database then has emptied its ``expanded_until``) loses
-    its future slots and begins at the last tick: what that did not put there was not expected then. What is
-    claimed already is not touched. A schedule that cannot be read stops its own series alone.
+    When a schedule changes, a database trigger empties ``expanded_until``: the series loses its future slots
+    and is expanded from the last tick on, since earlier slots were not expected then. Claimed runs stay. A
+    schedule that cannot be parsed affects its own series only.
     """
     withdrawn = ~Q(series__in=Series.objects.scheduled()) | Q(series__expanded_until=None)
-    _future(now).filter(withdrawn).delete()
-    last_tick = Heartbeat.objects.filter(name=BEAT).values_list("seen_at", flat=True).first() or LONG_AGO
-    short = Q(expanded_until=None) | Q(expanded_until__lt=now + AT_LEAST_AHEAD)
-    scheduled = Series.objects.scheduled().filter(short).select_related("leader")
+    Run.objects.filter(withdrawn, trigger__in=PLANNED, state=State.EXPECTED, slot__gt=now).delete()
+    last_tick = Heartbeat.objects.filter(name=SCHEDULER).values_list("seen_at", flat=True).first() or LONG_AGO
+    is_short = Q(expanded_until=None) | Q(expanded_until__lt=now + MIN_AHEAD)
+    scheduled = Series.objects.scheduled().filter(is_short).select_related("leader")
     if not scheduled.exists():
         return 0
-    partitions.create_for([now - CATCH_UP, now + AHEAD])  # who makes room may wait for those who have series
+    # Before locking series: creating a partition may wait for transactions that hold such locks.
+    partitions.create_for([now - CATCH_UP, now + AHEAD])
     return sum(
         _expand_series(series, last_tick, now)
         for series in scheduled.select_for_update(of=("self",), no_key=True)
     )
 
 
-def _future(now: datetime) -> RunQuerySet:
-    return Run.objects.filter(trigger__in=PLANNED, state=State.EXPECTED, slot__gt=now)
-
-
 def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datetime]:
-    """The slots of *series* in (after, until]: its schedule's, or its leader's.
+    """Return the slots of *series* in (after, until], from its own schedule or its leader's.
 
     Raises:
-        InvalidSchedule: the schedule cannot be read.
+        InvalidSchedule: the schedule cannot be parsed.
     """
-    its = series.leader or series
+    timed = series.leader or series
     schedule = parse_schedule(
-        its.schedule, its.name, zone=its.timezone, starts_at=its.starts_at, ends_at=its.ends_at
+        timed.schedule, timed.name, zone=timed.timezone, starts_at=timed.starts_at, ends_at=timed.ends_at
     )
     delay = timedelta(seconds=series.delay_seconds if series.follows == Follows.WITH else 0)
     return (slot + delay for slot in schedule.slots(after - delay, until - delay))
 
 
 def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
-    after, until = _from(series, last_tick, now), now + AHEAD
+    after, until = _expand_after(series, last_tick, now), now + AHEAD
     try:
         runs = [
             Run(id=run_id(series.name, slot), series=series, slot=slot, due_at=slot + _jitter(series, slot))
@@ -81,19 +78,17 @@ def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
     return len(Run.objects.bulk_create(runs, ignore_conflicts=True, batch_size=5000))
 
 
-def _from(series: Series, last_tick: datetime, now: datetime) -> datetime:
+def _expand_after(series: Series, last_tick: datetime, now: datetime) -> datetime:
     earliest = now - CATCH_UP
     if series.expanded_until is None:
         return max(series.created_at, last_tick, earliest)
     if series.expanded_until < earliest:
-        logger.warning(
-            "series %s: the ledger was away too long, its slots until %s are lost", series.name, earliest
-        )
+        logger.warning("series %s: slots until %s are lost, the outage was too long", series.name, earliest)
     return max(series.expanded_until, earliest)
 
 
 def _jitter(series: Series, slot: datetime) -> timedelta:
-    """The same each time that it is asked, so that expanding twice changes nothing."""
+    """Return the delay of *slot*, hashed from it: expanding twice changes nothing."""
     if not series.jitter_seconds:
         return timedelta(0)
     return timedelta(seconds=hashed(series.name, slot.isoformat(), series.jitter_seconds + 1))

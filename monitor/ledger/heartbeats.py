@@ -1,4 +1,4 @@
-"""Heartbeats of the service's components: beat, the home reporter."""
+"""Heartbeats of the service's components: the scheduler and the reporters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from datetime import datetime, timedelta
 
 from monitor.models import Heartbeat
 
+SCHEDULER = "beat"  # the component that ticks
 SILENT_AFTER = timedelta(seconds=20)
 
 
-def record(name: str, now: datetime) -> None:
-    """Record a heartbeat of a component."""
-    Heartbeat.objects.update_or_create(name=name, defaults={"seen_at": now})
+def record(component: str, now: datetime) -> None:
+    """Record a heartbeat of *component*."""
+    Heartbeat.objects.update_or_create(name=component, defaults={"seen_at": now})
 
 
-def was_silent(name: str, now: datetime) -> bool:
-    """Whether a component has sent no heartbeat for ``SILENT_AFTER``, or none at all."""
-    return not Heartbeat.objects.filter(name=name, seen_at__gt=now - SILENT_AFTER).exists()
+def was_silent(component: str, now: datetime) -> bool:
+    """Return whether *component* has sent no heartbeat for ``SILENT_AFTER``, or never any."""
+    return not Heartbeat.objects.filter(name=component, seen_at__gt=now - SILENT_AFTER).exists()
 
 
 def silent_components(now: datetime) -> set[str]:

@@ -1,4 +1,4 @@
-"""What people see of holds: what is held now, what could be, and who did what, when and why."""
+"""List holds for people: what can be held, what is held, and who placed and ended each hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HoldEvent:
-    """Somebody, or the clock, did something to a scope."""
+    """A hold began or ended; *who* is empty if it ended by itself."""
 
     at: datetime
     who: str
@@ -30,43 +30,45 @@ class HoldEvent:
 
 @dataclass(frozen=True)
 class HoldableScope:
-    """Something that can be held, how many series of it one sees, and its own hold."""
+    """A scope, how many of its series the user may see, and its own hold."""
 
     scope: Scope
     series: int
     hold: Hold | None
 
 
-def hold_events(holds: HoldQuerySet, most: int) -> list[HoldEvent]:
-    """The newest *most* entries about *holds*, newest first."""
-    begun = holds.order_by("-began_at")[:most]
-    ended = holds.exclude(ended_at=None).order_by("-ended_at")[:most]
-    entries = [*(_begin(one) for one in begun), *(_end(one, one.ended_at) for one in ended if one.ended_at)]
-    return sorted(entries, key=lambda entry: entry.at, reverse=True)[:most]
+def hold_events(holds: HoldQuerySet, at_most: int) -> list[HoldEvent]:
+    """Return the newest events of *holds*, newest first."""
+    begun = holds.order_by("-began_at")[:at_most]
+    ended = holds.exclude(ended_at=None).order_by("-ended_at")[:at_most]
+    events = [
+        *(_beginning(hold) for hold in begun),
+        *(_ending(hold, hold.ended_at) for hold in ended if hold.ended_at),
+    ]
+    return sorted(events, key=lambda event: event.at, reverse=True)[:at_most]
 
 
 def holdable_scopes(
     user: AbstractBaseUser | AnonymousUser, now: datetime
 ) -> dict[HoldKind, Sequence[HoldableScope]]:
-    """The sites, suites and reporters of the series that *user* may see."""
-    holds = {one.scope: one for one in Hold.objects.at(now)}
-    return {kind: _places(kind, user, holds) for kind in (HoldKind.SITE, HoldKind.SUITE, HoldKind.REPORTER)}
-
-
-def _places(
-    kind: HoldKind, user: AbstractBaseUser | AnonymousUser, holds: dict[Scope, Hold]
-) -> list[HoldableScope]:
+    """Return the sites, suites and reporters of the series that *user* may see, by name."""
+    holds = {hold.scope: hold for hold in Hold.objects.at(now)}
     visible = Series.objects.filter(pk__in=Series.objects.visible_to(user).values("pk")).order_by()
-    counted = visible.values_list(SCOPE_LOOKUPS[kind]).annotate(Count("pk", distinct=True))
-    scopes = sorted((name, count) for name, count in counted if name)
-    return [HoldableScope(Scope(kind, name), count, holds.get(Scope(kind, name))) for name, count in scopes]
+    scopes: dict[HoldKind, Sequence[HoldableScope]] = {}
+    for kind in (HoldKind.SITE, HoldKind.SUITE, HoldKind.REPORTER):
+        counts = visible.values_list(SCOPE_LOOKUPS[kind]).annotate(Count("pk", distinct=True))
+        scopes[kind] = [
+            HoldableScope(Scope(kind, name), count, holds.get(Scope(kind, name)))
+            for name, count in sorted((name, count) for name, count in counts if name)
+        ]
+    return scopes
 
 
-def _begin(hold: Hold) -> HoldEvent:
+def _beginning(hold: Hold) -> HoldEvent:
     return HoldEvent(hold.began_at, hold.who, HoldMode(hold.mode).label, hold.scope, hold.why, hold.until)
 
 
-def _end(hold: Hold, at: datetime) -> HoldEvent:
+def _ending(hold: Hold, at: datetime) -> HoldEvent:
     if hold.ended_why:
         return HoldEvent(at, hold.ended_by, "resumed", hold.scope, hold.ended_why)
     return HoldEvent(at, "", "over", hold.scope, hold.ended_by)

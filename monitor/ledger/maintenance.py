@@ -1,4 +1,4 @@
-"""Planned work: what goes on at a time, and what comes."""
+"""Find the maintenance windows that are open or planned."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from monitor.ledger.admission import OpenWindow
 from monitor.ledger.maintenance_times import Occurrence, WindowTimes, next_after, open_at
 from monitor.models import Binding, MaintenanceWindow, Series, Site
+from monitor.models.visibility import sees_all
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ShownWindow:
-    """A blackout with its window that is open, or else the next; of its sites those that may be told."""
+    """A maintenance window with its open or next occurrence, and those of its sites that the user may see."""
 
-    blackout: MaintenanceWindow
-    window: Occurrence
+    window: MaintenanceWindow
+    occurrence: Occurrence
     is_open: bool
     is_everywhere: bool
     sites: Sequence[str]
@@ -38,91 +39,87 @@ class ShownWindow:
 
     @property
     def words(self) -> str:
-        """While it is open: ``in maintenance until 2026-03-01 13:00 UTC: new disks``."""
-        return f"in maintenance until {self.window.ends_at:%Y-%m-%d %H:%M} UTC: {self.blackout}"
+        """The notice while it is open: ``in maintenance until 2026-03-01 13:00 UTC: new disks``."""
+        return f"in maintenance until {self.occurrence.ends_at:%Y-%m-%d %H:%M} UTC: {self.window}"
 
     def covers(self, sites: Collection[str]) -> bool:
         return self.is_everywhere or any(site in sites for site in self.sites)
 
 
 def open_windows(now: datetime) -> tuple[OpenWindow, ...]:
-    """Those that are open at *now*. Work whose schedule cannot be read is left out, and logged."""
+    """Return the windows that are open at *now*. A window with an invalid schedule is logged and left out."""
     return tuple(
-        OpenWindow(str(one), span.starts_at, span.ends_at, frozenset(_sites(one)))
-        for one, span in _open(MaintenanceWindow.objects.all(), now)
+        OpenWindow(str(window), occurrence.starts_at, occurrence.ends_at, frozenset(_sites(window)))
+        for window, occurrence in _open(MaintenanceWindow.objects.all(), now)
     )
 
 
 def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
-    """What *user* may know of and goes on at *now*; what began first comes first."""
-    found = list(_open(MaintenanceWindow.objects.visible_to(user), now))
-    shown = _sites_for(user) if found else ()
-    return _in_order(_work(one, span, shown, is_open=True) for one, span in found)
+    """Return the open windows that *user* may see, by start."""
+    windows = list(_open(MaintenanceWindow.objects.visible_to(user), now))
+    sites = _visible_sites(user) if windows else ()
+    return _by_start(_shown(window, occurrence, sites, is_open=True) for window, occurrence in windows)
 
 
 def open_for_series(series: Series, now: datetime) -> list[ShownWindow]:
-    """What goes on at *now* at sites of *series*; other sites are not told."""
-    found = list(_open(MaintenanceWindow.objects.all(), now))
-    bound = Binding.objects.filter(series=series).order_by() if found else Binding.objects.none()
-    shown = set(bound.values_list("resource__site__name", flat=True))
-    works = (_work(one, span, shown, is_open=True) for one, span in found)
-    return _in_order(work for work in works if work.covers(shown))
+    """Return the open windows at sites of *series*, by start; their other sites are not shown."""
+    windows = list(_open(MaintenanceWindow.objects.all(), now))
+    bindings = Binding.objects.filter(series=series).order_by() if windows else Binding.objects.none()
+    sites = set(bindings.values_list("resource__site__name", flat=True))
+    shown = (_shown(window, occurrence, sites, is_open=True) for window, occurrence in windows)
+    return _by_start(window for window in shown if window.covers(sites))
 
 
 def open_and_planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
-    """What *user* may know of: what goes on at *now*, then what comes, the next first."""
-    shown, found = _sites_for(user), []
-    for one in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
-        current = _read(open_at, one, now)
-        window = current or _read(next_after, one, now)
-        if window is not None:
-            found.append(_work(one, window, shown, is_open=current is not None))
-    return _in_order(found)
+    """Return the windows that *user* may see and that are open or have a next occurrence, by start."""
+    sites, shown = _visible_sites(user), []
+    for window in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
+        current = _occurrence(open_at, window, now)
+        occurrence = current or _occurrence(next_after, window, now)
+        if occurrence is not None:
+            shown.append(_shown(window, occurrence, sites, is_open=current is not None))
+    return _by_start(shown)
 
 
 def _open(
-    blackouts: MaintenanceWindowQuerySet, now: datetime
+    windows: MaintenanceWindowQuerySet, now: datetime
 ) -> Iterator[tuple[MaintenanceWindow, Occurrence]]:
-    for one in blackouts.begun(now).prefetch_related("sites"):
-        span = _read(open_at, one, now)
-        if span is not None:
-            yield one, span
+    for window in windows.may_be_open(now).prefetch_related("sites"):
+        occurrence = _occurrence(open_at, window, now)
+        if occurrence is not None:
+            yield window, occurrence
 
 
-def _read(
-    asked: Callable[[WindowTimes, datetime], Occurrence | None], blackout: MaintenanceWindow, now: datetime
+def _occurrence(
+    find: Callable[[WindowTimes, datetime], Occurrence | None], window: MaintenanceWindow, now: datetime
 ) -> Occurrence | None:
     times = WindowTimes(
-        blackout.starts_at,
-        blackout.ends_at,
-        blackout.schedule,
-        blackout.timezone,
-        blackout.duration_seconds,
+        window.starts_at, window.ends_at, window.schedule, window.timezone, window.duration_seconds
     )
     try:
-        return asked(times, now)
+        return find(times, now)
     except InvalidSchedule as error:
-        logger.error("maintenance %s is not kept to: %s", blackout.name, error)
+        logger.error("maintenance window %s is ignored: %s", window.name, error)
         return None
 
 
-def _work(
-    blackout: MaintenanceWindow, window: Occurrence, shown: Collection[str], *, is_open: bool
+def _shown(
+    window: MaintenanceWindow, occurrence: Occurrence, visible: Collection[str], *, is_open: bool
 ) -> ShownWindow:
-    sites = _sites(blackout)
-    return ShownWindow(blackout, window, is_open, not sites, [site for site in sites if site in shown])
+    sites = _sites(window)
+    return ShownWindow(window, occurrence, is_open, not sites, [site for site in sites if site in visible])
 
 
-def _in_order(works: Iterable[ShownWindow]) -> list[ShownWindow]:
-    return sorted(works, key=lambda work: (work.window.starts_at, work.blackout.name))
+def _by_start(windows: Iterable[ShownWindow]) -> list[ShownWindow]:
+    return sorted(windows, key=lambda shown: (shown.occurrence.starts_at, shown.window.name))
 
 
-def _sites(blackout: MaintenanceWindow) -> list[str]:
-    return [site.name for site in blackout.sites.all()]
+def _sites(window: MaintenanceWindow) -> list[str]:
+    return [site.name for site in window.sites.all()]
 
 
-def _sites_for(user: AbstractBaseUser | AnonymousUser) -> set[str]:
-    if getattr(user, "is_superuser", False):
+def _visible_sites(user: AbstractBaseUser | AnonymousUser) -> set[str]:
+    if sees_all(user):
         return set(Site.objects.values_list("name", flat=True))
-    bound = Binding.objects.filter(series__in=Series.objects.visible_to(user)).order_by()
-    return set(bound.values_list("resource__site__name", flat=True))
+    bindings = Binding.objects.filter(series__in=Series.objects.visible_to(user)).order_by()
+    return set(bindings.values_list("resource__site__name", flat=True))

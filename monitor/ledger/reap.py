@@ -1,4 +1,4 @@
-"""End what will not end by itself: runs whose executor died, slots that nobody took."""
+"""End runs that will not end by themselves: their executor died, or no reporter took them."""
 
 from __future__ import annotations
 
@@ -18,50 +18,53 @@ from monitor.models.run import RunQuerySet, State
 if TYPE_CHECKING:
     import uuid
 
-_SILENT = "its lease was over"
+_LEASE_EXPIRED = "its lease expired"
 
 
-@transaction.atomic  # a late report of a run that is given up waits, and then corrects what it used
+@transaction.atomic  # a late report of a lost run waits for the commit, and then corrects the run's usage
 def reap(now: datetime) -> None:
-    """Give runs of dead executors back to be claimed again, or up; end slots past their grace as missed.
+    """Claim again, or end as lost, runs with an expired lease; end slots past their grace time as missed.
 
-    What was claimed and never began is never given up: nothing of it can have been run.
+    A run that was claimed and never started is never lost: its probe cannot have run.
     """
     silent = Run.objects.silent(now)
-    most = settings.GRIDCAST_MAX_ATTEMPTS
+    max_attempts = settings.GRIDCAST_MAX_ATTEMPTS
     lost = _move(
-        _begun(silent, most),
+        _started(silent, max_attempts),
         State.LOST,
-        f"its executor fell silent {most} times; it is not known whether it ran",
-        cause=_SILENT,
+        f"its executor fell silent {max_attempts} times; it is not known whether it ran",
+        cause=_LEASE_EXPIRED,
     )
-    began = silent.filter(state=State.RUNNING)
-    _move(began, State.EXPECTED, "its executor fell silent; it is run again", cause=_SILENT)
-    _move(silent, State.EXPECTED, "nobody began it; it is claimed again", cause=_SILENT)
+    running = silent.filter(state=State.RUNNING)
+    _move(running, State.EXPECTED, "its executor fell silent; it is run again", cause=_LEASE_EXPIRED)
+    _move(silent, State.EXPECTED, "no worker started it; it is claimed again", cause=_LEASE_EXPIRED)
     if lost:
         now_lost = Run.objects.filter(pk__in=lost.keys(), slot__in=set(lost.values()), state=State.LOST)
         record_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
-    _move(Run.objects.overdue(now - grace), State.MISSED, reason, cause="its grace was over")
-
-
-def _begun(silent: RunQuerySet, times: int) -> RunQuerySet:
-    """Those of *silent* runs that have begun so often: a claim by itself is no attempt."""
-    running = silent.filter(state=State.RUNNING)
-    begins = Count("transitions", filter=Q(transitions__target=State.RUNNING))
-    often = Run.objects.filter(pk__in=running).annotate(begins=begins).filter(begins__gte=times)
-    return running.filter(pk__in=often.values("pk"))
+    _move(Run.objects.overdue(now - grace), State.MISSED, reason, cause="its grace time was over")
 
 
 def renew_leases(now: datetime) -> None:
-    """Renew every lease: the monitor itself was away, so that nobody could give it a sign of life."""
+    """Renew every lease, after a time in which the monitor itself was down and could receive no heartbeat."""
     Run.objects.in_flight().update(lease_until=lease_until(now))
 
 
+def _started(silent: RunQuerySet, times: int) -> RunQuerySet:
+    """Return the *silent* runs that have been started at least this many times; a claim is no attempt."""
+    running = silent.filter(state=State.RUNNING)
+    starts = Count("transitions", filter=Q(transitions__target=State.RUNNING))
+    often = Run.objects.filter(pk__in=running).annotate(starts=starts).filter(starts__gte=times)
+    return running.filter(pk__in=often.values("pk"))
+
+
 def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid.UUID, datetime]:
-    """Move *runs*; those that went, with their slots. One that somebody else has locked, to store its report
-    say, is passed over: who waited for it might have what he waits for."""
+    """Move *runs* and return the slots of those that were locked for it, by primary key.
+
+    Runs that another transaction has locked, for instance to store their report, are skipped: waiting for it
+    could deadlock.
+    """
     locked = runs.order_by("pk").select_for_update(skip_locked=True, no_key=True)
     slots = dict(locked.values_list("pk", "slot"))
     transitions.move(runs, slots, to, cause=cause, slots=set(slots.values()), reason=reason)

@@ -1,4 +1,4 @@
-"""Look again sooner after a run that did not pass."""
+"""Repeat a series sooner after a run that did not pass."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ RECENT = timedelta(days=7)
 
 
 def retry(now: datetime) -> int:
-    """Add a run at the next slot of the retry schedule of every series that is in trouble; how many.
+    """Add a run at the next slot of the retry schedule of each failing series; return how many were added.
 
-    None where one is under way or waits already, or where the series' own next slot comes first.
+    Series with a pending run, or whose own next slot comes first, are skipped.
     """
-    return sum(_retry(series, now) for series in _in_trouble(now))
+    return sum(_retry(series, now) for series in _failing(now))
 
 
-def _in_trouble(now: datetime) -> SeriesQuerySet:
-    """Those that did not pass, and since then not so often in a row as they should."""
-    bad = Run.objects.filter(series=OuterRef("pk"), state__in=DID_NOT_PASS, slot__gt=now - RECENT)
-    since = Q(runs__state=State.PASSED, runs__slot__gt=F("last_bad"))
+def _failing(now: datetime) -> SeriesQuerySet:
+    """Return the series that have not passed ``retry_passes`` times since their last failure."""
+    failures = Run.objects.filter(series=OuterRef("pk"), state__in=DID_NOT_PASS, slot__gt=now - RECENT)
+    passed_since = Q(runs__state=State.PASSED, runs__slot__gt=F("last_failure"))
     return (
         Series.objects.scheduled()
         .exclude(retry_schedule="")
-        .annotate(last_bad=Subquery(bad.order_by("-slot").values("slot")[:1]))
-        .exclude(last_bad=None)
-        .annotate(passes=Count("runs", filter=since))
+        .annotate(last_failure=Subquery(failures.order_by("-slot").values("slot")[:1]))
+        .exclude(last_failure=None)
+        .annotate(passes=Count("runs", filter=passed_since))
         .filter(passes__lt=F("retry_passes"))
     )
 

@@ -1,4 +1,4 @@
-"""Ask for runs now, beside the schedule."""
+"""Request runs now, in addition to the schedule."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from monitor.ledger.holds import InvalidRequest, RunHeld, checked_reason, covering_holds
-from monitor.models import Hold, Run, Series
+from monitor.models import Hold, Run
 from monitor.models.run import PLANNED
+from monitor.models.series import Series, SeriesQuerySet
 from reporters.report import run_id
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestedRuns:
-    """The runs that were asked for, and the series that were not because they are held, by name."""
+    """The requested runs by name of their series, and the series that are held, with the hold."""
 
     runs: Sequence[Run]
     held: Sequence[tuple[Series, Hold]] = ()
@@ -34,24 +35,22 @@ class RequestedRuns:
 def run_now(
     series: Series, *, who: str, why: str = "", force: bool = False, now: datetime | None = None
 ) -> Run:
-    """Put a run of *series* into the ledger, due at once; the next tick claims it.
+    """Add a run of *series* that is due at once, or return the requested one that waits already.
 
-    Works for a series that is not enabled, too: somebody asked. If it is running, the
-    new run waits for its end. One that waits already is the answer to all who ask.
+    Works for a disabled series too. While the series runs, the new run waits.
 
     Raises:
-        Held: the series is held, and it is not *force*\\ d: such a run begins in spite of the holds
-            that there are when it is asked for.
-        InvalidOrder: *why* cannot be kept, or the series was imported.
+        RunHeld: the series is held and *force* is not set. A forced run ignores the holds in force now.
+        InvalidRequest: *why* is invalid, or the series was imported.
     """
     if series.is_imported:
         raise InvalidRequest(f"{series.name} was imported: nothing here can run it")
     slot = now or timezone.now()
-    held = covering_holds([series.pk], Hold.objects.at(slot))
-    if held and not force:
-        raise RunHeld(series.name, held[series.pk])
+    holds = covering_holds([series.pk], Hold.objects.at(slot))
+    if holds and not force:
+        raise RunHeld(series.name, holds[series.pk])
     trigger = f"asked for by {who}" + (f": {checked_reason(why)}" if why else "")
-    (run,) = _ask([series.pk], trigger, slot, force=force)
+    (run,) = _request(Series.objects.filter(pk=series.pk), trigger, slot, force=force)
     return run
 
 
@@ -65,44 +64,43 @@ def run_all(
     force: bool = False,
     now: datetime | None = None,
 ) -> RequestedRuns:
-    """Ask for a run of every enabled series of *scope* that *user* may see; without one, of all of them.
+    """Request a run of every enabled series of *scope*; with *user*, of those that *user* may see.
 
-    Those that are held are passed over, unless *force*.
+    Held series are passed over unless *force* is set.
 
     Raises:
-        Held: all of them are.
-        InvalidOrder: there is none, or *why* cannot be kept.
+        RunHeld: all of the series are held.
+        InvalidRequest: there is no such series, or *why* is invalid.
     """
     slot = now or timezone.now()
     trigger = f"asked for by {who} for the {scope}: {checked_reason(why)}"
-    concerned = scope.series().filter(enabled=True)
-    if user is not None:
-        concerned = concerned.filter(pk__in=Series.objects.visible_to(user).values("pk"))
-    found = list(concerned.order_by("name"))
-    if not found:
-        raise InvalidRequest(f"the {scope} has no series that is switched on")
-    held = {} if force else covering_holds([one.pk for one in found], Hold.objects.at(slot))
-    free = [one.pk for one in found if one.pk not in held]
+    enabled = scope.series().filter(enabled=True)
+    series = list((enabled.visible_to(user) if user is not None else enabled).order_by("name"))
+    if not series:
+        raise InvalidRequest(f"the {scope} has no enabled series")
+    holds = {} if force else covering_holds([one.pk for one in series], Hold.objects.at(slot))
+    free = [one.pk for one in series if one.pk not in holds]
     if not free:
-        raise RunHeld(f"the {scope}", held[found[0].pk])
-    passed_over = [(one, held[one.pk]) for one in found if one.pk in held]
-    return RequestedRuns(_ask(free, trigger, slot, force=force), passed_over)
+        raise RunHeld(f"the {scope}", holds[series[0].pk])
+    held = [(one, holds[one.pk]) for one in series if one.pk in holds]
+    return RequestedRuns(_request(Series.objects.filter(pk__in=free), trigger, slot, force=force), held)
 
 
-def _ask(series: Sequence[int], trigger: str, slot: datetime, *, force: bool) -> list[Run]:
-    """A run of each of *series* that waits or is new, in the order of the series' names."""
-    of = Series.objects.filter(pk__in=series)
-    locked = list(of.select_for_update(no_key=True).order_by("pk"))  # of two who ask at once one is first
-    waiting = Run.objects.due(slot).filter(series__in=series).exclude(trigger__in=PLANNED)
+def _request(series: SeriesQuerySet, trigger: str, slot: datetime, *, force: bool) -> list[Run]:
+    """Return a requested run of each of *series*, a waiting or a new one, by name of the series."""
+    locked = list(series.select_for_update(no_key=True).order_by("pk"))  # serialises concurrent requests
+    waiting = Run.objects.due(slot).filter(series__in=locked).exclude(trigger__in=PLANNED)
     if force:
         waiting = waiting.filter(forced=True)
-    found = {of: (run, its) for of, run, its in waiting.values_list("series_id", "pk", "slot")}
-    new = [
+    waiting_runs = {
+        series_pk: (run, due) for series_pk, run, due in waiting.values_list("series_id", "pk", "slot")
+    }
+    created = [
         Run(id=run_id(one.name, slot), series=one, slot=slot, due_at=slot, trigger=trigger, forced=force)
         for one in locked
-        if one.pk not in found
+        if one.pk not in waiting_runs
     ]
-    Run.objects.bulk_create(new, ignore_conflicts=True, batch_size=5000)
-    asked = dict([*found.values(), *((run.pk, run.slot) for run in new)])
-    those = Run.objects.filter(pk__in=asked, slot__in=set(asked.values()))
-    return list(those.select_related("series").order_by("series__name"))
+    Run.objects.bulk_create(created, ignore_conflicts=True, batch_size=5000)
+    requested = dict([*waiting_runs.values(), *((run.pk, run.slot) for run in created)])
+    runs = Run.objects.filter(pk__in=requested, slot__in=set(requested.values()))
+    return list(runs.select_related("series").order_by("series__name"))

@@ -29,7 +29,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 
 
 class ReportedEnd(NamedTuple):
-    """How a run ended, from its report."""
+    """How a run ended, according to its report."""
 
     run: uuid.UUID
     slot: datetime
@@ -42,16 +42,16 @@ class ReportedEnd(NamedTuple):
     ended_at: datetime | None
 
 
-# Hardly any run of the ledger may still end. A planner that knew that would expect one row and compare each
-# with all endings; of a condition that it cannot estimate (state || '') it expects more, and hashes.
+# Few runs of the ledger have not ended. Knowing that, the planner would expect one row and choose a nested
+# loop over all endings; it cannot estimate the condition on (state || ''), expects more rows, and hashes.
 _END = """
 UPDATE monitor_run AS run
-SET state = said.state, cause = said.cause, reason = said.reason, stage = said.stage,
-    failed_resource = said.failed_resource, started_at = said.started_at, ended_at = said.ended_at
+SET state = ended.state, cause = ended.cause, reason = ended.reason, stage = ended.stage,
+    failed_resource = ended.failed_resource, started_at = ended.started_at, ended_at = ended.ended_at
 FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
     %b::timestamptz[], %b::timestamptz[])
-    AS said (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
-WHERE run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
+    AS ended (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
+WHERE run.id = ended.run AND run.slot = ended.slot AND run.slot BETWEEN %b AND %b
     AND run.state || '' = ANY (%b)
 """
 
@@ -70,13 +70,13 @@ def move(
     One statement: of two concurrent callers the second moves nothing. With *slots* only the partitions that
     have them are read. The database records *cause* in the run's transitions.
     """
-    wanted = list(ids)
+    keys = list(ids)
     sources = [state for state, targets in ALLOWED.items() if to in targets]
     with transaction.atomic(savepoint=False):  # the end of a run and its dirty hour are one change
         selected = runs if slots is None else runs.filter(slot__in=slots)
-        moved = selected.filter(id__in=wanted, state__in=sources).update(state=to, cause=cause, **fields)
+        moved = selected.filter(id__in=keys, state__in=sources).update(state=to, cause=cause, **fields)
         if moved and to in ENDED:
-            mark_dirty.mark_runs(wanted, slots)
+            mark_dirty.mark_runs(keys, slots)
     return moved
 
 

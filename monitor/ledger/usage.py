@@ -1,4 +1,4 @@
-"""Record what runs used at their sites: what budgets are held against."""
+"""Record what runs used at their sites, for the daily budgets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED
 
 
 class UsageRow(NamedTuple):
-    """What a run (its key) used at a resource; None where its report does not say."""
+    """What a run used at a resource; None where its report does not say."""
 
     run: uuid.UUID
     resource: str

@@ -8,6 +8,7 @@ from django.db import models
 
 from monitor.models.series import Series
 from monitor.models.site import Site
+from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,7 +21,7 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
         """Those at all sites, and those at a site of a series that *user* may see."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        if getattr(user, "is_superuser", False):
+        if sees_all(user):
             return self
         visible = Series.objects.visible_to(user).order_by()
         sites = Site.objects.filter(resources__bindings__series__in=visible)
@@ -30,7 +31,7 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
         """Those of which a window may be open at *now* or come. What recurs is among them, whether or not."""
         return self.exclude(schedule="", ends_at__lte=now)
 
-    def begun(self, now: datetime) -> MaintenanceWindowQuerySet:
+    def may_be_open(self, now: datetime) -> MaintenanceWindowQuerySet:
         """Of ``not_over``, those of which a window may be open at *now*: when, their schedules say."""
         return self.not_over(now).filter(models.Q(starts_at=None) | models.Q(starts_at__lte=now))
 

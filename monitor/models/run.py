@@ -58,7 +58,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         kept = models.Q(kept_until__gt=before)
         return self.due(before).filter(trigger__in=PLANNED, started_at=None).exclude(kept)
 
-    def wanted(self) -> RunQuerySet:
+    def runnable(self) -> RunQuerySet:
         """All but slots of series that were switched off before they began: what began is ended properly."""
         asked = ~models.Q(trigger__in=PLANNED)
         return self.filter(asked | models.Q(series__enabled=True) | models.Q(started_at__isnull=False))

@@ -10,6 +10,7 @@ from django.db import models
 
 from monitor.models.reporter import Reporter
 from monitor.models.site import Resource
+from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -53,7 +54,7 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
         """The suites that *user* may see: open ones, and those whose viewers he is one of."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        if getattr(user, "is_superuser", False):
+        if sees_all(user):
             return self
         mine = models.Q(viewers__user=user.pk)
         return self.filter(models.Q(viewers__isnull=True) | mine).distinct()
@@ -107,7 +108,7 @@ class SeriesQuerySet(models.QuerySet["Series"]):
         """The series that *user* may see: those of open suites, and of suites whose viewers he is one of."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        if getattr(user, "is_superuser", False):
+        if sees_all(user):
             return self
         return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
 

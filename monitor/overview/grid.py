@@ -166,7 +166,7 @@ def _cell(column: Column, site: str, sites: Mapping[str, str]) -> Cell:
     return Cell(
         series=column.name,
         last=last,
-        whose=whose(last.state, last.failed_resource) if last else Fault.NOBODY,
+        whose=whose(last.state, last.failed_resource) if last else Fault.NONE,
         trend=tuple((tick.state, whose(tick.state, tick.failed_resource)) for tick in column.trend),
     )
 

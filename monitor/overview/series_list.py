@@ -177,6 +177,6 @@ def _cell(
     return Cell(
         series=name,
         last=last,
-        whose=whose(last.state, last.failed_resource) if last else Fault.NOBODY,
+        whose=whose(last.state, last.failed_resource) if last else Fault.NONE,
         trend=tuple((str(state), whose(state, resource)) for state, resource in trend),
     )

@@ -1,6 +1,6 @@
-"""May this run begin now? Pure: what is known is a value, the time in it too.
+"""Decide whether a due run may start now, with pure functions: the state of the grid and the time are values.
 
-A rule is one file in ``rules``; the folder is the registry.
+Each rule is one file in ``rules``; the folder is the registry.
 """
 
 from monitor.ledger.admission.base import (

@@ -1,4 +1,4 @@
-"""What rules are asked, what they know, and how their answers become one."""
+"""The input of the admission rules, their verdicts, and how several verdicts become one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Demand:
-    """What every run of a series takes; its sites are those of all its resources."""
+    """What every run of a series needs; *sites* are those of all its resources."""
 
     series: str
     suite: str
@@ -24,8 +24,10 @@ class Demand:
 
 @dataclass(frozen=True)
 class LeaderRun:
-    """The run after which another is to begin, *delay* later. *ran* is None until it has ended, *state* says
-    how; *ended_at* is known where it ran."""
+    """The run that another one follows, *delay* after its end.
+
+    *ran* is None until the run has ended, and False if it ended without having run (*state* says how).
+    """
 
     series: str
     delay: timedelta
@@ -36,22 +38,27 @@ class LeaderRun:
 
 @dataclass(frozen=True)
 class DueRun:
-    """A run that is due. *asked*: somebody wants it, it is no slot of a schedule. *forced*: and in spite of
-    holds. *again*: it was claimed before, and what became of that is not known. *leader* is that of a slot
-    that follows one."""
+    """A run that is due.
+
+    Attributes:
+        is_requested: a user requested it; it is not a slot of a schedule.
+        is_reclaimed: it was claimed before, and that attempt did not report.
+        leader: the leader's run, for a slot of a series that runs after another.
+        is_forced: it was requested in spite of holds.
+    """
 
     run: uuid.UUID
     demand: Demand
     due_at: datetime
-    asked: bool = False
-    again: bool = False
+    is_requested: bool = False
+    is_reclaimed: bool = False
     leader: LeaderRun | None = None
-    forced: bool = False
+    is_forced: bool = False
 
 
 @dataclass(frozen=True)
 class OpenWindow:
-    """A time in which nothing is begun at *sites* (everywhere, where there are none), and why."""
+    """A maintenance window that is open at *sites*; at every site if there are none."""
 
     title: str
     starts_at: datetime
@@ -63,13 +70,13 @@ class OpenWindow:
 
     @property
     def reason(self) -> str:
-        """Why a slot in it is skipped: ``maintenance: new disks, until 2026-03-01 13:00 UTC``."""
+        """The reason of a slot that it skips: ``maintenance: new disks, until 2026-03-01 13:00 UTC``."""
         return f"maintenance: {self.title}, until {self.ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a site gives for a day, from midnight to midnight UTC; of what is None there is no end."""
+    """What a site allows per day, from midnight to midnight UTC; None is unlimited."""
 
     runs: int | None = None
     bytes: int | None = None
@@ -78,7 +85,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class BudgetUsed:
-    """What runs that began today have used at a site. Those in flight are not among them."""
+    """What the runs that started today and have ended used at a site."""
 
     runs: int = 0
     bytes: int = 0
@@ -87,7 +94,7 @@ class BudgetUsed:
 
 @dataclass(frozen=True)
 class ActiveHold:
-    """Nothing of *kind* and *name* begins since *began_at*, for a *reason*."""
+    """A hold in force on the scope *kind* *name*."""
 
     kind: Literal["series", "suite", "site", "reporter"]
     name: str
@@ -102,15 +109,22 @@ class ActiveHold:
 
 @dataclass
 class AdmissionContext:
-    """What is known at *now*. What is in flight grows with every run that is let in."""
+    """The state of the grid at *now*. ``admit`` adds every admitted run to those in flight.
+
+    Attributes:
+        reporter_runs: by reporter, how many runs it may have in flight.
+        site_runs: by site, how many runs in flight may use it; only sites with a limit.
+        budgets: by site; only sites with a budget.
+        used: by site; only sites with a budget and a run today.
+    """
 
     now: datetime
     in_flight: InitVar[Iterable[Demand]] = ()
-    reporter_runs: Mapping[str, int] = field(default_factory=dict)  # reporter -> how many it has at once
-    site_runs: Mapping[str, int] = field(default_factory=dict)  # only sites with a limit
+    reporter_runs: Mapping[str, int] = field(default_factory=dict)
+    site_runs: Mapping[str, int] = field(default_factory=dict)
     windows: tuple[OpenWindow, ...] = ()
-    budgets: Mapping[str, Budget] = field(default_factory=dict)  # only sites with one
-    spent: Mapping[str, BudgetUsed] = field(default_factory=dict)  # only sites with a budget and a run today
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    used: Mapping[str, BudgetUsed] = field(default_factory=dict)
     holds: tuple[ActiveHold, ...] = ()
     silent_reporters: frozenset[str] = frozenset()
 
@@ -120,10 +134,10 @@ class AdmissionContext:
         self._at_site: Counter[str] = Counter()
         self.exclusive_in_flight: list[Demand] = []
         for demand in in_flight:
-            self.let_in(demand)
+            self.admit(demand)
 
-    def let_in(self, demand: Demand) -> None:
-        """From now on a run with this *demand* is in flight, too."""
+    def admit(self, demand: Demand) -> None:
+        """Count a run with this *demand* as in flight."""
         self._of_series[demand.series] += 1
         self._of_reporter[demand.reporter] += 1
         self._at_site.update(demand.sites)
@@ -131,21 +145,21 @@ class AdmissionContext:
             self.exclusive_in_flight.append(demand)
 
     def runs_of_series(self, series: str) -> int:
-        """How many runs of *series* are in flight."""
+        """Return the number of runs of *series* in flight."""
         return self._of_series[series]
 
     def runs_of_reporter(self, reporter: str) -> int:
-        """How many runs *reporter* has in flight."""
+        """Return the number of runs of *reporter* in flight."""
         return self._of_reporter[reporter]
 
     def runs_at_site(self, site: str) -> int:
-        """In how many runs in flight *site* takes part."""
+        """Return the number of runs in flight that use *site*."""
         return self._at_site[site]
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Not yet. With *until*: not after that either; the slot is kept open till then."""
+    """The run stays due. It may wait until *until* at most; without it, until its grace time is over."""
 
     reason: str
     until: datetime | None = None
@@ -153,30 +167,27 @@ class Wait:
 
 @dataclass(frozen=True)
 class Skip:
-    """Not at all: the slot ends as ``skipped``."""
+    """The run ends as ``skipped``."""
 
     reason: str
 
 
-Verdict = Wait | Skip | None  # None: nothing against it
+Verdict = Wait | Skip | None  # None: the rule does not object
 Rule = Callable[[DueRun, AdmissionContext], Verdict]
 
 
 def decide(
-    candidates: Iterable[DueRun], situation: AdmissionContext, rules: Iterable[Rule]
+    runs: Iterable[DueRun], context: AdmissionContext, rules: Iterable[Rule]
 ) -> Iterator[tuple[DueRun, Verdict]]:
-    """What becomes of each of *candidates*, in their order: who comes first takes the room.
+    """Yield the verdict on each of *runs*, in order: earlier runs take the free capacity.
 
-    A rule that skips weighs more than one that lets wait; of several that do the same the first speaks.
+    Skip outweighs Wait; of several verdicts of the same kind the first one counts.
     """
     rules = tuple(rules)
-    for candidate in candidates:
-        verdict = _verdict([rule(candidate, situation) for rule in rules])
+    for run in runs:
+        objections = [verdict for rule in rules if (verdict := rule(run, context)) is not None]
+        skips = (verdict for verdict in objections if isinstance(verdict, Skip))
+        verdict = next(skips, objections[0] if objections else None)
         if verdict is None:
-            situation.let_in(candidate.demand)
-        yield candidate, verdict
-
-
-def _verdict(verdicts: list[Verdict]) -> Verdict:
-    against = [verdict for verdict in verdicts if verdict is not None]
-    return next((one for one in against if isinstance(one, Skip)), against[0] if against else None)
+            context.admit(run.demand)
+        yield run, verdict

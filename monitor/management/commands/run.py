@@ -11,7 +11,6 @@ from django.utils import timezone
 from monitor import health
 from monitor.ledger import heartbeats
 from monitor.ledger.claim import claim_one
-from monitor.ledger.expand import BEAT
 from monitor.ledger.holds import HoldError, describe_hold
 from monitor.ledger.run_now import run_all, run_now
 from monitor.management.caller import caller
@@ -84,7 +83,7 @@ def _check_that_somebody_runs(run: Run) -> None:
     if run.state != State.EXPECTED or now - run.slot <= heartbeats.SILENT_AFTER:
         return
     silent = "; ".join(problem.text for problem in health.problems(now))
-    if not silent and heartbeats.was_silent(BEAT, now):
+    if not silent and heartbeats.was_silent(heartbeats.SCHEDULER, now):
         silent = "nothing claims it: is a scheduler running? (or use --here)"
     if not silent and run.series.reporter.capacity == 0:
         silent = f"its reporter {run.series.reporter.name} has a capacity of 0"

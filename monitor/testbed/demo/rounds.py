@@ -38,5 +38,5 @@ class Rounds:
 
     def _busy(self, now: datetime) -> set[str]:
         """The series with a run under way, or about to be: ours, or what an earlier demo has left."""
-        pending = Run.objects.filter(series__in=self._series, slot__lte=now).pending().wanted()
+        pending = Run.objects.filter(series__in=self._series, slot__lte=now).pending().runnable()
         return set(pending.values_list("series__name", flat=True))

@@ -12,7 +12,7 @@ from monitor.ledger.attribution import Fault
 from monitor.models.run import State
 
 STYLES = Path(settings.BASE_DIR, "monitor/static/monitor/overview.css").read_text(encoding="utf-8")
-PASSED = (State.PASSED, Fault.NOBODY)
+PASSED = (State.PASSED, Fault.NONE)
 
 
 def extents(drawn: str) -> dict[str, tuple[float, float]]:
@@ -26,8 +26,13 @@ def extents(drawn: str) -> dict[str, tuple[float, float]]:
 
 
 def test_every_kind_of_outcome_has_a_place_of_its_own_not_only_a_colour() -> None:
-    kinds = (PASSED, (State.FAILED, Fault.HERE), (State.FAILED, Fault.ELSEWHERE), (State.MISSED, Fault.OURS))
-    found = extents(svg.trend((*kinds, (State.SKIPPED, Fault.NOBODY))))
+    kinds = (
+        PASSED,
+        (State.FAILED, Fault.HERE),
+        (State.FAILED, Fault.ELSEWHERE),
+        (State.MISSED, Fault.MONITOR),
+    )
+    found = extents(svg.trend((*kinds, (State.SKIPPED, Fault.NONE))))
     assert len(set(found.values())) == len(found) == 5
     assert found["here"] == (0.0, 14.0)
     assert all(0 <= top < bottom <= 14 for top, bottom in found.values())

@@ -11,16 +11,16 @@ from monitor.models.run import State
 @pytest.mark.parametrize(
     ("state", "failed_site", "whose"),
     [
-        (State.PASSED, "", Fault.NOBODY),
+        (State.PASSED, "", Fault.NONE),
         (State.FAILED, "ours", Fault.HERE),
         (State.TIMED_OUT, "ours", Fault.HERE),
         (State.FAILED, "theirs", Fault.ELSEWHERE),
         (State.FAILED, "", Fault.SOMEWHERE),
-        (State.BROKEN, "ours", Fault.OURS),
-        (State.MISSED, "", Fault.OURS),
-        (State.LOST, "", Fault.OURS),
-        (State.SKIPPED, "", Fault.NOBODY),
-        (State.NO_DATA, "", Fault.NOBODY),
+        (State.BROKEN, "ours", Fault.MONITOR),
+        (State.MISSED, "", Fault.MONITOR),
+        (State.LOST, "", Fault.MONITOR),
+        (State.SKIPPED, "", Fault.NONE),
+        (State.NO_DATA, "", Fault.NONE),
     ],
 )
 def test_a_site_is_blamed_only_for_what_failed_at_its_own_resources(

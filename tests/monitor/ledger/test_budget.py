@@ -130,7 +130,7 @@ def test_runs_whose_use_is_not_known_count_as_runs(circle: Series, noon: datetim
     limit(runs_per_day=2, bytes_per_day=GB)
     ran(noon - MINUTE)
     known = load_context(noon)
-    assert (known.spent["site-of-here"].runs, known.spent["site-of-here"].bytes) == (1, 0)
+    assert (known.used["site-of-here"].runs, known.used["site-of-here"].bytes) == (1, 0)
 
 
 def test_a_run_that_was_lost_counts_as_a_run_until_its_late_report_says_what_it_used(

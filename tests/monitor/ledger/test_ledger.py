@@ -139,7 +139,7 @@ def test_series_that_want_a_link_alone_run_one_after_the_other_and_say_for_whom_
     (first,) = claim_due(noon + MINUTE)
     rival = Run.objects.get(pk=first.run_id).series
     waiting = Run.objects.get(slot=noon + MINUTE, state=State.EXPECTED)
-    assert waiting.reason == f"queued: exclusive: {rival} uses what it needs alone"
+    assert waiting.reason == f"queued: exclusive: {rival} is using the same sites"
     reap(noon + 5 * MINUTE)  # its grace is over, its time to wait is not
     transitions.move(Run.objects.all(), [first.run_id], State.PASSED, cause="it ran")
     assert waiting.pk in {claim.run_id for claim in claim_due(noon + 5 * MINUTE)}
@@ -157,7 +157,7 @@ def test_a_slot_that_waited_too_long_for_what_it_wants_alone_is_skipped_as_busy(
     skipped = Run.objects.get(state=State.SKIPPED)
     assert (skipped.series.name, skipped.reason) == (
         "second",
-        "busy: circle used what it needs alone for 60 s",
+        "busy: circle used the same sites for 60 s",
     )
 
 
@@ -239,7 +239,7 @@ def test_a_run_that_was_handed_out_but_never_begun_is_never_given_up(circle: Ser
         assert len(claim_due(noon + times * LEASE)) == 1
         reap(noon + (times + 1) * LEASE)
     run = Run.objects.get()
-    assert (run.state, run.reason) == (State.EXPECTED, "nobody began it; it is claimed again")
+    assert (run.state, run.reason) == (State.EXPECTED, "no worker started it; it is claimed again")
 
 
 def test_a_slot_that_nobody_took_in_time_is_missed(circle: Series, noon: datetime) -> None:
@@ -477,7 +477,7 @@ def test_how_a_run_came_to_its_end_is_kept_with_time_and_cause(circle: Series, n
     moved = list(Transition.objects.order_by("id"))
     assert [(one.source, one.target, one.cause) for one in moved] == [
         ("expected", "claimed", "claimed for its reporter"),
-        ("claimed", "expected", "its lease was over"),
+        ("claimed", "expected", "its lease expired"),
     ]
     assert moved[0].at <= moved[1].at <= timezone.now()
 

@@ -78,7 +78,7 @@ def test_work_whose_schedule_cannot_be_read_is_logged_and_stops_nothing(
     work("disks", starts_at=NOON, ends_at=NOON + HOUR)
     with caplog.at_level(logging.ERROR):
         assert [window.title for window in open_windows(NOON)] == ["disks"]
-    assert "maintenance backup is not kept to: time zone 'Europe/Berln'" in caplog.text
+    assert "maintenance window backup is ignored: time zone 'Europe/Berln'" in caplog.text
 
 
 @pytest.mark.django_db
@@ -89,7 +89,7 @@ def test_what_is_planned_begins_with_what_goes_on_and_ends_with_what_comes_last(
     work("backup", schedule="0 11 * * *", duration_seconds=7200)
     work("over", schedule="0 11 * * *", duration_seconds=60, ends_at=NOON)
     found = open_and_planned(User(is_superuser=True), NOON)
-    assert [(one.blackout.name, one.is_open, one.window.starts_at, one.sites) for one in found] == [
+    assert [(one.window.name, one.is_open, one.occurrence.starts_at, one.sites) for one in found] == [
         ("backup", True, NOON - HOUR, []),
         ("disks", False, NOON + DAY, ["anl", "sdsc"]),
         ("monthly", False, datetime(2026, 4, 1, tzinfo=UTC), ["sdsc"]),
@@ -104,10 +104,10 @@ def test_work_at_sites_of_others_is_not_for_you(circle: Series) -> None:
     reader = User.objects.create_user("reader")
 
     def seen() -> list[str]:
-        return sorted(one.blackout.name for one in open_and_planned(reader, NOON))
+        return sorted(one.window.name for one in open_and_planned(reader, NOON))
 
     assert seen() == ["both", "everywhere", "here"]
-    (both,) = (one for one in open_and_planned(reader, NOON) if one.blackout.name == "both")
+    (both,) = (one for one in open_and_planned(reader, NOON) if one.window.name == "both")
     assert both.where == "site-of-here, site-of-there"
     Suite.objects.get().viewers.add(Group.objects.create(name="operators"))
     assert seen() == ["everywhere"]
@@ -117,12 +117,12 @@ def test_a_series_is_told_what_goes_on_at_its_own_sites(circle: Series) -> None:
     work("here", "site-of-here", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
     work("elsewhere", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
     work("everywhere", title="Network", schedule="0 11 * * *", duration_seconds=7200)
-    assert [(one.blackout.name, one.where) for one in open_for_series(circle, NOON)] == [
+    assert [(one.window.name, one.where) for one in open_for_series(circle, NOON)] == [
         ("everywhere", "everywhere"),
         ("here", "site-of-here"),
     ]
     assert open_for_series(circle, NOON)[0].words == "in maintenance until 2026-03-01 13:00 UTC: Network"
-    assert [one.blackout.name for one in open_for_user(User(is_superuser=True), NOON)] == [
+    assert [one.window.name for one in open_for_user(User(is_superuser=True), NOON)] == [
         "everywhere",
         "elsewhere",
         "here",

@@ -169,7 +169,7 @@ def test_a_site_with_series_of_others_is_not_one_to_hold_alone(grid: Grid, runne
     builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
     answer = runner.post(f"{SITE}act/", {"verb": "pause", "why": "x"})
     assert answer.status_code == 409
-    assert "not yours to hold" in answer.content.decode()
+    assert "you may not see" in answer.content.decode()
     assert not Hold.objects.exists()
 
 

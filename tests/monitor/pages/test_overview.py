@@ -70,7 +70,7 @@ def test_a_cell_shows_the_last_telling_run_not_a_skipped_one(
 def test_a_slot_that_nobody_took_is_our_own_fault(grid: Grid, reader: User, now: datetime) -> None:
     builders.not_run(grid.gather, now, State.MISSED, "no reporter took it")
     content = overview(reader, now)
-    assert cell(content, "site1", "gather-main").whose == Fault.OURS
+    assert cell(content, "site1", "gather-main").whose == Fault.MONITOR
     assert [trouble.ours for trouble in content.troubles] == [True]
 
 

@@ -1,4 +1,4 @@
-"""The rules: one file each, with a function ``judge``. The folder is the registry."""
+"""The admission rules: one file each, with a function ``judge``. The folder is the registry."""
 
 from __future__ import annotations
 

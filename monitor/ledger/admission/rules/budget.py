@@ -1,4 +1,4 @@
-"""A site gives so many runs, bytes and CPU-hours a day; what is spent is spent until midnight UTC."""
+"""Enforce the daily budgets of sites: runs, bytes and CPU-hours, from midnight to midnight UTC."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from reporters.usage import format_bytes
 _NOTHING = BudgetUsed()
 
 
-def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
-    """Binds whoever asks, too: it is the site's, not the monitor's.
+def judge(run: DueRun, context: AdmissionContext) -> Verdict:
+    """Skip the run if a site's budget is used up, also if a user requested it: the budget is the site's.
 
-    What runs in flight will have used is not known before they end, so that the last of a day may exceed it.
+    The usage of runs in flight is known when they end, so the last runs of a day may exceed the budget.
     """
-    for site in sorted(candidate.demand.sites & situation.budgets.keys()):
-        busy = situation.runs_at_site(site)
-        spent = next(_spent(situation.budgets[site], situation.spent.get(site, _NOTHING), busy), None)
-        if spent is not None:
-            return Skip(f"budget: {site} has {spent} today")
+    for site in sorted(run.demand.sites & context.budgets.keys()):
+        in_flight = context.runs_at_site(site)
+        used_up = next(_used_up(context.budgets[site], context.used.get(site, _NOTHING), in_flight), None)
+        if used_up is not None:
+            return Skip(f"budget: {site} has {used_up} today")
     return None
 
 
-def _spent(budget: Budget, spent: BudgetUsed, busy: int) -> Iterator[str]:
-    """What of *budget* there is no more of, in words. Those that are *busy* count as begun today."""
-    if budget.runs is not None and spent.runs + busy >= budget.runs:
-        yield f"taken part in {spent.runs + busy} of {budget.runs} runs"
-    if budget.bytes is not None and spent.bytes >= budget.bytes:
-        yield f"moved {format_bytes(spent.bytes)} of {format_bytes(budget.bytes)}"
-    if budget.cpu_hours is not None and spent.cpu_hours >= budget.cpu_hours:
-        yield f"computed {spent.cpu_hours:.2f} of {budget.cpu_hours:.2f} CPU-hours"
+def _used_up(budget: Budget, used: BudgetUsed, in_flight: int) -> Iterator[str]:
+    """Describe each part of *budget* that is used up. Runs *in_flight* count as started today."""
+    if budget.runs is not None and used.runs + in_flight >= budget.runs:
+        yield f"taken part in {used.runs + in_flight} of {budget.runs} runs"
+    if budget.bytes is not None and used.bytes >= budget.bytes:
+        yield f"moved {format_bytes(used.bytes)} of {format_bytes(budget.bytes)}"
+    if budget.cpu_hours is not None and used.cpu_hours >= budget.cpu_hours:
+        yield f"computed {used.cpu_hours:.2f} of {budget.cpu_hours:.2f} CPU-hours"

@@ -1,6 +1,6 @@
-"""Series that would disturb each other's measurements say so, and run one after the other.
+"""Keep exclusive series, which would disturb each other's measurements, from running at the same time.
 
-With ``site`` a series shares no site with another exclusive one, with ``link`` no pair of sites.
+``site``: shares no site with another exclusive series. ``link``: shares no pair of sites.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 from monitor.ledger.admission.base import AdmissionContext, Demand, DueRun, Skip, Verdict, Wait
 
 
-def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
-    """Waiting is bounded: then the slot is skipped, for it would measure another time."""
-    if not candidate.demand.exclusive:
+def judge(run: DueRun, context: AdmissionContext) -> Verdict:
+    """Let the run wait for ``exclusive_wait``, then skip it: it would no longer measure its slot."""
+    if not run.demand.exclusive:
         return None
-    others = situation.exclusive_in_flight
-    rival = next((other for other in others if _disturbs(candidate.demand, other)), None)
+    rivals = (other for other in context.exclusive_in_flight if _conflict(run.demand, other))
+    rival = next(rivals, None)
     if rival is None:
         return None
-    until = candidate.due_at + candidate.demand.exclusive_wait
-    if situation.now < until or candidate.asked:
-        return Wait(f"queued: exclusive: {rival.series} uses what it needs alone", until)
-    waited_seconds = candidate.demand.exclusive_wait.total_seconds()
-    return Skip(f"busy: {rival.series} used what it needs alone for {waited_seconds:.0f} s")
+    until = run.due_at + run.demand.exclusive_wait
+    if context.now < until or run.is_requested:
+        return Wait(f"queued: exclusive: {rival.series} is using the same sites", until)
+    waited_seconds = run.demand.exclusive_wait.total_seconds()
+    return Skip(f"busy: {rival.series} used the same sites for {waited_seconds:.0f} s")
 
 
-def _disturbs(one: Demand, other: Demand) -> bool:
-    """Of two that are exclusive."""
-    shared = len(one.sites & other.sites)
-    return shared > 0 if "site" in (one.exclusive, other.exclusive) else shared > 1
+def _conflict(first: Demand, second: Demand) -> bool:
+    """Return whether two exclusive runs must not overlap."""
+    shared = len(first.sites & second.sites)
+    return shared > 0 if "site" in (first.exclusive, second.exclusive) else shared > 1

@@ -1,16 +1,18 @@
-"""Nothing begins of a series, a suite, a site or a reporter that somebody has paused or drains."""
+"""Start nothing of a series, suite, site or reporter that is paused or drained."""
 
 from __future__ import annotations
 
 from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdict
 
 
-def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
-    """All are skipped, those that somebody asked for too. A run that was forced passes the holds that there
-    were when it was asked for, which is when it came due: who holds later has the last word.
+def judge(run: DueRun, context: AdmissionContext) -> Verdict:
+    """Skip the run, also if a user requested it.
+
+    A forced run passes the holds that were in force when it was requested, which is when it became due, but
+    not those placed later.
     """
-    for held in situation.holds:
-        overruled = candidate.forced and held.began_at <= candidate.due_at
-        if held.covers(candidate.demand) and not overruled:
-            return Skip(held.reason)
+    for hold in context.holds:
+        is_overruled = run.is_forced and hold.began_at <= run.due_at
+        if hold.covers(run.demand) and not is_overruled:
+            return Skip(hold.reason)
     return None

@@ -1,4 +1,4 @@
-"""What follows another run begins so much after its end, and is skipped where that one did not run."""
+"""Start a run that follows another one after that has ended; skip it if the other did not run."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from datetime import timedelta
 
 from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdict, Wait
 
-_LONGEST = timedelta(days=1)  # that a leader's run is waited for
+_MAX_WAIT = timedelta(days=1)
 
 
-def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
-    leader = candidate.leader
+def judge(run: DueRun, context: AdmissionContext) -> Verdict:
+    leader = run.leader
     if leader is None:
         return None
     if leader.ran is None:
-        return Wait(f"queued: leader: {leader.series} has not ended", candidate.due_at + _LONGEST)
+        return Wait(f"queued: leader: {leader.series} has not ended", run.due_at + _MAX_WAIT)
     if not leader.ran or leader.ended_at is None:
         return Skip(f"leader: {leader.series} did not run: {leader.state}")
-    begins_at = leader.ended_at + leader.delay
-    if situation.now < begins_at:
-        return Wait(f"queued: leader: {begins_at:%H:%M:%S} UTC is its time, after {leader.series}", begins_at)
+    starts_at = leader.ended_at + leader.delay
+    if context.now < starts_at:
+        return Wait(f"queued: leader: starts at {starts_at:%H:%M:%S} UTC, after {leader.series}", starts_at)
     return None

@@ -1,15 +1,15 @@
-"""Nothing is begun at a site during a blackout."""
+"""Start nothing at a site while one of its maintenance windows is open."""
 
 from __future__ import annotations
 
 from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdict
 
 
-def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
-    """Whoever asks for a run wants to see, for instance, whether the work has helped: it is let in."""
-    if candidate.asked:
+def judge(run: DueRun, context: AdmissionContext) -> Verdict:
+    """Skip the run unless a user requested it, for instance to check whether the maintenance helped."""
+    if run.is_requested:
         return None
-    for window in situation.windows:
-        if window.covers(candidate.demand.sites) and window.starts_at <= situation.now < window.ends_at:
+    for window in context.windows:
+        if window.covers(run.demand.sites) and window.starts_at <= context.now < window.ends_at:
             return Skip(window.reason)
     return None

@@ -1,17 +1,17 @@
-"""A reporter has so many runs at once, and a site takes part in so many."""
+"""Respect the capacity of reporters and of sites."""
 
 from __future__ import annotations
 
 from monitor.ledger.admission.base import AdmissionContext, DueRun, Verdict, Wait
 
 
-def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
-    demand = candidate.demand
-    its_own = situation.runs_of_reporter(demand.reporter)
-    if its_own >= situation.reporter_runs.get(demand.reporter, 0):
-        return Wait(f"queued: room: the reporter {demand.reporter} has {its_own} runs already")
-    for site in sorted(demand.sites & situation.site_runs.keys()):
-        busy = situation.runs_at_site(site)
-        if busy >= situation.site_runs[site]:
-            return Wait(f"queued: room: the site {site} takes part in {busy} runs already")
+def judge(run: DueRun, context: AdmissionContext) -> Verdict:
+    demand = run.demand
+    of_reporter = context.runs_of_reporter(demand.reporter)
+    if of_reporter >= context.reporter_runs.get(demand.reporter, 0):
+        return Wait(f"queued: room: the reporter {demand.reporter} already has {of_reporter} runs")
+    for site in sorted(demand.sites & context.site_runs.keys()):
+        at_site = context.runs_at_site(site)
+        if at_site >= context.site_runs[site]:
+            return Wait(f"queued: room: the site {site} already takes part in {at_site} runs")
     return None

@@ -1,12 +1,12 @@
-"""A reporter that has fallen silent is given nothing: what it got would only be taken for dead."""
+"""Give nothing to a reporter that sends no heartbeats: its runs would only lose their leases."""
 
 from __future__ import annotations
 
 from monitor.ledger.admission.base import AdmissionContext, DueRun, Verdict, Wait
 
 
-def judge(candidate: DueRun, situation: AdmissionContext) -> Verdict:
-    """Other rules are asked all the same: slots of a reporter that was paused and stopped are skipped."""
-    if candidate.demand.reporter not in situation.silent_reporters:
+def judge(run: DueRun, context: AdmissionContext) -> Verdict:
+    """Let the run wait. A Skip of another rule outweighs it, e.g. if the reporter was paused first."""
+    if run.demand.reporter not in context.silent_reporters:
         return None
-    return Wait(f"queued: silent: the reporter {candidate.demand.reporter} is not heard of")
+    return Wait(f"queued: silent: the reporter {run.demand.reporter} sends no heartbeats")

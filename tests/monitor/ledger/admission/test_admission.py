@@ -1,4 +1,4 @@
-"""May this run begin now? Tables of cases, no database."""
+"""The admission rules, as tables of cases; no database."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ def demand(series: str, *sites: str, exclusive: str = "", reporter: str = "home"
     return Demand(series, "main", reporter, frozenset(sites), exclusive)  # type: ignore[arg-type]
 
 
-def candidate(of: Demand, *, due_at: datetime = NOON, asked: bool = False, again: bool = False) -> DueRun:
-    return DueRun(uuid.uuid4(), of, due_at, asked, again)
+def due_run(
+    demand: Demand, *, due_at: datetime = NOON, is_requested: bool = False, is_reclaimed: bool = False
+) -> DueRun:
+    return DueRun(uuid.uuid4(), demand, due_at, is_requested, is_reclaimed)
 
 
-def during(*in_flight: Demand, now: datetime = NOON, capacity: int = 100, **limits: int) -> AdmissionContext:
+def context(*in_flight: Demand, now: datetime = NOON, capacity: int = 100, **limits: int) -> AdmissionContext:
     return AdmissionContext(now, list(in_flight), {"home": capacity}, limits)
 
 
@@ -46,9 +48,9 @@ GATHER = demand("gather", "sdsc", "ncsa")
 
 
 @pytest.mark.parametrize("name", rules.names())
-def test_a_rule_has_nothing_against_a_run_when_nothing_else_is_going_on(name: str) -> None:
+def test_no_rule_objects_to_a_run_on_an_idle_grid(name: str) -> None:
     (rule,) = (rule for rule in rules.load_all().values() if rule.__module__.endswith(f".{name}"))
-    assert rule(candidate(GATHER), during()) is None
+    assert rule(due_run(GATHER), context()) is None
 
 
 def test_every_file_of_the_folder_is_a_rule() -> None:
@@ -56,38 +58,38 @@ def test_every_file_of_the_folder_is_a_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "verdict"),
+    ("run", "verdict"),
     [
-        (candidate(GATHER), Skip),
-        (candidate(GATHER, asked=True), Wait),
-        (candidate(GATHER, again=True), Wait),
-        (candidate(demand("circle", "sdsc", "ncsa")), type(None)),
+        (due_run(GATHER), Skip),
+        (due_run(GATHER, is_requested=True), Wait),
+        (due_run(GATHER, is_reclaimed=True), Wait),
+        (due_run(demand("circle", "sdsc", "ncsa")), type(None)),
     ],
 )
-def test_two_runs_of_a_series_are_never_at_the_same_time(of: DueRun, verdict: type[object]) -> None:
-    assert isinstance(overlap.judge(of, during(GATHER)), verdict)
+def test_two_runs_of_a_series_never_overlap(run: DueRun, verdict: type[object]) -> None:
+    assert isinstance(overlap.judge(run, context(GATHER)), verdict)
 
 
-def test_a_reporter_without_room_lets_wait() -> None:
-    verdict = room.judge(candidate(demand("circle")), during(GATHER, capacity=1))
-    assert verdict == Wait("queued: room: the reporter home has 1 runs already")
+def test_a_run_waits_while_its_reporter_has_no_free_capacity() -> None:
+    verdict = room.judge(due_run(demand("circle")), context(GATHER, capacity=1))
+    assert verdict == Wait("queued: room: the reporter home already has 1 runs")
 
 
-def test_a_reporter_that_is_not_known_has_no_room() -> None:
-    assert room.judge(candidate(demand("circle", reporter="away")), during()) is not None
+def test_an_unknown_reporter_has_no_capacity() -> None:
+    assert room.judge(due_run(demand("circle", reporter="away")), context()) is not None
 
 
-def test_a_site_with_a_limit_lets_wait_who_would_exceed_it() -> None:
-    circle = candidate(demand("circle", "sdsc", "anl"))
-    assert room.judge(circle, during(GATHER, sdsc=2)) is None
-    assert room.judge(circle, during(GATHER, ncsa=1)) is None
-    assert room.judge(circle, during(GATHER, sdsc=1)) == Wait(
-        "queued: room: the site sdsc takes part in 1 runs already"
+def test_a_run_waits_while_it_would_exceed_the_limit_of_a_site() -> None:
+    circle = due_run(demand("circle", "sdsc", "anl"))
+    assert room.judge(circle, context(GATHER, sdsc=2)) is None
+    assert room.judge(circle, context(GATHER, ncsa=1)) is None
+    assert room.judge(circle, context(GATHER, sdsc=1)) == Wait(
+        "queued: room: the site sdsc already takes part in 1 runs"
     )
 
 
 @pytest.mark.parametrize(
-    ("one", "its_sites", "other", "other_sites", "together"),
+    ("exclusive_of_run", "sites", "exclusive_of_other", "other_sites", "may_overlap"),
     [
         ("", "ab", "", "ab", True),
         ("site", "ab", "", "ab", True),
@@ -100,32 +102,32 @@ def test_a_site_with_a_limit_lets_wait_who_would_exceed_it() -> None:
     ],
 )
 def test_exclusive_series_share_no_site_or_no_link(
-    one: str, its_sites: str, other: str, other_sites: str, together: bool
+    exclusive_of_run: str, sites: str, exclusive_of_other: str, other_sites: str, may_overlap: bool
 ) -> None:
-    under_way = demand("other", *other_sites, exclusive=other)
-    verdict = exclusive.judge(candidate(demand("one", *its_sites, exclusive=one)), during(under_way))
-    assert (verdict is None) == together
+    other = demand("other", *other_sites, exclusive=exclusive_of_other)
+    run = due_run(demand("one", *sites, exclusive=exclusive_of_run))
+    assert (exclusive.judge(run, context(other)) is None) == may_overlap
 
 
 @pytest.mark.parametrize(
-    ("minutes", "asked", "verdict"),
+    ("minutes", "is_requested", "verdict"),
     [
-        (0, False, Wait("queued: exclusive: rival uses what it needs alone", NOON + 15 * MINUTE)),
-        (14, False, Wait("queued: exclusive: rival uses what it needs alone", NOON + 15 * MINUTE)),
-        (15, False, Skip("busy: rival used what it needs alone for 900 s")),
-        (15, True, Wait("queued: exclusive: rival uses what it needs alone", NOON + 15 * MINUTE)),
+        (0, False, Wait("queued: exclusive: rival is using the same sites", NOON + 15 * MINUTE)),
+        (14, False, Wait("queued: exclusive: rival is using the same sites", NOON + 15 * MINUTE)),
+        (15, False, Skip("busy: rival used the same sites for 900 s")),
+        (15, True, Wait("queued: exclusive: rival is using the same sites", NOON + 15 * MINUTE)),
     ],
 )
-def test_waiting_for_what_is_exclusive_is_bounded_for_slots(
-    minutes: int, asked: bool, verdict: Verdict
+def test_only_requested_runs_wait_longer_than_exclusive_wait(
+    minutes: int, is_requested: bool, verdict: Verdict
 ) -> None:
     rival = demand("rival", "a", exclusive="site")
-    waiting = candidate(demand("one", "a", exclusive="site"), asked=asked)
-    assert exclusive.judge(waiting, during(rival, now=NOON + minutes * MINUTE)) == verdict
+    waiting = due_run(demand("one", "a", exclusive="site"), is_requested=is_requested)
+    assert exclusive.judge(waiting, context(rival, now=NOON + minutes * MINUTE)) == verdict
 
 
 @pytest.mark.parametrize(
-    ("sites", "after_minutes", "asked", "skipped"),
+    ("sites", "after_minutes", "is_requested", "is_skipped"),
     [
         ({"sdsc"}, 0, False, True),
         (set(), 0, False, True),
@@ -136,13 +138,13 @@ def test_waiting_for_what_is_exclusive_is_bounded_for_slots(
         ({"sdsc"}, 0, True, False),
     ],
 )
-def test_no_slot_begins_during_a_blackout_of_its_sites(
-    sites: set[str], after_minutes: int, asked: bool, skipped: bool
+def test_slots_are_skipped_during_a_maintenance_window_of_their_sites(
+    sites: set[str], after_minutes: int, is_requested: bool, is_skipped: bool
 ) -> None:
     window = OpenWindow("new disks", NOON, NOON + 60 * MINUTE, frozenset(sites))
-    situation = AdmissionContext(NOON + after_minutes * MINUTE, windows=(window,))
-    verdict = maintenance.judge(candidate(GATHER, asked=asked), situation)
-    assert verdict == (Skip("maintenance: new disks, until 2026-03-01 13:00 UTC") if skipped else None)
+    at = AdmissionContext(NOON + after_minutes * MINUTE, windows=(window,))
+    verdict = maintenance.judge(due_run(GATHER, is_requested=is_requested), at)
+    assert verdict == (Skip("maintenance: new disks, until 2026-03-01 13:00 UTC") if is_skipped else None)
 
 
 @pytest.mark.parametrize(
@@ -150,22 +152,22 @@ def test_no_slot_begins_during_a_blackout_of_its_sites(
     [
         (None, None, 0, Wait("queued: leader: gather has not ended", NOON + timedelta(days=1))),
         (True, 0, 0, None),
-        (True, 29, 30, Wait("queued: leader: 12:01:00 UTC is its time, after gather", NOON + MINUTE)),
+        (True, 29, 30, Wait("queued: leader: starts at 12:01:00 UTC, after gather", NOON + MINUTE)),
         (True, 30, 30, None),
         (False, None, 0, Skip("leader: gather did not run: passed")),
     ],
 )
-def test_a_follower_begins_after_the_end_of_its_leader(
+def test_a_follower_starts_after_the_end_of_its_leader(
     ran: bool | None, ended_minutes_ago: int | None, delay_minutes: int, verdict: Verdict
 ) -> None:
     ended_at = None if ended_minutes_ago is None else NOON - ended_minutes_ago * MINUTE
-    before = LeaderRun("gather", delay_minutes * MINUTE, ran, "passed", ended_at)
-    following = DueRun(uuid.uuid4(), demand("preco", "sdsc"), NOON, leader=before)
-    assert leader.judge(following, during()) == verdict
+    leader_run = LeaderRun("gather", delay_minutes * MINUTE, ran, "passed", ended_at)
+    follower = DueRun(uuid.uuid4(), demand("preco", "sdsc"), NOON, leader=leader_run)
+    assert leader.judge(follower, context()) == verdict
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "skipped"),
+    ("kind", "name", "is_skipped"),
     [
         ("series", "gather", True),
         ("series", "gather-2", False),
@@ -178,11 +180,11 @@ def test_a_follower_begins_after_the_end_of_its_leader(
         ("reporter", "away", False),
     ],
 )
-@pytest.mark.parametrize("asked", [False, True])
-def test_nothing_begins_of_what_is_held(kind: str, name: str, skipped: bool, asked: bool) -> None:
-    held = ActiveHold(kind, name, NOON, "paused by ada: disk swap")  # type: ignore[arg-type]
-    verdict = hold.judge(candidate(GATHER, asked=asked), AdmissionContext(NOON, holds=(held,)))
-    assert verdict == (Skip("paused by ada: disk swap") if skipped else None)
+@pytest.mark.parametrize("is_requested", [False, True])
+def test_runs_of_a_held_scope_are_skipped(kind: str, name: str, is_skipped: bool, is_requested: bool) -> None:
+    active = ActiveHold(kind, name, NOON, "paused by ada: disk swap")  # type: ignore[arg-type]
+    verdict = hold.judge(due_run(GATHER, is_requested=is_requested), AdmissionContext(NOON, holds=(active,)))
+    assert verdict == (Skip("paused by ada: disk swap") if is_skipped else None)
 
 
 @pytest.mark.parametrize(
@@ -195,55 +197,55 @@ def test_nothing_begins_of_what_is_held(kind: str, name: str, skipped: bool, ask
         ([NOON - MINUTE, NOON + MINUTE], Skip("paused by ada: 1")),
     ],
 )
-def test_a_forced_run_passes_the_holds_that_were_there_before_it(
+def test_a_forced_run_passes_only_the_holds_placed_before_it(
     holds_began_at: list[datetime], verdict: Verdict
 ) -> None:
     holds = [ActiveHold("site", "sdsc", at, f"paused by ada: {n}") for n, at in enumerate(holds_began_at)]
-    forced = DueRun(uuid.uuid4(), GATHER, NOON, asked=True, forced=True)
+    forced = DueRun(uuid.uuid4(), GATHER, NOON, is_requested=True, is_forced=True)
     assert hold.judge(forced, AdmissionContext(NOON + 2 * MINUTE, holds=tuple(holds))) == verdict
 
 
-def test_a_reporter_that_is_silent_is_given_nothing_but_its_held_slots_are_skipped() -> None:
-    quiet = AdmissionContext(NOON, [], {"home": 9}, silent_reporters=frozenset({"home"}))
-    said = "queued: silent: the reporter home is not heard of"
-    assert silent.judge(candidate(GATHER), quiet) == Wait(said)
-    assert silent.judge(candidate(demand("circle", reporter="away")), quiet) is None
-    quiet.holds = (ActiveHold("site", "sdsc", NOON, "paused by ada: disk swap"),)
-    assert judged([candidate(GATHER), candidate(demand("circle", "anl"))], quiet) == [
+def test_runs_of_a_silent_reporter_wait_unless_they_are_held() -> None:
+    silence = AdmissionContext(NOON, [], {"home": 9}, silent_reporters=frozenset({"home"}))
+    reason = "queued: silent: the reporter home sends no heartbeats"
+    assert silent.judge(due_run(GATHER), silence) == Wait(reason)
+    assert silent.judge(due_run(demand("circle", reporter="away")), silence) is None
+    silence.holds = (ActiveHold("site", "sdsc", NOON, "paused by ada: disk swap"),)
+    assert verdicts([due_run(GATHER), due_run(demand("circle", "anl"))], silence) == [
         ("gather", Skip),
         ("circle", Wait),
     ]
 
 
-def judged(candidates: Sequence[DueRun], situation: AdmissionContext) -> list[tuple[str, type[object]]]:
-    decided = decide(candidates, situation, rules.load_all().values())
-    return [(one.demand.series, type(verdict)) for one, verdict in decided]
+def verdicts(runs: Sequence[DueRun], at: AdmissionContext) -> list[tuple[str, type[object]]]:
+    decided = decide(runs, at, rules.load_all().values())
+    return [(run.demand.series, type(verdict)) for run, verdict in decided]
 
 
-def test_who_is_let_in_takes_room_from_who_comes_after() -> None:
-    wanted = [candidate(demand(name, "sdsc", exclusive="site")) for name in ("first", "second")]
-    assert judged(wanted, during()) == [("first", type(None)), ("second", Wait)]
+def test_an_admitted_run_takes_capacity_from_later_ones() -> None:
+    runs = [due_run(demand(name, "sdsc", exclusive="site")) for name in ("first", "second")]
+    assert verdicts(runs, context()) == [("first", type(None)), ("second", Wait)]
 
 
-def test_two_slots_of_a_series_that_are_due_at_once_are_one_run() -> None:
-    wanted = [candidate(GATHER), candidate(GATHER, due_at=NOON - MINUTE)]
-    assert judged(wanted, during()) == [("gather", type(None)), ("gather", Skip)]
+def test_of_two_due_slots_of_a_series_one_is_admitted() -> None:
+    runs = [due_run(GATHER), due_run(GATHER, due_at=NOON - MINUTE)]
+    assert verdicts(runs, context()) == [("gather", type(None)), ("gather", Skip)]
 
 
-def test_what_is_skipped_takes_no_room_and_skipping_weighs_more_than_waiting() -> None:
-    blackouts = (OpenWindow("new disks", NOON, NOON + MINUTE, frozenset({"sdsc"})),)
-    situation = AdmissionContext(NOON, [GATHER], {"home": 2}, {}, blackouts)
-    wanted = [candidate(demand("circle", "sdsc")), candidate(demand("disk", "anl"))]
-    assert judged(wanted, situation) == [("circle", Skip), ("disk", type(None))]
-    full = AdmissionContext(NOON, [GATHER], {"home": 1}, {}, blackouts)
-    assert judged(wanted, full) == [("circle", Skip), ("disk", Wait)]
+def test_a_skipped_run_takes_no_capacity_and_skip_outweighs_wait() -> None:
+    windows = (OpenWindow("new disks", NOON, NOON + MINUTE, frozenset({"sdsc"})),)
+    grid = AdmissionContext(NOON, [GATHER], {"home": 2}, {}, windows)
+    runs = [due_run(demand("circle", "sdsc")), due_run(demand("disk", "anl"))]
+    assert verdicts(runs, grid) == [("circle", Skip), ("disk", type(None))]
+    full = AdmissionContext(NOON, [GATHER], {"home": 1}, {}, windows)
+    assert verdicts(runs, full) == [("circle", Skip), ("disk", Wait)]
 
 
 GB = 10**9
 
 
 @pytest.mark.parametrize(
-    ("budget", "spent", "reason"),
+    ("budget", "used", "reason"),
     [
         (Budget(), BudgetUsed(10**6, 10**18, 1e6), None),
         (Budget(runs=2), BudgetUsed(runs=1), None),
@@ -256,32 +258,32 @@ GB = 10**9
         (Budget(1, 1, 1.0), BudgetUsed(1, 1, 1.0), "taken part in 1 of 1 runs"),
     ],
 )
-def test_a_site_takes_part_in_no_run_after_its_budget_is_spent_whoever_asks(
-    budget: Budget, spent: BudgetUsed, reason: str | None
+def test_every_run_is_skipped_when_the_budget_of_a_site_is_used_up(
+    budget: Budget, used: BudgetUsed, reason: str | None
 ) -> None:
-    situation = AdmissionContext(NOON, budgets={"sdsc": budget}, spent={"sdsc": spent})
+    grid = AdmissionContext(NOON, budgets={"sdsc": budget}, used={"sdsc": used})
     skip = Skip(f"budget: sdsc has {reason} today") if reason else None
-    assert budgets.judge(candidate(GATHER), situation) == skip
-    assert budgets.judge(candidate(GATHER, asked=True), situation) == skip
-    assert budgets.judge(candidate(demand("circle", "anl", "iu")), situation) is None
+    assert budgets.judge(due_run(GATHER), grid) == skip
+    assert budgets.judge(due_run(GATHER, is_requested=True), grid) == skip
+    assert budgets.judge(due_run(demand("circle", "anl", "iu")), grid) is None
 
 
-def test_runs_in_flight_and_runs_just_let_in_count_against_the_budget() -> None:
-    situation = AdmissionContext(NOON, [GATHER], {"home": 9}, budgets={"sdsc": Budget(runs=2)})
-    wanted = [candidate(demand(name, "sdsc")) for name in ("circle", "disk")]
-    assert judged(wanted, situation) == [("circle", type(None)), ("disk", Skip)]
+def test_runs_in_flight_and_runs_just_admitted_count_against_the_budget() -> None:
+    grid = AdmissionContext(NOON, [GATHER], {"home": 9}, budgets={"sdsc": Budget(runs=2)})
+    runs = [due_run(demand(name, "sdsc")) for name in ("circle", "disk")]
+    assert verdicts(runs, grid) == [("circle", type(None)), ("disk", Skip)]
 
 
-def test_what_is_let_in_counts_for_its_series_its_reporter_and_each_of_its_sites() -> None:
-    situation = during(GATHER, demand("circle", "sdsc", exclusive="link", reporter="away"))
-    situation.let_in(demand("gather", "sdsc"))
-    assert [situation.runs_of_series(name) for name in ("gather", "circle", "preco")] == [2, 1, 0]
-    assert [situation.runs_of_reporter(name) for name in ("home", "away", "none")] == [2, 1, 0]
-    assert [situation.runs_at_site(name) for name in ("sdsc", "ncsa", "tacc")] == [3, 1, 0]
-    assert [one.series for one in situation.exclusive_in_flight] == ["circle"]
+def test_an_admitted_run_counts_for_its_series_its_reporter_and_each_of_its_sites() -> None:
+    grid = context(GATHER, demand("circle", "sdsc", exclusive="link", reporter="away"))
+    grid.admit(demand("gather", "sdsc"))
+    assert [grid.runs_of_series(name) for name in ("gather", "circle", "preco")] == [2, 1, 0]
+    assert [grid.runs_of_reporter(name) for name in ("home", "away", "none")] == [2, 1, 0]
+    assert [grid.runs_at_site(name) for name in ("sdsc", "ncsa", "tacc")] == [3, 1, 0]
+    assert [one.series for one in grid.exclusive_in_flight] == ["circle"]
 
 
-def test_who_comes_first_takes_the_room_and_whoever_has_to_wait_takes_none() -> None:
-    wanted = [candidate(demand(f"s{number}", site)) for number, site in enumerate("aabab")]
-    verdicts = [verdict for _, verdict in decide(wanted, during(capacity=3, a=1), [room.judge])]
-    assert [verdict is None for verdict in verdicts] == [True, False, True, False, True]
+def test_earlier_runs_take_the_capacity_and_waiting_runs_take_none() -> None:
+    runs = [due_run(demand(f"s{number}", site)) for number, site in enumerate("aabab")]
+    admitted = [verdict is None for _, verdict in decide(runs, context(capacity=3, a=1), [room.judge])]
+    assert admitted == [True, False, True, False, True]
