@@ -85,7 +85,10 @@ def test_a_follower_of_a_run_that_never_was_is_skipped(hourly: Series, noon: dat
     follower = following(hourly, Follows.AFTER)
     expand(noon)
     transitions.move(
-        Run.objects.all(), [hourly.runs.get(slot=noon + HOUR).pk], State.MISSED, cause="its grace time was over"
+        Run.objects.all(),
+        [hourly.runs.get(slot=noon + HOUR).pk],
+        State.MISSED,
+        cause="its grace time was over",
     )
     assert claim_due(noon + HOUR) == []
     skipped = follower.runs.get(slot=noon + HOUR)
