@@ -1,1 +1,1 @@
-"""Backups of the depot: created, described by a manifest, restored and verified."""
+"""Backups of the depot: create, describe in a manifest, restore and verify."""

@@ -1,4 +1,4 @@
-"""What a backup holds, told beside it: what has to be there again when it has been restored."""
+"""Describe what a backup holds, so that a restore can verify that all of it is there."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ VERSION = 1
 FILE = "manifest.json"
 AUDITED = timedelta(days=31)
 _COUNT = "SELECT count(*) FROM {}"
-_BY_MONTH = """
+_SAMPLES_BY_MONTH = """
 SELECT to_char(time AT TIME ZONE 'UTC', 'YYYY-MM') AS month, count(*) FROM monitor_sample GROUP BY month
 ORDER BY month
 """
 
 
 class ManifestError(Exception):
-    """There is no backup, or none that can be read here; says what was found."""
+    """A directory has no manifest that this version reads; the message says what was found."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """*rows* by table, samples by month of their slots; *ledger*: what an audit of the last month found."""
+    """*rows* by table, *samples* by month of their slots, *ledger*: counts of an audit of the last month."""
 
     taken_at: datetime
     schema: str
@@ -44,50 +44,50 @@ class Manifest:
     version: int = field(default=VERSION)
 
     def differences(self, other: Manifest) -> list[str]:
-        """What is not as in *other*, a line each."""
-        found = []
-        for what in ("rows", "samples", "ledger"):
-            mine, its = getattr(self, what), getattr(other, what)
-            found += [
-                f"{what} of {name}: expected {mine.get(name, 0)}, got {its.get(name, 0)}"
-                for name in sorted(mine.keys() | its.keys())
-                if mine.get(name, 0) != its.get(name, 0)
+        """Return a line for each count that differs in *other*."""
+        lines = []
+        for part in ("rows", "samples", "ledger"):
+            expected, actual = getattr(self, part), getattr(other, part)
+            lines += [
+                f"{part} of {name}: expected {expected.get(name, 0)}, got {actual.get(name, 0)}"
+                for name in sorted(expected.keys() | actual.keys())
+                if expected.get(name, 0) != actual.get(name, 0)
             ]
-        return found
+        return lines
 
     def text(self) -> str:
         return json.dumps({**asdict(self), "taken_at": self.taken_at.isoformat()}, indent=2) + "\n"
 
 
-def manifest(taken_at: datetime, *, dumped_by: int) -> Manifest:
-    """Of the depot as this transaction sees it."""
+def describe(taken_at: datetime, *, dumped_by: int) -> Manifest:
+    """Describe the depot as the current transaction sees it."""
     return Manifest(
         taken_at=taken_at,
         schema=schema(),
         postgresql=server_version.version(),
         dumped_by=dumped_by,
         timescaledb=extension().installed,
-        rows={table: _ask(_COUNT.format(connection.ops.quote_name(table)))[0][0] for table in _tables()},
-        samples=dict(_ask(_BY_MONTH)),
-        ledger=_ledger(taken_at),
+        rows={table: _fetch(_COUNT.format(connection.ops.quote_name(table)))[0][0] for table in _tables()},
+        samples=dict(_fetch(_SAMPLES_BY_MONTH)),
+        ledger=_ledger_counts(taken_at),
     )
 
 
 def read(directory: Path) -> Manifest:
-    """That of the backup in *directory*. Raises ManifestError."""
+    """Read the manifest of the backup in *directory*. Raises ManifestError."""
     try:
-        told: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
-        if told["version"] != VERSION:
+        document: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        if document["version"] != VERSION:
             raise ManifestError(
-                f"{directory}: expected a backup of version {VERSION}, got version {told['version']!r}"
+                f"{directory}: expected a backup of version {VERSION}, got version {document['version']!r}"
             )
-        return Manifest(**{**told, "taken_at": datetime.fromisoformat(told["taken_at"])})
+        return Manifest(**{**document, "taken_at": datetime.fromisoformat(document["taken_at"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ManifestError(f"{directory} is no backup: cannot read its {FILE}: {error!r}") from error
 
 
 def schema() -> str:
-    """The last migration of ours that the database has."""
+    """Return the name of gridcast's last migration that the database has applied."""
     applied = MigrationRecorder(connection).applied_migrations()
     return max((name for app, name in applied if app == "monitor"), default="")
 
@@ -97,13 +97,13 @@ def _tables() -> list[str]:
     return sorted(table for table in tables if table.startswith("monitor_"))
 
 
-def _ledger(taken_at: datetime) -> dict[str, int]:
-    found = audit(taken_at - AUDITED, taken_at)
-    lists = {"missing": found.missing, "doubled": found.doubled, "overdue": found.overdue}
-    return {"slots": found.slots, **{name: len(findings) for name, findings in lists.items()}}
+def _ledger_counts(taken_at: datetime) -> dict[str, int]:
+    audited = audit(taken_at - AUDITED, taken_at)
+    findings = {"missing": audited.missing, "doubled": audited.doubled, "overdue": audited.overdue}
+    return {"slots": audited.slots, **{name: len(runs) for name, runs in findings.items()}}
 
 
-def _ask(statement: str) -> list[tuple[Any, ...]]:
+def _fetch(statement: str) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         rows: list[tuple[Any, ...]] = cursor.fetchall()

@@ -1,4 +1,4 @@
-"""Restore a backup into an empty database, and see that all of it is there."""
+"""Restore a backup into an empty database and verify that all of it is there."""
 
 from __future__ import annotations
 
@@ -21,48 +21,49 @@ if TYPE_CHECKING:
 
     from monitor.backup.manifest import Manifest
 
-_INHABITANTS = """
+# Relations of the schema public that belong to no extension.
+_COUNT_RELATIONS = """
 SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname = 'public' AND NOT EXISTS (
     SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
 )
 """
 _VERSIONS = "SELECT version FROM pg_available_extension_versions WHERE name = 'timescaledb' ORDER BY version"
+_SHOWN_DIFFERENCES = 10
 
 
 class RestoreError(Exception):
-    """It was not restored; says why, and what is in the database now."""
+    """The backup was not restored; the message says why and what the database holds now."""
 
 
 def create_database() -> None:
-    """Make the depot's database where there is none. Raises RestoreError."""
-    told = connection.settings_dict
+    """Create the depot's database. Raises RestoreError."""
+    name = connection.settings_dict["NAME"]
     parameters = {**connection.get_connection_params(), "dbname": "postgres"}
-    for ours in ("context", "cursor_factory", "prepare_threshold"):
-        parameters.pop(ours, None)
+    for django_option in ("context", "cursor_factory", "prepare_threshold"):
+        parameters.pop(django_option, None)
     statement = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'")
     try:
         with psycopg.connect(**parameters, autocommit=True) as session:
-            session.execute(statement.format(sql.Identifier(told["NAME"])))
+            session.execute(statement.format(sql.Identifier(name)))
     except psycopg.Error as error:
-        raise RestoreError(f"cannot create the database {told['NAME']}: {error}".strip()) from error
+        raise RestoreError(f"cannot create the database {name}: {error}".strip()) from error
 
 
 def restore(source: Path, *, jobs: int = 1) -> Manifest:
-    """Restore the backup in *source*; what it held, all of which is there now.
+    """Restore the backup in *source* and return its manifest, which the database has been verified against.
 
     Raises:
-        ManifestError, DumpError, RestoreError: it is not; with more than one of *jobs* a part of it may be.
+        ManifestError, DumpError, RestoreError: the restore failed; with *jobs* above 1 the database may hold
+            a part of the backup.
     """
-    told = manifest.read(source)
-    _check(told)
-    program = pg_tools.find("pg_restore", least=max(told.dumped_by, server_version.major()))
+    expected = manifest.read(source)
+    _check(expected)
+    program = pg_tools.find("pg_restore", least=max(expected.dumped_by, server_version.major()))
     options = ["--no-owner", "--no-privileges", "--exit-on-error"]
-    # Chunks of a hypertable refer to each other in ways that several at once do not respect.
-    several = jobs > 1 and told.timescaledb is None
-    if told.timescaledb is None:
-        options.append(f"--jobs={jobs}" if several else "--single-transaction")
-    with _prepared(told.timescaledb):
+    if expected.timescaledb is None:  # parallel jobs violate references between the chunks of a hypertable
+        options.append(f"--jobs={jobs}" if jobs > 1 else "--single-transaction")
+    with _timescaledb_prepared(expected.timescaledb):
         try:
             pg_tools.run(program, *options, str(source / DUMP))
         except pg_tools.DumpError as error:
@@ -70,58 +71,58 @@ def restore(source: Path, *, jobs: int = 1) -> Manifest:
                 raise
             name = connection.settings_dict["NAME"]
             raise RestoreError(
-                f"{error}. A part of it may be in the database {name}: drop it first"
+                f"{error}. The database {name} may hold a part of the backup: drop it first"
             ) from error
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    _verify(told)
-    return told
+    _verify(expected)
+    return expected
 
 
-def _check(told: Manifest) -> None:
+def _check(backup: Manifest) -> None:
     name = connection.settings_dict["NAME"]
     with connection.cursor() as cursor:
-        cursor.execute(_INHABITANTS)
-        (inhabitants,) = cursor.fetchone()
-    if inhabitants:
+        cursor.execute(_COUNT_RELATIONS)
+        (relations,) = cursor.fetchone()
+    if relations:
         raise RestoreError(
-            f"the database {name} is not empty: it has {inhabitants} tables, indexes and views. A backup is "
-            "restored into a new one only: create it, let DATABASE_URL name it, and try again"
+            f"the database {name} is not empty: it has {relations} tables, indexes and views. Create a new "
+            "database, let DATABASE_URL name it, and try again"
         )
-    known = {migration for app, migration in MigrationLoader(None).disk_migrations if app == "monitor"}
-    if told.schema not in known:
+    migrations = {name for app, name in MigrationLoader(None).disk_migrations if app == "monitor"}
+    if backup.schema not in migrations:
         raise RestoreError(
-            f"the backup is of a newer version, whose migration {told.schema} is not known here"
+            f"the backup is of a newer version of gridcast: this one has no migration {backup.schema}"
         )
-    if told.timescaledb is not None:
-        _check_timescaledb(told.timescaledb)
+    if backup.timescaledb is not None:
+        _check_timescaledb(backup.timescaledb)
 
 
 def _check_timescaledb(version: str) -> None:
-    """A dump is of the extension's own tables, too: they are as its *version* has them."""
-    has = extension()
-    has.check()
+    """Require the *version* of the backup: a dump contains the extension's own tables."""
+    local = extension()
+    local.check()
     with connection.cursor() as cursor:
         cursor.execute(_VERSIONS)
-        versions = [one for (one,) in cursor.fetchall()]
-    got = has.installed or ", ".join(versions)
-    if version != has.installed and (has.installed or version not in versions):
+        available = [name for (name,) in cursor.fetchall()]
+    if version != local.installed and (local.installed or version not in available):
         raise RestoreError(
-            f"the backup is of TimescaleDB {version}, and here it is {got}: it has to be the same"
+            f"the backup needs TimescaleDB {version}, and this server has "
+            f"{local.installed or ', '.join(available)}: install the same version"
         )
 
 
 @contextmanager
-def _prepared(timescaledb: str | None) -> Iterator[None]:
-    """As TimescaleDB wants it: its version first, and nothing of it at work meanwhile."""
-    if timescaledb is None:
+def _timescaledb_prepared(version: str | None) -> Iterator[None]:
+    """Create the extension in its *version* and stop its background workers during the block."""
+    if version is None:
         yield
         return
     with connection.cursor() as cursor:
-        # A database may have it from the template that it was made of.
-        cursor.execute(f"{CREATE} VERSION {connection.ops.quote_name(timescaledb)}")
+        # The template of the database may have installed it already.
+        cursor.execute(f"{CREATE} VERSION {connection.ops.quote_name(version)}")
         cursor.execute("SELECT timescaledb_pre_restore()")
-    connection.close()  # a session that is there already keeps its cache
+    connection.close()  # an open session keeps the extension's cached state
     try:
         yield
     finally:
@@ -130,11 +131,11 @@ def _prepared(timescaledb: str | None) -> Iterator[None]:
         connection.close()
 
 
-def _verify(told: Manifest) -> None:
-    """Hold what is there now against what was there. Raises RestoreError."""
+def _verify(expected: Manifest) -> None:
+    """Compare the database with the manifest. Raises RestoreError."""
     with transaction.atomic():
-        found = manifest.manifest(told.taken_at, dumped_by=told.dumped_by)
-    differences = told.differences(found)
+        actual = manifest.describe(expected.taken_at, dumped_by=expected.dumped_by)
+    differences = expected.differences(actual)
     if differences:
-        shown = "; ".join(differences[:10])
-        raise RestoreError(f"what was restored is not what was backed up, drop it: {shown}")
+        shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
+        raise RestoreError(f"the restored database differs from the backup, drop it: {shown}")

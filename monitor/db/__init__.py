@@ -1,1 +1,1 @@
-"""PostgreSQL itself: binary parameters, advisory locks, partitions, snapshots."""
+"""PostgreSQL itself: binary parameters, advisory locks, partitions, snapshots, sizes."""

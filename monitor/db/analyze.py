@@ -1,7 +1,6 @@
-"""What the planner knows of tables in parts: nobody tells it by itself.
+"""Keep planner statistics of partitioned tables: autovacuum analyses partitions, never their parent table.
 
-Autovacuum looks at the parts, never at the table that they are parts of; without statistics of that, joins
-over many parts are planned as if there were next to nothing in them.
+Without statistics of the parent, PostgreSQL plans joins over many partitions as if they had hardly any rows.
 """
 
 from __future__ import annotations
@@ -12,25 +11,24 @@ from django.db import connection
 
 from monitor.db import server_version
 
-# A table that was never analysed, or not since *before*.
 _OUTDATED = """
-SELECT seen.relname FROM pg_class JOIN pg_stat_all_tables AS seen ON seen.relid = pg_class.oid
-WHERE relkind = 'p' AND starts_with(seen.relname, 'monitor_') AND schemaname = current_schema()
+SELECT tables.relname FROM pg_class JOIN pg_stat_all_tables AS tables ON tables.relid = pg_class.oid
+WHERE relkind = 'p' AND starts_with(tables.relname, 'monitor_') AND schemaname = current_schema()
     AND (last_analyze IS NULL OR last_analyze < %s)
-ORDER BY seen.relname
+ORDER BY tables.relname
 """
-ONLY_FROM = 180_000  # the version from which on the parts can be left out: they are autovacuum's
+ANALYZE_ONLY_FROM = 180_000  # PostgreSQL 18: ANALYZE ONLY leaves the partitions to autovacuum
 
 
 def outdated(before: datetime) -> list[str]:
-    """The tables in parts that have not been analysed since *before*."""
+    """Return the partitioned tables that have not been analysed since *before*."""
     with connection.cursor() as cursor:
         cursor.execute(_OUTDATED, [before])
         return [name for (name,) in cursor.fetchall()]
 
 
 def analyse(table: str) -> None:
-    """Tell the planner what is in *table*: it reads some pages of each part."""
-    only = "ONLY " if server_version.version() >= ONLY_FROM else ""
+    """Update the planner's statistics of *table*; reads some pages of each partition."""
+    only = "ONLY " if server_version.version() >= ANALYZE_ONLY_FROM else ""
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {only}{connection.ops.quote_name(table)}")

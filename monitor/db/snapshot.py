@@ -1,4 +1,4 @@
-"""Reading very much as it was at one instant, while others write."""
+"""Read many rows as they were at one instant while other transactions write."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-# Nobody waits for who reads but retention, and vacuum: who asks for nothing more for so long has gone away,
-# or might as well have.
-PATIENCE_SECONDS = 60
+# A long snapshot delays retention and vacuum, so PostgreSQL ends the session of a reader that went away.
+IDLE_TIMEOUT_SECONDS = 60
 
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """What is read in the block is all of one instant; nothing can be written in it. Where the caller has a
-    transaction it is that one's.
+    """Run the block in a read-only transaction with a single snapshot, or in the caller's transaction.
 
     Raises:
-        OperationalError, InterfaceError: nothing was read for ``PATIENCE_SECONDS``, and the database has
+        OperationalError, InterfaceError: the block read nothing for ``IDLE_TIMEOUT_SECONDS``, and the server
             ended the session.
     """
     if connection.in_atomic_block:
@@ -27,5 +25,5 @@ def snapshot() -> Iterator[None]:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{PATIENCE_SECONDS}s'")
+            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TIMEOUT_SECONDS}s'")
         yield

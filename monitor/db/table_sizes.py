@@ -1,23 +1,26 @@
-"""How much room tables take, on any engine."""
+"""Measure the size and estimate the rows of a table on any engine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from django.db import connection
+from psycopg.rows import class_row
 
+from monitor.db import binary
 from monitor.db.timescale_extension import extension
 
-# Rows as the planner estimates them: so many a page as when it was analysed. NULL where it never was, or was
-# empty then. Of a table that has parts, its parts say it.
+# Rows are the planner's estimate: rows per page at the last ANALYZE, times today's pages. NULL where a table
+# was never analysed or was empty then. The rows of a partitioned table are those of its partitions.
 _PARTITIONS = """
-SELECT oid::regclass::text, pg_total_relation_size(oid), pg_relation_size(oid),
+SELECT oid::regclass::text AS name, pg_total_relation_size(oid) AS total_bytes,
+    pg_relation_size(oid) AS heap_bytes,
     CASE
         WHEN relkind <> 'r' OR pg_relation_size(oid) = 0 THEN 0
         WHEN reltuples > 0 AND relpages > 0
             THEN reltuples / relpages * (pg_relation_size(oid) / current_setting('block_size')::int)
-    END::bigint
+    END::bigint AS estimated_rows
 FROM pg_class
 WHERE oid = %(name)s::regclass
     OR oid IN (SELECT relid FROM pg_partition_tree(%(name)s::regclass) WHERE isleaf)
@@ -27,8 +30,8 @@ SELECT format('%%I.%%I', materialization_hypertable_schema, materialization_hype
 FROM timescaledb_information.continuous_aggregates WHERE view_name = %(name)s
 UNION SELECT hypertable_name FROM timescaledb_information.hypertables WHERE hypertable_name = %(name)s
 """
-_CHUNKS = "SELECT hypertable_size(%(name)s::regclass), approximate_row_count(%(name)s::regclass)"
-_UNCOUNTED = """
+_HYPERTABLE_SIZE = "SELECT hypertable_size(%(name)s::regclass), approximate_row_count(%(name)s::regclass)"
+_UNANALYSED_CHUNKS = """
 SELECT pg_class.oid::regclass::text, pg_relation_size(pg_class.oid)
 FROM show_chunks(%(name)s::regclass) AS chunk
     JOIN pg_class ON pg_class.oid = chunk
@@ -36,48 +39,53 @@ FROM show_chunks(%(name)s::regclass) AS chunk
     JOIN timescaledb_information.chunks ON chunk_schema = nspname AND chunk_name = relname
 WHERE reltuples < 0 AND NOT is_compressed
 """
-COUNTED_BYTES = 16 << 20  # of what is larger, about so much is read, and the rest taken to be like it
+COUNTED_BYTES = 16 << 20  # about so much of a table is read to estimate the rows of a larger one
 
 
 @dataclass(frozen=True)
 class TableSize:
-    """*bytes* with indexes and all parts. *rows* is what ANALYZE says of each part; what nobody has analysed
-    yet is counted, or estimated where it is large."""
+    """*bytes* include indexes and all partitions. *rows* are ANALYZE's estimate per partition; partitions
+    that were never analysed are counted, or estimated from a sample where they are large."""
 
     bytes: int
     rows: int
 
 
+class _PartitionSize(NamedTuple):
+    name: str  # as PostgreSQL quotes it
+    total_bytes: int
+    heap_bytes: int
+    estimated_rows: int | None
+
+
 def table_size(table: str) -> TableSize:
-    """That of a table, or of what has its name on TimescaleDB."""
-    hypertable = None
-    if extension().installed:
-        hypertable = next((name for (name,) in _rows(_HYPERTABLE, table)), None)
-    return _partitions(table) if hypertable is None else _chunks(hypertable)
+    """Return the size of *table*, or of the hypertable or continuous aggregate of that name."""
+    with connection.cursor() as cursor:
+        if extension().installed:
+            cursor.execute(_HYPERTABLE, {"name": table})
+            if hypertable := cursor.fetchone():
+                cursor.execute(_HYPERTABLE_SIZE, {"name": hypertable[0]})
+                total_bytes, rows = cursor.fetchone()
+                cursor.execute(_UNANALYSED_CHUNKS, {"name": hypertable[0]})
+                return TableSize(total_bytes, rows + sum(_count_rows(*chunk) for chunk in cursor.fetchall()))
+    return _partitioned_size(table)
 
 
-def _partitions(table: str) -> TableSize:
-    parts = _rows(_PARTITIONS, table)
-    rows = sum(_counted(name, size) if counted is None else counted for name, _, size, counted in parts)
-    return TableSize(sum(total for _, total, _, _ in parts), rows)
+def _partitioned_size(table: str) -> TableSize:
+    with binary.cursor() as cursor:
+        cursor.row_factory = class_row(_PartitionSize)
+        partitions: list[_PartitionSize] = cursor.execute(_PARTITIONS, {"name": table}).fetchall()
+    rows = (
+        _count_rows(each.name, each.heap_bytes) if each.estimated_rows is None else each.estimated_rows
+        for each in partitions
+    )
+    return TableSize(sum(each.total_bytes for each in partitions), sum(rows))
 
 
-def _chunks(hypertable: str) -> TableSize:
-    ((total, counted),) = _rows(_CHUNKS, hypertable)
-    return TableSize(total, counted + sum(_counted(*chunk) for chunk in _rows(_UNCOUNTED, hypertable)))
-
-
-def _counted(part: str, size: int) -> int:
-    """Rows of *part*, as PostgreSQL quotes it, which has *size* bytes."""
-    share = min(1.0, COUNTED_BYTES / max(size, 1))
+def _count_rows(table: str, heap_bytes: int) -> int:
+    """Count the rows of *table*, as PostgreSQL quotes its name; estimate them where it is large."""
+    share = min(1.0, COUNTED_BYTES / max(heap_bytes, 1))
     sample = f"TABLESAMPLE SYSTEM ({100 * share:.6f})" if share < 1 else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {part} {sample}")  # noqa: S608 - as the catalogue quotes it
+        cursor.execute(f"SELECT count(*) FROM {table} {sample}")  # noqa: S608 - the catalogue quotes it
         return int(cursor.fetchone()[0] / share)
-
-
-def _rows(statement: str, table: str) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {"name": table})
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-        return found

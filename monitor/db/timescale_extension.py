@@ -1,4 +1,4 @@
-"""What the server has of TimescaleDB, and under which licence."""
+"""Ask the server whether it has TimescaleDB, which version, and under which licence."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from django.db import connection
 
-LEAST_VERSION = (2, 21)  # a refresh can be told how much to do at once; older ones were never tried
+LEAST_VERSION = (2, 21)  # the first whose refresh takes the option buckets_per_batch
 CREATE = "CREATE EXTENSION IF NOT EXISTS timescaledb"
 
-# By itself it refuses to change rows beside which 100,000 are to be unpacked: those of a few series. How much
-# is changed at once is bounded by who does so. A server without TimescaleDB lets anybody set such a name.
+# TimescaleDB refuses statements that decompress more than 100,000 rows, which are those of a few series. The
+# callers bound their own work. A server without TimescaleDB accepts any setting with a prefix.
 _LIFT_LIMIT = "SET timescaledb.max_tuples_decompressed_per_dml_transaction = 0"
 
-# The variable is there as soon as the server has loaded the library: nothing else can be read by everybody.
-_ASKED = """
+# The setting exists as soon as the server has loaded the library; any role may read it.
+_QUERY = """
 SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'timescaledb'),
     current_setting('timescaledb.bgw_launcher_poll_time', true) IS NOT NULL,
     (SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'),
@@ -25,13 +25,13 @@ SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'timesc
 
 
 class TimescaleUnavailable(Exception):
-    """TimescaleDB cannot be used here; says what somebody has to do. For good."""
+    """TimescaleDB cannot be used here; the message says what the administrator has to do. Permanent."""
 
 
 @dataclass(frozen=True)
 class Extension:
-    """*available*: the version whose files the server has. *installed*: that of this database. *licence* is
-    ``timescale`` or ``apache``, known once it is installed."""
+    """*available*: the version whose files the server has. *installed*: the version in this database.
+    *licence*: ``timescale`` or ``apache``, None before the library is loaded."""
 
     available: str | None
     is_loaded: bool
@@ -40,21 +40,21 @@ class Extension:
 
     @property
     def is_apache(self) -> bool:
-        """Whether it is without compression and continuous aggregates."""
+        """Whether the licence excludes compression and continuous aggregates."""
         return self.licence == "apache"
 
     @property
     def is_usable(self) -> bool:
-        """Whether a depot could go over to it."""
+        """Whether a depot can migrate to it."""
         return self.is_loaded and _is_new_enough(self.installed or self.available)
 
     def check(self) -> None:
-        """Raises TimescaleUnavailable: a depot cannot go over to it."""
+        """Raise TimescaleUnavailable unless a depot can migrate to it."""
         if self.available is None:
             raise TimescaleUnavailable(
-                "this PostgreSQL has no TimescaleDB: looked for 'timescaledb' in pg_available_extensions. "
-                "Install its package for the server, or where the server is the embedded one set "
-                "GRIDCAST_TIMESCALEDB to a directory with its files"
+                "this PostgreSQL has no TimescaleDB: 'timescaledb' is not in pg_available_extensions. "
+                "Install its package for the server; for the embedded server set GRIDCAST_TIMESCALEDB to a "
+                "directory with its files"
             )
         if not self.is_loaded:
             raise TimescaleUnavailable(
@@ -69,20 +69,20 @@ class Extension:
 
 
 def extension() -> Extension:
-    """That of the database that is connected to."""
+    """Return the state of TimescaleDB in the connected database."""
     with connection.cursor() as cursor:
-        cursor.execute(_ASKED)
+        cursor.execute(_QUERY)
         return Extension(*cursor.fetchone())
 
 
 def lift_decompression_limit(*, connection: Any, **_: Any) -> None:
-    """Let a new *connection* change as many compressed rows as it has to: told of each by Django."""
+    """Let a new *connection* change any number of compressed rows; Django's signal calls it for each."""
     with connection.cursor() as cursor:
         cursor.execute(_LIFT_LIMIT)
 
 
 def create() -> Extension:
-    """Have the extension in this database. Raises TimescaleUnavailable."""
+    """Create the extension in this database. Raises TimescaleUnavailable."""
     extension().check()
     with connection.cursor() as cursor:
         cursor.execute(CREATE)

@@ -1,15 +1,15 @@
-"""Times as PostgreSQL sends them in binary, and as arrays have them: microseconds since 1970, UTC."""
+"""Convert between times and microseconds since 1970, UTC: the unit of numpy's ``datetime64[us]``."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-EPOCH = 946_684_800_000_000  # PostgreSQL counts from 2000-01-01: that, in microseconds since 1970
+EPOCH = 946_684_800_000_000  # PostgreSQL's binary epoch, 2000-01-01, in microseconds since 1970
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def micros(time: datetime) -> int:
-    """Convert *time*, which has a zone, to microseconds since 1970: the number of ``datetime64[us]``."""
+    """Convert *time*, which has a zone, to microseconds since 1970."""
     return (time - _UNIX_EPOCH) // timedelta(microseconds=1)
 
 

@@ -57,7 +57,7 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
     measured = [one for one in new.values() if kept.keep(DataKind.SAMPLES, *one.at)]
     found = _samples(measured)
     copied = raw_reports.are_copied(packed) or write.are_copied(found)
-    with nullcontext() if copied else binary.at_once():
+    with nullcontext() if copied else binary.pipeline():
         end_reported([_ending(run, one.report) for run, one in new.items()])
         account({run: one.report for run, one in new.items()})
         raw_reports.write(packed)

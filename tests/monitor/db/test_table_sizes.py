@@ -1,4 +1,4 @@
-"""Rows of tables are told whether or not anybody has counted them yet."""
+"""The number of rows of a table is known whether or not it has been analysed."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def run(statement: str) -> None:
         cursor.execute(statement)
 
 
-def test_rows_that_nobody_has_analysed_are_counted(quick_engine: Engine, noon: datetime) -> None:
+def test_rows_of_a_table_never_analysed_are_counted(quick_engine: Engine, noon: datetime) -> None:
     assert table_size("monitor_sample").rows == 0
     store(noon)
     assert table_size("monitor_sample").rows == COUNT
     assert table_size("monitor_dayrollup").rows == 0
 
 
-def test_what_came_since_they_were_is_estimated(db: None) -> None:
+def test_rows_added_since_the_last_analyze_are_estimated(db: None) -> None:
     run("CREATE TABLE half AS SELECT generate_series(1, 200000) AS n")
     run("ANALYZE half")
     run("INSERT INTO half SELECT generate_series(1, 200000)")
     assert table_size("half").rows == pytest.approx(400_000, rel=0.05)
 
 
-def test_of_what_is_large_a_part_is_counted(db: None) -> None:
+def test_rows_of_a_large_table_are_estimated_from_a_sample(db: None) -> None:
     run("CREATE TABLE large AS SELECT n FROM generate_series(1, 700000) AS n")
     assert table_size("large").bytes > 1.3 * COUNTED_BYTES
     assert table_size("large").rows == pytest.approx(700_000, rel=0.1)

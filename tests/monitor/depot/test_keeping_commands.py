@@ -1,4 +1,4 @@
-"""``manage.py depot backup | restore | retain | reparse``: what they say, and what they refuse."""
+"""``manage.py depot backup | restore | retain | reparse``: their output and their errors."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def depot(*arguments: str | Path) -> str:
 
 @pytest.fixture
 def months(circle: Series, noon: datetime) -> Iterator[datetime]:
-    """A Circle of 90 days ago, and one of today; now."""
+    """Store a Circle run of 90 days ago and one of today; return the time now."""
     now = timezone.now().replace(microsecond=0)
     reports = [circle_report(now - timedelta(days=age, hours=1)) for age in (90, 0)]
-    assert all(one.accepted for one in ingest_all([wire.to_json(one) for one in reports]))
+    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(report) for report in reports]))
     yield now
-    partitions.create_for([noon])  # where other tests live, who do not make it
+    partitions.create_for([noon])  # retention dropped the partition that other tests use
 
 
-def test_reports_that_an_older_parser_has_read_are_read_again(months: datetime) -> None:
+def test_reports_of_an_older_parser_version_are_reparsed(months: datetime) -> None:
     RawReport.objects.update(parsed_by=0)
     Sample.objects.filter(metric__name="total.seconds").update(value=1.0)
     said = "2 reports {} read again, and of their samples 2 changed, 0 added, 0 removed\n"
@@ -56,12 +56,12 @@ def test_reports_that_an_older_parser_has_read_are_read_again(months: datetime) 
         (["backup", "/nowhere/backup"], "there is no directory /nowhere"),
     ],
 )
-def test_what_cannot_be_done_says_why(arguments: list[str], said: str) -> None:
+def test_a_command_that_fails_says_why(arguments: list[str], said: str) -> None:
     with pytest.raises(CommandError, match=said):
         depot(*arguments)
 
 
-def test_a_backup_says_what_it_has(months: datetime, tmp_path: Path) -> None:
+def test_backup_prints_the_counts_of_the_backup(months: datetime, tmp_path: Path) -> None:
     said = depot("backup", tmp_path / "backup")
     assert said.startswith(f"{tmp_path / 'backup'}: 2 runs, 2 reports and 16 samples as of ")
     with pytest.raises(CommandError, match="is not empty"):
