@@ -1,4 +1,4 @@
-"""Take a depot that is in use over to TimescaleDB."""
+"""Migrate a depot in use to TimescaleDB."""
 
 from __future__ import annotations
 
@@ -10,51 +10,56 @@ from monitor.db import timescale_extension
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot import move_to_hypertables
 from monitor.depot.engines import continuous_aggregates, engine
-from monitor.depot.engines.timescale import Timescale
+from monitor.depot.engines.timescale import TimescaleEngine
 from monitor.depot.rollups import worker
 
-BUSY = "somebody else takes this depot over to TimescaleDB just now"
+IN_PROGRESS = "another process migrates this depot to TimescaleDB at the moment"
 
 
 class MigrationInProgress(Exception):
-    """Somebody else takes the depot over just now."""
+    """Another process migrates the depot at the moment."""
 
 
-def convert(tell: Callable[[str], None]) -> bool:
-    """Whether there was something to do; *tell* hears of every step. Who was killed goes on by calling again.
+def migrate(report: Callable[[str], None]) -> bool:
+    """Migrate the depot; return whether there was anything to do. *report* is called before every step.
 
-    Reports may come in and be read all the time. The old tables are there until the new ones have been
-    compared with them, so that there has to be room for both.
+    Reports are ingested and read meanwhile. The old tables stay until the new ones have been compared with
+    them, so the disk needs room for both. After a kill the next call continues.
 
     Raises:
         TimescaleUnavailable: TimescaleDB cannot be used here; says what to do.
-        MigrationInProgress: somebody else is at it.
-        monitor.depot.move_to_hypertables.CopyDiffers: a copy is not what was copied.
+        MigrationInProgress: another process migrates the depot.
+        monitor.depot.move_to_hypertables.CopyDiffers: a copy differs from its original.
+        monitor.depot.move_to_hypertables.TablesInUse: the tables could not be locked.
     """
     with session_lock(AdvisoryLock.MIGRATE_TO_TIMESCALE) as is_ours:
         if not is_ours:
-            raise MigrationInProgress(BUSY)
-        has = timescale_extension.create()
-        if is_done(has):
+            raise MigrationInProgress(IN_PROGRESS)
+        extension = timescale_extension.create()
+        if is_complete(extension):
             return False
-        move_to_hypertables.convert(tell)
-        if not has.is_apache:
-            with worker.alone():
-                continuous_aggregates.make(tell)
-        tell("compressing what is old")
+        move_to_hypertables.move(report)
+        if not extension.is_apache:
+            with worker.exclusive():
+                continuous_aggregates.replace_tables(report)
+        report("compressing old chunks")
         engine().prepare_ahead(timezone.now())
         move_to_hypertables.analyse()
     return True
 
 
-def is_done(has: timescale_extension.Extension) -> bool:
-    """Whether the depot has all that TimescaleDB gives under its licence."""
-    return isinstance(engine(), Timescale) or (has.is_apache and move_to_hypertables.is_done())
+def is_complete(extension: timescale_extension.Extension) -> bool:
+    """Return whether the depot uses everything that the licence of TimescaleDB allows."""
+    return isinstance(engine(), TimescaleEngine) or (extension.is_apache and move_to_hypertables.is_done())
 
 
 def abandon() -> bool:
-    """Take away what an unfinished call has made; whether there was something. Raises MigrationInProgress."""
+    """Remove the tables of an unfinished migration; return whether there were any.
+
+    Raises:
+        MigrationInProgress: another process migrates the depot.
+    """
     with session_lock(AdvisoryLock.MIGRATE_TO_TIMESCALE) as is_ours:
         if not is_ours:
-            raise MigrationInProgress(BUSY)
+            raise MigrationInProgress(IN_PROGRESS)
         return move_to_hypertables.abandon()

@@ -1,10 +1,9 @@
-"""A depot in use goes over to hypertables: nothing is lost, and nothing is out of reach at any moment.
+"""Replace native partitions by hypertables in a depot in use: no row is lost or unreachable at any moment.
 
-What is to be copied is listed in a table of its own, part by part; from then on triggers add every day in
-which anything changes. Each entry is copied, compared and struck off in one transaction that sees the depot
-as it was at one instant, so that what changes meanwhile stays listed. When little is left the tables are
-locked, the rest is done, and the new tables take the names of the old. What is killed is continued by the
-next call.
+The table ``monitor_moving`` lists the ranges still to be copied, at first one per partition. Triggers add
+every day in which rows change. Each range is copied, compared and deleted from the list in one transaction
+with one snapshot, so a range that changes meanwhile stays listed. At the end the tables are locked, the last
+ranges are copied, and the new tables take the old names. After a kill the next call continues.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from typing import Any
 from django.db import OperationalError, connection, transaction
 
 from monitor.db.advisory_locks import transaction_lock_timeout
-from monitor.depot.engines.postgres import Plain
+from monitor.depot.engines.postgres import PostgresEngine
 
-NEW, OLD = "_hyper", "_before"  # end the names of tables that are not, or no longer, in their place
-Values = Sequence[str | datetime] | Mapping[str, datetime]
-ROUNDS = 5  # of copying what changed meanwhile, before the rest is done under lock
+NEW, OLD = "_hyper", "_before"  # suffixes of the new tables before the swap, and of the old ones after it
+Parameters = Sequence[str | datetime] | Mapping[str, datetime]
+ROUNDS = 5  # of copying changed ranges before the last ones are copied under lock
 LOCK_ATTEMPTS = 60
-# Who wants to write waits that long behind us when somebody else keeps us waiting; and we give up before
-# PostgreSQL looks for those who wait for each other, of whom it ends one.
+# Writers queue behind our lock request while another transaction delays it. Half a second is also less than
+# deadlock_timeout, after which PostgreSQL would cancel one of two transactions that wait for each other.
 LOCK_MILLISECONDS = 500
 
 
 @dataclass(frozen=True)
-class Table:
-    """*time* is its column of time; rows are counted and compared by *group*."""
+class MovedTable:
+    """*time* is its time column; rows are counted and compared by *group*, an SQL expression."""
 
     name: str
     time: str
@@ -41,16 +40,16 @@ class Table:
         return self.name + NEW
 
 
-# In the order in which whoever stores a report writes them: in another, both would wait for each other.
+# In the order in which ingest writes them: locking them in another order would deadlock.
 TABLES = (
-    Table("monitor_rawreport", "slot", "date_trunc('day', slot, 'UTC')"),
-    Table("monitor_sample", "time", "metric_id"),
+    MovedTable("monitor_rawreport", "slot", "date_trunc('day', slot, 'UTC')"),
+    MovedTable("monitor_sample", "time", "metric_id"),
 )
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Some time of one table that is to be copied: *start* is in it, *end* is not."""
+class CopyRange:
+    """A time range of one table to be copied: *start* is included, *end* is not."""
 
     table: str
     start: datetime
@@ -58,27 +57,27 @@ class Stretch:
 
 
 class CopyDiffers(Exception):
-    """What was copied is not what is there; the old tables are in their place, untouched."""
+    """A copy differs from its original; the old tables are unchanged and in use."""
 
 
 class TablesInUse(Exception):
-    """Somebody keeps a table for long, again and again. Call again."""
+    """Other transactions kept the tables locked at every attempt. Try again."""
 
 
-_LIST = """
+_CREATE_PENDING = """
 CREATE TABLE monitor_moving (name text NOT NULL, start timestamptz NOT NULL, "end" timestamptz NOT NULL)
 """
-_LISTED = 'SELECT name, start, "end" FROM monitor_moving GROUP BY 1, 2, 3 ORDER BY 2, 1'
-_ADD = "INSERT INTO monitor_moving VALUES (%s, %s, %s)"
-_STRIKE = 'DELETE FROM monitor_moving WHERE name = %s AND start = %s AND "end" = %s'
+_PENDING = 'SELECT name, start, "end" FROM monitor_moving GROUP BY 1, 2, 3 ORDER BY 2, 1'
+_ADD_PENDING = "INSERT INTO monitor_moving VALUES (%s, %s, %s)"
+_DELETE_PENDING = 'DELETE FROM monitor_moving WHERE name = %s AND start = %s AND "end" = %s'
 
-_MAKE = """
+_CREATE_HYPERTABLE = """
 CREATE TABLE {table.new} (LIKE {table.name} INCLUDING ALL);
 SELECT create_hypertable(
     '{table.new}', by_range('{table.time}', interval '30 days'), create_default_indexes => false
 )
 """
-_WATCH = """
+_CREATE_TRIGGERS = """
 CREATE FUNCTION {table.name}_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO monitor_moving SELECT '{table.name}', day, day + interval '24 hours'
@@ -97,172 +96,163 @@ SELECT attname
 FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey[:indnkeyatts - 1])
 WHERE indrelid = %s::regclass AND indisprimary
 """
-_REMOVE = """
+_DELETE_CHANGED = """
 DELETE FROM {table.new} AS new WHERE {within} AND NOT EXISTS (
     SELECT FROM {table.name} AS old
     WHERE {within_old} AND {same_key} AND ROW(old.*) IS NOT DISTINCT FROM ROW(new.*)
 )
 """
-_COPY = """
+_COPY_MISSING = """
 INSERT INTO {table.new} SELECT old.* FROM {table.name} AS old
 WHERE {within_old} AND NOT EXISTS (SELECT FROM {table.new} AS new WHERE {within} AND {same_key})
 """
-_COMPARE = """
-WITH old AS ({summed_old}), new AS ({summed_new})
-SELECT count(*) FROM old FULL JOIN new USING (of)
+_COUNT_DIFFERENCES = """
+WITH old AS ({checksums_old}), new AS ({checksums_new})
+SELECT count(*) FROM old FULL JOIN new USING (key)
 WHERE old.n IS DISTINCT FROM new.n OR old.hash IS DISTINCT FROM new.hash
 """
-_SUMMED = """
-SELECT {group} AS of, count(*) AS n, sum(hash_record_extended(rows, 0)) AS hash FROM {name} AS rows
+_CHECKSUMS = """
+SELECT {group} AS key, count(*) AS n, sum(hash_record_extended(rows, 0)) AS hash FROM {name} AS rows
 WHERE {time} >= %(start)s AND {time} < %(end)s GROUP BY 1
 """
-_FORGET = "DELETE FROM {table.new} WHERE {table.time} < %s"
-_ALIKE = """
+_DELETE_DROPPED = "DELETE FROM {table.new} WHERE {table.time} < %s"
+_MATCHING_INDEXES = """
 SELECT old.relname, new.relname FROM pg_index AS o JOIN pg_class AS old ON old.oid = o.indexrelid,
     pg_index AS n JOIN pg_class AS new ON new.oid = n.indexrelid
 WHERE o.indrelid = %s::regclass AND n.indrelid = %s::regclass AND o.indisprimary = n.indisprimary
     AND substring(pg_get_indexdef(old.oid) FROM ' USING .*')
         = substring(pg_get_indexdef(new.oid) FROM ' USING .*')
 """
-_THERE = "SELECT to_regclass(%s) IS NOT NULL"
+_EXISTS = "SELECT to_regclass(%s) IS NOT NULL"
 _IS_PARTITIONED = "SELECT relkind = 'p' FROM pg_class WHERE oid = %s::regclass"
 
 
 def is_done() -> bool:
-    """Whether the hypertables are in their place."""
-    return not any(_ask(_IS_PARTITIONED, [table.name]) for table in TABLES)
+    """Return whether the hypertables have replaced the partitioned tables."""
+    return not any(_fetch_value(_IS_PARTITIONED, [table.name]) for table in TABLES)
 
 
-def convert(tell: Callable[[str], None]) -> None:
-    """Put hypertables in the place of native partitions. Not in a transaction, nor twice at once.
+def move(report: Callable[[str], None]) -> None:
+    """Replace native partitions by hypertables. Must not run in a transaction, nor twice at a time.
 
     Raises:
-        CopyDiffers: a copy is not what was copied.
+        CopyDiffers: a copy differs from its original.
         TablesInUse: the tables could not be locked.
     """
     if not is_done():
         _prepare()
         for _ in range(ROUNDS):
-            for stretch in _listed():
-                tell(f"{stretch.table}: {stretch.start:%Y-%m-%d} to {stretch.end:%Y-%m-%d}")
-                _move(stretch)
-        tell("the last rows, and the tables' names")
-        _swap_patiently()
-    _drop_old()
+            for pending in _pending():
+                report(f"{pending.table}: {pending.start:%Y-%m-%d} to {pending.end:%Y-%m-%d}")
+                with transaction.atomic():
+                    _execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                    _copy(pending)
+        report("the last rows, and the names of the tables")
+        _swap_with_retries()
+    for table in TABLES:
+        _execute(f"DROP TABLE IF EXISTS {table.name}{OLD}")
+        _execute(f"DROP FUNCTION IF EXISTS {table.name}_moves")
 
 
 def analyse() -> None:
-    """Let the planner, and who asks for the number of rows, know what the new tables have."""
+    """Update the planner's statistics and row estimates of the new tables."""
     for table in TABLES:
-        _run(f"ANALYZE {table.name}")
+        _execute(f"ANALYZE {table.name}")
 
 
 def abandon() -> bool:
-    """Take away what an unfinished call made; whether there was something."""
+    """Remove the tables and triggers of an unfinished call; return whether there were any."""
     with transaction.atomic():
-        if not _ask(_THERE, ["monitor_moving"]):
+        if not _fetch_value(_EXISTS, ["monitor_moving"]):
             return False
         for table in TABLES:
-            _run(f"DROP TABLE {table.new}")
-            _run(f"DROP FUNCTION {table.name}_moves CASCADE")
-        _run("DROP TABLE monitor_moving")
+            _execute(f"DROP TABLE {table.new}")
+            _execute(f"DROP FUNCTION {table.name}_moves CASCADE")
+        _execute("DROP TABLE monitor_moving")
     return True
 
 
 def _prepare() -> None:
-    """Once: make the new tables, watch the old ones, and list all that they have."""
+    """Create the new tables and the triggers, and list all partitions as pending, unless that is done."""
     with transaction.atomic():
-        if _ask(_THERE, ["monitor_moving"]):
+        if _fetch_value(_EXISTS, ["monitor_moving"]):
             return
-        _run(_LIST)
+        _execute(_CREATE_PENDING)
         for table in TABLES:
-            _run(_MAKE.format(table=table))
-            _run(_WATCH.format(table=table))
-            for part in Plain().parts(table.name):
-                _run(_ADD, [table.name, part.start, part.end])
+            _execute(_CREATE_HYPERTABLE.format(table=table))
+            _execute(_CREATE_TRIGGERS.format(table=table))
+            for partition in PostgresEngine().partitions(table.name):
+                _execute(_ADD_PENDING, [table.name, partition.start, partition.end])
 
 
-def _listed() -> list[Stretch]:
+def _pending() -> list[CopyRange]:
     with connection.cursor() as cursor:
-        cursor.execute(_LISTED)
-        return [Stretch(*row) for row in cursor.fetchall()]
+        cursor.execute(_PENDING)
+        return [CopyRange(*row) for row in cursor.fetchall()]
 
 
-def _move(stretch: Stretch) -> None:
-    with transaction.atomic():
-        _run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        _bring_over(stretch)
-
-
-def _bring_over(stretch: Stretch) -> None:
-    """Make the new table what the old one is, see that it is, and strike it off."""
-    table = next(table for table in TABLES if table.name == stretch.table)
-    words = _words(table)
-    for statement in (_REMOVE, _COPY):
-        _run(statement.format(table=table, **words), {"start": stretch.start, "end": stretch.end})
-    _compare(table, stretch)
-    _run(_STRIKE, [stretch.table, stretch.start, stretch.end])
-
-
-def _words(table: Table) -> dict[str, str]:
+def _copy(pending: CopyRange) -> None:
+    """Make the range equal in both tables, verify that it is, and delete it from the list."""
+    table = next(table for table in TABLES if table.name == pending.table)
     with connection.cursor() as cursor:
         cursor.execute(_KEYS, [table.name])
         keys = [name for (name,) in cursor.fetchall()]
     within = "{name}.{time} >= %(start)s AND {name}.{time} < %(end)s"
-    return {
+    conditions = {
         "same_key": " AND ".join(f"old.{key} = new.{key}" for key in keys),
         "within": within.format(name="new", time=table.time),
         "within_old": within.format(name="old", time=table.time),
     }
+    for statement in (_DELETE_CHANGED, _COPY_MISSING):
+        _execute(statement.format(table=table, **conditions), {"start": pending.start, "end": pending.end})
+    _compare(table, pending)
+    _execute(_DELETE_PENDING, [pending.table, pending.start, pending.end])
 
 
-def _compare(table: Table, stretch: Stretch) -> None:
-    """Count the rows of every group, and add up their hashes."""
+def _compare(table: MovedTable, pending: CopyRange) -> None:
+    """Compare row counts and sums of row hashes, group by group. Raises CopyDiffers."""
     old, new = (
-        _SUMMED.format(group=table.group, name=name, time=table.time) for name in (table.name, table.new)
+        _CHECKSUMS.format(group=table.group, name=name, time=table.time) for name in (table.name, table.new)
     )
-    statement = _COMPARE.format(summed_old=old, summed_new=new)
-    differing = _ask(statement, {"start": stretch.start, "end": stretch.end})
+    statement = _COUNT_DIFFERENCES.format(checksums_old=old, checksums_new=new)
+    differing = _fetch_value(statement, {"start": pending.start, "end": pending.end})
     if differing:
         raise CopyDiffers(
-            f"{table.name} from {stretch.start:%Y-%m-%d} to {stretch.end:%Y-%m-%d}: the copy differs in "
-            f"{differing} groups by {table.group}; the depot is as it was, begin anew or --abandon"
+            f"{table.name} from {pending.start:%Y-%m-%d} to {pending.end:%Y-%m-%d}: the copy differs in "
+            f"{differing} groups by {table.group}; the depot is unchanged, start again or --abandon"
         )
 
 
-def _swap_patiently() -> None:
+def _swap_with_retries() -> None:
     for _ in range(LOCK_ATTEMPTS):
         try:
             _swap()
         except OperationalError as error:
-            in_use = error  # let those go on who queue behind us
+            lock_error = error  # the transactions that queue behind our request proceed now
         else:
             return
-    raise TablesInUse(f"somebody kept the tables for himself, {LOCK_ATTEMPTS} times; call again: {in_use}")
+    raise TablesInUse(
+        f"other transactions kept the tables locked, {LOCK_ATTEMPTS} times; call again: {lock_error}"
+    )
 
 
 def _swap() -> None:
     names = ", ".join(table.name for table in TABLES)
     with transaction_lock_timeout(LOCK_MILLISECONDS):
-        _run(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
-        for stretch in _listed():
-            _bring_over(stretch)
+        _execute(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+        for pending in _pending():
+            _copy(pending)
         for table in TABLES:
-            _forget_dropped(table)
+            # No trigger fires when retention drops a partition of the old table, always the oldest.
+            if partitions := PostgresEngine().partitions(table.name):
+                _execute(_DELETE_DROPPED.format(table=table), [partitions[0].start])
             _rename(table)
-        _run("DROP TABLE monitor_moving")
+        _execute("DROP TABLE monitor_moving")
 
 
-def _forget_dropped(table: Table) -> None:
-    """No trigger says that a part of the old table was dropped, which are always the oldest."""
-    parts = Plain().parts(table.name)
-    if parts:
-        _run(_FORGET.format(table=table), [parts[0].start])
-
-
-def _rename(table: Table) -> None:
+def _rename(table: MovedTable) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_ALIKE, [table.name, table.new])
+        cursor.execute(_MATCHING_INDEXES, [table.name, table.new])
         for old, new in cursor.fetchall():
             cursor.execute(f"ALTER INDEX {old} RENAME TO {old}{OLD}")
             cursor.execute(f"ALTER INDEX {new} RENAME TO {old}")
@@ -270,19 +260,13 @@ def _rename(table: Table) -> None:
         cursor.execute(f"ALTER TABLE {table.new} RENAME TO {table.name}")
 
 
-def _drop_old() -> None:
-    for table in TABLES:
-        _run(f"DROP TABLE IF EXISTS {table.name}{OLD}")
-        _run(f"DROP FUNCTION IF EXISTS {table.name}_moves")
-
-
-def _run(statement: str, values: Values | None = None) -> None:
+def _execute(statement: str, parameters: Parameters | None = None) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(statement, parameters)
 
 
-def _ask(statement: str, values: Values) -> Any:
-    """The first value of the answer."""
+def _fetch_value(statement: str, parameters: Parameters) -> Any:
+    """Return the first column of the first row."""
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(statement, parameters)
         return cursor.fetchone()[0]

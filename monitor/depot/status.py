@@ -1,4 +1,4 @@
-"""What the depot is: its engine, how much room it takes, and whether its rollups are up to date."""
+"""Report the state of the depot: its engine, the sizes of its tables, and its dirty hours."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from monitor.db.table_sizes import table_size
 from monitor.db.timescale_extension import Extension, extension
 from monitor.depot.engines import engine
 from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS
-from monitor.depot.engines.engine import Engine, Part
-from monitor.depot.engines.timescale import Apache, Timescale
+from monitor.depot.engines.engine import Engine, Partition
+from monitor.depot.engines.timescale import ApacheTimescaleEngine, TimescaleEngine
 
 COMMAND = "manage.py depot migrate-to-timescale"
-_STALE = "SELECT count(*), min(hour) FROM (SELECT DISTINCT series_id, hour FROM monitor_dirtyhour) AS hours"
+_DIRTY_HOURS = (
+    "SELECT count(*), min(hour) FROM (SELECT DISTINCT series_id, hour FROM monitor_dirtyhour) AS hours"
+)
 
 
 @dataclass(frozen=True)
-class Table:
-    """*parts* are empty where it is not kept in parts, or they are nobody's business."""
+class TableStatus:
+    """Size and rows of one table; *parts* are its partitions, empty for rollups."""
 
     name: str
     bytes: int
     rows: int
-    parts: Sequence[Part]
+    parts: Sequence[Partition]
 
     @property
     def bytes_per_row(self) -> float | None:
@@ -38,72 +40,79 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Status:
-    """*stale_hours* counts hours of series that changed since they were rolled up."""
+class DepotStatus:
+    """*stale_hours* counts the dirty hours of all series; *advice* is empty where there is none."""
 
     engine: str
     features: str
     server: str
     extension: Extension
-    tables: Sequence[Table]
+    tables: Sequence[TableStatus]
     stale_hours: int
     oldest_stale: datetime | None
     advice: str
 
     @property
     def bytes_per_sample(self) -> float | None:
-        """With what is rolled up from it."""
+        """Return the bytes of samples and rollups per sample."""
         samples = next(table for table in self.tables if table.name == "monitor_sample")
         with_rollups = [table.bytes for table in self.tables if table.name in {samples.name, *ROLLUPS}]
         return sum(with_rollups) / samples.rows if samples.rows else None
 
     def document(self) -> dict[str, Any]:
-        """For programs; times in ISO 8601."""
+        """Return the content of ``depot status --json``; times in ISO 8601."""
         tables = [{**asdict(table), "bytes_per_row": table.bytes_per_row} for table in self.tables]
         for table in tables:
-            table["parts"] = [_part(part) for part in table["parts"]]
+            table["parts"] = [_part_document(part) for part in table["parts"]]
         oldest = self.oldest_stale.isoformat() if self.oldest_stale else None
         derived = {"tables": tables, "oldest_stale": oldest, "bytes_per_sample": self.bytes_per_sample}
         return {**asdict(self), **derived}
 
 
-def status() -> Status:
-    kind, has = engine(), extension()
+def status() -> DepotStatus:
+    current_engine, timescaledb = engine(), extension()
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version")
         (server,) = cursor.fetchone()
-        cursor.execute(_STALE)
+        cursor.execute(_DIRTY_HOURS)
         stale_hours, oldest = cursor.fetchone()
-    tables = [_table(kind, name) for name in (*PARTITIONED, *ROLLUPS)]
-    return Status(kind.name, _features(kind), server, has, tables, stale_hours, oldest, _advice(kind, has))
+    tables = []
+    for name in (*PARTITIONED, *ROLLUPS):
+        size = table_size(name)
+        partitions = current_engine.partitions(name) if name in PARTITIONED else []
+        tables.append(TableStatus(name, size.bytes, size.rows, partitions))
+    return DepotStatus(
+        engine=current_engine.name,
+        features=_features(current_engine),
+        server=server,
+        extension=timescaledb,
+        tables=tables,
+        stale_hours=stale_hours,
+        oldest_stale=oldest,
+        advice=_advice(current_engine, timescaledb),
+    )
 
 
-def _table(kind: Engine, name: str) -> Table:
-    parts = kind.parts(name) if name in PARTITIONED else []
-    taken = table_size(name)
-    return Table(name, taken.bytes, taken.rows, parts)
-
-
-def _features(kind: Engine) -> str:
-    if isinstance(kind, Timescale):
+def _features(current_engine: Engine) -> str:
+    if isinstance(current_engine, TimescaleEngine):
         return "hypertables, compression, continuous aggregates (Timescale License)"
-    if isinstance(kind, Apache):
+    if isinstance(current_engine, ApacheTimescaleEngine):
         return "hypertables; rollups in tables (Apache License 2.0)"
     return "native partitions, rollups in tables"
 
 
-def _advice(kind: Engine, has: Extension) -> str:
-    """What could be had and is not; empty where that is nothing."""
-    if isinstance(kind, Timescale) or not has.is_usable:
+def _advice(current_engine: Engine, timescaledb: Extension) -> str:
+    """Name features that the server offers and the depot does not use; empty where there are none."""
+    if isinstance(current_engine, TimescaleEngine) or not timescaledb.is_usable:
         return ""
-    if isinstance(kind, Apache):
-        is_more = has.licence == "timescale"
-        return "Its licence allows compression and continuous aggregates as well." if is_more else ""
-    return f"TimescaleDB {has.installed or has.available} is available, but not used."
+    if isinstance(current_engine, ApacheTimescaleEngine):
+        is_upgradable = timescaledb.licence == "timescale"
+        return "Its licence allows compression and continuous aggregates as well." if is_upgradable else ""
+    return f"TimescaleDB {timescaledb.installed or timescaledb.available} is available, but not used."
 
 
-def text(status: Status, *, with_parts: bool = False) -> Iterator[str]:
-    """Lines for people, of 80 columns at most."""
+def text(status: DepotStatus, *, with_parts: bool = False) -> Iterator[str]:
+    """Yield the lines of ``depot status``, at most 80 columns wide."""
     version = f" {status.extension.installed}" if status.engine != "PostgreSQL" else ""
     on = f" on PostgreSQL {status.server}" if version else f" {status.server}"
     yield f"{status.engine}{version}{on}"
@@ -116,36 +125,34 @@ def text(status: Status, *, with_parts: bool = False) -> Iterator[str]:
             yield from _part_lines(table.parts)
     yield ""
     if status.bytes_per_sample is not None:
-        yield f"A sample with its rollups takes {status.bytes_per_sample:.0f} bytes."
+        yield f"{status.bytes_per_sample:.0f} bytes per sample, rollups included."
     yield _freshness(status)
     if status.advice:
         yield f"{status.advice} To use it:"
         yield f"  {COMMAND}"
 
 
-def _line(table: Table) -> str:
+def _line(table: TableStatus) -> str:
     compressed = sum(part.is_compressed for part in table.parts)
     each = f"{table.bytes_per_row:.0f} B" if table.bytes_per_row is not None else "-"
     size, parts = units.humanised(table.bytes, "bytes"), len(table.parts) or "-"
     return f"{table.name:<26}{parts:>6}{compressed or '-':>12}{table.rows or '-':>13}{size:>11}{each:>10}"
 
 
-def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
+def _part_lines(parts: Iterable[Partition]) -> Iterator[str]:
     for part in parts:
         how = "compressed" if part.is_compressed else ""
         span = f"{part.start:%Y-%m-%d} to {part.end:%Y-%m-%d}"
         yield f"  {span:<30}{how:>12}{'':>13}{units.humanised(part.bytes, 'bytes'):>11}"
 
 
-def _freshness(status: Status) -> str:
+def _freshness(status: DepotStatus) -> str:
     if status.oldest_stale is None:
         return "Rollups are up to date."
     oldest = status.oldest_stale.astimezone(UTC)
     since = units.age((timezone.now() - oldest).total_seconds())
-    return (
-        f"Rollups wait for {status.stale_hours:,} hours, the oldest of {oldest:%Y-%m-%d %H:%M} UTC ({since})."
-    )
+    return f"{status.stale_hours:,} dirty hours, the oldest of {oldest:%Y-%m-%d %H:%M} UTC ({since})."
 
 
-def _part(part: Any) -> dict[str, Any]:
+def _part_document(part: Any) -> dict[str, Any]:
     return {**part, "start": part["start"].isoformat(), "end": part["end"].isoformat()}

@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from monitor.compression import unpack
-from monitor.depot.retention.cutoffs import horizons
+from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.rollups import mark_dirty
 from monitor.ingest import extract_metrics, reparse_sql, resolve_metrics
 from monitor.ingest.fast_parser import ParsedReport, read
@@ -28,7 +28,7 @@ from monitor.models.run import State
 from reporters import report as wire
 
 if TYPE_CHECKING:
-    from monitor.depot.retention.cutoffs import Horizons
+    from monitor.depot.retention.cutoffs import RetentionCutoffs
 
 logger = logging.getLogger(__name__)
 AT_ONCE = 200  # reports, in one transaction
@@ -133,7 +133,7 @@ def reparse(
 
 def _reparse(runs: Sequence[Reported], parser: Parser, done: ReparseCounts) -> None:
     bodies = reparse_sql.locked(runs, version=parser.version)
-    kept = horizons([(one.series, one.slot) for one in runs], timezone.now())
+    kept = cutoffs_of([(one.series, one.slot) for one in runs], timezone.now())
     reports = dict(_readable([one for one in runs if one.run in bodies], bodies, kept, done))
     if not reports:
         return
@@ -150,10 +150,13 @@ def _reparse(runs: Sequence[Reported], parser: Parser, done: ReparseCounts) -> N
 
 
 def _readable(
-    runs: Sequence[Reported], bodies: Mapping[UUID, tuple[int, bytes]], kept: Horizons, done: ReparseCounts
+    runs: Sequence[Reported],
+    bodies: Mapping[UUID, tuple[int, bytes]],
+    kept: RetentionCutoffs,
+    done: ReparseCounts,
 ) -> Iterator[tuple[Reported, ParsedReport]]:
     for one in runs:
-        if not kept.keep(DataKind.SAMPLES, one.series, one.slot):
+        if not kept.is_kept(DataKind.SAMPLES, one.series, one.slot):
             done.frozen += 1
             continue
         try:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from monitor.compression import pack
 from monitor.db import binary
-from monitor.depot.retention.cutoffs import horizons
+from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.ingest import extract_metrics, match_runs, raw_reports, resolve_metrics
@@ -52,9 +52,9 @@ def store(incoming: Sequence[Incoming]) -> list[bool]:
 def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
     """What is too old to be measured leaves a mark at *now*: its hour is final, but not what came last."""
     now = timezone.now()
-    kept = horizons([one.at for one in new.values()], now)
-    packed = [_packed(run, one, now) for run, one in new.items() if kept.keep(DataKind.REPORTS, *one.at)]
-    measured = [one for one in new.values() if kept.keep(DataKind.SAMPLES, *one.at)]
+    kept = cutoffs_of([one.at for one in new.values()], now)
+    packed = [_packed(run, one, now) for run, one in new.items() if kept.is_kept(DataKind.REPORTS, *one.at)]
+    measured = [one for one in new.values() if kept.is_kept(DataKind.SAMPLES, *one.at)]
     found = _samples(measured)
     copied = raw_reports.are_copied(packed) or write.are_copied(found)
     with nullcontext() if copied else binary.pipeline():
@@ -63,7 +63,7 @@ def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
         raw_reports.write(packed)
         write.write_runs(found)
         mark_dirty.mark(
-            {one.at if kept.keep(DataKind.SAMPLES, *one.at) else (one.series, now) for one in new.values()}
+            {one.at if kept.is_kept(DataKind.SAMPLES, *one.at) else (one.series, now) for one in new.values()}
         )
 
 

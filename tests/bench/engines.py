@@ -71,7 +71,7 @@ def measure() -> list[Result]:
 
 
 def _timescale(count: int, plain: Sizes) -> Result:
-    converted_seconds = seconds(lambda: migrate_to_timescale.convert(lambda _: None))
+    converted_seconds = seconds(lambda: migrate_to_timescale.migrate(lambda _: None))
     packed = _sizes(count)
     figures = {
         **_named(engine().name, packed),

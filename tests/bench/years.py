@@ -82,7 +82,7 @@ def _metrics(count: int, start: datetime) -> list[Metric]:
 def _load(metrics: list[Metric], start: datetime) -> None:
     """Month by month; then what autovacuum does, which the benchmark's server has not."""
     keys = [metric.pk for metric in metrics]
-    had = {part.name for part in engine().parts("monitor_sample")}
+    had = {part.name for part in engine().partitions("monitor_sample")}
     time = start
     while time < END:
         span = range_of(time)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_there_is_room_for_the_months_to_come(noon: datetime) -> None:
     later = noon.replace(year=2031)
     housekeep(later)
-    months = {(part.start.year, part.start.month) for part in engine().parts("monitor_run")}
+    months = {(part.start.year, part.start.month) for part in engine().partitions("monitor_run")}
     assert {(2031, 3), (2031, 4), (2031, 5)} <= months
 
 

@@ -1,4 +1,4 @@
-"""One kind of database per file; which one this is, is told by its catalogue."""
+"""Engines of the depot, one kind of database per file; the database's catalogue says which one is used."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ SELECT samples.relkind, rollups.relkind FROM pg_class AS samples, pg_class AS ro
 WHERE samples.oid = 'monitor_sample'::regclass AND rollups.oid = 'monitor_hourrollup'::regclass
 """
 _ENGINES: dict[tuple[str, str], type[Engine]] = {
-    ("p", "r"): postgres.Plain,  # a partitioned table; rollups in tables
-    ("r", "r"): timescale.Apache,  # a hypertable is an ordinary table to the catalogue
-    ("r", "v"): timescale.Timescale,  # a continuous aggregate is a view
+    ("p", "r"): postgres.PostgresEngine,  # a partitioned table; rollups in tables
+    ("r", "r"): timescale.ApacheTimescaleEngine,  # to the catalogue a hypertable is an ordinary table
+    ("r", "v"): timescale.TimescaleEngine,  # a continuous aggregate is a view
 }
 
 
 def engine() -> Engine:
-    """The engine of the database that is connected to.
+    """Return the engine of the connected database.
 
-    Asked each time, for a tenth of a millisecond: a depot may go over to another while we run.
+    Each call asks the catalogue, which takes 0.1 ms: a depot may migrate while processes use it.
     """
     with connection.cursor() as cursor:
         cursor.execute(_KINDS)

@@ -1,4 +1,4 @@
-"""The rollups as continuous aggregates of TimescaleDB: same names, same columns as the tables."""
+"""Keep the rollups as continuous aggregates of TimescaleDB, with the names and columns of the tables."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
 
-from monitor.depot.engines.rollup_tables import COMES_TO
+from monitor.depot.engines.rollup_tables import AGGREGATES
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-AT_ONCE = timedelta(days=30)  # a chunk, and a refresh: from one chunk into one chunk it is the quickest
+CHUNK = timedelta(days=30)  # also the range of a refresh: one chunk into one chunk is fastest
 COLUMNS = ("metric_id", "bucket", "n", "passed", "mean", "min", "max", "stdev", "sketch")
-NEW = "_new"  # ends the name of one that is not yet in its place
+NEW = "_new"  # suffix of an aggregate that has not replaced its table yet
 
-# Hours and days without a time zone are those of UTC.
-_MAKE = """
+# time_bucket without a time zone uses UTC.
+_CREATE = """
 CREATE MATERIALIZED VIEW IF NOT EXISTS {name}
 WITH (timescaledb.continuous, timescaledb.materialized_only = true, timescaledb.create_group_indexes = false)
 AS SELECT
     metric_id,
     time_bucket('{bucket}', time) AS bucket,
-    {comes_to}
+    {aggregates}
 FROM monitor_sample GROUP BY 1, 2 WITH NO DATA
 """
-# Of one metric only what is asked for is unpacked, and late rows find where they belong.
+# Segments by metric: a query decompresses one metric, and late rows join their segment.
 _COMPRESSIBLE = """
 ALTER {kind} {name} SET (
     timescaledb.compress,
@@ -38,16 +38,18 @@ _MATERIALIZED_IN = """
 SELECT format('%%I.%%I', materialization_hypertable_schema, materialization_hypertable_name)
 FROM timescaledb_information.continuous_aggregates WHERE view_name = %s
 """
-# In one go: by itself it refreshes ten buckets at a time, each time unpacking what the whole window is in.
+# 0: all buckets in one batch. The default of ten decompresses the whole window for each batch.
 _REFRESH = """
 CALL refresh_continuous_aggregate(
     %s::regclass, %s::timestamptz, %s::timestamptz, force => %s, options => '{"buckets_per_batch": 0}'
 )
 """
-_DISCARD = "SELECT drop_chunks(%s::regclass, newer_than => %s::timestamptz, older_than => %s::timestamptz)"
+_DROP_CHUNKS = (
+    "SELECT drop_chunks(%s::regclass, newer_than => %s::timestamptz, older_than => %s::timestamptz)"
+)
 _EXTENT = "SELECT min(time), max(time) FROM monitor_sample"
-# Those whose samples are gone: nothing is left to make them from.
-_KEEP = """
+# Copy the rollups whose samples were deleted.
+_COPY_FINAL = """
 INSERT INTO {new} ({columns})
 SELECT {columns_old} FROM {old} AS old JOIN monitor_metric ON monitor_metric.id = old.metric_id
 WHERE NOT EXISTS (SELECT FROM {new} AS new WHERE new.metric_id = old.metric_id AND new.bucket = old.bucket)
@@ -65,69 +67,67 @@ class Aggregate:
 
 
 ALL = (Aggregate("monitor_hourrollup", HOUR), Aggregate("monitor_dayrollup", DAY))
-NAMES = tuple(one.name for one in ALL)
+NAMES = tuple(aggregate.name for aggregate in ALL)
 
 
 def refresh(hours: Collection[datetime]) -> None:
-    """Make the aggregates of these *hours*, and of their days, anew. Not to be called in a transaction."""
-    for one in ALL:
-        buckets = {_floor(hour, one.bucket) for hour in hours}
-        for start, end in windows(buckets, one.bucket):
-            _refresh(one.name, start, end, force=True)
+    """Refresh the aggregates of *hours* and of their days. Must not be called in a transaction."""
+    for aggregate in ALL:
+        buckets = {_floor(hour, aggregate.bucket) for hour in hours}
+        for start, end in windows(buckets, aggregate.bucket):
+            _refresh(aggregate.name, start, end, force=True)
 
 
-def discard(start: datetime, end: datetime) -> None:
-    """Drop the chunks of the aggregates that have nothing but what is from *start* until before *end*."""
+def drop_chunks(start: datetime, end: datetime) -> None:
+    """Drop the chunks of the aggregates that lie entirely between *start* and *end*."""
     with connection.cursor() as cursor:
-        for one in ALL:
-            cursor.execute(_DISCARD, [one.name, start, end])
+        for name in NAMES:
+            cursor.execute(_DROP_CHUNKS, [name, start, end])
 
 
 def windows(buckets: Iterable[datetime], length: timedelta) -> list[tuple[datetime, datetime]]:
-    """From each to the end of those that follow it without a gap, in the same chunk."""
-    found: list[tuple[datetime, datetime]] = []
+    """Join consecutive *buckets* of the same chunk; return the (start, end) of each range."""
+    ranges: list[tuple[datetime, datetime]] = []
     for bucket in sorted(buckets):
-        if found and found[-1][1] == bucket and _chunk(bucket) == _chunk(found[-1][0]):
-            found[-1] = (found[-1][0], bucket + length)
+        if ranges and ranges[-1][1] == bucket and _chunk(bucket) == _chunk(ranges[-1][0]):
+            ranges[-1] = (ranges[-1][0], bucket + length)
         else:
-            found.append((bucket, bucket + length))
-    return found
+            ranges.append((bucket, bucket + length))
+    return ranges
 
 
-def make(tell: Callable[[str], None]) -> None:
-    """Let samples be compressed, and put continuous aggregates in the place of the rollup tables.
+def replace_tables(report: Callable[[str], None]) -> None:
+    """Make samples compressible and replace the rollup tables by continuous aggregates.
 
-    Nobody else may roll meanwhile; who reads finds the tables until the aggregates are complete. What is
-    killed is continued by the next call. Not to be called in a transaction.
+    The caller must hold ``AdvisoryLock.ROLLUP`` and must not be in a transaction. Readers use
+    the tables until an aggregate is complete. After a kill the next call continues.
     """
     with connection.cursor() as cursor:
         cursor.execute(_COMPRESSIBLE.format(kind="TABLE", name="monitor_sample", time="time"))
-    for one in ALL:
-        new = one.name + NEW
-        _create(new, one.bucket)
-        _refresh_all(new, tell)
+    columns, columns_old = ", ".join(COLUMNS), ", ".join(f"old.{column}" for column in COLUMNS)
+    for aggregate in ALL:
+        new = aggregate.name + NEW
+        _create(new, aggregate.bucket)
+        _refresh_all(new, report)
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_keep(new, one.name))
-            cursor.execute(_SWAP.format(new=new, old=one.name))
-
-
-def _keep(new: str, old: str) -> str:
-    columns_old = ", ".join(f"old.{column}" for column in COLUMNS)
-    return _KEEP.format(new=new, old=old, columns=", ".join(COLUMNS), columns_old=columns_old)
+            cursor.execute(
+                _COPY_FINAL.format(new=new, old=aggregate.name, columns=columns, columns_old=columns_old)
+            )
+            cursor.execute(_SWAP.format(new=new, old=aggregate.name))
 
 
 def _create(name: str, bucket: timedelta) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_MAKE.format(name=name, bucket=f"{bucket // HOUR} hours", comes_to=COMES_TO))
+        cursor.execute(_CREATE.format(name=name, bucket=f"{bucket // HOUR} hours", aggregates=AGGREGATES))
         cursor.execute(_MATERIALIZED_IN, [name])
         (table,) = cursor.fetchone()
         key = name.removeprefix("monitor_").removesuffix(NEW) + "_key"
         cursor.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {key} ON {table} (metric_id, bucket)")
-        cursor.execute("SELECT set_chunk_time_interval(%s::regclass, %s::interval)", [table, str(AT_ONCE)])
+        cursor.execute("SELECT set_chunk_time_interval(%s::regclass, %s::interval)", [table, str(CHUNK)])
         cursor.execute(_COMPRESSIBLE.format(kind="MATERIALIZED VIEW", name=name, time="bucket"))
 
 
-def _refresh_all(name: str, tell: Callable[[str], None]) -> None:
+def _refresh_all(name: str, report: Callable[[str], None]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_EXTENT)
         oldest, newest = cursor.fetchone()
@@ -135,9 +135,9 @@ def _refresh_all(name: str, tell: Callable[[str], None]) -> None:
         return
     start = _chunk(oldest)
     while start <= newest:
-        tell(f"{name}: from {start:%Y-%m-%d}")
-        _refresh(name, start, start + AT_ONCE, force=False)
-        start += AT_ONCE
+        report(f"{name}: from {start:%Y-%m-%d}")
+        _refresh(name, start, start + CHUNK, force=False)
+        start += CHUNK
 
 
 def _refresh(name: str, start: datetime, end: datetime, *, force: bool) -> None:
@@ -146,8 +146,8 @@ def _refresh(name: str, start: datetime, end: datetime, *, force: bool) -> None:
 
 
 def _chunk(time: datetime) -> datetime:
-    """When the chunk of *time* begins."""
-    return _floor(time, AT_ONCE)
+    """Return the start of the chunk of *time*."""
+    return _floor(time, CHUNK)
 
 
 def _floor(time: datetime, length: timedelta) -> datetime:

@@ -1,4 +1,4 @@
-"""What an engine of the depot does: everything about samples by time that databases do differently."""
+"""Declare the contract of an engine: the operations on samples by time that databases do differently."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Part:
-    """One part by time of a table: a partition, or a chunk. *start* is in it, *end* is not."""
+class Partition:
+    """A native partition or a chunk of *table*; *start* is included, *end* is not."""
 
     table: str
     name: str
@@ -21,48 +21,51 @@ class Part:
 
     @property
     def title(self) -> str:
-        """What it has, for people; a chunk's name says nothing."""
+        """Name its table and days; the name of a chunk tells an operator nothing."""
         return f"{self.table}, {self.start:%Y-%m-%d} to {self.end:%Y-%m-%d}"
 
 
-EVERY = 0  # in the place of a series' key: all of them
+ALL_SERIES = 0  # stands for every series where a series' key is expected
 
 
 @dataclass(frozen=True)
-class Hours:
-    """The hours, each by its start, in which something of *series* (its key) is not as it was rolled up."""
+class SeriesHours:
+    """The dirty hours, each by its start, of *series* (its key)."""
 
     series: int
     hours: Sequence[datetime]
 
 
 class Engine(Protocol):
-    """One kind of database. What reads and writes rows is the same for all: tables and views have the same
-    names and columns."""
+    """One kind of database. Tables and views have the same names and columns on all of them, so all other
+    statements are the same."""
 
-    name: str  # as people know it
+    name: str  # shown to operators
 
     def prepare_ahead(self, now: datetime) -> None:
-        """Make places before they are needed, and let parts that are old enough take less space."""
+        """Create partitions before they are needed, and compress those that are old enough."""
 
-    def parts(self, table: str) -> list[Part]:
-        """The parts of a partitioned table, oldest first."""
+    def partitions(self, table: str) -> list[Partition]:
+        """Return the partitions of *table*, oldest first."""
 
-    def drop(self, part: Part, is_needed: Callable[[], bool]) -> bool:
-        """Give the space of *part* back, with all that is in it; whether it was. It stays where something
-        *is_needed*, which is asked when nobody else can write into it any more.
+    def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
+        """Drop *partition* with its rows unless it *is_needed*; return whether it was dropped.
 
-        All of it is done, or nothing; nobody else waits for longer than ``YIELDING_MILLISECONDS``, but who
-        writes into this part.
+        *is_needed* is called while no other transaction can write to the partition. Everything happens in one
+        transaction, which waits at most ``RETRY_LOCK_TIMEOUT_MILLISECONDS`` for each lock, so that only
+        writers of this partition wait longer.
 
         Raises:
-            OperationalError: somebody else keeps it locked (SQLSTATE 55P03).
+            OperationalError: another transaction keeps the partition locked (SQLSTATE 55P03).
         """
 
-    def discard(self, start: datetime, end: datetime) -> None:
-        """All rollups from *start* until before *end* are marked, and about to be made anew: those may go
-        that take longer to be replaced than to be made. To be called while nobody else rolls."""
+    def drop_rollups(self, start: datetime, end: datetime) -> None:
+        """Drop the rollups from *start* until before *end* that take longer to replace than to compute.
 
-    def roll(self, stale: Sequence[Hours]) -> None:
-        """Bring the rollups of these hours, and of their days, to what the samples are now; of all metrics
-        of a series, and of all series where it says ``EVERY``. Done when it returns."""
+        All hours of the range must be dirty, and the caller must hold ``AdvisoryLock.ROLLUP``.
+        """
+
+    def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
+        """Compute the rollups of these hours, and of their days, from the current samples.
+
+        Covers all metrics of a series, and all series where one is ``ALL_SERIES``."""

@@ -1,4 +1,4 @@
-"""Plain PostgreSQL: native partitions by time."""
+"""Run the depot on plain PostgreSQL: native partitions by time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django.db import connection
 from monitor.db import partitions
 from monitor.db.advisory_locks import RETRY_LOCK_TIMEOUT_MILLISECONDS, transaction_lock_timeout
 from monitor.depot.engines import rollup_tables
-from monitor.depot.engines.engine import Hours, Part
+from monitor.depot.engines.engine import Partition, SeriesHours
 
-_LISTED = """
+_PARTITIONS = """
 SELECT child.relname, pg_get_expr(child.relpartbound, child.oid), pg_total_relation_size(child.oid)
 FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
 WHERE inhparent = %s::regclass
@@ -21,46 +21,50 @@ WHERE inhparent = %s::regclass
 _BOUNDS = re.compile(r"FROM \('([^']+)'\) TO \('([^']+)'\)")
 
 
-class Plain:
+class PostgresEngine:
     name = "PostgreSQL"
-    sparse = rollup_tables.SPARSE  # samples of a day, up to which no hours are kept of it
+    sparse = rollup_tables.SPARSE  # days with at most so many samples of a metric have no hourly rollups
 
     def prepare_ahead(self, now: datetime) -> None:
         partitions.create_ahead(now)
 
-    def parts(self, table: str) -> list[Part]:
+    def partitions(self, table: str) -> list[Partition]:
         with connection.cursor() as cursor:
-            cursor.execute(_LISTED, [table])
-            found = [Part(table, name, *_bounds(bounds), size) for name, bounds, size in cursor.fetchall()]
-        return sorted(found, key=lambda part: part.start)
+            cursor.execute(_PARTITIONS, [table])
+            rows = cursor.fetchall()
+        found = [Partition(table, name, *_parse_bounds(bounds), size) for name, bounds, size in rows]
+        return sorted(found, key=lambda partition: partition.start)
 
-    def drop(self, part: Part, is_needed: Callable[[], bool]) -> bool:
-        """That of a partition locks the table that it is of. Detached first it would not; but who is killed
-        would leave it behind, and meanwhile nobody sees, or can store, what is of its time."""
-        return drop_with(f"DROP TABLE {part.name}", [], part, is_needed)
+    def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
+        """DROP TABLE of a partition locks its parent. DETACH CONCURRENTLY would not, but a killed process
+        would leave the detached table behind, and meanwhile no row of its time could be read or stored."""
+        return drop_with(f"DROP TABLE {partition.name}", [], partition, is_needed)
 
-    def discard(self, start: datetime, end: datetime) -> None:
-        """They are replaced as quickly."""
+    def drop_rollups(self, start: datetime, end: datetime) -> None:
+        """Keep them: replacing a row takes no longer than inserting it."""
 
-    def roll(self, stale: Sequence[Hours]) -> None:
-        rollup_tables.roll(stale, sparse=self.sparse)
+    def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
+        rollup_tables.roll_up(dirty, sparse=self.sparse)
 
 
 def drop_with(
-    statement: str, told: Sequence[str | datetime], part: Part, is_needed: Callable[[], bool]
+    statement: str,
+    parameters: Sequence[str | datetime],
+    partition: Partition,
+    is_needed: Callable[[], bool],
 ) -> bool:
-    """Drop *part* by *statement*, unless it *is_needed* when nobody can write into it any more."""
+    """Drop *partition* by *statement* unless it *is_needed* once no transaction can write to it."""
     with transaction_lock_timeout(RETRY_LOCK_TIMEOUT_MILLISECONDS), connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLE {part.name} IN SHARE MODE")
+        cursor.execute(f"LOCK TABLE {partition.name} IN SHARE MODE")
         if is_needed():
             return False
-        cursor.execute(statement, told)
+        cursor.execute(statement, parameters)
         return True
 
 
-def _bounds(text: str) -> tuple[datetime, datetime]:
-    found = _BOUNDS.search(text)
-    if found is None:
+def _parse_bounds(text: str) -> tuple[datetime, datetime]:
+    match = _BOUNDS.search(text)
+    if match is None:
         raise ValueError(f"expected the bounds of a partition, got {text!r}")
-    start, end = found.groups()
+    start, end = match.groups()
     return datetime.fromisoformat(start), datetime.fromisoformat(end)

@@ -1,4 +1,4 @@
-"""Rollups that we make ourselves: what samples come to is computed anew, day by day of each metric."""
+"""Compute rollups in tables: a statement aggregates the samples of dirty days, metric by metric."""
 
 from __future__ import annotations
 
@@ -8,52 +8,51 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from monitor.depot.engines.engine import EVERY, Hours
+from monitor.depot.engines.engine import ALL_SERIES, SeriesHours
 
 DAY = timedelta(days=1)
-# The samples of a day with so many are read as quickly as the rollups of its hours, which would take more
-# space than they do: no hours are kept of it. Of other days all hours are.
+# A day with at most so many samples of a metric has no hourly rollups: they would take more space than the
+# samples and would be read no faster. Other days have all their hours.
 SPARSE = 48
-SERIES_DAYS_AT_ONCE = 5_000
+BATCH_SERIES_DAYS = 5_000
 
-# All metrics of the series, for each of the days; not where samples have been taken away, and what they once
-# came to is final.
+# All metrics of the series on each day, without days whose samples were deleted: their rollups are final.
 _METRICS = """
 SELECT metric.id AS metric_id, day
-FROM unnest(%(series)s::bigint[], %(days)s::timestamptz[]) AS stale (series_id, day)
-JOIN monitor_segment AS segment ON segment.series_id = stale.series_id
+FROM unnest(%(series)s::bigint[], %(days)s::timestamptz[]) AS dirty (series_id, day)
+JOIN monitor_segment AS segment ON segment.series_id = dirty.series_id
 JOIN monitor_metric AS metric ON metric.segment_id = segment.id
 WHERE NOT EXISTS (
-    SELECT FROM monitor_retentioncutoff AS horizon
-    WHERE horizon.series_id = stale.series_id AND kind = 'samples' AND gone_before > day
+    SELECT FROM monitor_retentioncutoff AS cutoff
+    WHERE cutoff.series_id = dirty.series_id AND kind = 'samples' AND gone_before > day
 )
 ORDER BY metric.id, day
 """
 _ALL_METRICS = """
 SELECT metric.id AS metric_id, day
-FROM unnest(%(days)s::timestamptz[]) AS stale (day)
+FROM unnest(%(days)s::timestamptz[]) AS dirty (day)
 CROSS JOIN monitor_metric AS metric
 JOIN monitor_segment AS segment ON segment.id = metric.segment_id
 WHERE NOT EXISTS (
-    SELECT FROM monitor_retentioncutoff AS horizon
-    WHERE horizon.series_id = segment.series_id AND kind = 'samples' AND gone_before > day
+    SELECT FROM monitor_retentioncutoff AS cutoff
+    WHERE cutoff.series_id = segment.series_id AND kind = 'samples' AND gone_before > day
 )
 ORDER BY metric.id, day
 """
-# A reporter may make up numbers whose squares no number could hold: see ``monitor.depot.rollups.combine``.
-_SANE = "least(greatest(value, -1e150), 1e150)"
-# Keys are in the order of values: sorted is what is there already.
-COMES_TO = f"""
+# Squares of larger values overflow; ``monitor.depot.rollups.combine`` clamps to the same bound.
+_CLAMPED = "least(greatest(value, -1e150), 1e150)"
+# Sketch keys ascend with the values, so one sort serves both.
+AGGREGATES = f"""
 count(*)::integer AS n,
 (count(*) FILTER (WHERE passed))::integer AS passed,
-avg({_SANE}) FILTER (WHERE passed) AS mean,
+avg({_CLAMPED}) FILTER (WHERE passed) AS mean,
 min(value) FILTER (WHERE passed) AS min,
 max(value) FILTER (WHERE passed) AS max,
-stddev_samp({_SANE}) FILTER (WHERE passed) AS stdev,
+stddev_samp({_CLAMPED}) FILTER (WHERE passed) AS stdev,
 array_agg(monitor_sketch_key(value) ORDER BY value) FILTER (WHERE passed) AS sketch
 """
-# Metric by metric and day by day, by the index, whatever the planner knows of a table that has just been
-# filled; the bounds, which are numbers, let it look at the parts that they are in only.
+# The lateral join reads by the index, metric by metric and day by day, even where a table that was just
+# filled has no statistics yet; the constant bounds prune partitions.
 _SAMPLES = """
 FROM monitor_sample AS sample
 WHERE sample.metric_id = wanted.metric_id AND sample.time >= day AND sample.time < day + interval '24 hours'
@@ -65,7 +64,7 @@ _WRITE = """
 WITH wanted AS MATERIALIZED ({metrics}), written AS (
     INSERT INTO {table} AS rollup ({columns})
     SELECT metric_id, bucket, n, passed, mean, min, max, stdev, sketch
-    FROM {found} CROSS JOIN LATERAL (SELECT {bucket} AS bucket, {comes_to} {samples} {group}) AS made
+    FROM {source} CROSS JOIN LATERAL (SELECT {bucket} AS bucket, {aggregates} {samples} {group}) AS aggregated
     WHERE n > 0
     ON CONFLICT (metric_id, bucket) DO UPDATE SET {replaced}
     RETURNING metric_id, bucket
@@ -77,7 +76,7 @@ WHERE had.bucket >= %(start)s AND had.bucket < %(end)s
         SELECT FROM written WHERE written.metric_id = had.metric_id AND written.bucket = had.bucket
     )
 """
-# By the metrics themselves: what of others is compressed beside them stays so.
+# The constant list of metrics keeps other metrics' compressed segments untouched.
 _DELETE = """
 DELETE FROM {table} AS rollup
 USING unnest(%(metrics)s::bigint[], %(buckets)s::timestamptz[]) AS gone (metric_id, bucket)
@@ -91,54 +90,54 @@ _DENSE = """(
 ) AS wanted"""
 
 
-def _write(table: str, metrics: str, found: str, bucket: str, group: str) -> str:
+def _write(table: str, metrics: str, source: str, bucket: str, group: str) -> str:
     return _WRITE.format(
         table=table,
         metrics=metrics,
-        found=found,
+        source=source,
         bucket=bucket,
         group=group,
         columns=_COLUMNS,
-        comes_to=COMES_TO,
+        aggregates=AGGREGATES,
         samples=_SAMPLES,
         replaced=_REPLACED,
     )
 
 
-def roll(stale: Sequence[Hours], *, sparse: int = SPARSE) -> None:
-    """Make the rollups of these hours' days anew; those of days that have no samples go.
+def roll_up(dirty: Sequence[SeriesHours], *, sparse: int = SPARSE) -> None:
+    """Compute the rollups of the days of *dirty* hours; delete those that have no samples any more.
 
-    With ``sparse=0`` hours are kept of every day, as is needed where they are to outlive its samples.
+    With ``sparse=0`` every day gets hourly rollups, as is needed where they outlive its samples.
     """
-    days = sorted({(_midnight(hour), of.series) for of in stale for hour in of.hours})
-    every = [day for day, series in days if series == EVERY]
-    if every:
-        _roll(_ALL_METRICS, every, sparse)
-    covered = set(every)
+    days = sorted({(_midnight(hour), each.series) for each in dirty for hour in each.hours})
+    full_days = [day for day, series in days if series == ALL_SERIES]
+    if full_days:
+        _roll_up_days(_ALL_METRICS, full_days, sparse)
+    covered = set(full_days)
     rest = [(day, series) for day, series in days if day not in covered]
-    for at in range(0, len(rest), SERIES_DAYS_AT_ONCE):
-        some, series = zip(*rest[at : at + SERIES_DAYS_AT_ONCE], strict=True)
-        _roll(_METRICS, list(some), sparse, series=list(series))
+    for at in range(0, len(rest), BATCH_SERIES_DAYS):
+        batch_days, batch_series = zip(*rest[at : at + BATCH_SERIES_DAYS], strict=True)
+        _roll_up_days(_METRICS, list(batch_days), sparse, series=list(batch_series))
 
 
-def _roll(metrics: str, days: Sequence[datetime], sparse: int, **wanted: list[int]) -> None:
+def _roll_up_days(metrics: str, days: Sequence[datetime], sparse: int, **series: list[int]) -> None:
     bounds = {"start": min(days), "end": max(days) + DAY}
-    told: dict[str, Any] = {"days": days, **bounds, "sparse": sparse, **wanted}
+    parameters: dict[str, Any] = {"days": days, **bounds, "sparse": sparse, **series}
     hour = "date_trunc('hour', time, 'UTC')"
     with transaction.atomic():
-        _replace("monitor_dayrollup", _write("monitor_dayrollup", metrics, "wanted", "day", ""), told)
+        _replace("monitor_dayrollup", _write("monitor_dayrollup", metrics, "wanted", "day", ""), parameters)
         hours = _write("monitor_hourrollup", metrics, _DENSE, hour, f"GROUP BY {hour}")
-        _replace("monitor_hourrollup", hours, told)
+        _replace("monitor_hourrollup", hours, parameters)
 
 
-def _replace(table: str, write: str, told: dict[str, Any]) -> None:
-    """Write what there is, and take away what that says is no more, which is rare."""
+def _replace(table: str, statement: str, parameters: dict[str, Any]) -> None:
+    """Upsert the rollups, then delete those that the statement returns as obsolete, which is rare."""
     with connection.cursor() as cursor:
-        cursor.execute(write, told)
-        if gone := cursor.fetchall():
-            metrics, buckets = zip(*gone, strict=True)
-            left = {**told, "metrics": list(metrics), "buckets": list(buckets)}
-            cursor.execute(_DELETE.format(table=table), left)
+        cursor.execute(statement, parameters)
+        if obsolete := cursor.fetchall():
+            metrics, buckets = zip(*obsolete, strict=True)
+            keys = {**parameters, "metrics": list(metrics), "buckets": list(buckets)}
+            cursor.execute(_DELETE.format(table=table), keys)
 
 
 def _midnight(hour: datetime) -> datetime:

@@ -1,6 +1,7 @@
-"""TimescaleDB: samples and raw reports in hypertables; what its own licence has, and what Apache's has.
+"""Run the depot on TimescaleDB, with the features of its own licence or of the Apache licence.
 
-Runs stay in native partitions: they change until they end, and a chunk would do nothing for them.
+Samples and raw reports are hypertables. Runs stay in native partitions: they change until they end, so chunks
+would bring them nothing.
 """
 
 from __future__ import annotations
@@ -15,72 +16,80 @@ from django.db import OperationalError, connection, transaction
 
 from monitor.db.advisory_locks import session_lock_timeout
 from monitor.depot.engines import continuous_aggregates
-from monitor.depot.engines.engine import EVERY, Hours, Part
-from monitor.depot.engines.postgres import Plain, drop_with
+from monitor.depot.engines.engine import ALL_SERIES, Partition, SeriesHours
+from monitor.depot.engines.postgres import PostgresEngine, drop_with
 
-LATE = timedelta(days=7)  # what comes later than this is rare enough to be put between compressed rows
+COMPRESS_AFTER = timedelta(days=7)  # rows that arrive later are few enough to insert into compressed chunks
 COMPRESSED = ("monitor_sample", *continuous_aggregates.NAMES)
 
 _IS_HYPERTABLE = "SELECT EXISTS (SELECT FROM timescaledb_information.hypertables WHERE hypertable_name = %s)"
-_LISTED = """
+_CHUNKS = """
 SELECT format('%%I.%%I', chunk_schema, chunk_name), range_start, range_end, total_bytes, is_compressed
 FROM timescaledb_information.chunks JOIN chunks_detailed_size(%(table)s) USING (chunk_schema, chunk_name)
 WHERE hypertable_name = %(table)s ORDER BY range_start
 """
 _DROP = "SELECT drop_chunks(%s::regclass, newer_than => %s::timestamptz, older_than => %s::timestamptz)"
-_OLD = "SELECT format('%%s', chunk) FROM show_chunks(%s::regclass, older_than => %s::timestamptz) AS chunk"
+_OLD_CHUNKS = (
+    "SELECT format('%%s', chunk) FROM show_chunks(%s::regclass, older_than => %s::timestamptz) AS chunk"
+)
 _COMPRESS = "SELECT compress_chunk(%s::regclass, if_not_compressed => true)"
-_SERIES = "SELECT count(*) FROM monitor_series"
-_WHOLE_FROM = "SELECT max(gone_before) FROM monitor_retentioncutoff WHERE kind = 'samples'"
+_COUNT_SERIES = "SELECT count(*) FROM monitor_series"
+_COMPLETE_FROM = "SELECT max(gone_before) FROM monitor_retentioncutoff WHERE kind = 'samples'"
 
 
-class Apache(Plain):
-    """What Apache's licence has: hypertables; rollups are tables, as on plain PostgreSQL."""
+class ApacheTimescaleEngine(PostgresEngine):
+    """The features of the Apache licence: hypertables; rollups are tables, as on plain PostgreSQL."""
 
     name = "TimescaleDB, Apache licence"
 
-    def parts(self, table: str) -> list[Part]:
+    def partitions(self, table: str) -> list[Partition]:
         if not _is_hypertable(table):
-            return super().parts(table)
+            return super().partitions(table)
         with connection.cursor() as cursor:
-            cursor.execute(_LISTED, {"table": table})
-            return [Part(table, *row) for row in cursor.fetchall()]
+            cursor.execute(_CHUNKS, {"table": table})
+            return [Partition(table, *row) for row in cursor.fetchall()]
 
-    def drop(self, part: Part, is_needed: Callable[[], bool]) -> bool:
-        if not _is_hypertable(part.table):
-            return super().drop(part, is_needed)
-        return drop_with(_DROP, [part.table, part.start, part.end], part, is_needed)
+    def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
+        if not _is_hypertable(partition.table):
+            return super().drop(partition, is_needed)
+        return drop_with(_DROP, [partition.table, partition.start, partition.end], partition, is_needed)
 
 
-class Timescale(Apache):
-    """All of it: chunks are compressed by metric once they are old, rollups are continuous aggregates."""
+class TimescaleEngine(ApacheTimescaleEngine):
+    """The Timescale licence adds compression by metric and continuous aggregates for rollups."""
 
     name = "TimescaleDB"
-    sparse = 0  # an aggregate has all hours
+    sparse = 0  # a continuous aggregate has every hour
 
     def prepare_ahead(self, now: datetime) -> None:
         super().prepare_ahead(now)
         for table in COMPRESSED:
-            _compress(table, now - LATE)
+            _compress_chunks(table, now - COMPRESS_AFTER)
 
-    def discard(self, start: datetime, end: datetime) -> None:
-        """Whole chunks go: to write into one that is compressed takes three times as long. Those stay that
-        have what is final, or that somebody is reading."""
-        whole_from = _ask(_WHOLE_FROM)
-        with suppress(OperationalError), session_lock_timeout():
-            continuous_aggregates.discard(start if whole_from is None else max(start, whole_from), end)
+    def drop_rollups(self, start: datetime, end: datetime) -> None:
+        """Drop whole chunks: writing to a compressed one takes three times as long.
 
-    def roll(self, stale: Sequence[Hours]) -> None:
-        """Refresh what is stale of most series, and roll the rest by hand, which a view lets us do.
-
-        A refresh makes an hour anew for all series: too much where few are late, and too little where samples
-        of others are gone, whose rollups it would take away. Nor can it be part of a transaction.
+        Chunks stay that hold rollups of deleted samples, or that a reader has locked.
         """
-        refreshed = set() if connection.in_atomic_block else _refreshable(stale)
+        complete_from = _fetch_value(_COMPLETE_FROM)
+        with suppress(OperationalError), session_lock_timeout():
+            continuous_aggregates.drop_chunks(
+                start if complete_from is None else max(start, complete_from), end
+            )
+
+    def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
+        """Refresh the hours that are dirty in most series; compute the others by writing through the view.
+
+        A refresh computes an hour for all series: too much where few series have late data, and wrong where
+        samples were deleted, since it would delete their rollups. It cannot run in a transaction.
+        """
+        refreshed = set() if connection.in_atomic_block else _refreshable(dirty)
         continuous_aggregates.refresh(refreshed)
-        rest = [Hours(one.series, [hour for hour in one.hours if hour not in refreshed]) for one in stale]
+        rest = [
+            SeriesHours(each.series, [hour for hour in each.hours if hour not in refreshed]) for each in dirty
+        ]
         with transaction.atomic():
-            super().roll([one for one in rest if one.hours])
+            super().roll_up([each for each in rest if each.hours])
 
 
 def _is_hypertable(table: str) -> bool:
@@ -89,33 +98,30 @@ def _is_hypertable(table: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _compress(table: str, before: datetime) -> None:
-    """One chunk after the other, each in a transaction of its own; what came late is compressed as well."""
+def _compress_chunks(table: str, before: datetime) -> None:
+    """Compress each chunk in its own transaction, including rows added to compressed chunks."""
     with connection.cursor() as cursor:
-        cursor.execute(_OLD, [table, before])
+        cursor.execute(_OLD_CHUNKS, [table, before])
         for (chunk,) in cursor.fetchall():
             cursor.execute(_COMPRESS, [chunk])
 
 
-def _refreshable(stale: Iterable[Hours]) -> set[datetime]:
-    """The hours that are stale of every series, or of at least half of them, where no samples are gone."""
-    whole_from = _ask(_WHOLE_FROM)
-    return {hour for hour in _of_most(stale) if whole_from is None or hour >= whole_from}
-
-
-def _of_most(stale: Iterable[Hours]) -> set[datetime]:
-    series_of: Counter[datetime] = Counter()
-    of_every: set[datetime] = set()
-    for one in stale:
-        if one.series == EVERY:
-            of_every.update(one.hours)
+def _refreshable(dirty: Iterable[SeriesHours]) -> set[datetime]:
+    """Return the hours that are dirty in at least half of the series and whose samples are all kept."""
+    series_counts: Counter[datetime] = Counter()
+    hours: set[datetime] = set()
+    for each in dirty:
+        if each.series == ALL_SERIES:
+            hours.update(each.hours)
         else:
-            series_of.update(one.hours)
-    series = _ask(_SERIES)
-    return of_every | {hour for hour, count in series_of.items() if 2 * count >= series}
+            series_counts.update(each.hours)
+    series = _fetch_value(_COUNT_SERIES)
+    hours |= {hour for hour, count in series_counts.items() if 2 * count >= series}
+    complete_from = _fetch_value(_COMPLETE_FROM)
+    return {hour for hour in hours if complete_from is None or hour >= complete_from}
 
 
-def _ask(statement: str) -> Any:
+def _fetch_value(statement: str) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchone()[0]

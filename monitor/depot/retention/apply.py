@@ -1,15 +1,14 @@
-"""Take away what is older than its suite keeps it: in small pieces, in nobody's way, one at a time.
+"""Delete data older than their retention, in small transactions, one process at a time.
 
-First the horizons move on: from then on nothing is taken that is before them. When everybody is done who may
-not have known that, what is before them goes, oldest first: of samples only when they have been rolled up for
-the last time, in the same transaction. A part of a table that nobody needs any more is dropped whole.
+First the cutoffs advance: from then on no data before them are stored. Once all older transactions have
+ended, the data before the cutoffs are deleted, oldest first. Samples are rolled up for the last time in the
+transaction that deletes them. A partition of which no row is kept is dropped whole.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -18,214 +17,184 @@ from django.db import OperationalError, transaction
 
 from monitor.db.advisory_locks import AdvisoryLock, is_lock_timeout, session_lock, session_lock_timeout
 from monitor.depot.engines import engine, rollup_tables
-from monitor.depot.engines.engine import Hours
+from monitor.depot.engines.engine import SeriesHours
 from monitor.depot.retention import expiry_sql
+from monitor.depot.retention.expiry_sql import ExpiredRange
 from monitor.depot.rollups import worker
 from monitor.models.retention_cutoff import DataKind
 
 if TYPE_CHECKING:
-    from monitor.depot.engines.engine import Part
-    from monitor.depot.retention.expiry_sql import Group
+    from monitor.depot.engines.engine import Partition
 
 DAY = timedelta(days=1)
-ROWS_AT_ONCE = 5_000  # in one transaction, about; a day of one series is never divided
+ROWS_PER_TRANSACTION = 5_000  # about; a day of one series is never divided
 MOST_SERIES, MOST_DAYS = 200, 366
-STRAYS_AT_ONCE = 10  # metrics
+METRICS_PER_TRANSACTION = 10  # of deleted series
 PATIENCE_SECONDS = 5.0
-PAUSE_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
-class _Later(Exception):
-    """Not now; says why. What is left is done by the next call."""
+class _Postponed(Exception):
+    """The rest is left to the next call; the message says why."""
 
 
 @dataclass
 class RetentionResult:
-    """What was taken away: rows by kind, and parts that were dropped. *later*: why something is left."""
+    """Deleted rows by kind, and dropped partitions. *later*: why data are left; empty where none are."""
 
     rows: dict[DataKind, int] = field(default_factory=lambda: dict.fromkeys(DataKind, 0))
-    dropped: list[Part] = field(default_factory=list)
+    dropped: list[Partition] = field(default_factory=list)
     later: str = ""
 
 
 @dataclass
-class _Pace:
-    """How many days of how many series go at once: as many as make ``ROWS_AT_ONCE``."""
+class _BatchSize:
+    """How many days of how many series one transaction deletes: as many as make ``ROWS_PER_TRANSACTION``."""
 
     days: int = 1
     series: int = 20
 
-    def told(self, rows: int) -> None:
-        if rows > ROWS_AT_ONCE:
+    def adapt(self, rows: int) -> None:
+        if rows > ROWS_PER_TRANSACTION:
             self.days, self.series = max(self.days // 2, 1), max(self.series // 2, 1)
-        elif rows < ROWS_AT_ONCE // 4:
+        elif rows < ROWS_PER_TRANSACTION // 4:
             self.days, self.series = min(2 * self.days, MOST_DAYS), min(2 * self.series, MOST_SERIES)
 
 
 def apply_retention(
     now: datetime, *, within_seconds: float = float("inf"), patience_seconds: float = PATIENCE_SECONDS
 ) -> RetentionResult:
-    """Take away what is too old at *now*; may be called again at any time, and killed at any time.
+    """Delete the data that are too old at *now*. May be called again, and killed, at any time.
 
-    After *within_seconds* it ends with the piece that it is at. For whoever is in its way it waits for
-    *patience_seconds*.
+    Stops after the transaction in which *within_seconds* elapse. Waits at most *patience_seconds* for older
+    transactions.
     """
-    done = RetentionResult()
+    result = RetentionResult()
     with session_lock(AdvisoryLock.RETENTION) as is_ours:
         if not is_ours:
-            done.later = "somebody else is at it"
-            return done
+            result.later = "another process applies retention"
+            return result
         try:
-            _retain(now, time.monotonic() + within_seconds, patience_seconds, done)
-        except _Later as later:
-            done.later = str(later)
+            _delete_expired(now, time.monotonic() + within_seconds, patience_seconds, result)
+        except _Postponed as postponed:
+            result.later = str(postponed)
         except OperationalError as error:
             if not is_lock_timeout(error):
                 raise
-            done.later = f"somebody holds what is to go: {error}".strip()
-    return done
+            result.later = f"another transaction locks expired data: {error}".strip()
+    return result
 
 
-def _retain(now: datetime, until: float, patience_seconds: float, done: RetentionResult) -> None:
+def _delete_expired(now: datetime, until: float, patience_seconds: float, result: RetentionResult) -> None:
     expiry_sql.advance(now)
-    last = expiry_sql.kept_from(now)
-    if expiry_sql.pending():
+    kept_from = expiry_sql.kept_from(now)
+    if expiry_sql.has_pending():
         _wait_for_older_transactions(patience_seconds)
     for kind in DataKind:
-        for part in _parts(kind):
-            if kind in last and part.start < last[kind]:
-                _empty(kind, part, last[kind], until, done)
-        if kind == DataKind.SAMPLES:
-            _take_away_left(until, done)
-        _sweep(kind, until, done)
-
-
-def _parts(kind: DataKind) -> list[Part]:
-    """Those of its table, oldest first."""
-    table = expiry_sql.TABLES[kind]
-    return engine().parts(table.name) if table.is_parted else [expiry_sql.whole(kind)]
+        for partition in expiry_sql.partitions(kind):
+            if kind in kept_from and partition.start < kept_from[kind]:
+                _empty(kind, partition, kept_from[kind], until, result)
+        if kind == DataKind.SAMPLES:  # of partitions that were to be dropped and were not
+            for expired in expiry_sql.left_behind():
+                _delete_range(kind, expired, until, result, keep_rows=False)
+        if kind != DataKind.REPORTS:  # reports are deleted with their runs
+            _delete_orphans(kind, until, result)
 
 
 def _wait_for_older_transactions(patience_seconds: float) -> None:
-    """Who began before the horizons moved may still store what is before them."""
-    moved = expiry_sql.this_moment()
+    """Wait for transactions that began before the cutoffs advanced: they may still store data before them."""
+    advanced_at = expiry_sql.database_time()
     give_up = time.monotonic() + patience_seconds
-    while count := expiry_sql.older_transactions(moved):
+    while count := expiry_sql.count_older_transactions(advanced_at):
         if time.monotonic() > give_up:
-            raise _Later(f"{count} transactions are under way that may write what is to go")
-        time.sleep(PAUSE_SECONDS)
+            raise _Postponed(f"{count} transactions are in progress that may write expired data")
+        time.sleep(POLL_SECONDS)
 
 
-def _is_over(kind: DataKind, part: Part, last: datetime) -> bool:
-    return expiry_sql.TABLES[kind].is_parted and part.end <= last
+def _empty(
+    kind: DataKind, partition: Partition, kept_from: datetime, until: float, result: RetentionResult
+) -> None:
+    """Delete the expired rows of *partition*, or drop it if no series keeps any row of it.
 
-
-def _empty(kind: DataKind, part: Part, last: datetime, until: float, done: RetentionResult) -> None:
-    """Take away what is too old in *part*: all of it together, if nobody needs anything there.
-
-    Only of samples something is to be made before. That takes its time, and somebody may need the part when
-    it is over: then it stays, and ``_take_away_left`` finds what nobody needs.
+    Samples are rolled up first. That takes time, and late data may need the partition afterwards: then it
+    stays, and ``expiry_sql.left_behind`` finds the rows that were to go with it.
     """
-    drop = _is_over(kind, part, last) and not expiry_sql.is_needed(kind, part)
-    if drop and kind != DataKind.SAMPLES:
-        drop = _drop(kind, part, done)
-    for group in expiry_sql.groups(kind, part):
-        _take_away_of(kind, group, until, done, keep_rows=drop)
-    if drop and kind == DataKind.SAMPLES:
-        _drop(kind, part, done)
+    is_over = expiry_sql.TABLES[kind].is_partitioned and partition.end <= kept_from
+    can_drop = is_over and not expiry_sql.is_needed(kind, partition)
+    if can_drop and kind != DataKind.SAMPLES:
+        can_drop = _drop(kind, partition, result)
+    for expired in expiry_sql.expired_ranges(kind, partition):
+        _delete_range(kind, expired, until, result, keep_rows=can_drop)
+    if can_drop and kind == DataKind.SAMPLES:
+        _drop(kind, partition, result)
 
 
-def _drop(kind: DataKind, part: Part, done: RetentionResult) -> bool:
-    """Whether nobody has come meanwhile who needs *part*: then it is dropped."""
-    is_dropped = engine().drop(part, lambda: expiry_sql.is_needed(kind, part))
+def _drop(kind: DataKind, partition: Partition, result: RetentionResult) -> bool:
+    """Drop *partition* unless late data need it by now; return whether it was dropped."""
+    is_dropped = engine().drop(partition, lambda: expiry_sql.is_needed(kind, partition))
     if is_dropped:
-        done.dropped.append(part)
+        result.dropped.append(partition)
     return is_dropped
 
 
-def _take_away_left(until: float, done: RetentionResult) -> None:
-    """Take away samples that were to go with their part, which has stayed."""
-    for group in expiry_sql.left_behind():
-        _take_away_of(DataKind.SAMPLES, group, until, done, keep_rows=False)
+def _delete_orphans(kind: DataKind, until: float, result: RetentionResult) -> None:
+    """Delete the rows of metrics whose series were deleted."""
+    metrics = expiry_sql.orphaned_metrics(kind)
+    for at in range(0, len(metrics), METRICS_PER_TRANSACTION):
+        if time.monotonic() >= until:
+            raise _Postponed("its time is over")
+        result.rows[kind] += expiry_sql.delete_orphans(kind, metrics[at : at + METRICS_PER_TRANSACTION])
 
 
-def _take_away_of(
-    kind: DataKind, group: Group, until: float, done: RetentionResult, *, keep_rows: bool
+def _delete_range(
+    kind: DataKind, expired: ExpiredRange, until: float, result: RetentionResult, *, keep_rows: bool
 ) -> None:
-    for rows in _thin(kind, group, keep_rows=keep_rows):
-        done.rows[kind] += rows
+    """Delete *expired* batch by batch.
+
+    With *keep_rows* samples are only rolled up and counted as deleted: their partition is dropped afterwards.
+    """
+    for rows in _delete_in_batches(kind, expired, keep_rows=keep_rows):
+        result.rows[kind] += rows
         if time.monotonic() >= until:
-            raise _Later("its time is over")
+            raise _Postponed("its time is over")
 
 
-def _sweep(kind: DataKind, until: float, done: RetentionResult) -> None:
-    """Take away what is of metrics that are gone, with their series: nobody can ask for it."""
-    if kind == DataKind.REPORTS:  # they go with their runs
-        return
-    strays = expiry_sql.strays(kind)
-    for at in range(0, len(strays), STRAYS_AT_ONCE):
-        if time.monotonic() >= until:
-            raise _Later("its time is over")
-        done.rows[kind] += expiry_sql.delete_strays(kind, strays[at : at + STRAYS_AT_ONCE])
-
-
-def _thin(kind: DataKind, group: Group, *, keep_rows: bool) -> Iterator[int]:
-    """Take the stretch of *group* away piece by piece; how many rows each was."""
-    pace, left = _Pace(), list(group.series)
-    while left:
-        some, left = left[: pace.series], left[pace.series :]
-        piece = expiry_sql.Group(some, group.start, group.stop)
-        start = expiry_sql.oldest(kind, piece)
-        if start is None:
-            expiry_sql.gone(kind, some, group.stop)
+def _delete_in_batches(kind: DataKind, expired: ExpiredRange, *, keep_rows: bool) -> Iterator[int]:
+    """Yield the number of rows that each transaction deleted."""
+    size, remaining = _BatchSize(), list(expired.series)
+    while remaining:
+        series, remaining = remaining[: size.series], remaining[size.series :]
+        oldest = expiry_sql.oldest(kind, ExpiredRange(series, expired.start, expired.stop))
+        if oldest is None:
+            expiry_sql.record_deleted(kind, series, expired.stop)
             yield 0
-        else:
-            yield from _piecewise(kind, piece, _midnight(start), pace, keep_rows=keep_rows)
+            continue
+        start = oldest.replace(hour=0, minute=0, second=0, microsecond=0)
+        while start < expired.stop:
+            stop = min(start + size.days * DAY, expired.stop)
+            rows = _delete_batch(kind, ExpiredRange(series, start, stop), keep_rows=keep_rows)
+            size.adapt(rows)
+            start = stop
+            yield rows
 
 
-def _piecewise(
-    kind: DataKind, group: Group, start: datetime, pace: _Pace, *, keep_rows: bool
-) -> Iterator[int]:
-    while start < group.stop:
-        stop = min(start + pace.days * DAY, group.stop)
-        rows = _take_away(kind, expiry_sql.Group(group.series, start, stop), keep_rows=keep_rows)
-        pace.told(rows)
-        start = stop
-        yield rows
-
-
-def _take_away(kind: DataKind, piece: Group, *, keep_rows: bool) -> int:
-    """In one transaction; *keep_rows* where the whole part is to be dropped afterwards."""
+def _delete_batch(kind: DataKind, batch: ExpiredRange, *, keep_rows: bool) -> int:
     if kind != DataKind.SAMPLES:
         with session_lock_timeout():
-            return _delete(kind, piece, keep_rows=keep_rows)
-    with _while_nobody_rolls(), session_lock_timeout():
-        return _delete(kind, piece, keep_rows=keep_rows)
+            return _delete(kind, batch, keep_rows=keep_rows)
+    try:  # no rollup may be computed from samples that are being deleted
+        with worker.exclusive(PATIENCE_SECONDS), session_lock_timeout():
+            return _delete(kind, batch, keep_rows=keep_rows)
+    except worker.RollupInProgress:
+        raise _Postponed("another process computes rollups") from None
 
 
 @transaction.atomic
-def _delete(kind: DataKind, piece: Group, *, keep_rows: bool) -> int:
+def _delete(kind: DataKind, batch: ExpiredRange, *, keep_rows: bool) -> int:
     if kind == DataKind.SAMPLES:
-        rollup_tables.roll([Hours(series, _days(piece)) for series in piece.series], sparse=0)
-        expiry_sql.unmark(piece.series, piece.start, piece.stop)
-    rows = 0 if keep_rows else expiry_sql.delete(kind, piece.series, piece.start, piece.stop)
-    expiry_sql.gone(kind, piece.series, piece.stop)
+        days = [batch.start + number * DAY for number in range((batch.stop - batch.start).days)]
+        rollup_tables.roll_up([SeriesHours(series, days) for series in batch.series], sparse=0)
+        expiry_sql.delete_dirty_hours(batch.series, batch.start, batch.stop)
+    rows = 0 if keep_rows else expiry_sql.delete(kind, batch.series, batch.start, batch.stop)
+    expiry_sql.record_deleted(kind, batch.series, batch.stop)
     return rows
-
-
-@contextmanager
-def _while_nobody_rolls() -> Iterator[None]:
-    """Rollups are not made of samples that are being taken away."""
-    try:
-        with worker.alone(PATIENCE_SECONDS):
-            yield
-    except worker.RollupInProgress:
-        raise _Later("somebody rolls up") from None
-
-
-def _days(piece: Group) -> list[datetime]:
-    return [piece.start + number * DAY for number in range((piece.stop - piece.start).days)]
-
-
-def _midnight(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0)

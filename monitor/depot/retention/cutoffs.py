@@ -1,4 +1,4 @@
-"""Where a series' horizons are: what is before them is not taken any more."""
+"""Look up the retention cutoffs of series: data before a cutoff are no longer stored."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from datetime import datetime, timedelta
 from monitor.models import RetentionCutoff
 from monitor.models.retention_cutoff import DataKind
 
-LEAST = timedelta(days=1)  # everything is kept for as long
+SHORTEST_RETENTION = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Horizons:
-    """*kept_from* by (key of the series, kind); what is not in it is kept for ever."""
+class RetentionCutoffs:
+    """*kept_from* by (key of the series, kind); a pair that is absent is kept for ever."""
 
     kept_from: Mapping[tuple[int, str], datetime] = field(default_factory=dict)
 
-    def keep(self, kind: DataKind, series: int, slot: datetime) -> bool:
-        """Whether something of this *kind* and *slot* is still taken."""
+    def is_kept(self, kind: DataKind, series: int, slot: datetime) -> bool:
+        """Return whether data of this *kind* and *slot* are still stored."""
         since = self.kept_from.get((series, kind))
         return since is None or slot >= since
 
 
-def horizons(of: Iterable[tuple[int, datetime]], now: datetime) -> Horizons:
-    """Those that matter for something of these (key of the series, slot) at *now*.
+def cutoffs_of(slots: Iterable[tuple[int, datetime]], now: datetime) -> RetentionCutoffs:
+    """Return the cutoffs that may affect data of these (key of the series, slot) pairs at *now*.
 
-    To be asked in the transaction that writes: who takes away waits until it has ended. Of what is recent the
-    depot need not be asked.
+    Must be called in the transaction that writes the data: retention waits until it has ended. Slots younger
+    than ``SHORTEST_RETENTION`` need no query.
     """
-    old = {series for series, slot in of if slot < now - LEAST}
+    old = {series for series, slot in slots if slot < now - SHORTEST_RETENTION}
     if not old:
-        return Horizons()
+        return RetentionCutoffs()
     rows = (
         RetentionCutoff.objects.filter(series__in=old)
         .order_by()
         .values_list("series_id", "kind", "kept_from")
     )
-    return Horizons({(series, kind): since for series, kind, since in rows})
+    return RetentionCutoffs({(series, kind): since for series, kind, since in rows})

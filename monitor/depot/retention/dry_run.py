@@ -1,11 +1,10 @@
-"""What would be taken away, were it done now: for people, before it is done."""
+"""Preview what retention would delete."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.depot.engines import engine
 from monitor.depot.retention import expiry_sql
 from monitor.models import Suite
 from monitor.models.retention_cutoff import DataKind
@@ -13,13 +12,12 @@ from monitor.models.retention_cutoff import DataKind
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from monitor.depot.engines.engine import Part
-    from monitor.depot.retention.expiry_sql import Going
+    from monitor.depot.engines.engine import Partition
 
 
 @dataclass
-class Expired:
-    """What of one kind of a suite's data is too old. *bytes* are about: its share of the parts it is in."""
+class ExpiredData:
+    """The expired rows of one kind of a suite. *bytes* is an estimate: their share of their partitions."""
 
     suite: str
     kind: DataKind
@@ -30,43 +28,32 @@ class Expired:
 
 @dataclass(frozen=True)
 class RetentionPreview:
-    """What is too old, and which parts nobody needs anything of: they would be dropped whole."""
+    """Expired data, and the partitions of which no row is kept: they would be dropped whole."""
 
-    expired: list[Expired]
-    dropped: list[Part]
+    expired: list[ExpiredData]
+    dropped: list[Partition]
 
 
 def preview_retention(now: datetime) -> RetentionPreview:
-    """What ``apply_retention`` would take away at *now*. Reads all that is old enough: to be waited for."""
-    names = dict(Suite.objects.values_list("pk", "name"))
-    found: dict[tuple[str, DataKind], Expired] = {}
+    """Return what ``apply_retention`` would delete at *now*. Reads every partition with expired rows."""
+    suite_names = dict(Suite.objects.values_list("pk", "name"))
+    expired: dict[tuple[str, DataKind], ExpiredData] = {}
     dropped = []
-    for kind, last in sorted(expiry_sql.kept_from(now).items()):
-        for part in _parts(DataKind(kind)):
-            if part.start >= last:
+    for kind_name, all_kept_from in sorted(expiry_sql.kept_from(now).items()):
+        kind = DataKind(kind_name)
+        for partition in expiry_sql.partitions(kind):
+            if partition.start >= all_kept_from:
                 continue
-            there = expiry_sql.going(DataKind(kind), part, now)
-            for one in there:
-                if one.suite is not None and one.going:
-                    key = (names[one.suite], DataKind(kind))
-                    _add(found.setdefault(key, Expired(*key)), one, _bytes(part, one, there))
-            if part.end <= last and all(one.going == one.rows for one in there):
-                dropped.append(part)
-    return RetentionPreview([found[key] for key in sorted(found)], dropped)
-
-
-def _add(expired: Expired, one: Going, size_bytes: int) -> None:
-    expired.rows += one.going
-    expired.bytes += size_bytes
-    if one.oldest is not None:
-        expired.oldest = min(one.oldest, expired.oldest or one.oldest)
-
-
-def _bytes(part: Part, one: Going, there: list[Going]) -> int:
-    """Its share of *part*."""
-    return part.bytes * one.going // sum(each.rows for each in there)
-
-
-def _parts(kind: DataKind) -> list[Part]:
-    table = expiry_sql.TABLES[kind]
-    return engine().parts(table.name) if table.is_parted else [expiry_sql.whole(kind)]
+            counts = expiry_sql.expiry_counts(kind, partition, now)
+            total = sum(count.rows for count in counts)
+            for count in counts:
+                if count.suite is not None and count.expired:
+                    key = (suite_names[count.suite], kind)
+                    data = expired.setdefault(key, ExpiredData(*key))
+                    data.rows += count.expired
+                    data.bytes += partition.bytes * count.expired // total
+                    if count.oldest is not None:
+                        data.oldest = min(count.oldest, data.oldest or count.oldest)
+            if partition.end <= all_kept_from and all(count.expired == count.rows for count in counts):
+                dropped.append(partition)
+    return RetentionPreview([expired[key] for key in sorted(expired)], dropped)

@@ -17,7 +17,7 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
-from monitor.depot.engines.engine import EVERY, Hours
+from monitor.depot.engines.engine import ALL_SERIES, SeriesHours
 
 # A new one takes the place of one that was gathered: who rolls that up meanwhile does not know of the change,
 # and takes away the old one only.
@@ -56,7 +56,7 @@ FROM first JOIN monitor_dirtyhour AS mark ON mark.series_id = first.series_id
     AND mark.hour >= day AND mark.hour < day + interval '24 hours' AND mark.hour < %(before)s
 WHERE gathered
 """
-_OF_SOME, _OF_EVERY = f"series_id <> {EVERY}", f"series_id = {EVERY}"
+_OF_SOME, _OF_EVERY = f"series_id <> {ALL_SERIES}", f"series_id = {ALL_SERIES}"
 _COUNT = "SELECT count(DISTINCT hour) FROM monitor_dirtyhour WHERE series_id = %s"
 _FORGET = "DELETE FROM monitor_dirtyhour WHERE id = ANY (%s)"
 
@@ -65,7 +65,7 @@ _FORGET = "DELETE FROM monitor_dirtyhour WHERE id = ANY (%s)"
 class Marks:
     """What is to be rolled up, and the keys of the marks that say so."""
 
-    hours: Sequence[Hours]
+    hours: Sequence[SeriesHours]
     ids: Sequence[int]
 
     def __bool__(self) -> bool:
@@ -89,26 +89,26 @@ def mark_every(start: datetime, end: datetime) -> None:
     gathered of single series there."""
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
-        cursor.execute(_MARK_EVERY, [EVERY, start, end, EVERY, start, end, end])
+        cursor.execute(_MARK_EVERY, [ALL_SERIES, start, end, ALL_SERIES, start, end, end])
 
 
 def some(*, before: datetime, at_most: int) -> Marks:
     """The oldest gathered marks, of hours that begin *before*: *at_most* so many, and others of their days.
 
-    Those of ``EVERY`` series are read by ``every`` alone.
+    Those of ``ALL_SERIES`` series are read by ``every`` alone.
     """
     return _oldest(_OF_SOME, before, at_most)
 
 
 def every(*, before: datetime, days: int) -> Marks:
-    """The oldest marks of ``EVERY`` series, of so many *days* or fewer."""
+    """The oldest marks of ``ALL_SERIES`` series, of so many *days* or fewer."""
     return _oldest(_OF_EVERY, before, 24 * days - 23)
 
 
 def every_left() -> int:
     """In how many hours all series wait."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [EVERY])
+        cursor.execute(_COUNT, [ALL_SERIES])
         return int(cursor.fetchone()[0])
 
 
@@ -127,5 +127,5 @@ def _oldest(whose: str, before: datetime, at_most: int) -> Marks:
     hours: dict[int, set[datetime]] = defaultdict(set)
     for _, series, hour in found:
         hours[series].add(hour)
-    stale = [Hours(series, sorted(its)) for series, its in sorted(hours.items())]
+    stale = [SeriesHours(series, sorted(its)) for series, its in sorted(hours.items())]
     return Marks(stale, [pk for pk, _, _ in found])

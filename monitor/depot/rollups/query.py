@@ -18,7 +18,7 @@ import numpy as np
 
 from monitor.db import binary
 from monitor.db.timestamps import micros, moment
-from monitor.depot.engines.rollup_tables import COMES_TO
+from monitor.depot.engines.rollup_tables import AGGREGATES
 from monitor.depot.rollups import codec
 from monitor.depot.rollups.time_ranges import DAY, Stretch, between, days_of, since
 
@@ -53,7 +53,7 @@ SELECT bucket, sketch FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND
 """
 _MADE = f"""
 WITH made AS MATERIALIZED (
-    SELECT date_trunc('{{tier}}', time, 'UTC') AS bucket, {COMES_TO} FROM ({{each}}) AS samples GROUP BY 1
+    SELECT date_trunc('{{tier}}', time, 'UTC') AS bucket, {AGGREGATES} FROM ({{each}}) AS samples GROUP BY 1
 )
 SELECT (SELECT string_agg({{sent}}, ''::bytea ORDER BY bucket) FROM made), ({{counted}})
 """  # noqa: S608

@@ -73,7 +73,7 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
 
 def roll_all() -> None:
     """Roll up everything that is marked, however long it takes."""
-    with alone():
+    with exclusive():
         while gather():
             pass
         while taken := dirty_hours.some(before=FOR_EVER, at_most=MOST_MARKS):
@@ -88,12 +88,12 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
     What is not yet made anew is read from samples; who is killed has it done by ``roll``, or goes on by
     calling this again. Rollups of parts whose samples have been dropped stay as they are.
     """
-    with alone():
+    with exclusive():
         while gather():
             pass
         for first, last in _with_samples(start, end):
             dirty_hours.mark_every(first, last)
-            engine().discard(first, last)
+            engine().drop_rollups(first, last)
     hours = dirty_hours.every_left()
     yield Progress(0, hours)
     for left in _roll_every():
@@ -115,7 +115,7 @@ def gather() -> bool:
 
 def _roll_every() -> Iterator[int]:
     """Roll up what is marked for all series, batch by batch; yields how many hours are left."""
-    with alone():
+    with exclusive():
         days = 1
         while taken := dirty_hours.every(before=FOR_EVER, days=days):
             took_seconds = _take(taken)
@@ -136,7 +136,7 @@ def _until(until: float, least: int, most: int, read: Callable[[int], dirty_hour
 def _take(taken: dirty_hours.Marks) -> float:
     """Roll *taken* up; how many seconds that took. Until they are forgotten nobody trusts the rollups."""
     began = time.monotonic()
-    engine().roll(taken.hours)
+    engine().roll_up(taken.hours)
     dirty_hours.forget(taken)
     return time.monotonic() - began
 
@@ -146,7 +146,7 @@ def _sized(size: int, took_seconds: float, least: int, most: int) -> int:
 
 
 def _with_samples(start: datetime | None, end: datetime | None) -> list[tuple[datetime, datetime]]:
-    parts = [(part.start, part.end) for part in engine().parts("monitor_sample")]
+    parts = [(part.start, part.end) for part in engine().partitions("monitor_sample")]
     bounded = [
         (max(first, start) if start else first, min(last, end) if end else last) for first, last in parts
     ]
@@ -154,7 +154,7 @@ def _with_samples(start: datetime | None, end: datetime | None) -> list[tuple[da
 
 
 @contextmanager
-def alone(patience_seconds: float = math.inf) -> Iterator[None]:
+def exclusive(patience_seconds: float = math.inf) -> Iterator[None]:
     """Wait until nobody else rolls up: never longer than a call of ``roll``, or than a rebuild.
 
     Raises:

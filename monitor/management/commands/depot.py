@@ -55,7 +55,7 @@ class Command(Keeping):
             if abandon:
                 said = "Abandoned." if migrate_to_timescale.abandon() else "There was nothing to abandon."
             else:
-                done = migrate_to_timescale.convert(self.stderr.write)
+                done = migrate_to_timescale.migrate(self.stderr.write)
                 said = "The depot uses TimescaleDB." if done else "The depot uses TimescaleDB already."
         except (
             TimescaleUnavailable,

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from monitor.depot.engines import engine
-from monitor.depot.engines.timescale import Timescale
+from monitor.depot.engines.timescale import TimescaleEngine
 from monitor.depot.rollups.worker import rebuild, roll, roll_all
 from monitor.models import DirtyHour
 from tests.monitor.depot.life import Life
@@ -91,7 +91,7 @@ def would_retain(life: Life, *told: Any) -> None:
 
 def pack(_: Life) -> None:
     """What is old takes less space, where the engine can have it so."""
-    if isinstance(engine(), Timescale):
+    if isinstance(engine(), TimescaleEngine):
         engine().prepare_ahead(END + 40 * DAY)
 
 

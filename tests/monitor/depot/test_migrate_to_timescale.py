@@ -79,11 +79,11 @@ def test_all_of_it_is_there_afterwards_and_before_it_was_plain(depot: datetime) 
     roll_all()
     before, days = everything(), list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
     assert engine().name == PLAIN
-    assert migrate_to_timescale.convert(lambda _: None)
+    assert migrate_to_timescale.migrate(lambda _: None)
     assert engine().name != PLAIN
     assert everything() == before
     assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == days
-    assert not migrate_to_timescale.convert(lambda _: None)
+    assert not migrate_to_timescale.migrate(lambda _: None)
 
 
 @pytest.mark.parametrize("at", [1, 3, 2 * REPORTS])
@@ -98,7 +98,7 @@ def test_what_comes_changes_and_goes_meanwhile_is_so_afterwards(depot: datetime,
         Sample.objects.filter(time=depot).delete()
         expected.append(everything())
 
-    migrate_to_timescale.convert(Interrupting(at, meanwhile))
+    migrate_to_timescale.migrate(Interrupting(at, meanwhile))
     assert [everything()] == expected
 
 
@@ -113,12 +113,12 @@ def test_who_is_killed_goes_on_where_he_was(depot: datetime, at: int) -> None:
     before = everything()
     told = Interrupting(at, die)
     with pytest.raises(Killed):
-        migrate_to_timescale.convert(told)
+        migrate_to_timescale.migrate(told)
     assert everything() == before
     report(depot + DAY)
     before = everything()
     again = Interrupting(0, die)
-    assert migrate_to_timescale.convert(again)
+    assert migrate_to_timescale.migrate(again)
     assert everything() == before
     assert not set(told.steps[:-1]) & set(again.steps)
 
@@ -130,7 +130,7 @@ def test_who_gives_up_leaves_nothing(depot: datetime) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        migrate_to_timescale.convert(Interrupting(4, die))
+        migrate_to_timescale.migrate(Interrupting(4, die))
     assert migrate_to_timescale.abandon()
     assert (everything(), connection.introspection.table_names()) == (before, tables)
     assert not migrate_to_timescale.abandon()
@@ -142,7 +142,7 @@ def test_what_samples_came_to_that_are_gone_is_kept(depot: datetime) -> None:
     roll_all()
     kept = list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
     Sample.objects.filter(time__lt=depot - 45 * DAY).delete()
-    migrate_to_timescale.convert(lambda _: None)
+    migrate_to_timescale.migrate(lambda _: None)
     assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == kept
 
 
@@ -161,7 +161,7 @@ def test_who_reads_and_writes_meanwhile_finds_what_was_there(depot: datetime) ->
 
     with ThreadPoolExecutor(1) as pool:
         using = pool.submit(use)
-        migrate_to_timescale.convert(lambda _: None)
+        migrate_to_timescale.migrate(lambda _: None)
         over.set()
         using.result()
     assert seen == [8 * (REPORTS + number) for number in range(1, len(seen) + 1)]
@@ -174,13 +174,13 @@ def test_two_at_once_are_one_too_many(depot: datetime) -> None:
         with other.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.MIGRATE_TO_TIMESCALE])
         with pytest.raises(migrate_to_timescale.MigrationInProgress):
-            migrate_to_timescale.convert(lambda _: None)
+            migrate_to_timescale.migrate(lambda _: None)
     finally:
         other.close()
 
 
 def test_the_way_back_is_refused_and_nothing_is_changed(depot: datetime) -> None:
-    migrate_to_timescale.convert(lambda _: None)
+    migrate_to_timescale.migrate(lambda _: None)
     before = everything()
     with pytest.raises(IrreversibleError):
         MigrationExecutor(connection).migrate([("monitor", None)])
@@ -215,7 +215,7 @@ def test_a_plain_depot_says_so_in_few_columns_and_as_json(circle: Series, noon: 
     told = status("--parts")
     assert told[0].startswith("PostgreSQL 1")
     assert max(map(len, told)) <= 80
-    assert any("wait for 1 hours" in line for line in told)
+    assert any("1 dirty hours" in line for line in told)
     document = json.loads("\n".join(status("--json")))
     assert document["engine"] == PLAIN
     samples_table = next(table for table in document["tables"] if table["name"] == "monitor_sample")
@@ -240,7 +240,7 @@ HAS = Extension(available="2.29.2", is_loaded=True, installed=None, licence=None
 @pytest.mark.parametrize(
     ("has", "told"),
     [
-        (replace(HAS, available=None), "looked for 'timescaledb' in pg_available_extensions"),
+        (replace(HAS, available=None), "'timescaledb' is not in pg_available_extensions"),
         (replace(HAS, is_loaded=False), "shared_preload_libraries = 'timescaledb'"),
         (replace(HAS, available="2.9.1"), "expected TimescaleDB 2.21 or newer, got 2.9.1"),
     ],

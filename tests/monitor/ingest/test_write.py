@@ -70,7 +70,7 @@ def test_room_is_made_for_a_time_that_the_depot_had_none_for(circle: Series, num
     long_ago = datetime(1987, 5, 4, 12, tzinfo=UTC)
     assert all(receipt.accepted for receipt in together(reports(long_ago, number)))
     assert Sample.objects.count() == 8 * number
-    assert any(part.start.year == 1987 for part in engine().parts("monitor_sample"))
+    assert any(part.start.year == 1987 for part in engine().partitions("monitor_sample"))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_slot_that_no_right_clock_shows_is_refused_and_leaves_no_room(
     assert receipts[0].run == wire.run_id("circle", slot)
     assert receipts[0].error.startswith(f"slot: {wire.rfc3339(slot)} {said}")
     assert receipts[0].error.endswith("set the clock of the reporter, and send it anew")
-    assert not any(part.start.year == slot.year for part in engine().parts("monitor_sample"))
+    assert not any(part.start.year == slot.year for part in engine().partitions("monitor_sample"))
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,13 @@ def written() -> set[datetime]:
             [WRITES],
         )
         names = {name for (name,) in cursor.fetchall()}
-    return {part.start for part in engine().parts("monitor_run") if part.name in names}
+    return {part.start for part in engine().partitions("monitor_run") if part.name in names}
 
 
 @pytest.fixture(autouse=True)
 def years(circle: Series, noon: datetime) -> None:
     partitions.create_for({noon - days * DAY for days in (100, 400, 800)})
-    assert len(engine().parts("monitor_run")) >= 4
+    assert len(engine().partitions("monitor_run")) >= 4
 
 
 def test_what_becomes_of_a_run_is_written_in_its_part_alone(circle: Series, noon: datetime) -> None:
@@ -80,6 +80,6 @@ def looked_at(slot: datetime, now: datetime) -> set[datetime]:
         for query in asked:
             cursor.execute("EXPLAIN " + query["sql"])
             plans += [line for (line,) in cursor.fetchall()]
-    parts = {part.start for part in engine().parts("monitor_run") if part.name in " ".join(plans)}
+    parts = {part.start for part in engine().partitions("monitor_run") if part.name in " ".join(plans)}
     assert parts
     return parts

@@ -15,7 +15,7 @@ from django.db import IntegrityError, OperationalError, connection, connections,
 from monitor.db import partitions
 from monitor.db.partitions import PARTITIONED
 from monitor.depot.engines import engine
-from monitor.depot.engines.engine import EVERY, Engine, Hours, Part
+from monitor.depot.engines.engine import ALL_SERIES, Engine, Partition, SeriesHours
 from monitor.depot.retention import expiry_sql
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
@@ -43,18 +43,18 @@ def store(*rows: SampleRow) -> None:
         write.write(rows)
 
 
-def part_of(table: str, time: datetime) -> Part:
-    (found,) = [part for part in engine().parts(table) if part.start <= time < part.end]
+def part_of(table: str, time: datetime) -> Partition:
+    (found,) = [part for part in engine().partitions(table) if part.start <= time < part.end]
     return found
 
 
 @pytest.mark.parametrize("time", [LONG_AGO, FAR_AHEAD])
-def test_there_is_room_for_any_time(quick_engine: Engine, noon: datetime, time: datetime) -> None:
+def test_partitions_are_created_for_any_time(quick_engine: Engine, noon: datetime, time: datetime) -> None:
     store(row(time), row(noon))
     assert [one.time for one in write.read([METRIC])] == sorted([time, noon])
 
 
-def test_a_report_of_any_time_is_in_a_part_of_each_table(
+def test_a_report_of_any_time_has_a_partition_in_each_table(
     quick_engine: Engine, circle: Series, noon: datetime
 ) -> None:
     slot = noon - 9 * 365 * DAY
@@ -62,14 +62,14 @@ def test_a_report_of_any_time_is_in_a_part_of_each_table(
     assert all(part_of(table, slot).bytes for table in PARTITIONED)
 
 
-def test_parts_are_told_oldest_first_and_do_not_overlap(quick_engine: Engine, noon: datetime) -> None:
+def test_partitions_are_listed_oldest_first_and_do_not_overlap(quick_engine: Engine, noon: datetime) -> None:
     store(*(row(noon - days * DAY) for days in (0, 100, 40, 200)))
-    parts = quick_engine.parts("monitor_sample")
+    parts = quick_engine.partitions("monitor_sample")
     assert len(parts) >= 4
     assert all(one.start < one.end <= other.start for one, other in pairwise(parts))
 
 
-def test_what_is_there_already_is_refused_and_stays_as_it_was(quick_engine: Engine, noon: datetime) -> None:
+def test_a_duplicate_sample_is_refused_and_the_first_stays(quick_engine: Engine, noon: datetime) -> None:
     store(row(noon, 1.0))
     store(row(noon, 2.0), row(noon + HOUR, 3.0))
     assert [one.value for one in write.read([METRIC])] == [1.0, 3.0]
@@ -77,40 +77,39 @@ def test_what_is_there_already_is_refused_and_stays_as_it_was(quick_engine: Engi
         Sample.objects.create(metric_id=METRIC, time=noon, known_at=noon, value=2.0, passed=True)
 
 
-def test_with_a_part_all_that_is_in_it_goes_and_nothing_else(depot_engine: Engine, noon: datetime) -> None:
+def test_dropping_a_partition_deletes_its_rows_only(depot_engine: Engine, noon: datetime) -> None:
     old = noon - 100 * DAY
     store(row(old), row(noon))
-    assert depot_engine.drop(part_of("monitor_sample", old), nobody)
+    assert depot_engine.drop(part_of("monitor_sample", old), not_needed)
     assert [one.time for one in write.read([METRIC])] == [noon]
     store(row(old, 2.0))
     assert [one.value for one in write.read([METRIC])] == [2.0, 1.0]
 
 
-def test_a_part_that_somebody_needs_at_the_last_moment_stays(depot_engine: Engine, noon: datetime) -> None:
+def test_a_partition_that_is_needed_at_the_last_moment_stays(depot_engine: Engine, noon: datetime) -> None:
     old = noon - 100 * DAY
     store(row(old))
     part = part_of("monitor_sample", old)
 
-    def somebody() -> bool:
+    def is_needed() -> bool:
         with session() as other:
             other.execute("SET lock_timeout = '10ms'")
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 other.execute(INSERT, [METRIC, old + HOUR])
         return True
 
-    assert not depot_engine.drop(part, somebody)
+    assert not depot_engine.drop(part, is_needed)
     store(row(old + HOUR))
     assert [one.time for one in write.read([METRIC])] == [old, old + HOUR]
 
 
-def nobody() -> bool:
-    """Nobody needs the part."""
+def not_needed() -> bool:
     return False
 
 
 @contextlib.contextmanager
 def session() -> Iterator[psycopg.Connection]:
-    """One of somebody else, who gives up when he has to wait."""
+    """Open another session with a lock timeout."""
     parameters = connection.get_connection_params()
     wanted = {
         name: parameters[name]
@@ -118,7 +117,7 @@ def session() -> Iterator[psycopg.Connection]:
         if name in parameters
     }
     with psycopg.connect(**wanted) as other:
-        other.execute("SET lock_timeout = '2s'")
+        other.execute("SET lock_timeout = '60s'")
         yield other
 
 
@@ -129,58 +128,63 @@ WHERE datname = current_database() AND wait_event_type = 'Lock' AND query NOT LI
 """
 
 
-def test_who_writes_hardly_waits_while_a_part_is_dropped(depot_engine: Engine, noon: datetime) -> None:
+def test_writers_of_other_partitions_do_not_wait_for_a_drop(depot_engine: Engine, noon: datetime) -> None:
     old = noon - 100 * DAY
     store(row(old), row(noon))
     part = part_of("monitor_sample", old)
 
     def drop() -> None:
-        with contextlib.suppress(OperationalError):  # others keep the table locked for long
-            depot_engine.drop(part, nobody)
+        with contextlib.suppress(OperationalError):  # the writer keeps the table locked
+            depot_engine.drop(part, not_needed)
         connections.close_all()
 
     with session() as writer, session() as other:
         writer.execute(INSERT, [METRIC, noon + HOUR])
         dropping = threading.Thread(target=drop)
         dropping.start()
-        assert eventually(lambda: not dropping.is_alive() or _somebody_waits())
+        assert eventually(lambda: not dropping.is_alive() or _is_lock_awaited())
         writer.execute(INSERT, [METRIC, noon + 2 * HOUR])
         other.execute(INSERT, [METRIC, noon + 3 * HOUR])
         other.commit()
         writer.commit()
-        dropping.join(30)
-    for left in [one for one in depot_engine.parts("monitor_sample") if one.start == part.start]:
-        assert depot_engine.drop(left, nobody)
+        dropping.join(60)
+    for left in [
+        partition for partition in depot_engine.partitions("monitor_sample") if partition.start == part.start
+    ]:
+        assert depot_engine.drop(left, not_needed)
     assert [one.time for one in write.read([METRIC])] == [noon + hours * HOUR for hours in range(4)]
 
 
-def _somebody_waits() -> bool:
+def _is_lock_awaited() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(WAITS)
         return bool(cursor.fetchone()[0])
 
 
-def test_parts_are_ready_before_they_are_needed(quick_engine: Engine, noon: datetime) -> None:
+def test_partitions_are_created_ahead(quick_engine: Engine, noon: datetime) -> None:
     quick_engine.prepare_ahead(noon)
     quick_engine.prepare_ahead(noon)
     later = noon + 30 * DAY
     ready = {
-        table for table in PARTITIONED for part in quick_engine.parts(table) if part.start <= later < part.end
+        table
+        for table in PARTITIONED
+        for part in quick_engine.partitions(table)
+        if part.start <= later < part.end
     }
     assert ready == (
         set(PARTITIONED) if quick_engine.name == PLAIN else {"monitor_run"}
-    )  # chunks make themselves
+    )  # TimescaleDB creates chunks itself
     store(row(later))
 
 
-def test_what_comes_late_into_a_part_that_was_compressed_is_there_like_any_other(
+def test_late_data_in_a_compressed_chunk_are_read_like_any_other(
     quick_engine: Engine, noon: datetime
 ) -> None:
     old = noon - 100 * DAY
     store(*(row(old + hours * HOUR, float(hours), metric) for hours in range(24) for metric in (1, 2)))
     quick_engine.prepare_ahead(noon)
     assert part_of("monitor_sample", old).is_compressed == (quick_engine.name == TIMESCALE)
-    store(row(old + HOUR / 2, 0.5), row(old + HOUR, -1.0))  # the latter is there
+    store(row(old + HOUR / 2, 0.5), row(old + HOUR, -1.0))  # the latter exists already
     Sample.objects.filter(metric=METRIC, time=old + 2 * HOUR).update(value=2.5)
     Sample.objects.filter(metric=METRIC, time=old + 3 * HOUR).delete()
     expected = [0.0, 0.5, 1.0, 2.5, *map(float, range(4, 24))]
@@ -190,7 +194,9 @@ def test_what_comes_late_into_a_part_that_was_compressed_is_there_like_any_other
     assert len(write.read([2])) == 24
 
 
-def test_raw_reports_and_runs_stay_as_they_came(quick_engine: Engine, circle: Series, noon: datetime) -> None:
+def test_raw_reports_stay_byte_for_byte_in_compressed_chunks(
+    quick_engine: Engine, circle: Series, noon: datetime
+) -> None:
     body = wire.to_json(circle_report(noon))
     ingest(body)
     quick_engine.prepare_ahead(noon + 100 * DAY)
@@ -199,7 +205,7 @@ def test_raw_reports_and_runs_stay_as_they_came(quick_engine: Engine, circle: Se
 
 @pytest.fixture
 def metrics(depot_engine: Engine, circle: Series, noon: datetime) -> list[Metric]:
-    """Two of a series and one of another, with a value every ten minutes of half a day from noon on."""
+    """Two metrics of a series and one of another, with values every ten minutes for half a day from noon."""
     other = Series.objects.create(name="other", probe="circle", reporter=circle.reporter, suite=circle.suite)
     made = [*metrics_of(circle, 2), *metrics_of(other, 1)]
     store(*(row(noon + n * HOUR / 6, float(n), metric.pk) for metric in made for n in range(72)))
@@ -210,15 +216,15 @@ WAYS = ("series by series", "all series", "in a transaction")
 
 
 def roll(way: str, metrics: list[Metric], *hours: datetime) -> None:
-    each = [Hours(series, hours) for series in sorted({metric.series.pk for metric in metrics})]
+    each = [SeriesHours(series, hours) for series in sorted({metric.series.pk for metric in metrics})]
     if way == "all series":
-        engine().roll([Hours(EVERY, hours)])
+        engine().roll_up([SeriesHours(ALL_SERIES, hours)])
     elif way == "series by series":
         for one in each:
-            engine().roll([one])
+            engine().roll_up([one])
     else:
         with transaction.atomic():
-            engine().roll(each)
+            engine().roll_up(each)
 
 
 Rolled = list[tuple[datetime, int, float]]
@@ -235,9 +241,7 @@ def days_of(metric: Metric) -> Rolled:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_however_it_is_rolled_up_it_is_what_the_samples_come_to(
-    metrics: list[Metric], noon: datetime, way: str
-) -> None:
+def test_rollups_aggregate_the_samples_in_every_way(metrics: list[Metric], noon: datetime, way: str) -> None:
     hours = [noon + n * HOUR for n in range(12)]
     roll(way, metrics, *hours)
     for metric in metrics:
@@ -246,9 +250,7 @@ def test_however_it_is_rolled_up_it_is_what_the_samples_come_to(
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
-def test_what_has_come_and_gone_since_is_rolled_up_anew(
-    metrics: list[Metric], noon: datetime, way: str
-) -> None:
+def test_rollups_follow_inserted_and_deleted_samples(metrics: list[Metric], noon: datetime, way: str) -> None:
     hours = [noon + n * HOUR for n in range(12)]
     roll(way, metrics, *hours)
     first = metrics[0]
@@ -261,7 +263,7 @@ def test_what_has_come_and_gone_since_is_rolled_up_anew(
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
-def test_what_samples_came_to_that_are_too_old_to_be_kept_stays_whatever_is_rolled_up_beside(
+def test_rollups_of_expired_samples_stay_when_other_series_are_rolled_up(
     metrics: list[Metric], noon: datetime, way: str
 ) -> None:
     roll(way, metrics, *(noon + n * HOUR for n in range(12)))
@@ -276,23 +278,21 @@ def test_what_samples_came_to_that_are_too_old_to_be_kept_stays_whatever_is_roll
     assert hours_of(first)[0] == (noon, 7, MEAN_WITH_100)
 
 
-def unpacking_at_most(rows: int) -> None:
-    """Let the transaction fail that unpacks more."""
+def limit_decompression(rows: int) -> None:
+    """Let the transaction fail if it decompresses more rows."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL timescaledb.max_tuples_decompressed_per_dml_transaction = {rows}")
 
 
-def test_of_what_is_compressed_only_that_is_unpacked_which_changes(
-    metrics: list[Metric], noon: datetime
-) -> None:
+def test_only_changed_rows_are_decompressed(metrics: list[Metric], noon: datetime) -> None:
     roll("all series", metrics, *(noon + n * HOUR for n in range(12)))
     engine().prepare_ahead(noon + 60 * DAY)
     one, before = metrics[2], [(hours_of(metric), days_of(metric)) for metric in metrics]
     with transaction.atomic():
-        unpacking_at_most(72)
+        limit_decompression(72)
         assert expiry_sql.delete(DataKind.SAMPLES, [one.series.pk], noon, noon + HOUR) == 6
     with transaction.atomic():
-        unpacking_at_most(12 + 1)
+        limit_decompression(12 + 1)
         roll("in a transaction", [one], noon)
     assert [(hours_of(metric), days_of(metric)) for metric in metrics[:2]] == before[:2]
     assert hours_of(one) == before[2][0][1:]
@@ -306,7 +306,7 @@ FROM generate_series(1, 145) AS metric, generate_series(%s, %s, interval '1 hour
 
 
 def test_any_number_of_compressed_rows_may_change(quick_engine: Engine, noon: datetime) -> None:
-    first = datetime(2025, 6, 11, tzinfo=UTC)  # when a chunk begins
+    first = datetime(2025, 6, 11, tzinfo=UTC)  # the start of a chunk
     partitions.create_for([first, first + 30 * DAY])
     with connection.cursor() as cursor:
         cursor.execute(FILL, [first, first + 30 * DAY - HOUR])
@@ -314,22 +314,22 @@ def test_any_number_of_compressed_rows_may_change(quick_engine: Engine, noon: da
     assert Sample.objects.filter(time=first).update(value=2.0) == 145
 
 
-def test_rollups_that_are_about_to_be_made_anew_are_as_before_then(
+def test_dropped_rollups_are_the_same_after_they_are_computed_again(
     metrics: list[Metric], noon: datetime
 ) -> None:
     hours = [noon + n * HOUR for n in range(12)]
     roll("all series", metrics, *hours)
     before = [(hours_of(metric), days_of(metric)) for metric in metrics]
     part = part_of("monitor_sample", noon)
-    engine().discard(part.start, part.end)
+    engine().drop_rollups(part.start, part.end)
     roll("all series", metrics, *hours)
     assert [(hours_of(metric), days_of(metric)) for metric in metrics] == before
 
 
-def test_rollups_that_somebody_reads_are_not_discarded(metrics: list[Metric], noon: datetime) -> None:
+def test_rollups_that_are_being_read_are_not_dropped(metrics: list[Metric], noon: datetime) -> None:
     roll("all series", metrics, noon)
     part = part_of("monitor_sample", noon)
     with session() as other:
         counted = other.execute("SELECT count(*) FROM monitor_dayrollup").fetchone()
-        engine().discard(part.start, part.end)
+        engine().drop_rollups(part.start, part.end)
         assert other.execute("SELECT count(*) FROM monitor_dayrollup").fetchone() == counted == (3,)

@@ -1,4 +1,4 @@
-"""What is older than its suite keeps it goes: in pieces, in nobody's way, and only after it was rolled up."""
+"""Retention deletes expired data in small transactions, samples only after their last rollup."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from monitor.db.timestamps import micros
 from monitor.depot.engines import engine
-from monitor.depot.engines.engine import Part
+from monitor.depot.engines.engine import Partition
 from monitor.depot.retention.apply import apply_retention
-from monitor.depot.retention.cutoffs import horizons
+from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.retention.dry_run import preview_retention
 from monitor.depot.rollups import dirty_hours, mark_dirty, worker
 from monitor.depot.rollups.statistics import statistics, statistics_by
@@ -47,13 +47,13 @@ METRICS = 8  # of a passed Circle
 
 
 def store(*slots: datetime, series: str = "circle") -> None:
-    """Ingest a passed Circle of each of *slots*; they say how long it took by the day of their month."""
+    """Ingest a passed Circle run for each slot; its ring takes as many seconds as the day of the month."""
     reports = [circle_report(slot, series=series, ring_seconds=slot.day) for slot in slots]
-    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(one) for one in reports]))
+    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(report) for report in reports]))
 
 
 def days(rows: type[Sample] | type[HourRollup] | type[DayRollup] | type[RawReport]) -> list[int]:
-    """The days of the month that *rows* are of."""
+    """Return the days of the month that have *rows*."""
     time = {Sample: "time", RawReport: "slot"}.get(rows, "bucket")
     return sorted({moment.day for moment in rows.objects.values_list(time, flat=True)})
 
@@ -63,28 +63,28 @@ def keep(**days: int | None) -> None:
 
 
 @contextmanager
-def elsewhere(work: Callable[[], None]) -> Iterator[None]:
-    """Have *work* done by another session while the block lasts."""
+def in_another_session(work: Callable[[], None]) -> Iterator[None]:
+    """Run *work* in another session during the block."""
     thread = threading.Thread(target=work)
     thread.start()
     yield
-    thread.join(30)
+    thread.join(60)
     assert not thread.is_alive()
 
 
 @pytest.fixture
 def month(circle: Series, noon: datetime) -> datetime:
-    """A Circle a day from 1 to 20 March; the noon of the 21st."""
+    """Store a Circle run a day from 1 to 20 March; return noon of the 21st."""
     store(*(noon + number * DAY for number in range(20)))
     return noon + 20 * DAY
 
 
-def test_samples_and_reports_go_and_what_they_came_to_stays(month: datetime) -> None:
+def test_samples_and_reports_are_deleted_and_their_rollups_stay(month: datetime) -> None:
     keep(samples=5, reports=3)
     done = apply_retention(month)
     assert (days(Sample), days(RawReport)) == ([16, 17, 18, 19, 20], [18, 19, 20])
     rows = {DataKind.REPORTS: 17, DataKind.SAMPLES: 15 * METRICS, DataKind.HOURLY: 0, DataKind.DAILY: 0}
-    assert done.rows == rows or done.dropped  # where parts are of days, some go whole
+    assert done.rows == rows or done.dropped  # where partitions are short, some are dropped whole
     assert done.later == ""
     assert set(range(1, 16)) <= set(days(HourRollup))
     assert set(range(1, 16)) <= set(days(DayRollup))
@@ -94,7 +94,9 @@ def test_samples_and_reports_go_and_what_they_came_to_stays(month: datetime) -> 
     assert Run.objects.filter(state=State.PASSED).count() == 20
 
 
-def test_rollups_outlive_their_samples_whatever_is_rolled_up_again(month: datetime, circle: Series) -> None:
+def test_rollups_outlive_their_samples_when_their_hours_become_dirty_again(
+    month: datetime, circle: Series
+) -> None:
     keep(samples=5)
     apply_retention(month)
     before = list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values())
@@ -106,11 +108,11 @@ def test_rollups_outlive_their_samples_whatever_is_rolled_up_again(month: dateti
     assert not DirtyHour.objects.exists()
 
 
-def test_statistics_say_the_same_when_samples_are_gone(month: datetime) -> None:
+def test_statistics_are_the_same_after_samples_are_deleted(month: datetime) -> None:
     ring = Metric.objects.get(name="stage.transfer_ring.seconds")
     start = (month - 20 * DAY).replace(hour=0)
 
-    def told() -> list[object]:
+    def figures() -> list[object]:
         whole = statistics(ring, start, month).figures
         by_day = statistics_by(ring, start, month, "day")
         return [
@@ -118,34 +120,34 @@ def test_statistics_say_the_same_when_samples_are_gone(month: datetime) -> None:
             whole.mean,
             whole.min,
             whole.max,
-            [(one.start, one.n, one.mean) for one in by_day.buckets],
+            [(bucket.start, bucket.n, bucket.mean) for bucket in by_day.buckets],
         ]
 
-    before = told()
+    before = figures()
     keep(samples=5)
     apply_retention(month)
-    assert told() == before
-    dirty_hours.mark_every(start, month)  # as somebody does who has all rollups made anew
-    assert told() == before
+    assert figures() == before
+    dirty_hours.mark_every(start, month)  # as rebuilding the rollups does
+    assert figures() == before
 
 
-def test_rollups_go_in_their_own_time(month: datetime) -> None:
+def test_rollups_have_retention_times_of_their_own(month: datetime) -> None:
     keep(samples=3, hourly=5, daily=10)
     apply_retention(month)
     worker.roll_all()
     assert days(Sample) == [18, 19, 20]
-    # Of so few samples a day there need not be hours, but where they are gone.
+    # Days with few samples have hourly rollups only where their samples were deleted.
     assert set(days(HourRollup)) - {18, 19, 20} == {16, 17}
     assert days(DayRollup) == list(range(11, 21))
 
 
-def test_what_is_kept_for_ever_stays(month: datetime) -> None:
+def test_data_without_a_retention_time_are_kept(month: datetime) -> None:
     assert apply_retention(month).rows == dict.fromkeys(DataKind, 0)
     assert days(Sample) == days(RawReport) == list(range(1, 21))
     assert not RetentionCutoff.objects.exists()
 
 
-def test_it_can_be_stopped_after_every_piece_and_goes_on(month: datetime) -> None:
+def test_retention_can_be_stopped_after_every_transaction_and_continued(month: datetime) -> None:
     keep(samples=5, reports=3)
     pieces = 0
     while apply_retention(month, within_seconds=0).later:
@@ -156,7 +158,7 @@ def test_it_can_be_stopped_after_every_piece_and_goes_on(month: datetime) -> Non
     assert (days(Sample), days(RawReport)) == ([16, 17, 18, 19, 20], [18, 19, 20])
 
 
-def test_each_series_keeps_what_its_suite_says(month: datetime, circle: Series) -> None:
+def test_each_series_has_the_retention_of_its_suite(month: datetime, circle: Series) -> None:
     keep(samples=5)
     other = Suite.objects.create(name="other")
     Series.objects.filter(pk=circle.pk).update(suite=other)
@@ -164,16 +166,16 @@ def test_each_series_keeps_what_its_suite_says(month: datetime, circle: Series) 
     assert days(Sample) == list(range(1, 21))
 
 
-def test_a_horizon_never_goes_back(month: datetime) -> None:
+def test_a_cutoff_never_moves_back(month: datetime) -> None:
     keep(samples=5)
     apply_retention(month)
     keep(samples=30)
     apply_retention(month)
-    (horizon,) = RetentionCutoff.objects.all()
-    assert horizon.kept_from == horizon.gone_before == (month - 5 * DAY).replace(hour=0)
+    (cutoff,) = RetentionCutoff.objects.all()
+    assert cutoff.kept_from == cutoff.gone_before == (month - 5 * DAY).replace(hour=0)
 
 
-def test_a_report_that_comes_after_its_day_is_gone_counts_in_the_ledger_alone(
+def test_a_report_of_a_deleted_day_changes_the_ledger_only(
     circle: Series, month: datetime, noon: datetime
 ) -> None:
     keep(samples=5, reports=3)
@@ -191,47 +193,47 @@ def test_a_report_that_comes_after_its_day_is_gone_counts_in_the_ledger_alone(
     assert list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values()) == rolled
 
 
-def test_what_came_last_of_a_series_is_told_anew_by_a_report_of_any_age(
+def test_an_expired_report_makes_the_latest_results_of_its_series_be_computed(
     month: datetime, noon: datetime
 ) -> None:
     keep(samples=5, reports=3)
     apply_retention(month)
     worker.roll_all()
     store(noon + timedelta(hours=1))
-    assert DirtyHour.objects.count() == 1  # not at its hour, which is final
+    assert DirtyHour.objects.count() == 1  # the current one: the hour of the report is final
 
 
-def test_what_came_last_is_told_of_reports_that_were_too_old_at_once(month: datetime, circle: Series) -> None:
+def test_latest_results_include_reports_that_expired_at_once(month: datetime, circle: Series) -> None:
     keep(samples=5)
     apply_retention(month + 90 * DAY)
     (slot,) = latest(Series.objects.filter(pk=circle.pk), month).slot.tolist()
     assert slot == micros(month - DAY)
 
 
-def test_of_what_is_recent_no_horizon_is_asked_for(circle: Series, month: datetime) -> None:
+def test_recent_slots_need_no_query_for_cutoffs(circle: Series, month: datetime) -> None:
     keep(samples=1)
     apply_retention(month)
-    assert not horizons([(circle.pk, month - timedelta(hours=23))], month).kept_from
-    found = horizons([(circle.pk, month - timedelta(hours=25))], month)
-    assert found.keep(DataKind.REPORTS, circle.pk, month - 90 * DAY)
-    assert not found.keep(DataKind.SAMPLES, circle.pk, month - 2 * DAY)
+    assert not cutoffs_of([(circle.pk, month - timedelta(hours=23))], month).kept_from
+    found = cutoffs_of([(circle.pk, month - timedelta(hours=25))], month)
+    assert found.is_kept(DataKind.REPORTS, circle.pk, month - 90 * DAY)
+    assert not found.is_kept(DataKind.SAMPLES, circle.pk, month - 2 * DAY)
 
 
-def test_a_dry_run_says_what_would_go_and_takes_nothing(month: datetime) -> None:
+def test_a_dry_run_reports_expired_data_and_deletes_nothing(month: datetime) -> None:
     keep(samples=5, reports=3, hourly=10)
     found = preview_retention(month)
-    told = {(one.suite, one.kind): (one.rows, one.oldest) for one in found.expired}
+    counts = {(data.suite, data.kind): (data.rows, data.oldest) for data in found.expired}
     first = month - 20 * DAY
-    assert told == {
+    assert counts == {
         ("main", DataKind.REPORTS): (17, first),
         ("main", DataKind.SAMPLES): (15 * METRICS, first),
     }
-    assert all(one.bytes > 0 for one in found.expired)
+    assert all(data.bytes > 0 for data in found.expired)
     assert days(Sample) == list(range(1, 21))
     assert not RetentionCutoff.objects.exists()
 
 
-def test_a_month_that_nobody_needs_is_dropped_whole(month: datetime, noon: datetime) -> None:
+def test_a_partition_without_kept_rows_is_dropped(month: datetime, noon: datetime) -> None:
     february = noon - 20 * DAY
     store(february)
     keep(samples=30, reports=30)
@@ -241,12 +243,12 @@ def test_a_month_that_nobody_needs_is_dropped_whole(month: datetime, noon: datet
     done = apply_retention(later)
     assert {part.name for part in of(february, done.dropped)} == {part.name for part in expected}
     assert days(Sample) == []
-    assert not of(february, engine().parts("monitor_sample"))
+    assert not of(february, engine().partitions("monitor_sample"))
     assert days(DayRollup) == list(range(1, 21))
 
 
-def of(time: datetime, parts: Iterable[Part]) -> list[Part]:
-    """Those that have *time*: other tests leave parts of other times behind, which are empty."""
+def of(time: datetime, parts: Iterable[Partition]) -> list[Partition]:
+    """Return those that hold *time*: other tests leave empty partitions of other times behind."""
     return [part for part in parts if part.start <= time < part.end]
 
 
@@ -256,31 +258,28 @@ def command(*options: str) -> str:
     return said.getvalue()
 
 
-def test_the_command_foretells_what_it_does_and_says_what_parts_have(circle: Series) -> None:
+def test_the_command_previews_deletions_and_names_partitions(circle: Series) -> None:
     now = timezone.now()
     old = now - timedelta(days=90)
     store(old, now - timedelta(hours=1))
     assert command("--dry-run") == "Nothing is older than it is kept.\n"
     keep(samples=30)
-    (part,) = of(old, engine().parts("monitor_sample"))
+    (part,) = of(old, engine().partitions("monitor_sample"))
     span = f"monitor_sample, {part.start:%Y-%m-%d} to {part.end:%Y-%m-%d}"
-    foretold = command("--dry-run")
-    assert foretold.startswith(f"main: {METRICS} samples, about ")
-    assert f", the oldest of {old:%Y-%m-%d}\n" in foretold
-    assert f"{span}: would be dropped whole, " in foretold
+    preview = command("--dry-run")
+    assert preview.startswith(f"main: {METRICS} samples, about ")
+    assert f", the oldest of {old:%Y-%m-%d}\n" in preview
+    assert f"{span}: would be dropped whole, " in preview
     assert Sample.objects.count() == 2 * METRICS
     assert f"{span}: dropped, " in command()
     assert Sample.objects.count() == METRICS
 
 
-def nobody() -> bool:
-    """Nobody needs the part."""
+def not_needed() -> bool:
     return False
 
 
-def test_who_reads_a_month_keeps_it_from_being_dropped_but_nobody_else_from_storing(
-    month: datetime, noon: datetime
-) -> None:
+def test_a_reader_delays_dropping_a_partition_but_no_writer(month: datetime, noon: datetime) -> None:
     store(noon - 20 * DAY)
     reads, may_end = threading.Event(), threading.Event()
 
@@ -288,26 +287,28 @@ def test_who_reads_a_month_keeps_it_from_being_dropped_but_nobody_else_from_stor
         with transaction.atomic():
             Sample.objects.count()
             reads.set()
-            may_end.wait(30)
+            may_end.wait(60)
         connection.close()
 
-    def february() -> list[Part]:
-        return of(noon - 20 * DAY, engine().parts("monitor_sample"))
+    def february() -> list[Partition]:
+        return of(noon - 20 * DAY, engine().partitions("monitor_sample"))
 
     (part,) = february()
-    with elsewhere(read):
-        reads.wait(30)
+    with in_another_session(read):
+        reads.wait(60)
         with pytest.raises(OperationalError, match="lock timeout"):
-            engine().drop(part, nobody)
+            engine().drop(part, not_needed)
         store(month)
         may_end.set()
-    assert engine().drop(part, nobody)
+    assert engine().drop(part, not_needed)
     assert not february()
-    store(noon - 19 * DAY)  # there can be one again
+    store(noon - 19 * DAY)  # creates the partition again
     assert days(Sample)[-1] == 21
 
 
-def test_who_is_storing_what_is_too_old_is_waited_for(month: datetime, noon: datetime) -> None:
+def test_retention_waits_for_transactions_that_may_store_expired_data(
+    month: datetime, noon: datetime
+) -> None:
     keep(samples=5)
     stored, may_end = threading.Event(), threading.Event()
 
@@ -315,21 +316,21 @@ def test_who_is_storing_what_is_too_old_is_waited_for(month: datetime, noon: dat
         with transaction.atomic():
             store(noon + timedelta(hours=2))
             stored.set()
-            may_end.wait(30)
+            may_end.wait(60)
         connection.close()
 
-    with elsewhere(write):
-        stored.wait(30)
+    with in_another_session(write):
+        stored.wait(60)
         first = apply_retention(month, patience_seconds=0.1)
         may_end.set()
-    assert "1 transactions are under way" in first.later
+    assert "1 transactions are in progress" in first.later
     assert days(Sample) == list(range(1, 21))
     assert not apply_retention(month).later
     ring = Metric.objects.get(name="stage.transfer_ring.seconds")
     assert DayRollup.objects.get(metric=ring, bucket__day=1).n == 2
 
 
-def test_what_was_to_go_with_its_part_goes_by_itself_if_somebody_needs_the_part_after_all(
+def test_expired_rows_are_deleted_if_their_partition_gets_late_data_and_stays(
     month: datetime, noon: datetime
 ) -> None:
     define([], [SeriesDefinition("other", "circle", {"ring": ["here", "there"]}, {"file_bytes": 1000})])
@@ -346,9 +347,9 @@ def test_what_was_to_go_with_its_part_goes_by_itself_if_somebody_needs_the_part_
     assert (noon - 20 * DAY).day in days(DayRollup)
 
 
-def test_what_is_left_of_a_series_that_is_gone_is_swept(month: datetime, circle: Series) -> None:
+def test_rows_of_deleted_metrics_are_deleted(month: datetime, circle: Series) -> None:
     worker.roll_all()
-    with connection.cursor() as cursor:  # as a database without constraints lets anybody do it
+    with connection.cursor() as cursor:  # samples have no foreign key
         cursor.execute("DELETE FROM monitor_metric WHERE name <> 'total.seconds'")
     done = apply_retention(month)
     assert done.rows[DataKind.SAMPLES] == 20 * (METRICS - 1)

@@ -15,7 +15,15 @@ from monitor.depot.rollups import dirty_hours as depot
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.combine import Figures
 from monitor.depot.rollups.statistics import statistics, statistics_by
-from monitor.depot.rollups.worker import Progress, RollupInProgress, alone, gather, rebuild, roll, roll_all
+from monitor.depot.rollups.worker import (
+    Progress,
+    RollupInProgress,
+    exclusive,
+    gather,
+    rebuild,
+    roll,
+    roll_all,
+)
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Segment, Series
@@ -140,9 +148,9 @@ def test_a_rebuild_makes_rollups_good_that_are_not(metric: Metric, noon: datetim
 
 
 def test_who_rolls_up_is_waited_for_no_longer_than_somebody_has_patience() -> None:
-    with somebody_else_rolls(), pytest.raises(RollupInProgress), alone(patience_seconds=0.01):
+    with somebody_else_rolls(), pytest.raises(RollupInProgress), exclusive(patience_seconds=0.01):
         pass
-    with alone(patience_seconds=0.01):
+    with exclusive(patience_seconds=0.01):
         pass
 
 
