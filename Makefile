@@ -26,7 +26,7 @@ test: check ## check, and run the tests: the verdict on a change, in minutes
 
 nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
 	@.ci/system-packages test
-	GRIDCAST_EVERY_WAY=1 $(PY) -m pytest -m nightly
+	$(PY) -m pytest -m nightly
 	$(MAKE) soak fuzz kills chaos
 
 check: .venv/.development ## format, lint, types, layers, migrations: in seconds

@@ -1,4 +1,4 @@
-"""The C kernels of probes, built and run here."""
+"""Compile and run the C kernels of probes on this host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADERS = ("checked", "tomography")
 
 
 def build(directory: Path, kernel: str, options: Sequence[str] = ("-O2",)) -> Path:
-    """Compile a kernel, warnings being errors; the path of the executable."""
+    """Compile a kernel with warnings as errors; return the path of the executable."""
     for header in HEADERS:
         (directory / f"{header}.h").write_text(kernel_source(header, suffix=".h"))
     source, executable = directory / f"{kernel}.c", directory / kernel
@@ -23,23 +23,23 @@ def build(directory: Path, kernel: str, options: Sequence[str] = ("-O2",)) -> Pa
 
 
 def run(*argv: object) -> str:
-    """Run a kernel that must do its work; what it prints."""
-    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=True)
-    return done.stdout
+    """Run a kernel that must succeed; return its output."""
+    completed = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=True)
+    return completed.stdout
 
 
 def refusal(*argv: object) -> str:
-    """Run a kernel that must not do its work, and must say why in one line."""
-    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done
-    assert done.stderr.count("\n") == 1, done.stderr
-    return done.stderr
+    """Run a kernel that must fail with a message of one line; return the message."""
+    completed = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=False)
+    assert completed.returncode == 1, completed
+    assert completed.stderr.count("\n") == 1, completed.stderr
+    return completed.stderr
 
 
-def compiler_that_copies(built: Path, *, unless: str = "") -> str:
-    """The script of a ``cc`` at a site that takes the executable from *built*, which is quicker.
+def copying_compiler(built: Path, *, unless: str = "") -> str:
+    """Return the script of a fast ``cc`` that copies the compiled kernel from the directory *built*.
 
-    *unless* is shell code that comes first; the executable to make is ``$out``.
+    *unless* is shell code that runs first and may exit; ``$out`` is the path of the executable.
     """
     return f"""
 for word; do case $previous in -o) out=$word ;; esac; previous=$word; done

@@ -1,4 +1,4 @@
-"""One run of a probe over directories of this host, for tests."""
+"""Run one probe over directories of this host."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from reporters import run as reporter
 from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
 
+LIMIT_SECONDS = 300.0  # for a busy machine; a run takes a second or two on an idle one
+
 
 def run_locally(
     probe: str,
@@ -21,15 +23,19 @@ def run_locally(
     resource: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Report:
-    """Run *probe* with these *roles* ("target"), each a site of its own whose PATH begins with its bin."""
+    """Run *probe* with one resource per role (default: "target"). A resource is a directory of this host.
+
+    Its PATH starts with the directory ``at-<role>/bin``; see ``install``. *resource* changes fields of all
+    resources, *changes* fields of the assignment.
+    """
     resources = {}
     for role in roles or ("target",):
         site = f"at-{role}"
         for part in ("bin", "scratch"):
             (directory / site / part).mkdir(parents=True, exist_ok=True)
         shell = {"kind": "local", "path": f"{directory / site / 'bin'}:/usr/local/bin:/usr/bin:/bin"}
-        made = ResourceConfig(site, site, str(directory / site / "scratch"), shell=shell)
-        resources[site] = replace(made, **(resource or {}))
+        default = ResourceConfig(site, site, str(directory / site / "scratch"), shell=shell)
+        resources[site] = replace(default, **(resource or {}))
     assignment = Assignment(
         series=f"{probe}-test",
         slot=datetime(2026, 3, 1, tzinfo=UTC),
@@ -38,13 +44,13 @@ def run_locally(
         bindings={role: [f"at-{role}"] for role in roles or ("target",)},
         resources=resources,
         parameters=parameters,
-        limit_seconds=60.0,
+        limit_seconds=LIMIT_SECONDS,
     )
     return reporter.run(replace(assignment, **changes))
 
 
 def install(directory: Path, program: str, script: str, role: str = "target") -> None:
-    """Put a shell script before the real programs of a role's site."""
+    """Put a shell script before the real *program* on the PATH of a role's resource."""
     file = directory / f"at-{role}" / "bin" / program
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"#!/bin/sh\n{script}\n")

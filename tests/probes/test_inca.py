@@ -1,13 +1,13 @@
-"""Inca reporters: their reports, the traps that XML can hold, and what becomes of a run."""
+"""Inca reporters: parsing of their reports, hostile XML, and runs."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from probes.inca import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, InvalidIncaReport, parse_report, parse_xml
+from tests.probes.cpu_time import assert_linear
 from tests.probes.runs import install, logged, metrics, run_locally, units
 
 DATA = Path(__file__).parent / "data" / "inca"
@@ -32,14 +32,14 @@ LAUGHS = """\
 """
 
 
-def test_a_report_says_its_name_its_verdict_its_statistics_and_its_log() -> None:
+def test_name_verdict_statistics_and_log_are_parsed() -> None:
     report = parse_report(PERFORMANCE)
     assert (report.name, report.is_completed, report.error_message) == (
         "network.transfer.performance",
         True,
         "",
     )
-    assert [(found.name, found.value, found.units) for found in report.statistics] == [
+    assert [(statistic.name, statistic.value, statistic.units) for statistic in report.statistics] == [
         ("transfer.4_streams.bandwidth", "412.5", "Mb/s"),
         ("transfer.4_streams.elapsed", "1939", "ms"),
         ("transfer.4_streams.retries", "1", ""),
@@ -53,16 +53,16 @@ def test_a_report_says_its_name_its_verdict_its_statistics_and_its_log() -> None
     )
 
 
-def test_statistics_of_usage_reports_have_names_for_ids() -> None:
+def test_statistics_of_usage_reports_use_names_as_ids() -> None:
     usage = (
         "<report><body><usage><entry><type>user</type><name>ana</name><statistics><statistic><name>count</name>"
         f"<value>3</value></statistic></statistics></entry></usage></body>{DONE}</report>"
     )
-    assert [found.name for found in parse_report(usage).statistics] == ["ana.count"]
+    assert [statistic.name for statistic in parse_report(usage).statistics] == ["ana.count"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no XML: no element found"),
         ("command not found", "no XML: syntax error"),
@@ -76,17 +76,15 @@ def test_statistics_of_usage_reports_have_names_for_ids() -> None:
         ("<x>" * 10 + "\0", "the root is 'x'"),
     ],
 )
-def test_what_is_no_report_is_refused_with_the_reason(text: str, said: str) -> None:
+def test_invalid_reports_are_refused_with_the_reason(text: str, message: str) -> None:
     with pytest.raises(InvalidIncaReport) as raised:
         parse_report(text)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_billion_laughs_is_refused_before_the_first() -> None:
-    began = time.process_time()
+def test_billion_laughs_are_refused_at_the_doctype() -> None:
     with pytest.raises(InvalidIncaReport, match=r"a DOCTYPE \(report\), which is not allowed"):
         parse_report(LAUGHS)
-    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize(
@@ -99,12 +97,12 @@ def test_a_billion_laughs_is_refused_before_the_first() -> None:
         '<!DOCTYPE report [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
     ],
 )
-def test_every_doctype_is_refused_whatever_it_asks_for(doctype: str) -> None:
+def test_every_doctype_is_refused(doctype: str) -> None:
     with pytest.raises(InvalidIncaReport, match="a DOCTYPE"):
         parse_report(f"<?xml version='1.0'?>{doctype}<report><name>&x;</name>{DONE}</report>")
 
 
-def test_an_entity_of_another_file_is_never_there(tmp_path: Path) -> None:
+def test_an_external_entity_is_never_included(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("the key")
     text = f'<!DOCTYPE report [<!ENTITY x SYSTEM "{secret.as_uri()}">]><report><name>&x;</name></report>'
@@ -116,26 +114,26 @@ def test_an_entity_of_another_file_is_never_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (f"<report>{'x' * MAX_BYTES}</report>", f"bytes, expected at most {MAX_BYTES}"),
         ("<report>" + "<a>" * MAX_DEPTH, f"more than {MAX_DEPTH} levels"),
         ("<report>" + "<a/>" * MAX_ELEMENTS, f"{MAX_ELEMENTS} elements"),
     ],
 )
-def test_what_is_larger_or_deeper_than_any_report_is_refused(text: str, said: str) -> None:
-    with pytest.raises(InvalidIncaReport, match=said):
+def test_reports_beyond_the_limits_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidIncaReport, match=message):
         parse_report(text)
 
 
-def test_a_report_as_large_as_allowed_is_read_in_no_time() -> None:
+def test_a_report_of_the_maximum_size_is_parsed_in_linear_time() -> None:
     piece = "<a/>some text in between "
-    began = time.process_time()
-    parse_xml("<report>" + piece * (MAX_BYTES // len(piece) - 1) + "</report>")
-    assert time.process_time() - began < 2.0
+    assert_linear(
+        parse_xml, lambda size: "<report>" + piece * (size // len(piece) - 1) + "</report>", MAX_BYTES
+    )
 
 
-def test_text_in_any_coding_is_taken_as_it_arrived() -> None:
+def test_a_declared_encoding_is_ignored() -> None:
     text = f"<?xml version='1.0' encoding='ISO-8859-1'?><report><name>Zürich</name>{DONE}</report>"
     assert parse_report(text).name == "Zürich"
 
@@ -167,14 +165,14 @@ def test_a_reporter_that_did_not_complete_fails_with_its_error_message(tmp_path:
     )
 
 
-def test_the_report_counts_not_the_exit_status(tmp_path: Path) -> None:
+def test_the_report_decides_not_the_exit_status(tmp_path: Path) -> None:
     install(tmp_path, "reporter", f"cat {DATA / 'performance.xml'}; exit 1")
     report = run_locally("inca", tmp_path, {"command": "reporter"})
     assert report.outcome == "passed", report.reason
     assert "completed, but with exit status 1" in logged(report, "warning")
 
 
-def test_a_program_that_prints_no_report_has_failed_and_is_quoted(tmp_path: Path) -> None:
+def test_a_program_that_prints_no_report_fails_with_its_stderr(tmp_path: Path) -> None:
     install(tmp_path, "reporter", "echo 'cannot load module Inca' >&2; exit 2")
     report = run_locally("inca", tmp_path, {"command": "reporter"})
     assert report.failure is not None
@@ -183,7 +181,7 @@ def test_a_program_that_prints_no_report_has_failed_and_is_quoted(tmp_path: Path
     assert (report.failure.exit_status, report.failure.stderr_tail) == (2, "cannot load module Inca\n")
 
 
-def test_an_endless_report_is_cut_and_refused(tmp_path: Path) -> None:
+def test_a_report_that_was_truncated_is_refused(tmp_path: Path) -> None:
     install(tmp_path, "reporter", "echo '<report>'; yes '<a>' | head -c 3000000")
     report = run_locally("inca", tmp_path, {"command": "reporter"})
     assert report.outcome == "failed"

@@ -14,7 +14,7 @@ from probes.base import ProbeFailed
 from probes.preco import Correlations, TaskTiming, estimated_flops, parse_correlations, parse_tasks, slab_ends
 from reporters.report import Report
 from tests.probes import tomography
-from tests.probes.kernels import build, compiler_that_copies, refusal, run
+from tests.probes.kernels import build, copying_compiler, refusal, run
 from tests.probes.runs import install, logged, metrics, run_locally, units
 
 SIZE, PROJECTIONS, THICKNESS = 45, 41, 32
@@ -46,7 +46,7 @@ def test_a_projection_is_the_integral_of_the_phantom_along_each_ray(built: Path)
     random = np.random.default_rng(1)
     for projection, row, column in random.integers(0, (PROJECTIONS, SIZE, SIZE), (40, 3)):
         tilt = tomography.tilts(PROJECTIONS)[projection]
-        place, height = tomography.middles(SIZE, SIZE)[[column, row]]
+        place, height = tomography.cell_centres(SIZE, SIZE)[[column, row]]
         x = place * np.cos(tilt) - along * np.sin(tilt)
         y = place * np.sin(tilt) + along * np.cos(tilt)
         integral = tomography.density(x, y, np.asarray(height)).sum() * (along[1] - along[0])
@@ -84,7 +84,7 @@ def test_slabs_one_after_the_other_are_the_volume_however_it_was_split(
 def test_the_correlations_are_those_that_numpy_finds(built: Path, tmp_path: Path) -> None:
     file = reconstruct(built, tmp_path / "volume")
     said = parse_correlations(run(built / "phantom", "compare", file, 60), "here")
-    volume, seen = tomography.read_mrc(file), tomography.seen_by_all(SIZE, THICKNESS)
+    volume, seen = tomography.read_mrc(file), tomography.common_cylinder(SIZE, THICKNESS)
     phantom = tomography.phantom(SIZE, THICKNESS)
     # One row more than the thickness's neighbours: an even number of rows is cut off.
     square = tomography.phantom(SIZE, SIZE + 1)
@@ -201,7 +201,7 @@ def run_preco(directory: Path, built: Path, **changes: object) -> Report:
     """A small run whose sites have a quick compiler, unless a test has put another there."""
     for role in ("source", "compute"):
         if not (directory / f"at-{role}" / "bin" / "cc").exists():
-            install(directory, "cc", compiler_that_copies(built), role)
+            install(directory, "cc", copying_compiler(built), role)
     return run_locally("preco", directory, {"size": 32, "projections": 41, **changes}, *ROLES)
 
 
@@ -210,7 +210,7 @@ def replacing_backproject(built: Path, script: str) -> str:
     (built / "instead").write_text(f"#!/bin/sh\nreal={built}/backproject\n{script}\n")
     (built / "instead").chmod(0o755)
     take = f'case $out in */backproject) cp {built}/instead "$out"; exit ;; esac'
-    return compiler_that_copies(built, unless=take)
+    return copying_compiler(built, unless=take)
 
 
 def test_a_run_measures_tasks_transfers_and_likeness(built: Path, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_compiler_that_does_not_know_the_processor_is_asked_again_without(
     refuse = (
         'case $* in *-march=native*) echo "cc: error: bad value (native) for -march=" >&2; exit 1 ;; esac'
     )
-    install(tmp_path, "cc", compiler_that_copies(built, unless=refuse), "compute")
+    install(tmp_path, "cc", copying_compiler(built, unless=refuse), "compute")
     report = run_preco(tmp_path, built)
     assert report.outcome == "passed", report.reason
     assert [text for text in logged(report, "warning") if "retrying without -march=native" in text]

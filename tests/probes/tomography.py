@@ -1,4 +1,4 @@
-"""Tomography as in the books, in float64 and with a filter that is a convolution: what kernels must match."""
+"""Reference implementation of tomography, in float64 and with the filter as a convolution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ELLIPSOIDS = (
 
 
 def read_mrc(file: Path) -> Array:
-    """The values of an MRC file of 32-bit reals, z first."""
+    """Return the values of an MRC file of 32-bit reals as an array (z, y, x)."""
     data = file.read_bytes()
     x, y, z, mode = np.frombuffer(data[:16], np.int32)
     assert (mode, data[208:212]) == (2, b"MAP ")
@@ -34,14 +34,15 @@ def read_mrc(file: Path) -> Array:
 
 
 def write_mrc(file: Path, values: Array) -> None:
-    """The least of an MRC file."""
+    """Write *values* (z, y, x) with a minimal MRC header."""
     header = np.zeros(256, np.int32)
     header[:4] = (*values.shape[::-1], 2)
     header[52] = np.frombuffer(b"MAP ", np.int32)[0]
     file.write_bytes(header.tobytes() + values.astype(np.float32).tobytes())
 
 
-def middles(count: int, size: int) -> Array:
+def cell_centres(count: int, size: int) -> Array:
+    """Return the centres of *count* cells of width 2 / *size*, centred on 0."""
     return (2 * np.arange(count) + 1 - count) / size
 
 
@@ -50,41 +51,43 @@ def tilts(projections: int) -> Array:
 
 
 def density(x: Array, y: Array, z: Array) -> Array:
-    """The phantom at points."""
-    found = np.zeros(np.broadcast(x, y, z).shape)
+    """Return the density of the phantom at points."""
+    total = np.zeros(np.broadcast(x, y, z).shape)
     for x0, y0, z0, a, b, c, degrees, value in ELLIPSOIDS:
         turn = np.radians(degrees)
         along = (x - x0) * np.cos(turn) + (y - y0) * np.sin(turn)
         across = (y - y0) * np.cos(turn) - (x - x0) * np.sin(turn)
-        found += value * ((along / a) ** 2 + (across / b) ** 2 + ((z - z0) / c) ** 2 <= 1)
-    return found
+        total += value * ((along / a) ** 2 + (across / b) ** 2 + ((z - z0) / c) ** 2 <= 1)
+    return total
 
 
 def phantom(size: int, thickness: int) -> Array:
-    z, y, x = np.meshgrid(middles(size, size), middles(thickness, size), middles(size, size), indexing="ij")
+    z, y, x = np.meshgrid(
+        cell_centres(size, size), cell_centres(thickness, size), cell_centres(size, size), indexing="ij"
+    )
     return density(x, y, z)
 
 
 def reconstruction(series: Array, thickness: int) -> Array:
-    """Filtered back projection of *series* (projection, slice, place) to (slice, row, place)."""
+    """Reconstruct a volume (slice, row, column) from *series* (projection, slice, column)."""
     projections, slices, size = series.shape
     distances = np.arange(1 - size, size)
     ramp = np.where(distances % 2 == 1, -1 / (np.pi * np.maximum(np.abs(distances), 1)) ** 2, 0.0)
     ramp[distances == 0] = 0.25
-    y, x = np.meshgrid(middles(thickness, size), middles(size, size), indexing="ij")
+    y, x = np.meshgrid(cell_centres(thickness, size), cell_centres(size, size), indexing="ij")
     volume = np.zeros((slices, thickness, size))
     for tilt, image in zip(tilts(projections), series, strict=True):
-        places = (x * np.cos(tilt) + y * np.sin(tilt)) * size / 2 + (size - 1) / 2
+        columns = (x * np.cos(tilt) + y * np.sin(tilt)) * size / 2 + (size - 1) / 2
         for number, row in enumerate(image):
             filtered = np.convolve(row, ramp)[size - 1 : 2 * size - 1] * size / 2
             padded = np.concatenate(([0.0], filtered, [0.0]))
-            volume[number] += np.interp(places, np.arange(-1, size + 1), padded, left=0, right=0)
+            volume[number] += np.interp(columns, np.arange(-1, size + 1), padded, left=0, right=0)
     step: float = np.radians(120) / (projections - 1)
     return volume * step
 
 
 def without_missing_wedge(slice_: Array) -> Array:
-    """A square slice without the spatial frequencies that no tilt measures; it is padded with zeros."""
+    """Remove the spatial frequencies that no tilt measures from a square slice, padded with zeros."""
     size = len(slice_)
     frequencies = np.fft.fftfreq(4 * size)
     ky, kx = np.meshgrid(frequencies, frequencies, indexing="ij")
@@ -93,10 +96,11 @@ def without_missing_wedge(slice_: Array) -> Array:
     return np.asarray(np.fft.ifft2(spectrum).real[:size, :size])
 
 
-def seen_by_all(size: int, thickness: int) -> npt.NDArray[np.bool_]:
-    y, x = np.meshgrid(middles(thickness, size), middles(size, size), indexing="ij")
+def common_cylinder(size: int, thickness: int) -> npt.NDArray[np.bool_]:
+    """Return a mask (row, column) of the voxels that every projection covers."""
+    y, x = np.meshgrid(cell_centres(thickness, size), cell_centres(size, size), indexing="ij")
     return np.asarray(x**2 + y**2 <= 1)
 
 
-def correlation(one: Array, other: Array) -> float:
-    return float(np.corrcoef(one.ravel(), other.ravel())[0, 1])
+def correlation(first: Array, second: Array) -> float:
+    return float(np.corrcoef(first.ravel(), second.ravel())[0, 1])

@@ -1,6 +1,6 @@
-"""Ways through one grid: its SSH sites, with this transfer and that batch system.
+"""Ways to use one grid: its SSH sites, each way with another transfer and batch system.
 
-The sites are those of the local grid, four of them; a way puts real middleware over the same directories.
+The sites are four of those of the local grid; a way runs real middleware on the same directories.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from monitor.testbed.weather.conditions import Conditions, SiteFault
 from reporters import run as reporter
 from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
+from tests.probes.run_clock import RunClock
+from tests.probes.runs import LIMIT_SECONDS
 
 SOURCES, COMPUTE, DESTINATION = ("anl", "iu"), "ornl", "tacc"
 SITES = (*SOURCES, COMPUTE, DESTINATION)
@@ -41,12 +43,11 @@ SMALL = {
     "circle": {"file_bytes": 200_000},
     "preco": {"projections": 41, "size": 32},
 }
-LIMIT_SECONDS = 60.0
 
 
 @dataclass
-class Weather:
-    """Fine for everybody, but for the fault that is set; then mechanisms take these *seconds*."""
+class FaultWeather:
+    """Weather of the local grid without disturbances, except for *fault*; then mechanisms take *seconds*."""
 
     fault: SiteFault | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -61,11 +62,11 @@ class Weather:
 
 @dataclass
 class Way:
-    """A grid reached in one way. *cluster* and *servers* are there where the way has them."""
+    """One way to use the grid. *cluster*, *servers* and *security* are set if the way has them."""
 
     name: str
     description: GridDescription
-    weather: Weather
+    weather: FaultWeather
     resources: dict[str, ResourceConfig]
     cluster: slurm.SlurmCluster | None = None
     servers: Mapping[str, gridftp.GridFtpServer] = field(default_factory=dict)
@@ -78,28 +79,33 @@ class Way:
         *,
         at_stage: Mapping[str, Callable[[], object]] | None = None,
         limit_seconds: float = LIMIT_SECONDS,
+        seconds_left_at: Mapping[str, float] | None = None,
         resources: Mapping[str, ResourceConfig] | None = None,
         expected_seconds: Mapping[str, float] | None = None,
         **parameters: Any,
     ) -> Report:
-        """Run *probe*; what *at_stage* has for a stage happens when the stage begins."""
-        actions = at_stage or {}
+        """Run *probe*. At the start of a stage, call *at_stage* and shorten the time to *seconds_left_at*."""
+        actions, seconds_left = at_stage or {}, seconds_left_at or {}
         assignment = self.assignment(probe, limit_seconds=limit_seconds, **parameters)
         assignment = replace(
             assignment,
             resources={**self.resources, **(resources or {})},
             expected_seconds=expected_seconds or {},
         )
+        clock = RunClock(limit_seconds)
 
-        def act(stage: str) -> None:
-            actions.get(stage, lambda: None)()
+        def on_stage(stage: str) -> None:
+            if stage in actions:
+                actions[stage]()
+            if stage in seconds_left:
+                clock.leave(seconds_left[stage])
 
-        return reporter.run(assignment, on_stage=act)
+        return reporter.run(assignment, on_stage=on_stage, tools=reporter.RunnerTools(monotonic=clock))
 
     def assignment(
         self, probe: str, *, limit_seconds: float = LIMIT_SECONDS, **parameters: Any
     ) -> Assignment:
-        """The next run of *probe*, with small files but for *parameters*."""
+        """Return the assignment of the next run of *probe*, with small files unless *parameters* differ."""
         return Assignment(
             series=self.series(probe),
             slot=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=next(self._slots)),
@@ -118,11 +124,11 @@ class Way:
         return Path(self.resources[site].scratch)
 
     def files(self) -> list[Path]:
-        """Every file that lies in a scratch directory."""
+        """Return every file in a scratch directory of any site."""
         return [file for site in SITES for file in self.scratch(site).rglob("*") if not file.is_dir()]
 
     def processes(self) -> list[int]:
-        """The processes of this way's runs, wherever they are."""
+        """Return the processes of this way's runs, at the sites and at the reporter."""
         labels = [f"LC_GRIDCAST_RUN={self.series(probe)}@".encode() for probe in BINDINGS]
         return [pid for pid in _processes() if any(label in _environment(pid) for label in labels)]
 
@@ -130,59 +136,57 @@ class Way:
         return self.cluster.jobs() if self.cluster is not None else []
 
     def is_idle(self) -> bool:
-        """Whether nothing of its runs waits or works anywhere."""
+        """Return whether no job and no process of this way's runs exists."""
         return self.jobs() == [] and self.processes() == []
 
     def install(self, site: str, program: str, script: str) -> Callable[[], None]:
-        """Put a program before the real one on a site's PATH; what takes it away again."""
+        """Put a shell script before the real *program* on the PATH of *site*; return the undo function."""
         file = self.description.directory / "sites" / site / "bin" / program
         before = file.read_bytes() if file.exists() else None
         _write_program(file, f"#!/bin/sh\n{script}\n".encode())
 
-        def take_away() -> None:
+        def undo() -> None:
             if before is None:
                 file.unlink()
             else:
                 _write_program(file, before)
 
-        return take_away
+        return undo
 
-    def break_(self, site: str, mechanism: str, kind: str) -> None:
+    def inject_fault(self, site: str, mechanism: str, kind: str) -> None:
         self.weather.fault = SiteFault(SITES.index(site), mechanism, kind)
 
-    def mend(self) -> None:
+    def clear_fault(self) -> None:
         self.weather.fault = None
 
 
 @contextlib.contextmanager
 def open_way(name: str) -> Iterator[Way]:
-    """The grid behind the way called *name*, until the context ends."""
+    """Start the sites and the middleware of the way called *name* until the context ends."""
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="way-", dir="/tmp")))
         directory.chmod(0o755)
-        weather = Weather()
+        weather = FaultWeather()
         sites = running_sites(directory / "grid", weather=weather, options=LocalGridOptions(sites=len(SITES)))
         description = stack.enter_context(sites)
-        yield _MIDDLEWARE[name](
-            Way(name, description, weather, dict(description.resources)), directory, stack
-        )
+        way = Way(name, description, weather, dict(description.resources))
+        if name == "ssh+slurm":
+            _add_slurm(way, directory, stack)
+        elif name == "gridftp+fork":
+            _add_gridftp(way, directory, stack)
+        yield way
 
 
-def _plain(way: Way, _directory: Path, _stack: contextlib.ExitStack) -> Way:
-    return way
-
-
-def _slurm(way: Way, directory: Path, stack: contextlib.ExitStack) -> Way:
-    """Slurm at the compute site, whose sessions find its clients on their PATH."""
+def _add_slurm(way: Way, directory: Path, stack: contextlib.ExitStack) -> None:
+    """Start Slurm at the compute site and put its clients on the PATH of the site's sessions."""
     way.cluster = stack.enter_context(slurm.cluster(directory / "slurm"))
     for client in way.cluster.programs.iterdir():
         (way.description.directory / "sites" / COMPUTE / "bin" / client.name).symlink_to(client)
     way.resources[COMPUTE] = replace(way.resources[COMPUTE], batch={"kind": "slurm"})
-    return way
 
 
-def _gridftp(way: Way, directory: Path, stack: contextlib.ExitStack) -> Way:
-    """A GridFTP server at every site, for the files that its SSH sessions see."""
+def _add_gridftp(way: Way, directory: Path, stack: contextlib.ExitStack) -> None:
+    """Start a GridFTP server at every site that serves the files of the site's SSH sessions."""
     way.security = Security.create(directory / "gsi")
     sites = [
         gridftp.GridFtpSite(name, f"127.0.1.{number}", directory / name)
@@ -191,34 +195,26 @@ def _gridftp(way: Way, directory: Path, stack: contextlib.ExitStack) -> Way:
     way.servers = stack.enter_context(gridftp.servers(way.security, sites))
     proxy = str(way.security.proxy())
     for name, server in way.servers.items():
-        transfer = _gridftp_options(server, way.security, proxy)
+        transfer = {
+            "kind": "gridftp",
+            "host": server.site.address,
+            "port": server.port,
+            "subject": server.subject,
+            "proxy_file": proxy,
+            "ca_directory": str(way.security.authority.trust),
+        }
         way.resources[name] = replace(way.resources[name], transfer=transfer)
-    return way
-
-
-def _gridftp_options(server: gridftp.GridFtpServer, security: Security, proxy: str) -> dict[str, Any]:
-    return {
-        "kind": "gridftp",
-        "host": server.site.address,
-        "port": server.port,
-        "subject": server.subject,
-        "proxy_file": proxy,
-        "ca_directory": str(security.authority.trust),
-    }
-
-
-_MIDDLEWARE = {"ssh+fork": _plain, "ssh+slurm": _slurm, "gridftp+fork": _gridftp}
 
 
 def with_proxy(way: Way, proxy: Path) -> dict[str, ResourceConfig]:
-    """The way's resources with another proxy."""
+    """Return the resources of *way* with another proxy."""
     return {
         name: replace(resource, transfer={**resource.transfer, "proxy_file": str(proxy)})
         for name, resource in way.resources.items()
     }
 
 
-def damage(file: Path) -> None:
+def flip_bit(file: Path) -> None:
     """Flip one bit in the middle of a file, as a failing disk does."""
     with file.open("r+b") as opened:
         opened.seek(file.stat().st_size // 2)
@@ -227,17 +223,18 @@ def damage(file: Path) -> None:
         opened.write(bytes([byte ^ 1]))
 
 
-def found(directory: Path, pattern: str) -> Path:
-    """The one file below *directory* that *pattern* names."""
+def only_file(directory: Path, pattern: str) -> Path:
+    """Return the one file below *directory* that matches *pattern*."""
     (file,) = directory.rglob(pattern)
     return file
 
 
 def _write_program(file: Path, script: bytes) -> None:
-    other = file.with_name(f".{file.name}")
-    other.write_bytes(script)
-    other.chmod(other.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    other.rename(file)
+    """Replace *file* atomically: a site may be executing the old one."""
+    new_file = file.with_name(f".{file.name}")
+    new_file.write_bytes(script)
+    new_file.chmod(new_file.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    new_file.rename(file)
 
 
 def _processes() -> Sequence[int]:
