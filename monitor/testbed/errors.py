@@ -1,26 +1,29 @@
-"""What can go wrong with a test-bed itself.
+"""Errors of the test-beds themselves; the last column says whether a retry can help.
 
 ::
 
     TestbedError
-    |-- AlreadyRunning    other sites are up in that directory          again, when they are down
-    |-- NoAddress         the loopback addresses cannot be bound        for good
-    |-- MissingProgram    a program is not installed                    for good
-    |-- NotServing        a server did not come up                      again
-    `-- DamagedState      a key or a description cannot be read         for good
+    |-- AlreadyRunning    a grid runs in that directory                 yes, after its end
+    |-- NoAddress         the loopback addresses cannot be bound        no
+    |-- MissingProgram    a program is not installed                    no
+    |-- NotServing        a server did not come up                      yes
+    |-- DamagedState      a key or a description cannot be parsed       no
+    |-- BadLinkTable      a line of a link table is wrong (wan)         no
+    |-- NoNetwork         all networks of the test-bed are used (wan)   yes
+    `-- CannotRunHere     rights or programs are missing (wan)          no
 """
 
 from __future__ import annotations
 
 
 class TestbedError(Exception):
-    """Root of what can go wrong with a test-bed."""
+    """Root of the errors of test-beds."""
 
-    __test__ = False  # the name is no invitation to pytest
+    __test__ = False  # pytest must not collect it because of its name
 
 
 class AlreadyRunning(TestbedError):
-    """Another process serves the sites of that directory."""
+    """Another process runs the grid of that directory."""
 
 
 class NoAddress(TestbedError):
@@ -36,4 +39,4 @@ class NotServing(TestbedError):
 
 
 class DamagedState(TestbedError):
-    """A file of the directory cannot be read."""
+    """A file of the directory cannot be parsed."""

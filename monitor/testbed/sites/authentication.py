@@ -1,4 +1,4 @@
-"""Who may log in at a site."""
+"""Authentication at a site: by key or password."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import asyncssh
 from monitor.testbed.sites.layout import USER
 
 
-class Gate(asyncssh.SSHServer):
-    """Lets the grid's user in, with a key of *authorized_keys* (read at every log-in) or the *password*.
+class SiteAuthentication(asyncssh.SSHServer):
+    """Accepts the grid's user with a key of *authorized_keys* (read at every login) or the *password*.
 
-    *denied* says whether the weather lets nobody in.
+    *denied* returns whether the login fault "denied" is active.
     """
 
     def __init__(self, authorized_keys: Path, password: str, denied: Callable[[], bool]) -> None:
         self.authorized_keys = authorized_keys
         self.password = password
         self.denied = denied
-        self.open = False
+        self.is_allowed = False
         self.connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self.connection = conn
 
     def begin_auth(self, username: str) -> bool:
-        self.open = username == USER and not self.denied()
-        if self.open and self.connection is not None:
-            with suppress(OSError, ValueError):  # without the file no key opens
+        self.is_allowed = username == USER and not self.denied()
+        if self.is_allowed and self.connection is not None:
+            with suppress(OSError, ValueError):  # without the file no key is accepted
                 self.connection.set_authorized_keys(str(self.authorized_keys))
         return True
 
     def public_key_auth_supported(self) -> bool:
-        return True  # also for those whom no key lets in: a site does not tell who they are
+        return True  # for every user: the answer must not reveal which users exist
 
     def password_auth_supported(self) -> bool:
         return True
 
     def kbdint_auth_supported(self) -> bool:
-        return False  # one way to give a password is enough
+        return False  # password authentication suffices
 
     def validate_password(self, username: str, password: str) -> bool:  # noqa: ARG002 - asyncssh calls it
-        return self.open and password == self.password
+        return self.is_allowed and password == self.password

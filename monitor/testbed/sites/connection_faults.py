@@ -1,4 +1,4 @@
-"""Breaking a connection as networks do: cut, or silent."""
+"""Faults of a connection: cut, or silent."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # l_onoff, l_linger: closing sends RS
 
 
 def reset(connection: SSHConnection) -> None:
-    """Cut the TCP connection: the peer gets a RST."""
+    """Abort the TCP connection with a RST."""
     connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
     connection.abort()
 
 
 async def stall(connection: SSHConnection) -> None:
-    """Read nothing more of the TCP connection, which stays open: keep-alives remain unanswered too.
+    """Stop reading from the TCP connection and keep it open: keep-alives remain unanswered too.
 
-    A peer that leaves is not noticed either, so the connection is cut after a long while.
+    The disconnect of the peer is not noticed either, so the connection is aborted after an hour.
     """
     transport = connection._transport  # noqa: SLF001 - asyncssh has no public way to stop reading
     if isinstance(transport, asyncio.Transport):

@@ -1,4 +1,4 @@
-"""Keys of the sites and of the reporter, and what tells the OpenSSH client about them."""
+"""Keys of the sites and of the reporter, and the OpenSSH client's configuration for them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from monitor.testbed.sites.layout import USER, Layout, SiteLayout
 
 
 def prepare_credentials(layout: Layout, port: int) -> None:
-    """Make what keys are missing, and write everything that follows from keys, addresses and *port*."""
+    """Generate missing keys; write all files that depend on keys, addresses and *port*."""
     clients = [_kept_key(layout.reporter_key, "reporter")]
     hosts = {}
     for site in layout.sites:
         clients.append(_kept_key(site.key, site.name))
         hosts[site.name] = _kept_key(site.host_key, site.name)
-    everyone = "".join(map(_public_line, clients))
+    all_clients = "".join(map(_public_line, clients))
     for site in layout.sites:
-        write_atomically(site.authorized_keys, everyone, mode=0o600)
+        write_atomically(site.authorized_keys, all_clients, mode=0o600)
         write_atomically(site.ssh_config, ssh_config_text(layout, port, site))
-    known = "".join(f"{name} {_public_line(key)}" for name, key in hosts.items())
-    write_atomically(layout.known_hosts, known)
+    host_keys = "".join(f"{name} {_public_line(key)}" for name, key in hosts.items())
+    write_atomically(layout.known_hosts, host_keys)
     write_atomically(layout.ssh_config, ssh_config_text(layout, port, None))
 
 
 def load_key(path: Path) -> asyncssh.SSHKey:
-    """Read a private key. Raises DamagedState naming the file."""
+    """Read a private key. Raises DamagedState with the name of the file."""
     try:
         return asyncssh.read_private_key(path)
     except (asyncssh.KeyImportError, UnicodeDecodeError) as error:
         raise DamagedState(
-            f"cannot read the key {path}: {error}; remove the file to get a new one"
+            f"cannot parse the key {path}: {error}; remove the file to get a new one"
         ) from error
 
 
@@ -51,9 +51,9 @@ def _public_line(key: asyncssh.SSHKey) -> str:
 
 
 def ssh_config_text(layout: Layout, port: int, caller: SiteLayout | None) -> str:
-    """What the OpenSSH client needs to reach every site by its name, from a site or (None) from outside.
+    """Return the ssh_config for reaching every site by name, from the site *caller* or (None) from outside.
 
-    A site calls from its own address, so that the one it calls knows who sends.
+    A site connects from its own address, by which the other site recognises it.
     """
     key = caller.key if caller else layout.reporter_key
     hosts = [
@@ -78,5 +78,5 @@ def ssh_config_text(layout: Layout, port: int, caller: SiteLayout | None) -> str
 
 
 def _quoted(path: Path) -> str:
-    """*path* as a word of an ssh_config, in which %% stands for one %."""
+    """Quote *path* for an ssh_config, where %% is an escaped %."""
     return '"{}"'.format(str(path).replace("%", "%%"))

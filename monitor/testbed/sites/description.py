@@ -1,4 +1,4 @@
-"""What a running local grid says about itself: ``grid.json``. It appears when all sites listen."""
+"""The description of a running grid, ``grid.json``, which exists while all sites listen."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LOOPBACK, WAN = "loopback", "wan"
 
 @dataclass(frozen=True)
 class GridDescription:
-    """The sites in order, how to reach them, and how their weather is made.
+    """The sites in order, how to reach them, and the parameters of their weather.
 
-    Every site has one resource, here by the name of the site. *kind* is ``LOOPBACK`` or ``WAN``. *scale* is
-    how many grid seconds pass in one real second. The reference sizes are those of the file and the result
-    whose transfer takes the drawn seconds. *applications* are the names of the series, with ``*`` for any
-    ending, that meet the weather of PreCo.
+    *resources* has one resource by the name of each site. *kind* is ``LOOPBACK`` or ``WAN``. *scale* is the
+    number of grid seconds per real second. The reference sizes are those of the file and the result whose
+    transfer takes the drawn seconds. *applications* are patterns of names of series (``*`` for any ending)
+    that meet the weather of PreCo.
     """
 
     directory: Path
@@ -44,12 +44,12 @@ class GridDescription:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sites that are neither the compute site nor the destination."""
+        """Return the sites that are neither the compute site nor the destination."""
         return tuple(name for name in self.sites if name not in (self.compute, self.destination))
 
     @property
     def ssh_config(self) -> Path:
-        """What ``ssh -F`` needs to log in to every resource by its name."""
+        """Return the file for ``ssh -F`` with which every site can be reached by its name."""
         return self.directory / "ssh_config"
 
     def to_json(self) -> str:
@@ -59,11 +59,11 @@ class GridDescription:
 
     @classmethod
     def from_json(cls, text: str) -> GridDescription:
-        """The inverse of ``to_json``. Raises DamagedState."""
+        """Parse the text of ``to_json``. Raises DamagedState."""
         try:
             return cls._from_document(json.loads(text))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise DamagedState(f"cannot read the description of the local grid: {error!r}") from error
+            raise DamagedState(f"cannot parse the description of the local grid: {error!r}") from error
 
     @classmethod
     def _from_document(cls, document: dict[str, Any]) -> GridDescription:
@@ -79,7 +79,7 @@ class GridDescription:
 
 
 def load_description(directory: Path) -> GridDescription | None:
-    """The grid that is up in *directory*; None while it is not up. Raises DamagedState."""
+    """Return the grid that is up in *directory*, None without one. Raises DamagedState."""
     try:
         text = (directory / FILE_NAME).read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What drawn conditions do to one site: pure functions from Conditions to seconds, rates and environments."""
+"""The effects of drawn conditions on one site: pure functions to seconds, rates and environments."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fnmatch import fnmatchcase
 from monitor.testbed.sites.pacing import bytes_per_second
 from monitor.testbed.weather.conditions import Conditions
 
-# Mechanisms that a program at the site realises, told by its environment.
+# Mechanisms that programs at the site implement; their environment has the parameters.
 PROGRAM_MECHANISMS = ("disk", "compile", "unlink", "queue", "compute")
 
-# Only the site that computes shows these, so it does not matter which site was drawn for the fault.
+# Only the computing site has these mechanisms, so the site drawn for a fault does not matter.
 _COMPUTING = ("compile", "queue", "compute", "outbound")
 
 
 @dataclass(frozen=True)
 class Terrain:
-    """What turns weather into effects: the time scale, the reference sizes, and which sites are sources.
+    """Parameters of the effects: the time scale, the reference sizes, and the indices of the sources.
 
-    *applications* are the names of series, with ``*`` for any ending, whose runs are an application's; these
-    have reference sizes of their own.
+    *applications* are patterns of names of series (``*`` for any ending) whose runs are an application's;
+    these have reference sizes of their own.
     """
 
     scale: float
@@ -34,12 +34,12 @@ class Terrain:
     application_result_bytes: int = 0
 
     def is_application(self, label: str | None) -> bool:
-        """Whether the run of that label (``series@slot``) is an application's."""
+        """Whether the run *label* (``series@slot``) is an application's."""
         series = (label or "").partition("@")[0]
         return any(fnmatchcase(series, pattern) for pattern in self.applications)
 
     def of_run(self, label: str | None) -> Terrain:
-        """The same for the run of that label: with the reference sizes of its kind."""
+        """Return the parameters with the reference sizes for the run *label*."""
         if not self.is_application(label):
             return self
         return dataclasses.replace(
@@ -49,26 +49,26 @@ class Terrain:
         )
 
     def makes_data(self, label: str | None, site: int) -> bool:
-        """Whether *site* makes the data of an application: its programs do, as slowly as disks."""
+        """Whether *site* generates the data of an application: its programs are then as slow as its disk."""
         return self.is_application(label) and site in self.sources
 
-    def met_by(self, label: str | None, conditions: Conditions) -> Conditions:
-        """*conditions* as the run of that label meets them.
+    def for_run(self, label: str | None, conditions: Conditions) -> Conditions:
+        """Return the *conditions* of the run *label*.
 
-        An application has one site for each role, so that each takes as long as was drawn.
+        An application has one site per role, so no site is faster than the drawn time.
         """
         if not self.is_application(label):
             return conditions
         return dataclasses.replace(conditions, seconds=conditions.application_seconds, slowest_site={})
 
     def seconds(self, conditions: Conditions, mechanism: str, site: int) -> float:
-        """Real seconds that *mechanism* takes at *site*: the drawn ones at the slowest site, else less."""
+        """Return the real seconds of *mechanism* at *site*: the drawn time at the slowest site, else less."""
         drawn = conditions.seconds.get(mechanism, 0.0) / self.scale
         slowest = self._slowest(conditions, mechanism)
         return drawn if slowest is None or slowest == site else drawn * conditions.others_fraction
 
     def _slowest(self, conditions: Conditions, mechanism: str) -> int | None:
-        """The site that sets the pace; one of the sources where only these take part."""
+        """Return the slowest site, which is a source if only sources have the mechanism."""
         slowest = conditions.slowest_site.get(mechanism)
         if slowest is None or mechanism not in ("disk", "inbound") or slowest in self.sources:
             return slowest
@@ -77,7 +77,7 @@ class Terrain:
 
 @dataclass(frozen=True)
 class IncomingLink:
-    """One incoming connection: its rate (None: no limit) and how it breaks (None: it does not)."""
+    """One incoming connection: its rate (None: no limit) and its fault, if any."""
 
     bytes_per_second: float | None
     fault: str | None
@@ -88,7 +88,7 @@ OPEN_LINK = IncomingLink(bytes_per_second=None, fault=None)
 
 
 def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
-    """The kind of fault that *mechanism* has at *site*, if any."""
+    """Return the kind of the fault of *mechanism* at *site*, None without one."""
     fault = conditions.fault
     if fault is None or fault.mechanism != mechanism:
         return None
@@ -96,12 +96,12 @@ def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
 
 
 def program_seconds(conditions: Conditions, site: int, terrain: Terrain) -> dict[str, float]:
-    """How long the site's programs take, by mechanism."""
+    """Return how long the site's programs take, by mechanism."""
     return {name: terrain.seconds(conditions, name, site) for name in PROGRAM_MECHANISMS}
 
 
 def session_environment(conditions: Conditions, site: int, seconds: Mapping[str, float]) -> dict[str, str]:
-    """What the site's programs are told: ``SITE_<MECHANISM>_SECONDS`` and ``SITE_<MECHANISM>_FAULT``."""
+    """Return ``SITE_<MECHANISM>_SECONDS`` and ``SITE_<MECHANISM>_FAULT`` for the site's programs."""
     environment = {
         f"SITE_{name.upper()}_SECONDS": f"{max(0.0, value):.3f}" for name, value in seconds.items()
     }
@@ -115,10 +115,10 @@ def session_environment(conditions: Conditions, site: int, seconds: Mapping[str,
 def incoming_link(
     conditions: Conditions, terrain: Terrain, *, sender: int | None, receiver: int, computed_at: int | None
 ) -> IncomingLink:
-    """What a connection from *sender* (None: from outside the grid) to *receiver* is like.
+    """Return the link of a connection from *sender* (None: from outside the grid) to *receiver*.
 
-    What leaves the site at which the run has computed is its result and travels ``outbound``; everything else
-    is ``inbound``, with a fault when either end is the site that is cut off.
+    A file from the site at which the run has computed is its result and travels ``outbound``; other files
+    travel ``inbound``, with a fault if either end has it.
     """
     if sender is not None and sender == computed_at:
         seconds = terrain.seconds(conditions, "outbound", sender)

@@ -1,4 +1,4 @@
-"""Files of a grid's directory: written whole or not at all, and its lock."""
+"""Atomic writes, and the lock of a grid's directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from monitor.testbed.errors import AlreadyRunning
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replace *path*, so that a reader sees the old text or the new one and never half of it."""
+    """Replace *path* atomically: a reader gets the old or the new text."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -26,11 +26,11 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 @contextlib.contextmanager
-def only_one(directory: Path) -> Iterator[None]:
-    """Hold the lock of *directory*; the kernel gives it back however the process ends.
+def directory_lock(directory: Path) -> Iterator[None]:
+    """Hold the lock of *directory*; the kernel releases it however the process ends.
 
     Raises:
-        AlreadyRunning: another process has it.
+        AlreadyRunning: another process holds it.
     """
     with (directory / "lock").open("w") as lock:
         try:

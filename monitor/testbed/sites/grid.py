@@ -1,4 +1,4 @@
-"""The local grid as a whole: preparing its directory, opening its sites, running them behind a test."""
+"""The local grid as a whole: prepare its directory, open its sites, run them in a thread for tests."""
 
 from __future__ import annotations
 
@@ -18,19 +18,25 @@ from monitor.testbed.errors import NoAddress
 from monitor.testbed.sites.credentials import prepare_credentials
 from monitor.testbed.sites.description import FILE_NAME, GridDescription
 from monitor.testbed.sites.effects import Terrain
-from monitor.testbed.sites.files import only_one, write_atomically
+from monitor.testbed.sites.files import directory_lock, write_atomically
 from monitor.testbed.sites.layout import Layout, site_names
 from monitor.testbed.sites.programs import BATCH_LAUNCHER, prepare_programs
 from monitor.testbed.sites.site import SshSite, kill_everything
 from monitor.testbed.sites.site_weather import SiteWeather
 from monitor.testbed.sites.state import GridState, load_state, random_port, save_state, with_passwords
-from monitor.testbed.sites.weather_sources import FAULT_FILE, Drifting, NoWeather, Sabotaged, WeatherSource
+from monitor.testbed.sites.weather_sources import (
+    FAULT_FILE,
+    DrawnWeather,
+    NoWeather,
+    WeatherSource,
+    WithManualFault,
+)
 from monitor.testbed.weather.generator import Weather
 from reporters.config import ResourceConfig
 
 NO_WEATHER = "none"
 _PORTS_TRIED = 100
-_LOOK_SECONDS = 0.1  # how often the sites look whether the weather shuts their doors
+_CHECK_SECONDS = 0.1  # interval of checks whether a login fault closes or opens listeners
 _STOP_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
@@ -38,10 +44,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LocalGridOptions:
-    """What kind of grid. *compute* and *destination* are names of sites; None chooses.
+    """Options of the local grid. *compute* and *destination* are names of sites; None: the default.
 
-    The reference sizes are those of the file and the result whose transfer takes as long as was drawn; series
-    with a name in *applications* (``*`` for any ending) meet the weather of PreCo, and have their own.
+    The reference sizes are those of the file and the result whose transfer takes the drawn time. Series whose
+    name matches one of *applications* (``*`` for any ending) meet the weather of PreCo and have sizes of
+    their own.
     """
 
     sites: int = 7
@@ -57,10 +64,10 @@ class LocalGridOptions:
     application_result_bytes: int = 1_049_600  # a volume of 64 x 64 x 64
 
     def roles(self) -> tuple[str, str]:
-        """The compute site and the destination: NCSA and SDSC where they are there, else the last two.
+        """Return the compute site and the destination: by default NCSA and SDSC, else the last two sites.
 
         Raises:
-            ValueError: a site was asked for that the grid does not have.
+            ValueError: the grid does not have a given site.
         """
         names = site_names(self.sites)
         preferred = ("ncsa", "sdsc") if "sdsc" in names else (names[max(0, len(names) - 2)], names[-1])
@@ -75,23 +82,23 @@ class LocalGridOptions:
 async def open_sites(
     directory: Path, options: LocalGridOptions, weather: WeatherSource | None = None
 ) -> AsyncIterator[GridDescription]:
-    """Serve a grid from *directory* while the context is open; *weather* replaces that of the options.
+    """Run a grid in *directory* while the context is open; *weather* replaces that of the options.
 
     Raises:
         AlreadyRunning, NoAddress, MissingProgram, DamagedState: see there.
-        ValueError: the options name what there is not.
+        ValueError: the options name an unknown site.
     """
-    logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it reports every session
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it logs every session
     layout = Layout.of(directory, options.sites)
     compute, destination = options.roles()
     layout.directory.mkdir(parents=True, exist_ok=True)
-    with only_one(layout.directory):
+    with directory_lock(layout.directory):
         kill_everything(layout)
         (layout.directory / FILE_NAME).unlink(missing_ok=True)
-        state = _prepared(layout)
+        state = _prepare(layout)
         description = _describe(layout, state, options, compute, destination)
-        source = Sabotaged(
-            weather or _chosen_weather(options, state), layout.directory / FAULT_FILE, layout.names
+        source = WithManualFault(
+            weather or _weather_of(options, state), layout.directory / FAULT_FILE, layout.names
         )
         async with _listening(layout, state, SiteWeather(source, _terrain(description, options))) as port:
             if port != state.port:
@@ -113,9 +120,9 @@ def running_sites(
     weather: WeatherSource | None = None,
     options: LocalGridOptions | None = None,
 ) -> Iterator[GridDescription]:
-    """Serve *count* sites from a thread of this process while the context is open; see ``open_sites``.
+    """Run *count* sites in a thread of this process while the context is open; see ``open_sites``.
 
-    Without *weather* and *options* nothing is shaped. Several grids can run at once, in one process or many.
+    Without *weather* and *options* nothing is slowed down. Several grids can run concurrently.
     """
     chosen = options or LocalGridOptions(sites=count)
     ready: Future[tuple[GridDescription, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -151,8 +158,8 @@ def _serve_in_thread(
         ready.set_exception(error)
 
 
-def _prepared(layout: Layout) -> GridState:
-    """Make what is missing of the directory; return what the last start has left."""
+def _prepare(layout: Layout) -> GridState:
+    """Create missing directories and programs; return the state of the last start."""
     for site in layout.sites:
         shutil.rmtree(site.paced, ignore_errors=True)
         for path in (site.root, site.home, site.scratch, site.paced):
@@ -161,18 +168,18 @@ def _prepared(layout: Layout) -> GridState:
     return with_passwords(load_state(layout.directory), layout.names)
 
 
-def _chosen_weather(options: LocalGridOptions, state: GridState) -> WeatherSource:
+def _weather_of(options: LocalGridOptions, state: GridState) -> WeatherSource:
     if options.profile == NO_WEATHER:
         return NoWeather()
     weather = Weather(options.profile, options.seed, options.sites)
-    return Drifting(lru_cache(maxsize=256)(weather.at), state.epoch, options.scale)
+    return DrawnWeather(lru_cache(maxsize=256)(weather.at), state.epoch, options.scale)
 
 
 def _describe(
     layout: Layout, state: GridState, options: LocalGridOptions, compute: str, destination: str
 ) -> GridDescription:
     resources = {
-        site.name: ResourceConfig(  # noqa: S604 - a way to reach a site, no program is run
+        site.name: ResourceConfig(  # noqa: S604 - describes access to a site, runs no program
             name=site.name,
             site=site.name,
             scratch=str(site.scratch),
@@ -214,11 +221,11 @@ def _terrain(description: GridDescription, options: LocalGridOptions) -> Terrain
 
 @asynccontextmanager
 async def _listening(layout: Layout, state: GridState, weather: SiteWeather) -> AsyncIterator[int]:
-    """Let all sites listen, on the port of the last time if it can be had; yields the port."""
-    # The keys are needed before the first connection, the port is known after the last bind.
+    """Run all sites on one port, that of the last start if it is free; yields the port."""
+    # Before the first connection; ``open_sites`` writes the final port afterwards.
     prepare_credentials(layout, state.port)
-    sites = await _on_one_port(layout, state, weather)
-    watching = asyncio.create_task(_watch_weather(sites))
+    sites = await _listen_on_one_port(layout, state, weather)
+    watching = asyncio.create_task(_watch_login_faults(sites))
     try:
         yield sites[0].listener.port
     finally:
@@ -228,7 +235,7 @@ async def _listening(layout: Layout, state: GridState, weather: SiteWeather) -> 
         kill_everything(layout)
 
 
-async def _on_one_port(layout: Layout, state: GridState, weather: SiteWeather) -> list[SshSite]:
+async def _listen_on_one_port(layout: Layout, state: GridState, weather: SiteWeather) -> list[SshSite]:
     port = state.port
     for _ in range(_PORTS_TRIED):
         sites = [
@@ -247,8 +254,8 @@ async def _on_one_port(layout: Layout, state: GridState, weather: SiteWeather) -
     raise NoAddress(f"cannot listen on {layout.sites[0].address} and up: {failure}")
 
 
-async def _watch_weather(sites: list[SshSite]) -> None:
+async def _watch_login_faults(sites: list[SshSite]) -> None:
     while True:
         for site in sites:
-            await site.follow_weather()
-        await asyncio.sleep(_LOOK_SECONDS)
+            await site.follow_login_fault()
+        await asyncio.sleep(_CHECK_SECONDS)

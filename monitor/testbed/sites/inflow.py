@@ -1,4 +1,4 @@
-"""What others send to a site over one connection: as fast as the link, broken as the weather says."""
+"""The incoming bytes of one connection: paced and broken by the weather."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SHORTEST_WAIT_SECONDS = 0.001
 class Inflow:
     """Admits the bytes of one connection that was opened at *opened_at* (clock of the event loop).
 
-    A link that breaks does so in the middle of a file of *reference_bytes*, or at the end of a shorter one.
-    *on_end* is called when the sender has sent all, with the time at which that was due.
+    A breaking link does so in the middle of a file of *reference_bytes*, or at the end of a shorter one.
+    *on_end* is called after the last byte, with the time at which it was due.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Inflow:
         self.received_bytes = 0
 
     async def admit(self, size_bytes: int) -> None:
-        """Return when *size_bytes* more have arrived. Raises ConnectionResetError when the link is cut."""
+        """Wait until *size_bytes* more are due. Raises ConnectionResetError if the link breaks."""
         self.received_bytes += size_bytes
         now = asyncio.get_running_loop().time()
         delay = self.pace.delay_seconds(self.received_bytes, now)
@@ -50,7 +50,7 @@ class Inflow:
             await self._break()
 
     async def end(self) -> None:
-        """The sender has sent all: the last chance to break. Raises as ``admit`` does."""
+        """Handle the end of the data; a short file breaks here. Raises as ``admit`` does."""
         await self._break()
         self.on_end(self.pace.due_at(self.received_bytes))
 

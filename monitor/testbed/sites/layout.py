@@ -1,13 +1,13 @@
-"""Where everything of the local grid lies, and its names.
+"""The directory layout of the local grid, and the names and addresses of its sites.
 
 ::
 
-    grid.json  state.json  fault.json         what is up; what a restart keeps; a fault put there by hand
-    ssh_config  known_hosts  reporter_key     for the ordinary OpenSSH client
-    tools/                                    every program of the machine but the compilers
-    sites/<name>/home  scratch                what a session sees
-    sites/<name>/bin  bin-cc                  the programs through which a site is slow or broken
-    sites/<name>/paced                        marks of sessions that were slow
+    grid.json  state.json  fault.json         description; kept state; a fault set by hand
+    ssh_config  known_hosts  reporter_key     for the OpenSSH client
+    tools/                                    links to all programs except compilers
+    sites/<name>/home  scratch                home and scratch directory of sessions
+    sites/<name>/bin  bin-cc                  wrapper scripts; the compiler's apart
+    sites/<name>/paced                        the last slow mechanism of each running session
     sites/<name>/host_key  key  authorized_keys  ssh_config
 """
 
@@ -24,7 +24,7 @@ MAXIMUM_SITES = 200
 
 
 def site_names(count: int) -> tuple[str, ...]:
-    """The names of the first *count* sites; after the known ones come ``site14``, ``site15``, ..."""
+    """Return the names of *count* sites; after the names of real sites come ``site14``, ``site15``, ..."""
     if not 1 <= count <= MAXIMUM_SITES:
         raise ValueError(f"a local grid has 1 to {MAXIMUM_SITES} sites, not {count}")
     return NAMES[:count] + tuple(f"site{number}" for number in range(len(NAMES) + 1, count + 1))
@@ -32,7 +32,7 @@ def site_names(count: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SiteLayout:
-    """The paths and the address of one site; *index* is its place in the grid, from 0."""
+    """The paths and the address of one site; *index* is its position in the grid, from 0."""
 
     name: str
     index: int
@@ -64,7 +64,7 @@ class SiteLayout:
 
     @property
     def paced(self) -> Path:
-        """Where a session's programs leave a mark when the weather has slowed them down."""
+        """Directory where the programs of each session write the mechanism that slows them down."""
         return self.root / "paced"
 
     @property
@@ -115,5 +115,5 @@ class Layout:
         return self.directory / "tools"
 
     def by_address(self, address: str) -> SiteLayout | None:
-        """The site that calls from *address*; None for whoever is outside the grid."""
+        """Return the site that connects from *address*; None: the client is outside the grid."""
         return next((site for site in self.sites if site.address == address), None)

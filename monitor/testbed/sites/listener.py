@@ -1,4 +1,4 @@
-"""A site's door: one address, on which connections are accepted, refused, or met with silence."""
+"""A site's listener: accepts or refuses connections, or accepts them and sends nothing."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable
 from contextlib import suppress
 
 _BACKLOG = 128
-_AGAIN_SECONDS = 0.1
+_RETRY_SECONDS = 0.1
 _ACKNOWLEDGE_SECONDS = 0.002
 
 log = logging.getLogger(__name__)
 
 
 class SiteListener:
-    """Accepts connections at *address*:*port* and hands each to *welcome* with the caller's address."""
+    """Accepts connections at *address*:*port* and passes each to *on_accept* with the client's address."""
 
-    def __init__(self, address: str, port: int, welcome: Callable[[socket.socket, str], None]) -> None:
+    def __init__(self, address: str, port: int, on_accept: Callable[[socket.socket, str], None]) -> None:
         self.address = address
         self.port = port
-        self.welcome = welcome
+        self.on_accept = on_accept
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
 
@@ -30,20 +30,20 @@ class SiteListener:
         return self._accepting is not None
 
     def open(self) -> None:
-        """Claim the address and accept connections. Raises OSError where it cannot be had."""
+        """Bind the address and accept connections. Raises OSError if it cannot be bound."""
         if self._socket is None:
             self._socket = _bound_socket(self.address, self.port)
         self._socket.listen(_BACKLOG)
         self._accepting = asyncio.create_task(self._accept_all(self._socket))
 
     async def refuse(self) -> None:
-        """Refuse connections from now on. The address stays ours: a bound socket that does not listen."""
+        """Refuse connections from now on; keep the address by a bound socket that does not listen."""
         await self.close()
-        with suppress(OSError):  # somebody was faster; opening again says so
+        with suppress(OSError):  # taken by another process: ``open`` raises then
             self._socket = _bound_socket(self.address, self.port)
 
     async def close(self) -> None:
-        """Give the address back. May be called at any time."""
+        """Stop accepting and release the address; may be called at any time."""
         if self._accepting is not None:
             self._accepting.cancel()
             await asyncio.gather(self._accepting, return_exceptions=True)
@@ -57,15 +57,15 @@ class SiteListener:
         while True:
             try:
                 accepted, (host, _) = await loop.sock_accept(listening)
-            except OSError as error:  # too many open files, or the peer has gone already
+            except OSError as error:  # too many open files, or the peer has disconnected
                 log.warning("cannot accept a connection at %s: %s", self.address, error)
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
             else:
-                self.welcome(accepted, host)
+                self.on_accept(accepted, host)
 
 
 def _bound_socket(address: str, port: int) -> socket.socket:
-    # With the protocol named, asyncio switches Nagle's algorithm off for what is accepted.
+    # With IPPROTO_TCP given, asyncio disables Nagle's algorithm for accepted sockets.
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -78,7 +78,7 @@ def _bound_socket(address: str, port: int) -> socket.socket:
 
 
 async def swallow(accepted: socket.socket) -> None:
-    """Keep a connection open and say nothing, until the peer closes it."""
+    """Keep a connection open and send nothing until the peer closes it."""
     loop = asyncio.get_running_loop()
     with accepted, suppress(OSError):
         while await loop.sock_recv(accepted, 4096):
@@ -86,10 +86,10 @@ async def swallow(accepted: socket.socket) -> None:
 
 
 async def acknowledge_at_once(accepted: socket.socket) -> None:
-    """Until cancelled, send acknowledgements without delay; the kernel forgets that it was asked to.
+    """Disable delayed acknowledgements until cancelled; the kernel keeps re-enabling them.
 
-    While it logs in, the OpenSSH client writes small pieces with Nagle's algorithm on: with delayed
-    acknowledgements every log-in takes 80 ms longer.
+    During the login the OpenSSH client writes small packets with Nagle's algorithm: with delayed
+    acknowledgements every login takes 80 ms longer.
     """
     with suppress(OSError):
         while accepted.fileno() >= 0:

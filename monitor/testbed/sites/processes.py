@@ -1,7 +1,7 @@
-"""Killing everything that a session has started, by a mark in its environment.
+"""Find and kill processes by a variable in their environment, with their descendants.
 
-A process group or a session does not do: a child may have left both. The mark is inherited by every child,
-and children of the marked are taken too, so that one that has cleared its environment does not escape either.
+Unlike process groups and sessions, which children can leave, the environment is inherited; a process with a
+cleared environment is found as a descendant. A process that is just being executed shows no environment yet.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
-_ROUNDS = 50  # whoever forks while it is being killed is found in the next round
+_ROUNDS = 50  # processes forked during a round are found in the next
 
 
-def kill_marked(mark: str) -> None:
-    """Kill every process with *mark* (``NAME=value``) in its environment, and their descendants."""
+def kill_with_variable(variable: str) -> None:
+    """Kill every process with *variable* (``NAME=value``) in its environment, and its descendants."""
     for _ in range(_ROUNDS):
-        victims = marked(mark)
+        victims = pids_with_variable(variable)
         if not victims:
             return
         for pid in victims:
@@ -26,33 +26,33 @@ def kill_marked(mark: str) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def marked(mark: str) -> set[int]:
-    """The processes that live and have *mark* in their environment, and the descendants of these."""
+def pids_with_variable(variable: str) -> set[int]:
+    """Return the live processes with *variable* in their environment, and their descendants."""
     pids = [int(entry) for entry in os.listdir(_PROC) if entry.isdigit()]  # noqa: PTH208 - twice as fast
-    found = {pid for pid in pids if _has_mark(pid, mark.encode())} - {os.getpid()}
-    return _with_descendants(found, pids) if found else found
+    roots = {pid for pid in pids if _has_variable(pid, variable.encode())} - {os.getpid()}
+    return _with_descendants(roots, pids) if roots else roots
 
 
-def _has_mark(pid: int, mark: bytes) -> bool:
+def _has_variable(pid: int, variable: bytes) -> bool:
     try:
-        return mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:  # it is gone, or somebody else's
+        return variable in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:  # it has ended, or belongs to another user
         return False
 
 
-def _with_descendants(found: set[int], pids: list[int]) -> set[int]:
+def _with_descendants(roots: set[int], pids: list[int]) -> set[int]:
     parents = {pid: parent for pid in pids if (parent := _parent(pid)) is not None}
-    everyone = set(found)
-    while more := {pid for pid, parent in parents.items() if parent in everyone} - everyone:
-        everyone |= more
-    return everyone
+    family = set(roots)
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family
 
 
 def _parent(pid: int) -> int | None:
-    """The parent of a process that lives; None for a zombie, which needs no killing."""
+    """Return the parent of a live process; None for an ended process or a zombie."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
-    state, parent = text.rpartition(")")[2].split()[:2]  # the name in parentheses may hold anything
+    state, parent = text.rpartition(")")[2].split()[:2]  # the name in parentheses may contain anything
     return None if state == "Z" else int(parent)

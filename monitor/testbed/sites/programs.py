@@ -1,8 +1,8 @@
-"""The programs through which a site is slow or broken: small shell scripts before the real ones on its PATH.
+"""Wrapper scripts that slow down and break programs of a site; they precede the real ones on its PATH.
 
-Each reads what the weather of its session is from its environment (``effects.session_environment``) and runs
-the real program by its absolute path. ``pace`` makes a program last at least as long as the weather says:
-the real work and a sleep begin together, and the script ends with the later of the two.
+Each script reads the weather of its session from the environment (``effects.session_environment``) and runs
+the real program by its absolute path. ``pace`` extends a program to its drawn time: the real work and a sleep
+start together, and the script ends after both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from monitor.testbed.sites.layout import Layout, SiteLayout
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 COMPILERS = frozenset({"cc", "c89", "c99", "gcc", "clang", "tcc"})
 BATCH_LAUNCHER = "batch-start"
-LAUNCHERS_MECHANISMS = ("queue", "compute")  # which nothing else paces
+LAUNCHER_MECHANISMS = ("queue", "compute")  # implemented by the batch launcher only
 
 _PACE = """\
 #!/bin/sh
@@ -49,8 +49,8 @@ esac
 pace disk "$SITE_DISK_SECONDS" {real} "$@"
 """
 
-# A directory that is in use as a mount point is emptied by rm and stays: this is what is left of it here.
-# Only whole directories, those of runs, are slow to go: jobs remove files of theirs as they work.
+# "busy": rm empties the directory and fails to remove it, as it does with a mount point.
+# Only the removal of directories is slow: jobs remove single files during their work.
 _RM = """\
 last=
 for word; do last=$word; done
@@ -73,7 +73,7 @@ if [ -z "$SITE_MAKES_DATA" ]; then
     pace compile "$SITE_COMPILE_SECONDS" {real} "$@"
     exit
 fi
-# At the source of an application, what is built makes the data: it is slow, and not the compiler.
+# At the source of an application the built program generates the data: it is slow instead of the compiler.
 {real} "$@" || exit
 built=
 for word; do
@@ -109,10 +109,10 @@ killed)
     paced compute
     "$@" &
     job=$!
-    sleep 1 & # time enough to have begun
-    begun=$!
+    sleep 1 & # the job needs time to start
+    started=$!
     sleep "${SITE_COMPUTE_SECONDS:-0}"
-    wait "$begun"
+    wait "$started"
     kill -KILL "$job" 2>/dev/null
     kill -KILL $$ ;;
 exit)
@@ -129,7 +129,7 @@ exec {real} -F {config} "$@"
 
 
 def prepare_programs(layout: Layout) -> None:
-    """Write every site's programs. Raises MissingProgram where the machine has no OpenSSH client."""
+    """Write the scripts of every site. Raises MissingProgram if the OpenSSH client is not installed."""
     for site in layout.sites:
         site.bin.mkdir(exist_ok=True)
         site.compiler_bin.mkdir(exist_ok=True)
@@ -148,7 +148,7 @@ def prepare_programs(layout: Layout) -> None:
 def _prepare_compiler(site: SiteLayout) -> None:
     wrapper = site.compiler_bin / "cc"
     real = shutil.which("cc", path=SYSTEM_PATH)
-    if real is None:  # a wrapper without a compiler would pass the probes' check for tools
+    if real is None:  # a wrapper alone would pass the probes' check for tools
         wrapper.unlink(missing_ok=True)
     else:
         _write(wrapper, _PACE + _CC.replace("{real}", real))
@@ -168,14 +168,14 @@ def _write(path: Path, script: str) -> None:
 
 
 def search_path(layout: Layout, site: SiteLayout, *, with_compiler: bool) -> str:
-    """The PATH of a session. Without a compiler: only programs that are none."""
+    """Return the PATH of a session, with or without compilers."""
     if with_compiler:
         return f"{site.bin}:{site.compiler_bin}:{SYSTEM_PATH}"
     return f"{site.bin}:{_tools_without_compilers(layout.tools)}"
 
 
 def _tools_without_compilers(tools: Path) -> Path:
-    """A directory of links to the machine's programs but the compilers; made when it is first needed."""
+    """Return a directory of links to all programs except compilers; the first call creates it."""
     if not tools.exists():
         building = tools.with_name(".tools")
         shutil.rmtree(building, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""One command at a site: run for real, streamed, killed with all its children when the client goes away."""
+"""Run one command at a site, stream its data, and kill all its processes if the client disconnects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from contextlib import suppress
 import asyncssh
 
 from monitor.testbed.sites.inflow import Inflow
-from monitor.testbed.sites.processes import kill_marked
+from monitor.testbed.sites.processes import kill_with_variable
 
-SESSION_MARK = "SITE_SESSION"
+SESSION_VARIABLE = "SITE_SESSION"
 _CHUNK_BYTES = 1 << 16
-_GONE = (ConnectionError, asyncssh.Error)  # what reading from or writing to a client that has left raises
+_DISCONNECTED = (
+    ConnectionError,
+    asyncssh.Error,
+)  # raised by reads and writes after the client has disconnected
 
 
 async def run_command(
@@ -28,18 +31,18 @@ async def run_command(
     environment: dict[str, str],
     inflow: Inflow | None,
 ) -> None:
-    """Run *command* as ``/bin/sh -c`` and tell *client* how it ended. *inflow*, if any, paces its input.
+    """Run *command* as ``/bin/sh -c`` and send *client* its exit status. *inflow* paces its input, if given.
 
-    A program that the command leaves behind lives on after an orderly end, as at any SSH server, until the
-    site stops. When the client or its connection goes away first, nothing of the session survives.
+    Background programs outlive an orderly end of the command, as with any SSH server, until the site stops.
+    If the client disconnects first, all processes of the session are killed.
     """
-    mark = uuid.uuid4().hex
+    session = uuid.uuid4().hex
     program = await asyncio.create_subprocess_exec(
         "/bin/sh",
         "-c",
         command,
         cwd=cwd,
-        env={**environment, SESSION_MARK: mark},
+        env={**environment, SESSION_VARIABLE: session},
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
@@ -50,15 +53,17 @@ async def run_command(
         ended = await _first_is_done(_streamed(client, program, inflow), client.wait_closed())
     finally:
         if not ended:
-            kill_marked(f"{SESSION_MARK}={mark}")
+            kill_with_variable(f"{SESSION_VARIABLE}={session}")
+            with suppress(ProcessLookupError):  # a shell that is just being executed shows no environment yet
+                os.killpg(program.pid, signal.SIGKILL)
             await program.wait()
-    tell_end(client, program)
+    _send_exit_status(client, program)
 
 
-def tell_end(client: asyncssh.SSHServerProcess[bytes], program: Process) -> None:
-    """Pass on the exit status of *program*, or the signal that ended it."""
+def _send_exit_status(client: asyncssh.SSHServerProcess[bytes], program: Process) -> None:
+    """Send the exit status of *program*, or the signal that ended it."""
     status = program.returncode
-    with suppress(*_GONE):
+    with suppress(*_DISCONNECTED):
         if status is not None and status < 0:
             client.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
         else:
@@ -66,7 +71,7 @@ def tell_end(client: asyncssh.SSHServerProcess[bytes], program: Process) -> None
 
 
 async def _first_is_done(work: Awaitable[None], interruption: Awaitable[None]) -> bool:
-    """Whether *work* ended before *interruption* did; the other one is cancelled."""
+    """Return whether *work* ended before *interruption*; cancel the other."""
     working, interrupting = asyncio.ensure_future(work), asyncio.ensure_future(interruption)
     try:
         await asyncio.wait((working, interrupting), return_when=asyncio.FIRST_COMPLETED)
@@ -80,9 +85,9 @@ async def _first_is_done(work: Awaitable[None], interruption: Awaitable[None]) -
 async def _streamed(
     client: asyncssh.SSHServerProcess[bytes], program: Process, inflow: Inflow | None
 ) -> None:
-    """Pass bytes and signals both ways until the program has ended and all its output has been passed on."""
+    """Stream data and signals until the program has ended and all its output has been sent."""
     if program.stdin is None or program.stdout is None or program.stderr is None:
-        raise RuntimeError("a program without pipes")  # cannot be: it was started with them
+        raise RuntimeError("a program without pipes")  # cannot happen: it was started with pipes
     feeding = asyncio.create_task(_feed(client, program, program.stdin, inflow))
     try:
         await asyncio.gather(_drain(program.stdout, client.stdout), _drain(program.stderr, client.stderr))
@@ -104,8 +109,8 @@ async def _feed(
     target: asyncio.StreamWriter,
     inflow: Inflow | None,
 ) -> None:
-    """Pass the client's input on until its end; signals that it sends go to the program's group."""
-    with suppress(*_GONE):  # the program need not read all
+    """Write the client's input to the program; send the client's signals to the program's process group."""
+    with suppress(*_DISCONNECTED):  # the program may end without reading all
         while data := await _next_input(client, program):
             if inflow is not None:
                 await inflow.admit(len(data))

@@ -1,4 +1,4 @@
-"""One site: what answers behind its door."""
+"""One site: its SSH server."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 
 import asyncssh
 
-from monitor.testbed.sites.authentication import Gate
+from monitor.testbed.sites.authentication import SiteAuthentication
 from monitor.testbed.sites.credentials import load_key
 from monitor.testbed.sites.inflow import Inflow
 from monitor.testbed.sites.layout import USER, Layout, SiteLayout
 from monitor.testbed.sites.listener import SiteListener, acknowledge_at_once, swallow
-from monitor.testbed.sites.processes import kill_marked
-from monitor.testbed.sites.programs import LAUNCHERS_MECHANISMS, search_path
-from monitor.testbed.sites.run_clock import planned_seconds, said_in
+from monitor.testbed.sites.processes import kill_with_variable
+from monitor.testbed.sites.programs import LAUNCHER_MECHANISMS, search_path
+from monitor.testbed.sites.run_clock import paced_mechanism, planned_seconds
 from monitor.testbed.sites.session import run_command
 from monitor.testbed.sites.site_weather import SiteWeather, label_of
 from monitor.testbed.sites.storage import SiteStorage
 
-GRID_MARK = "SITE_GRID"  # names the grid in the environment of everything that its sites run
+GRID_VARIABLE = "SITE_GRID"  # has the grid's directory in all processes of its sites
 
 _NO_SHELL = "{site}: this site runs commands and serves files, but has no interactive shell.\n"
 
@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Caller:
-    """Who opened a connection, when (clock of the event loop), and how many sessions it has had.
+    """The client of a connection: when it connected (clock of the event loop), its number of sessions.
 
-    *site* is the index of the site that calls; None is somebody outside the grid.
+    *site* is the index of the calling site; None: the client is outside the grid.
     """
 
     accepted_at: float
@@ -44,7 +44,7 @@ class Caller:
 
 
 class SshSite:
-    """Serves one site of a grid at *port* of its address; *password* opens it too."""
+    """Serves one site of a grid at *port* of its address; accepts keys and *password*."""
 
     def __init__(
         self, layout: Layout, place: SiteLayout, weather: SiteWeather, *, port: int, password: str
@@ -53,13 +53,13 @@ class SshSite:
         self.place = place
         self.weather = weather
         self.password = password
-        self.listener = SiteListener(place.address, port, self._welcome)
+        self.listener = SiteListener(place.address, port, self._accept)
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncssh.SSHServerConnection] = set()
         self._options: asyncssh.SSHServerConnectionOptions | None = None
 
     async def close(self) -> None:
-        """Stop listening, cut every connection, end every session."""
+        """Stop listening, abort every connection, end every session."""
         await self.listener.close()
         for connection in list(self._connections):
             connection.abort()
@@ -68,30 +68,30 @@ class SshSite:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def follow_weather(self) -> None:
-        """Close or open the door as the weather is now."""
-        refused = self._door_fault() == "refused"
+    async def follow_login_fault(self) -> None:
+        """Stop or resume listening according to the current weather."""
+        refused = self._login_fault() == "refused"
         if refused and self.listener.listens:
             await self.listener.refuse()
         elif not refused and not self.listener.listens:
             try:
                 self.listener.open()
-            except OSError as error:  # somebody took the port meanwhile; the next look tries again
+            except OSError as error:  # the port was taken meanwhile; retried at the next call
                 log.warning("%s cannot listen again: %s", self.place.name, error)
 
-    def _door_fault(self) -> str | None:
-        return self.weather.door_fault(self.place.index)
+    def _login_fault(self) -> str | None:
+        return self.weather.login_fault(self.place.index)
 
     def _track(self, task: asyncio.Task[None] | None) -> None:
-        """Remember *task*, so that it ends before the site does."""
+        """Keep *task*, which ``close`` cancels."""
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _welcome(self, accepted: socket.socket, host: str) -> None:
+    def _accept(self, accepted: socket.socket, host: str) -> None:
         sender = self.layout.by_address(host)
         caller = Caller(asyncio.get_running_loop().time(), sender.index if sender else None)
-        serving = swallow(accepted) if self._door_fault() == "hang" else self._serve(accepted, caller)
+        serving = swallow(accepted) if self._login_fault() == "hang" else self._serve(accepted, caller)
         self._track(asyncio.create_task(serving))
 
     async def _serve(self, accepted: socket.socket, caller: Caller) -> None:
@@ -100,8 +100,8 @@ class SshSite:
         try:
             options = await self._connection_options(caller)
             connection = await asyncssh.run_server(accepted, options=options)
-        except (OSError, asyncssh.Error) as error:  # refused, or left before it had logged in
-            log.debug("%s: no log-in: %s", self.place.name, error)
+        except (OSError, asyncssh.Error) as error:  # refused, or disconnected before the login
+            log.debug("%s: no login: %s", self.place.name, error)
             return
         finally:
             acknowledging.cancel()
@@ -116,8 +116,8 @@ class SshSite:
             self._options = await _common_options(load_key(self.place.host_key))
         own: asyncssh.SSHServerConnectionOptions = await asyncssh.SSHServerConnectionOptions.construct(
             self._options,
-            server_factory=lambda: Gate(
-                self.place.authorized_keys, self.password, lambda: self._door_fault() == "denied"
+            server_factory=lambda: SiteAuthentication(
+                self.place.authorized_keys, self.password, lambda: self._login_fault() == "denied"
             ),
             process_factory=lambda process: self._session(process, caller),
             sftp_factory=lambda channel: self._storage(channel, caller),
@@ -125,14 +125,14 @@ class SshSite:
         return own
 
     async def _session(self, process: asyncssh.SSHServerProcess[bytes], caller: Caller) -> None:
-        """Hold the first session of a run as long as a slow log-in takes, then run what it asks for."""
+        """Delay the first session of a run by the login time, then run its command."""
         self._track(asyncio.current_task())
         if process.command is None:
             process.stderr.write(_NO_SHELL.format(site=self.place.name).encode())
             process.exit(1)
             return
         label = label_of(process.env)
-        await self._hold_login(process, caller, label)
+        await self._delay_login(process, caller, label)
         if process.channel.is_closing():
             return
         await self._run(process, process.command, caller, label)
@@ -140,28 +140,28 @@ class SshSite:
     async def _run(
         self, process: asyncssh.SSHServerProcess[bytes], command: str, caller: Caller, label: str | None
     ) -> None:
-        # Between sites only files travel, also by scp's older protocol or rsync: the link shapes these too.
+        # Sessions from other sites transfer files (scp -O, rsync), so the link paces their input too.
         inflow = None if caller.site is None else self._inflow(process.channel, label, caller)
         loop = asyncio.get_running_loop()
-        began, paced = loop.time(), self.place.paced / uuid.uuid4().hex
+        began, paced_file = loop.time(), self.place.paced / uuid.uuid4().hex
         seconds = self.weather.program_seconds(label, self.place.index, began)
-        environment = {**self._environment(process.env, label, seconds), "SITE_PACED": str(paced)}
+        environment = {**self._environment(process.env, label, seconds), "SITE_PACED": str(paced_file)}
         clock = self.weather.run(label)
-        clock.at_work[paced] = self.place.index
+        clock.paced_files[paced_file] = self.place.index
         try:
             home = str(self.place.home)
             await run_command(process, command, cwd=home, environment=environment, inflow=inflow)
         finally:
-            del clock.at_work[paced]
-            mechanism = said_in(paced)
-            paced.unlink(missing_ok=True)
+            del clock.paced_files[paced_file]
+            mechanism = paced_mechanism(paced_file)
+            paced_file.unlink(missing_ok=True)
             if mechanism:
-                if mechanism in LAUNCHERS_MECHANISMS:  # whatever the command looked like on its way here
+                if mechanism in LAUNCHER_MECHANISMS:
                     clock.computed_at = self.place.index
                 planned = began + planned_seconds(mechanism, seconds)
                 self.weather.step_ended(label, mechanism, began=began, planned=planned, now=loop.time())
 
-    async def _hold_login(
+    async def _delay_login(
         self, process: asyncssh.SSHServerProcess[bytes], caller: Caller, label: str | None
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -176,13 +176,13 @@ class SshSite:
         self.weather.step_ended(label, "login", began=began, planned=until, now=loop.time())
 
     def _is_login(self, caller: Caller, label: str | None) -> bool:
-        """Whether a session is the first of its run here; without a label, the first of its connection."""
+        """Whether a session is the first of its run at this site; without a label, of its connection."""
         if label is None:
             return caller.sessions == 1
-        known = self.weather.run(label).logged_in
-        first = self.place.index not in known
-        known.add(self.place.index)
-        return first
+        sites = self.weather.run(label).logged_in
+        is_first = self.place.index not in sites
+        sites.add(self.place.index)
+        return is_first
 
     def _storage(self, channel: asyncssh.SSHServerChannel[bytes], caller: Caller) -> SiteStorage:
         label = label_of(channel.get_environment())
@@ -209,7 +209,7 @@ class SshSite:
     def _environment(
         self, sent: Mapping[str, str], label: str | None, seconds: Mapping[str, float]
     ) -> dict[str, str]:
-        """A small clean environment: what the site sets, LC_* from the client, and the weather."""
+        """Return the site's variables, LC_* of the client, and the weather: nothing of this process."""
         weather = self.weather.session_environment(label, self.place.index, seconds)
         with_compiler = weather.get("SITE_COMPILE_FAULT") != "missing"
         return {
@@ -221,17 +221,20 @@ class SshSite:
             "SHELL": "/bin/sh",
             "PATH": search_path(self.layout, self.place, with_compiler=with_compiler),
             "SITE_NAME": self.place.name,
-            GRID_MARK: str(self.layout.directory),
+            GRID_VARIABLE: str(self.layout.directory),
         }
 
 
 async def _common_options(host_key: asyncssh.SSHKey) -> asyncssh.SSHServerConnectionOptions:
-    """What all connections of a site have in common."""
+    """Return the options that all connections of a site share."""
     options: asyncssh.SSHServerConnectionOptions = await asyncssh.SSHServerConnectionOptions.construct(
         None,
         server_host_keys=[host_key],
         kex_algs=["curve25519-sha256"],
-        encryption_algs=["aes128-gcm@openssh.com", "aes256-gcm@openssh.com"],  # the cheapest here
+        encryption_algs=[
+            "aes128-gcm@openssh.com",
+            "aes256-gcm@openssh.com",
+        ],  # the fastest on common hardware
         compression_algs=["none"],
         encoding=None,
         agent_forwarding=False,
@@ -242,5 +245,5 @@ async def _common_options(host_key: asyncssh.SSHKey) -> asyncssh.SSHServerConnec
 
 
 def kill_everything(layout: Layout) -> None:
-    """Kill what the sites of a grid run, or have left behind when they were killed themselves."""
-    kill_marked(f"{GRID_MARK}={layout.directory}")
+    """Kill all processes of a grid's sites, also those left by a killed grid."""
+    kill_with_variable(f"{GRID_VARIABLE}={layout.directory}")

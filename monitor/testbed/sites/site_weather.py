@@ -1,4 +1,4 @@
-"""The weather as the sites meet it: what each run has drawn, and how much of it is still to come."""
+"""The weather of each run at the sites: drawn durations, corrected by what the run has used already."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from monitor.testbed.sites.run_clock import Reserves, RunClock
 from monitor.testbed.sites.weather_sources import WeatherSource
 from monitor.testbed.weather.conditions import Conditions
 
-RUN_LABEL = "LC_GRIDCAST_RUN"  # the variable in which a reporter's sessions carry ``series@slot``
-_RUNS_REMEMBERED = 1000
+RUN_LABEL = "LC_GRIDCAST_RUN"  # environment variable of a reporter's sessions: ``series@slot``
+_RUNS_KEPT = 1000
 
 
 class SiteWeather:
-    """Answers what the weather does to one session or connection. One for all sites of a grid."""
+    """Computes the effects of the weather on one session or connection. Shared by all sites of a grid."""
 
     def __init__(self, source: WeatherSource, terrain: Terrain) -> None:
         self.source = source
         self.terrain = terrain
-        self._reserves = {True: Reserves(), False: Reserves()}  # of applications, of others
+        self._reserves = {True: Reserves(), False: Reserves()}  # by whether the run is an application's
         self._runs: OrderedDict[str, RunClock] = OrderedDict()
 
     def conditions(self, label: str | None) -> Conditions | None:
         drawn = self.source.at(label, datetime.now(UTC))
-        return drawn and self.terrain.met_by(label, drawn)
+        return drawn and self.terrain.for_run(label, drawn)
 
     def reference_file_bytes(self, label: str | None) -> int:
-        """The size of the file whose transfer takes as long as was drawn, in a run of that label."""
+        """Return the size of the file whose transfer takes the drawn time in the run *label*."""
         return self.terrain.of_run(label).reference_file_bytes
 
     def run(self, label: str | None) -> RunClock:
-        """The clock of a run, the oldest are forgotten; whoever has no label gets a new one each time."""
+        """Return the clock of a run; a session without a label gets a new one. Old clocks are dropped."""
         if label is None:
             return RunClock()
         clock = self._runs.setdefault(label, RunClock())
         self._runs.move_to_end(label)
-        if len(self._runs) > _RUNS_REMEMBERED:
+        if len(self._runs) > _RUNS_KEPT:
             self._runs.popitem(last=False)
         return clock
 
     def step_ended(
         self, label: str | None, mechanism: str, *, began: float, planned: float, now: float
     ) -> None:
-        """A slow step of a run has ended, see ``RunClock``."""
+        """Record the end of a slow step of a run, see ``RunClock``."""
         if label is not None and self.conditions(label) is not None:
             reserves = self._reserves_of(label)
             self.run(label).step_ended(mechanism, reserves, began=began, planned=planned, now=now)
 
     def _reserves_of(self, label: str | None) -> Reserves:
-        """What has been learned from runs of the same kind."""
+        """Return what has been learned from runs of the same kind."""
         return self._reserves[self.terrain.is_application(label)]
 
-    def door_fault(self, site: int) -> str | None:
-        """How the site's listener is broken now: ``refused``, ``hang``, ``denied`` or not at all."""
+    def login_fault(self, site: int) -> str | None:
+        """Return the site's current login fault: ``refused``, ``hang``, ``denied`` or None."""
         conditions = self.conditions(None)
         return effects.fault_of(conditions, "login", site) if conditions else None
 
     def login_seconds(self, label: str | None, site: int) -> float:
-        """How long the first log-in of a run at *site* is held, counted from the accepted connection."""
+        """Return how long the first login of a run at *site* takes from the accepted connection on."""
         conditions = self.conditions(label)
         if conditions is None:
             return 0.0
@@ -69,7 +69,7 @@ class SiteWeather:
         return self.terrain.seconds(conditions, "login", site) - reserve_seconds
 
     def program_seconds(self, label: str | None, site: int, now: float) -> dict[str, float]:
-        """How long the programs of a session that begins at *now* take, by mechanism; may be less than 0."""
+        """Return the seconds of programs of a session that begins at *now*, by mechanism; may be negative."""
         conditions = self.conditions(label)
         if conditions is None:
             return {}
@@ -80,7 +80,7 @@ class SiteWeather:
             seconds["compile"] = 0.0
         reserves, credit = self._reserves_of(label), self.run(label).credit_seconds(now)
         corrected = {name: value - credit - reserves.after(name) for name, value in seconds.items()}
-        # The queue and the computation are one session: the former begins it, the latter ends it.
+        # One session waits in the queue, which takes the credit, and computes, which leaves the reserve.
         corrected["queue"] = seconds["queue"] - credit
         corrected["compute"] = seconds["compute"] - reserves.after("compute")
         return corrected
@@ -88,12 +88,12 @@ class SiteWeather:
     def session_environment(
         self, label: str | None, site: int, seconds: Mapping[str, float]
     ) -> dict[str, str]:
-        """What the programs of a session are told that take *seconds* by mechanism."""
+        """Return the environment of programs that take *seconds* by mechanism."""
         conditions = self.conditions(label)
         if conditions is None:
             return {}
-        making = {"SITE_MAKES_DATA": "yes"} if self.terrain.makes_data(label, site) else {}
-        return {**effects.session_environment(conditions, site, seconds), **making}
+        data_source = {"SITE_MAKES_DATA": "yes"} if self.terrain.makes_data(label, site) else {}
+        return {**effects.session_environment(conditions, site, seconds), **data_source}
 
     def incoming_link(self, label: str | None, *, sender: int | None, receiver: int) -> IncomingLink:
         conditions = self.conditions(label)
@@ -104,11 +104,11 @@ class SiteWeather:
             self.terrain.of_run(label),
             sender=sender,
             receiver=receiver,
-            computed_at=self.run(label).computed_where(),
+            computed_at=self.run(label).compute_site(),
         )
 
     def link_opened_at(self, label: str | None, mechanism: str, accepted_at: float) -> float:
-        """The moment from which the bytes of a connection count."""
+        """Return the time from which the pace of a connection is computed."""
         if label is None:
             return accepted_at
         return (
@@ -123,5 +123,5 @@ class SiteWeather:
 
 
 def label_of(environment: Mapping[str, str]) -> str | None:
-    """The label of the run that a session belongs to."""
+    """Return the label of the run that a session belongs to."""
     return environment.get(RUN_LABEL) or None

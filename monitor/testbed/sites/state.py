@@ -1,4 +1,4 @@
-"""What a restart of the local grid keeps: the port, the epoch of the weather, the passwords."""
+"""The state that a restart of the local grid keeps: port, epoch of the weather, passwords."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reporters.report import parse_rfc3339, rfc3339
 
 FILE_NAME = "state.json"
 
-# Below the range from which systems take the ports of outgoing connections.
+# Below the usual range of ephemeral ports.
 PORTS = range(20_000, 30_000)
 
 log = logging.getLogger(__name__)
@@ -34,12 +34,12 @@ def new_state(now: datetime) -> GridState:
 
 
 def random_port() -> int:
-    """A port to try. From the system's entropy: processes that share a seed must not meet on one port."""
+    """Return a port to try. Not from the seeded generator: processes with one seed would collide."""
     return secrets.choice(PORTS)
 
 
 def load_state(directory: Path) -> GridState:
-    """What the last start left, or a new state where it left nothing that can be read."""
+    """Return the state of the last start; a new one if there is none or it cannot be parsed."""
     path = directory / FILE_NAME
     now = datetime.now(UTC)
     try:
@@ -48,13 +48,13 @@ def load_state(directory: Path) -> GridState:
         return new_state(now)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         log.warning(
-            "%s cannot be read (%r): the sites get a new port, new weather and passwords", path, error
+            "cannot parse %s (%r): the sites get a new port, new weather and new passwords", path, error
         )
         return new_state(now)
 
 
 def parse_state(text: str) -> GridState:
-    """Read the text of a state file. Raises ValueError, TypeError, KeyError or AttributeError."""
+    """Parse the text of a state file. Raises ValueError, TypeError, KeyError or AttributeError."""
     document = json.loads(text)
     port = int(document["port"])
     if not 0 < port < 65_536:
@@ -69,6 +69,6 @@ def save_state(directory: Path, state: GridState) -> None:
 
 
 def with_passwords(state: GridState, names: tuple[str, ...]) -> GridState:
-    """The same state, with a password for each of *names*."""
+    """Return the state with a password for each of *names*."""
     passwords = {name: state.passwords.get(name) or secrets.token_urlsafe(12) for name in names}
     return GridState(state.port, state.epoch, {**state.passwords, **passwords})

@@ -1,4 +1,4 @@
-"""A site's file server: real files, arriving as fast as the link, failing as the weather says."""
+"""A site's SFTP server: real files that arrive at the rate of the link and fail with its faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL_AFTER_BYTES = 1 << 16
 
 
 class SiteStorage(asyncssh.SFTPServer):
-    """SFTP, which is what scp speaks since OpenSSH 9; relative paths begin at the site's *home*."""
+    """SFTP, which scp uses since OpenSSH 9; relative paths begin at the site's *home*."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class SiteStorage(asyncssh.SFTPServer):
         self.disk_fault = disk_fault
 
     def map_path(self, path: bytes) -> bytes:
-        return os.path.join(self.home, path)  # noqa: PTH118 - bytes, which Path does not take
+        return os.path.join(self.home, path)  # noqa: PTH118 - bytes, which Path does not accept
 
     def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
         if pflags & asyncssh.FXF_WRITE and self.disk_fault == "unwritable":
@@ -39,7 +39,7 @@ class SiteStorage(asyncssh.SFTPServer):
         file: object = super().open(path, pflags, attrs)
         return file
 
-    async def write(self, file_obj: IO[bytes], offset: int, data: bytes) -> int:  # type: ignore[override] # asyncssh takes coroutines too
+    async def write(self, file_obj: IO[bytes], offset: int, data: bytes) -> int:  # type: ignore[override] # asyncssh accepts coroutines
         await self.inflow.admit(len(data))
         file_obj.seek(offset)
         if self.disk_fault == "full" and offset + len(data) > _FULL_AFTER_BYTES:
@@ -47,7 +47,7 @@ class SiteStorage(asyncssh.SFTPServer):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return file_obj.write(data)
 
-    async def close(self, file_obj: IO[bytes]) -> None:  # type: ignore[override] # asyncssh takes coroutines too
+    async def close(self, file_obj: IO[bytes]) -> None:  # type: ignore[override] # asyncssh accepts coroutines
         try:
             if file_obj.writable():
                 await self.inflow.end()
@@ -57,16 +57,16 @@ class SiteStorage(asyncssh.SFTPServer):
             file_obj.close()
 
     def exit(self) -> None:
-        """Tell the client that all went well: without an exit status its scp calls the copy failed."""
+        """Send exit status 0: without one scp reports a failed copy."""
         self.channel.exit(0)
 
 
 def flip_middle_bit(file: IO[bytes]) -> None:
-    """Change one bit in the middle of what has been stored in *file*, which may be open for writing only."""
+    """Flip one bit in the middle of the stored *file*, which may be open for writing only."""
     file.flush()
-    with Path(f"/proc/self/fd/{file.fileno()}").open("r+b", buffering=0) as again:
-        middle = os.fstat(again.fileno()).st_size // 2
-        again.seek(middle)
-        byte = again.read(1)
-        again.seek(middle)
-        again.write(bytes(value ^ 1 for value in byte))
+    with Path(f"/proc/self/fd/{file.fileno()}").open("r+b", buffering=0) as reopened:
+        middle = os.fstat(reopened.fileno()).st_size // 2
+        reopened.seek(middle)
+        byte = reopened.read(1)
+        reopened.seek(middle)
+        reopened.write(bytes(value ^ 1 for value in byte))

@@ -1,4 +1,4 @@
-"""Where the sites get their weather from."""
+"""Sources of the weather at the sites: none, drawn, or with a fault set by hand."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ log = logging.getLogger(__name__)
 
 
 class WeatherSource(Protocol):
-    """Tells the conditions that a run, or the grid as a whole, meets."""
+    """Provides the conditions of a run, or of the grid as a whole."""
 
     def at(self, label: str | None, now: datetime) -> Conditions | None:
-        """The conditions for the run *label* (``series@slot``), or at *now* for None; None is no weather."""
+        """Return the conditions of the run *label* (``series@slot``), without one those at *now*."""
         ...
 
 
 class NoWeather:
     """Nothing is slow and nothing fails."""
 
-    def at(self, label: str | None, now: datetime) -> None:  # noqa: ARG002 - the contract
+    def at(self, label: str | None, now: datetime) -> None:  # noqa: ARG002 - the protocol
         return None
 
 
-class Drifting:
-    """Draws by step of time: a run has the conditions of its slot, so that all its stages see the same."""
+class DrawnWeather:
+    """Draws by step of time; all stages of a run have the conditions of its slot."""
 
     def __init__(self, draw: Callable[[int], Conditions], epoch: datetime, scale: float) -> None:
         self.draw = draw
@@ -50,15 +50,15 @@ class Drifting:
 
 
 def step_index(time: datetime, epoch: datetime, scale: float) -> int:
-    """The number of the step of weather that *time* falls into; the one that begins at *epoch* is 0.
+    """Return the number of the weather step of *time*, 0 for the one that begins at *epoch*.
 
-    Times before the epoch (a slot that was claimed late) meet the first step.
+    Times before the epoch (a slot that was claimed late) belong to the first step.
     """
     return max(0, int((time - epoch).total_seconds() * scale // STEP_SECONDS))
 
 
 def slot_of(label: str | None) -> datetime | None:
-    """The slot in a run's label ``series@slot``; None where there is none that can be read."""
+    """Return the slot in a run's label ``series@slot``; None if it has none."""
     if label is None or "@" not in label:
         return None
     try:
@@ -67,8 +67,8 @@ def slot_of(label: str | None) -> datetime | None:
         return None
 
 
-class Sabotaged:
-    """Another source, with the fault of a file instead of its own while that file exists.
+class WithManualFault:
+    """Another source, whose fault is replaced by that of a file while the file exists.
 
     The file holds ``{"site": "ncsa", "mechanism": "compile", "kind": "missing"}``.
     """
@@ -100,17 +100,17 @@ class Sabotaged:
 
 
 def parse_fault(text: str, names: tuple[str, ...]) -> SiteFault:
-    """Read the JSON of a fault. Raises ValueError naming what is unknown and what is known."""
+    """Parse the JSON of a fault. Raises ValueError with the unknown name and the valid ones."""
     document = json.loads(text)
     if not isinstance(document, dict):
         raise ValueError(f"expected an object, got {text!r}")
     site, mechanism, kind = (str(document.get(key)) for key in ("site", "mechanism", "kind"))
-    _known("site", site, names)
-    _known("mechanism", mechanism, tuple(FAULT_KINDS))
-    _known("kind", kind, FAULT_KINDS[mechanism])
+    _check_name("site", site, names)
+    _check_name("mechanism", mechanism, tuple(FAULT_KINDS))
+    _check_name("kind", kind, FAULT_KINDS[mechanism])
     return SiteFault(names.index(site), mechanism, kind)
 
 
-def _known(what: str, name: str, names: tuple[str, ...]) -> None:
+def _check_name(kind: str, name: str, names: tuple[str, ...]) -> None:
     if name not in names:
-        raise ValueError(f"unknown {what} {name!r}; known are {', '.join(names)}")
+        raise ValueError(f"unknown {kind} {name!r}; known are {', '.join(names)}")

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from monitor.testbed.sites.description import FILE_NAME, WAN, GridDescription
-from monitor.testbed.sites.files import only_one, write_atomically
+from monitor.testbed.sites.files import directory_lock, write_atomically
 from monitor.testbed.sites.grid import NO_WEATHER, LocalGridOptions
 from monitor.testbed.sites.layout import site_names
 from monitor.testbed.wan import network, requirements, services
@@ -129,7 +129,7 @@ def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
     requirements.check(options.transfer, options.batch)
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    with only_one(directory), contextlib.ExitStack() as last:
+    with directory_lock(directory), contextlib.ExitStack() as last:
         network.kill_leftovers(directory)
         _empty(directory)
         state, names = WanState.load(directory), site_names(options.sites)

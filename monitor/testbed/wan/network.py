@@ -13,7 +13,7 @@ from pathlib import Path
 
 from monitor import env
 from monitor.testbed.errors import NotServing, TestbedError
-from monitor.testbed.sites.processes import kill_marked
+from monitor.testbed.sites.processes import kill_with_variable
 from monitor.testbed.wan.emulator import EmulatorPlan, NetworkEnd
 from monitor.testbed.wan.enter_contexts import all_entered
 from monitor.testbed.wan.geography import HUB
@@ -79,7 +79,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 def kill_leftovers(directory: Path) -> None:
     """Kill what a network in *directory* has left that could not end by itself; namespaces go with it."""
-    kill_marked(f"{MARK}={directory}")
+    kill_with_variable(f"{MARK}={directory}")
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import pytest
 from monitor.testbed.errors import AlreadyRunning, DamagedState
 from monitor.testbed.sites import GridDescription, LocalGridOptions, load_description, running_sites
 from monitor.testbed.sites.layout import site_names
-from monitor.testbed.sites.processes import marked
+from monitor.testbed.sites.processes import pids_with_variable
 from tests.monitor.testbed.sites.local_grid import DEADLINE_SECONDS
 from tests.waiting import eventually
 
@@ -63,7 +63,7 @@ def test_an_unreadable_state_is_replaced_with_a_warning(
     (tmp_path / "state.json").write_text(text)
     with caplog.at_level(logging.WARNING), running_sites(tmp_path, 1) as grid:
         assert log_in(grid, "anl").returncode == 0
-    assert "cannot be read" in caplog.text
+    assert "cannot parse" in caplog.text
 
 
 def test_a_port_in_use_is_replaced(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_processes_left_by_a_killed_grid_are_killed_at_the_next_start(tmp_path: 
     with subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True) as orphan:
         try:
             # Popen returns when the program is loaded, which is before the kernel shows its environment.
-            assert eventually(lambda: orphan.pid in marked(mark))
+            assert eventually(lambda: orphan.pid in pids_with_variable(mark))
             with running_sites(tmp_path, 1):
                 assert orphan.wait(timeout=DEADLINE_SECONDS) == -signal.SIGKILL
         finally:
@@ -129,8 +129,8 @@ def test_processes_left_by_sessions_end_with_the_grid(tmp_path: Path) -> None:
         subprocess.run(
             ["ssh", "-F", str(grid.ssh_config), "anl", command], timeout=DEADLINE_SECONDS, check=True
         )
-        assert eventually(lambda: len(marked(mark)) == 1)
-    assert eventually(lambda: marked(mark) == set())
+        assert eventually(lambda: len(pids_with_variable(mark)) == 1)
+    assert eventually(lambda: pids_with_variable(mark) == set())
 
 
 @pytest.mark.parametrize("count", [0, 201])

@@ -78,9 +78,9 @@ def test_a_job_is_let_go_after_its_wait_and_its_work(mechanism: str, seconds: fl
 
 def test_where_a_run_computed_is_known_before_its_session_there_is_seen_to_be_over(tmp_path: Path) -> None:
     clock, said = RunClock(), tmp_path / "said"
-    clock.at_work[said] = 5
-    assert clock.computed_where() is None
+    clock.paced_files[said] = 5
+    assert clock.compute_site() is None
     said.write_text("disk\n")
-    assert clock.computed_where() is None
+    assert clock.compute_site() is None
     said.write_text("compute\n")
-    assert clock.computed_where() == 5
+    assert clock.compute_site() == 5

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.sites.processes import marked
+from monitor.testbed.sites.processes import pids_with_variable
 from monitor.testbed.sites.run_clock import LONGEST_RESERVE_SECONDS
 from monitor.testbed.weather.conditions import Conditions, SiteFault
 from tests.monitor.testbed.sites.local_grid import ENDLESS_SECONDS, Client, conditions, shortest_seconds
@@ -198,11 +198,11 @@ def test_a_stuck_job_never_starts_and_ends_with_its_session(client: Client) -> N
     witness = client.scratch("ncsa") / "job-has-started"
 
     def is_stuck() -> bool:
-        return any(command_of(pid) == b"sleep\x002147483647\x00" for pid in marked(mark))
+        return any(command_of(pid) == b"sleep\x002147483647\x00" for pid in pids_with_variable(mark))
 
     with left_by_test(client.argv("ncsa", f"exec batch-start touch {witness}", label=label)):
         assert eventually(is_stuck)
-    assert eventually(lambda: marked(mark) == set())
+    assert eventually(lambda: pids_with_variable(mark) == set())
     assert not witness.exists()
 
 

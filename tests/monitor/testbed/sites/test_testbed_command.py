@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from monitor.testbed.sites import load_description, running_sites
-from monitor.testbed.sites.processes import marked
+from monitor.testbed.sites.processes import pids_with_variable
 from tests.monitor.testbed.sites.local_grid import DEADLINE_SECONDS, served
 from tests.waiting import eventually
 
@@ -23,13 +23,13 @@ def test_the_command_serves_until_it_is_signalled_and_leaves_nothing(tmp_path: P
         assert (len(grid.sites), grid.profile, grid.seed, grid.pid) == (7, "calm", 3, process.pid)
         argv = ["ssh", "-F", str(grid.ssh_config), "ncsa", "setsid sleep 600 & sleep 600"]
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as session:
-            assert eventually(lambda: len(marked(mark)) >= 3)
+            assert eventually(lambda: len(pids_with_variable(mark)) >= 3)
             process.send_signal(number)
             assert session.wait(timeout=DEADLINE_SECONDS) == 255
         stdout, stderr = process.communicate(timeout=DEADLINE_SECONDS)
         assert (process.returncode, stderr) == (0, "")
     assert "7 sites are up: anl, iu, ornl, tacc, purdue, ncsa, sdsc" in stdout
-    assert marked(mark) == set()
+    assert pids_with_variable(mark) == set()
     assert load_description(tmp_path) is None
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from monitor.testbed.sites.weather_sources import (
-    Drifting,
+    DrawnWeather,
     NoWeather,
-    Sabotaged,
+    WithManualFault,
     parse_fault,
     slot_of,
     step_index,
@@ -49,7 +49,7 @@ def test_the_slot_of_a_run_is_read_from_its_label(label: str | None, slot: datet
 
 
 def test_all_sessions_of_a_run_meet_the_weather_of_its_slot() -> None:
-    source = Drifting(draw, EPOCH, scale=20.0)
+    source = DrawnWeather(draw, EPOCH, scale=20.0)
     label = "gather-main@2026-01-01T00:00:50.000000Z"
     moments = [EPOCH + timedelta(seconds=seconds) for seconds in (50, 59, 75)]
     assert [source.at(label, now).index for now in moments] == [5, 5, 5]
@@ -58,7 +58,7 @@ def test_all_sessions_of_a_run_meet_the_weather_of_its_slot() -> None:
 
 def test_a_fault_put_there_by_hand_replaces_the_drawn_one_until_it_is_taken_back(tmp_path: Path) -> None:
     path = tmp_path / "fault.json"
-    source = Sabotaged(Drifting(draw, EPOCH, 20.0), path, NAMES)
+    source = WithManualFault(DrawnWeather(draw, EPOCH, 20.0), path, NAMES)
     path.write_text(json.dumps({"site": "ncsa", "mechanism": "compile", "kind": "missing"}))
     broken = source.at(None, EPOCH)
     assert broken is not None
@@ -69,7 +69,7 @@ def test_a_fault_put_there_by_hand_replaces_the_drawn_one_until_it_is_taken_back
 
 def test_a_fault_by_hand_needs_no_weather(tmp_path: Path) -> None:
     path = tmp_path / "fault.json"
-    source = Sabotaged(NoWeather(), path, NAMES)
+    source = WithManualFault(NoWeather(), path, NAMES)
     assert source.at(None, EPOCH) is None
     path.write_text(json.dumps({"site": "anl", "mechanism": "login", "kind": "hang"}))
     broken = source.at(None, EPOCH)
@@ -96,5 +96,5 @@ def test_an_unreadable_fault_is_ignored_with_a_word(tmp_path: Path, caplog: pyte
     path = tmp_path / "fault.json"
     path.write_text("{")
     with caplog.at_level(logging.WARNING):
-        assert Sabotaged(NoWeather(), path, NAMES).at(None, EPOCH) is None
+        assert WithManualFault(NoWeather(), path, NAMES).at(None, EPOCH) is None
     assert "is ignored" in caplog.text

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from monitor.testbed.sites.files import write_atomically
-from monitor.testbed.sites.processes import marked
+from monitor.testbed.sites.processes import pids_with_variable
 from monitor.testbed.wan import network
 from monitor.testbed.wan.network import WideAreaNetwork, emulated
 from reporters import process
@@ -67,7 +67,7 @@ def wan(directory: Path) -> Iterator[Wan]:
     table.write_text(QUIET)
     with emulated(directory, ("anl", "iu"), [table]) as up:
         yield Wan(up, table)
-    assert marked(f"{network.MARK}={directory}") == set()
+    assert pids_with_variable(f"{network.MARK}={directory}") == set()
     assert f"gridcast{up.number}" not in {path.name for path in Path("/sys/class/net").iterdir()}
 
 
