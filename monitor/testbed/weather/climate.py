@@ -1,9 +1,9 @@
-"""How slow each stage is at each step of a cycle: autocorrelated, daily, shared by Gather and PreCo.
+"""How slow each stage is at each step of a cycle: autocorrelated, daily, correlated between Gather and PreCo.
 
-A cycle is three weeks. Latent states say *when* a stage is slow; *how* slow is decided by rank: for each of
-the 18 steps of an hour the 504 hours of a cycle compete for 504 strata of the stage's distribution. So the
-figures of a profile hold for hourly runs by construction, whenever in the hour they start, not by luck.
-Inside its stratum a rank takes one of 8 levels, each once in 8 cycles.
+A cycle is three weeks. Latent states determine *when* a stage is slow; ranks determine *how* slow: for each
+of the 18 steps of an hour, the 504 hours of a cycle are ranked, and each rank has one of 504 strata of the
+stage's distribution. So hourly runs have the figures of a profile by construction, at any step of the hour.
+Inside its stratum a rank has one of 8 levels, each once in 8 cycles.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ STEPS_PER_HOUR = 18
 CYCLE_HOURS = 21 * 24
 CYCLE_STEPS = CYCLE_HOURS * STEPS_PER_HOUR
 
-DRIFT_HOURS = 12.0  # after so long the drift has forgotten all but 1/e
+DRIFT_HOURS = 12.0  # time constant of the drift
 DAILY_SHARE = 0.2  # of the variance of the drift
-FIRST_HOUR = 8  # of the day, when the grid begins
+FIRST_HOUR = 8  # hour of the day of step 0
 BUSIEST_HOUR = 15
-# Where logins or disks hang, hardly a job gets in and the queue runs dry: what they are slower than HANGING
-# (standard deviations) relieves the queue so many times over. Published maxima of the totals say the same:
-# they are far below the sum of the stages' maxima.
+# While logins or disks hang, few jobs are submitted and the queue is short: the excess of their states over
+# HANGING (in standard deviations), times RELIEF, is subtracted from the queue's state. The published maxima
+# agree: those of the totals are far below the sums of the stages' maxima.
 HANGING = 2.0
 RELIEF = 2.0
 
@@ -50,59 +50,59 @@ def runtimes(profile: Profile, seed: int, cycle: int) -> tuple[Floats, Floats]:
 
 
 def _states(profile: Profile, seed: int, cycle: int) -> Floats:
-    """Return the latent states (3 * stages, hours, steps of the hour): the common ones, Gather's, PreCo's."""
+    """Return latent states (3 * stages, hours, steps of the hour): common ones, Gather's, PreCo's."""
     mixed = _mixing(profile)
-    previous, current = (_luck(seed, part, 0, (3 * _N, CYCLE_HOURS)) for part in (cycle - 1, cycle))
+    previous, current = (_white_noise(seed, part, 0, (3 * _N, CYCLE_HOURS)) for part in (cycle - 1, cycle))
     drift = _drift(mixed @ np.concatenate([previous, current], axis=1))
     drift[:_N] = np.sqrt(1 - DAILY_SHARE) * drift[:_N] + np.sqrt(DAILY_SHARE) * _daily()
     between = np.arange(STEPS_PER_HOUR) / STEPS_PER_HOUR
     smooth = drift[:, :-1, None] * (1 - between) + drift[:, 1:, None] * between
-    moment = np.tensordot(mixed, _luck(seed, cycle, 1, (3 * _N, CYCLE_HOURS, STEPS_PER_HOUR)), axes=1)
+    moment = np.tensordot(mixed, _white_noise(seed, cycle, 1, (3 * _N, CYCLE_HOURS, STEPS_PER_HOUR)), axes=1)
     return np.asarray(np.sqrt(profile.memory) * smooth + np.sqrt(1 - profile.memory) * moment)
 
 
-def _luck(seed: int, cycle: int, stream: int, shape: tuple[int, ...]) -> Floats:
-    """Return white noise that depends on the arguments alone; *cycle* may be -1, before the beginning."""
+def _white_noise(seed: int, cycle: int, stream: int, shape: tuple[int, ...]) -> Floats:
+    """Return white noise that is a function of the arguments; *cycle* may be -1, before step 0."""
     return np.random.default_rng([seed, cycle + 1, stream]).standard_normal(shape)
 
 
 def _drift(noise: Floats) -> Floats:
     """Return an Ornstein-Uhlenbeck process for each row of *noise* at the full hours of its second half.
 
-    The first half, the noise of the cycle before, brings it to where that cycle ended, so nothing jumps.
+    The first half is the noise of the previous cycle, so the process continues without a jump.
     """
-    kept = np.exp(-1 / DRIFT_HOURS)
+    persistence = np.exp(-1 / DRIFT_HOURS)
     drift = np.empty_like(noise)
     state = noise[:, 0]
     for hour in range(noise.shape[1]):
-        state = kept * state + np.sqrt(1 - kept**2) * noise[:, hour]
+        state = persistence * state + np.sqrt(1 - persistence**2) * noise[:, hour]
         drift[:, hour] = state
     return drift[:, CYCLE_HOURS - 1 :]
 
 
 def _daily() -> Floats:
-    """Return a wave of variance 1 that peaks at the busiest hour, at each full hour of a cycle."""
+    """Return a daily wave of variance 1, highest at the busiest hour, for each full hour of a cycle."""
     hours = FIRST_HOUR - BUSIEST_HOUR + np.arange(CYCLE_HOURS + 1)
     return np.asarray(np.sqrt(2) * np.cos(2 * np.pi * hours / 24))
 
 
 def _mixing(profile: Profile) -> Floats:
-    """Return the matrix that gives independent common states the correlations of *profile*."""
-    wanted = np.full((_N, _N), profile.load)
-    np.fill_diagonal(wanted, 1.0)
-    wanted[_INBOUND, _OUTBOUND] = wanted[_OUTBOUND, _INBOUND] = profile.link
+    """Return the matrix that gives independent noise the correlations of *profile*."""
+    correlations = np.full((_N, _N), profile.load)
+    np.fill_diagonal(correlations, 1.0)
+    correlations[_INBOUND, _OUTBOUND] = correlations[_OUTBOUND, _INBOUND] = profile.link
     mixed = np.eye(3 * _N)
-    mixed[:_N, :_N] = np.linalg.cholesky(wanted)
+    mixed[:_N, :_N] = np.linalg.cholesky(correlations)
     return mixed
 
 
 def _levels(
     latent: Floats, seed: int, cycle: int, probe: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
-    """Return which of its quantiles each stage takes at each step, from the rank among the hours."""
+    """Return the index of each stage's quantile at each step, from its rank among the hours."""
     ranks = latent.argsort(axis=1).argsort(axis=1)
     shift = np.random.default_rng([seed, 0, 1 + probe]).integers(LEVELS, size=(_N, CYCLE_HOURS))
-    # The extremes are due in the first seven cycles of eight: 4,000 hours end just before the eighth does.
+    # Place the extremes in the first seven of eight cycles: 4,000 hours end just before the eighth does.
     shift[:, 0] = (2 + np.arange(_N) % (LEVELS - 1)) % LEVELS
     shift[:, -1] = 1 + np.arange(_N) % (LEVELS - 1)
     turn = shift[np.arange(_N)[:, None, None], ranks] + cycle + np.arange(STEPS_PER_HOUR)

@@ -1,4 +1,4 @@
-"""The published figures of a grid against what is drawn for it."""
+"""Compare the published figures of a grid with those of drawn runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from monitor.testbed.weather.figures import Floats, RuntimeFigures
 from monitor.testbed.weather.generator import Draws
 from monitor.testbed.weather.profile import Profile
 
-EXTREMES_RUNS = 4000  # minima and maxima are published for about so many runs
-SIX_WEEKS_RUNS = 1008  # hourly ones
+EXTREMES_RUNS = 4000  # minima and maxima are published for about 4,000 runs
+SIX_WEEKS_RUNS = 1008  # hourly
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One figure, *published* and *drawn*. A *relative* tolerance is a share of the published figure."""
+    """One figure, *published* and *drawn*. A *relative* tolerance is a fraction of the published figure."""
 
     subject: str
     figure: str
@@ -28,7 +28,7 @@ class ComparisonRow:
 
     @property
     def difference(self) -> float:
-        """Drawn minus published, as a share of the published figure where the tolerance is one."""
+        """Return drawn minus published; relative to the published figure if the tolerance is."""
         difference = self.drawn - self.published
         return difference / self.published if self.relative else difference
 
@@ -48,7 +48,7 @@ class ComparisonRow:
 
 
 def compare(profile: Profile, draws: Draws) -> list[ComparisonRow]:
-    """Return a row for each figure of *profile* that *draws*, 4,000 hourly runs or more, should have."""
+    """Return a row for each figure of *profile*. *draws* has 4,000 hourly runs or more."""
     rows: list[ComparisonRow] = []
     for stage, figures in profile.gather.items():
         rows += _runtimes(f"Gather {stage}", figures, draws.gather[stage])
@@ -60,7 +60,7 @@ def compare(profile: Profile, draws: Draws) -> list[ComparisonRow]:
 
 
 def _runtimes(subject: str, figures: RuntimeFigures, seconds: Floats) -> list[ComparisonRow]:
-    """Mean and deviation of all runs; minimum and maximum of the 4,000 runs where they are furthest off."""
+    """Compare mean and deviation of all runs, and the worst minimum and maximum of any 4,000 runs."""
     whole = len(seconds) - len(seconds) % EXTREMES_RUNS
     windows = seconds[:whole].reshape(-1, EXTREMES_RUNS)
     low, high = (

@@ -1,10 +1,10 @@
-"""What the weather is at one moment: how slow every mechanism of a grid is, and what is broken."""
+"""The conditions at one step: how slow each mechanism of a grid is, and which fault there is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# What a site does for a probe, and the stage of Gather that shows it.
+# What a site does for a probe, and the stage of Gather that contains it.
 MECHANISMS = {
     "login": "init",
     "disk": "stage_data",
@@ -16,12 +16,16 @@ MECHANISMS = {
     "unlink": "cleanup",
 }
 
-# Every way in which a mechanism can fail. "login", "disk", "inbound" and "unlink" hit every probe (Circle
-# too); "compile", "queue", "compute" and "outbound" only those that compute (Gather, PreCo).
+# The kinds of faults of each mechanism. Those of "login", "disk", "inbound" and "unlink" affect every probe
+# (also Circle); those of "compile", "queue", "compute" and "outbound" only Gather and PreCo.
 FAULT_KINDS = {
-    "login": ("refused", "hang", "denied"),  # connection refused; accepts and says nothing; permission denied
+    "login": (
+        "refused",
+        "hang",
+        "denied",
+    ),  # connection refused; accepts, sends nothing; permission denied
     "disk": ("full", "unwritable"),
-    "inbound": ("reset", "stall", "corrupt"),  # cut in mid-transfer; no more bytes; a flipped byte
+    "inbound": ("reset", "stall", "corrupt"),  # cut in mid-transfer; no more bytes; a flipped bit
     "unlink": ("busy",),
     "compile": ("missing", "crash"),  # cc: command not found; internal compiler error
     "queue": ("rejected", "stuck"),  # batch system refuses the job; never starts it
@@ -32,7 +36,7 @@ FAULT_KINDS = {
 
 @dataclass(frozen=True)
 class SiteFault:
-    """One thing that is broken. *site* is the index of the site, 0..sites-1."""
+    """A fault of one mechanism at one site. *site* is the index of the site, 0..sites-1."""
 
     site: int
     mechanism: str
@@ -41,11 +45,11 @@ class SiteFault:
 
 @dataclass(frozen=True)
 class Conditions:
-    """The weather at one moment, in grid seconds (before the time scale of a test-bed is applied).
+    """The weather at one step, in grid seconds (before the time scale of a test-bed is applied).
 
-    ``seconds[mechanism]`` is how long the mechanism takes for a reference run of Gather: 100 MB from each
-    source, 500 MB of results. ``slowest_site[mechanism]`` is the site that takes that long for the mechanisms
-    in which several sites take part at once; the others take ``others_fraction`` of it.
+    ``seconds[mechanism]`` is the time that the mechanism takes in a reference run of Gather: 100 MB from each
+    source, 500 MB of results. If several sites take part at once, ``slowest_site[mechanism]`` takes this time
+    and the others ``others_fraction`` of it.
     """
 
     index: int

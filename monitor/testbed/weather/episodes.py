@@ -1,6 +1,6 @@
-"""When something is broken: episodes, each one mechanism of one site in one way, most of them days long.
+"""Episodes of faults: each is one fault at one site, and most last for days.
 
-How much of a cycle is broken is fixed by the profile; chance decides what breaks, where, when, for how long.
+The profile determines the broken share of a cycle; fault, site, time and length are random.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ SHARED = ("login", "disk", "inbound", "unlink")
 COMPUTE_ONLY = ("compile", "queue", "compute", "outbound")
 
 BLOCK_STEPS = 36 * STEPS_PER_HOUR  # 1.5 days, the mean length of a block
-BLIP_STEPS = (6, 30)  # 20 minutes to 100
+BLIP_STEPS = (6, 30)  # 20 to 100 minutes
 BLIPS_SHARE = 1 / 8  # of the broken time, at most
-RESPITE_STEPS = 2 * STEPS_PER_HOUR  # good weather between two episodes, at least
-# What a newcomer sees: passes, one blip to show what a failure looks like, passes again.
+RESPITE_STEPS = 2 * STEPS_PER_HOUR  # the shortest good weather between two episodes
+# At first runs pass, then one blip shows what a failure looks like, then runs pass again.
 OPENING_STEPS = (24, 32)
 OPENING_BLIPS = 3
 
 Random = np.random.Generator
-Broken = tuple[int, tuple[str, ...]]  # for how many steps, and the mechanisms of which one is broken
+Broken = tuple[int, tuple[str, ...]]  # number of steps, and the mechanisms of which one is broken
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Episode:
     fault: SiteFault
 
     @property
-    def hits_all(self) -> bool:
-        """Whether Circle fails too, and not only what computes."""
+    def affects_all(self) -> bool:
+        """Whether Circle fails too, not only probes that compute."""
         return self.fault.mechanism in SHARED
 
 
 def episodes(profile: Profile, seed: int, cycle: int, sites: int) -> list[Episode]:
-    """Return what breaks in *cycle*, in order and without overlap."""
+    """Return the episodes of *cycle*, in order and without overlap."""
     random = np.random.default_rng([seed, cycle + 1, 9])
     broken: list[Broken] = [
         (steps, mechanisms)
@@ -58,18 +58,18 @@ def episodes(profile: Profile, seed: int, cycle: int, sites: int) -> list[Episod
     gaps = _gaps(random, CYCLE_STEPS - sum(steps for steps, _ in broken), len(broken) + 1)
     if cycle == 0 and broken:
         broken, gaps = _opening(random, broken, gaps)
-    found, step = [], 0
+    drawn, step = [], 0
     for gap, (steps, mechanisms) in zip(gaps, broken, strict=False):
-        found.append(Episode(step + gap, steps, _fault(random, mechanisms, sites)))
+        drawn.append(Episode(step + gap, steps, _fault(random, mechanisms, sites)))
         step += gap + steps
-    return found
+    return drawn
 
 
 def _opening(random: Random, broken: list[Broken], gaps: list[int]) -> tuple[list[Broken], list[int]]:
-    """Return the same with the shortest pieces first, and the very first of them soon."""
+    """Return the same with the shortest episodes first, and the first of them soon."""
     by_length = sorted(range(len(broken)), key=lambda which: broken[which][0])
     first = by_length[:OPENING_BLIPS]
-    rest = [one for which, one in enumerate(broken) if which not in first]
+    rest = [episode for which, episode in enumerate(broken) if which not in first]
     soon = int(random.integers(*OPENING_STEPS))
     return [broken[which] for which in first] + rest, [soon, *gaps[1:-1], gaps[-1] + gaps[0] - soon]
 
@@ -84,28 +84,28 @@ def _lengths(random: Random, total: int) -> list[int]:
 
 
 def _gaps(random: Random, total: int, number: int) -> list[int]:
-    """Return *number* spells of good weather that make up *total* steps."""
+    """Return the lengths of *number* periods of good weather that make up *total* steps."""
     least = min(RESPITE_STEPS, total // number)
     return [least + more for more in _split(total - number * least, random.dirichlet(np.ones(number)))]
 
 
 def _split(total: int, shares: Floats) -> list[int]:
-    """Return whole numbers in the proportions of *shares* that add up to *total*."""
+    """Return integers in the proportions of *shares* with the sum *total*."""
     ends = np.rint(total * shares.cumsum()).astype(int)
     return [int(part) for part in np.diff(ends, prepend=0)]
 
 
 def _fault(random: Random, mechanisms: tuple[str, ...], sites: int) -> SiteFault:
-    """Break one of *mechanisms* at a site where it is at work."""
+    """Draw a fault of one of *mechanisms* at a site that uses it."""
     mechanism = str(random.choice(mechanisms))
-    site = int(random.choice(at_work(mechanism, sites)))
+    site = int(random.choice(sites_using(mechanism, sites)))
     return SiteFault(site, mechanism, str(random.choice(FAULT_KINDS[mechanism])))
 
 
-def at_work(mechanism: str, sites: int) -> range:
-    """Return the sites at which a run of Gather shows *mechanism*.
+def sites_using(mechanism: str, sites: int) -> range:
+    """Return the sites at which a run of Gather uses *mechanism*.
 
-    The sites of a grid are, in order, the sources, the one that computes, and the destination.
+    The sites of a grid are, in order, the sources, the compute site, and the destination.
     """
     if mechanism in ("login", "unlink"):
         return range(sites)

@@ -1,4 +1,4 @@
-"""The weather itself: what it is at any step, and what runs drawn from it look like."""
+"""The weather of a grid at any step, and runs drawn from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from monitor.testbed.weather import profiles
 from monitor.testbed.weather.climate import CYCLE_HOURS, CYCLE_STEPS, STEPS_PER_HOUR, runtimes
 from monitor.testbed.weather.conditions import MECHANISMS, Conditions
-from monitor.testbed.weather.episodes import SHARED, Episode, at_work, episodes
+from monitor.testbed.weather.episodes import SHARED, Episode, episodes, sites_using
 from monitor.testbed.weather.figures import Floats
 from monitor.testbed.weather.profile import STAGES, TOTALS, Profile
 
@@ -21,10 +21,10 @@ _CYCLES_KEPT = 2
 
 @dataclass(frozen=True)
 class Draws:
-    """Runs drawn from the weather, one every so many steps, all arrays in the order of the runs.
+    """Runs drawn from the weather at regular steps; all arrays are in the order of the runs.
 
-    ``gather`` and ``preco`` are seconds by stage, also where the run failed: what it would have taken.
-    ``passed`` holds a flag per run for "gather", "circle", "preco" and "combined" (both Gather and PreCo).
+    ``gather`` and ``preco`` have seconds by stage, for failed runs the seconds without the fault. ``passed``
+    has a flag per run for "gather", "circle", "preco" and "combined" (both Gather and PreCo).
     """
 
     gather: dict[str, Floats]
@@ -36,7 +36,7 @@ class Draws:
         return _sum(self.gather, total)
 
     def preco_total(self, total: str) -> Floats:
-        """Return the same of PreCo."""
+        """Return "total", "total_essential" or "total_core" of each run of PreCo, in seconds."""
         return _sum(self.preco, total)
 
 
@@ -56,23 +56,23 @@ class _Cycle:
     preco: Floats
     slowest: NDArray[np.int64]
     others: Floats
-    episode: NDArray[np.intp]  # the number of the episode, -1 in good weather
+    episode: NDArray[np.intp]  # index of the episode, -1 in good weather
     episodes: list[Episode]
 
     def broken(self, *, shared_only: bool) -> Flags:
-        """Return per step whether something is broken that hits all probes, or anything at all."""
-        counts = np.array([one.hits_all or not shared_only for one in self.episodes] + [False])
+        """Return per step whether there is a fault; with *shared_only*, one that affects all probes."""
+        counts = np.array([episode.affects_all or not shared_only for episode in self.episodes] + [False])
         return np.asarray(counts[self.episode])
 
 
 class Weather:
-    """The weather of a grid of *sites* sites. Equal arguments give equal weather; it never repeats itself.
+    """The weather of a grid of *sites* sites: a function of the arguments, without a period.
 
-    It is made three weeks (9,072 steps) at a time, when somebody first asks for one of them.
+    It is computed in cycles of three weeks (9,072 steps) when a step of the cycle is first needed.
     """
 
     def __init__(self, profile: str | Profile, seed: int, sites: int = 7) -> None:
-        """Choose the weather of *profile* (or of the shipped one of that name) that belongs to *seed* >= 0.
+        """Create the weather of *profile* (or of the shipped one of that name) for *seed* >= 0.
 
         Raises:
             UnknownProfile: no profile has that name.
@@ -86,7 +86,7 @@ class Weather:
         self._cycles: dict[int, _Cycle] = {}
 
     def at(self, index: int) -> Conditions:
-        """Return the weather of step *index*, counted from 0 since the grid began.
+        """Return the conditions of step *index*, which counts from 0 at the epoch of the grid.
 
         Raises:
             ValueError: *index* is negative.
@@ -106,40 +106,42 @@ class Weather:
         )
 
     def draws(self, n: int, every: int = STEPS_PER_HOUR) -> Draws:
-        """Draw *n* runs, the first at step 0 and one each *every* steps; hourly ones, unless told otherwise.
+        """Draw *n* runs, one each *every* steps from step 0 on; hourly by default.
 
         Raises:
             ValueError: *n* or *every* is less than 1.
         """
         if min(n, every) < 1:
-            raise ValueError(f"at least one run at least every step, not {n} every {every}")
+            raise ValueError(
+                f"expected at least one run and at least one step between runs, not {n} and {every}"
+            )
         number, step = np.divmod(np.arange(n) * every, CYCLE_STEPS)
-        parts = [(self._cycle(int(one)), step[number == one]) for one in np.unique(number)]
+        parts = [(self._cycle(int(cycle)), step[number == cycle]) for cycle in np.unique(number)]
         computes = np.concatenate([~cycle.broken(shared_only=False)[at] for cycle, at in parts])
         circle = np.concatenate([~cycle.broken(shared_only=True)[at] for cycle, at in parts])
         return Draws(
             gather=_by_stage([cycle.gather[:, at] for cycle, at in parts]),
             preco=_by_stage([cycle.preco[:, at] for cycle, at in parts]),
-            # Gather and PreCo use the same mechanisms, so what breaks one breaks the other.
+            # Gather and PreCo use the same mechanisms, so a fault breaks both.
             passed={"gather": computes, "circle": circle, "preco": computes, "combined": computes},
         )
 
     def _cycle(self, number: int) -> _Cycle:
-        """Return a cycle, made now unless it is one of the last few that were asked for."""
+        """Return a cycle, computed unless it is one of the last few used."""
         cycle = self._cycles.get(number)
         if cycle is None:
-            cycle = self._cycles[number] = self._make(number)
+            cycle = self._cycles[number] = self._compute(number)
             while len(self._cycles) > _CYCLES_KEPT:
                 self._cycles.pop(next(iter(self._cycles)))
         return cycle
 
-    def _make(self, number: int) -> _Cycle:
+    def _compute(self, number: int) -> _Cycle:
         gather, preco = runtimes(self.profile, self.seed, number)
-        found = episodes(self.profile, self.seed, number, self.sites)
+        drawn_episodes = episodes(self.profile, self.seed, number, self.sites)
         episode = np.full(CYCLE_STEPS, -1)
-        for which, one in enumerate(found):
-            episode[one.start : one.start + one.steps] = which
+        for index, drawn in enumerate(drawn_episodes):
+            episode[drawn.start : drawn.start + drawn.steps] = index
         random = np.random.default_rng([self.seed, number + 1, 10])
-        at = [at_work(mechanism, self.sites) for mechanism in SHARED]
-        slowest = np.stack([random.integers(sites.start, sites.stop, CYCLE_HOURS) for sites in at])
-        return _Cycle(gather, preco, slowest, random.uniform(0.4, 0.9, CYCLE_HOURS), episode, found)
+        candidates = [sites_using(mechanism, self.sites) for mechanism in SHARED]
+        slowest = np.stack([random.integers(sites.start, sites.stop, CYCLE_HOURS) for sites in candidates])
+        return _Cycle(gather, preco, slowest, random.uniform(0.4, 0.9, CYCLE_HOURS), episode, drawn_episodes)

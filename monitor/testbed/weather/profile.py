@@ -1,4 +1,4 @@
-"""What a weather profile says: the figures of each stage, how they hang together, how much is broken."""
+"""Weather profiles: the figures of each stage, their correlations, and the share of faults."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ TOTALS = {
 
 
 class BadProfile(WeatherError):
-    """A profile contradicts itself or lacks a stage."""
+    """A profile is inconsistent or lacks a stage."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """Figures that are not drawn but come out: what a comparison holds the drawn runs against."""
+    """Figures that result from the draws and are not parameters: a comparison checks them."""
 
     totals: Mapping[str, RuntimeFigures] = field(default_factory=dict)
-    correlations: Mapping[str, float] = field(default_factory=dict)  # of Gather and PreCo, by total
+    correlations: Mapping[str, float] = field(default_factory=dict)  # between Gather and PreCo, by total
     passed: Mapping[str, float] = field(default_factory=dict)  # shares of runs, by "gather", "circle", ...
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The climate of one grid. ``gather`` and ``preco`` hold figures by stage name.
+    """The parameters of one grid's weather. ``gather`` and ``preco`` have figures by stage name.
 
     A stage's runtime follows a latent state of mean 0 and variance 1, of which the share *memory* drifts over
-    hours and days and the rest is luck of the moment. The states of Gather and PreCo at one moment have the
-    correlation ``coupling[stage]``; of what they have in common, two stages of one probe have the correlation
-    *load* (a busy grid is slow everywhere), the two transfers *link* (the same cables).
+    hours and days and the rest is white noise. The states of Gather and PreCo at one step have the
+    correlation ``coupling[stage]``; the common parts of two stages of one probe have the correlation *load*
+    (a busy grid is slow everywhere), those of the two transfers *link* (they share a network).
     """
 
     gather: Mapping[str, RuntimeFigures]
@@ -48,18 +48,20 @@ class Profile:
     memory: float
     load: float
     link: float
-    passed_gather: float = 1.0  # PreCo meets the same faults
+    passed_gather: float = 1.0  # and PreCo, which meets the same faults
     passed_circle: float = 1.0
     published: Published = Published()
 
     def __post_init__(self) -> None:
-        """Refuse a profile that lacks a stage, or in which Gather passes where Circle does not."""
+        """Raise BadProfile if a stage is missing or Gather passes more often than Circle."""
         for name in ("gather", "preco", "coupling"):
             missing = set(STAGES) ^ set(getattr(self, name))
             if missing:
-                raise BadProfile(f"{name} has to have each stage once; look at {', '.join(sorted(missing))}")
+                raise BadProfile(
+                    f"{name} must have each stage once; missing or unknown: {', '.join(sorted(missing))}"
+                )
         if not 0.2 <= self.passed_gather <= self.passed_circle <= 1.0:
             raise BadProfile(
-                "success rates have to be 0.2 <= gather <= circle <= 1, "
+                "success rates must be 0.2 <= gather <= circle <= 1, "
                 f"not {self.passed_gather} and {self.passed_circle}"
             )

@@ -1,4 +1,4 @@
-"""Calm: a third of TeraGrid's mean times, little variance, nothing ever breaks. For tests and demos."""
+"""Calm: a third of TeraGrid's mean times, little variance, no faults. For tests and demos."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from monitor.testbed.weather.profiles.teragrid import PROFILE as TERAGRID
 
 
 def _a_third(stages: Mapping[str, RuntimeFigures]) -> dict[str, RuntimeFigures]:
-    """A third of each mean, give or take 4 %, within 0.9 and 1.3 of it."""
+    """Return a third of each mean, with a deviation of 4 % and extremes of 0.9 and 1.3 times it."""
     thirds = {stage: figures.mean / 3 for stage, figures in stages.items()}
     return {
         stage: RuntimeFigures(mean, 0.9 * mean, 1.3 * mean, 0.04 * mean) for stage, mean in thirds.items()

@@ -1,4 +1,4 @@
-"""GEON: small clusters, slow middleware, no queue for one job, but one for a parallel application."""
+"""GEON: small clusters, slow middleware, no queue for single jobs, but one for a parallel application."""
 
 from monitor.testbed.weather.figures import RuntimeFigures
 from monitor.testbed.weather.profile import Profile, Published
@@ -15,8 +15,8 @@ PROFILE = Profile(
         "transfer_results": RuntimeFigures(15.88, 14.31, 189.03, 9.00),
         "cleanup": RuntimeFigures(74.84, 50.14, 427.74, 20.21),
     },
-    # Ours. That the published correlation falls from 0.54 to 0.32 as soon as the queue is counted says that
-    # PreCo waits for something that a single job of Gather does not: hence its own, uncoupled, uneven queue.
+    # Not published. The published correlation falls from 0.54 to 0.32 when the queue is included, so PreCo
+    # waits for something that a single job of Gather does not: its queue is uncoupled and uneven.
     preco={
         "init": RuntimeFigures(92.0, 70.0, 180.0, 9.0),
         "stage_data": RuntimeFigures(48.0, 43.0, 110.0, 6.0),
@@ -41,7 +41,7 @@ PROFILE = Profile(
     load=0.12,
     link=0.5,
     passed_gather=0.56,
-    passed_circle=0.78,  # not published; as on TeraGrid
+    passed_circle=0.78,  # not published: TeraGrid's
     published=Published(
         totals={"total": RuntimeFigures(369.01, 324.80, 720.24, 34.79)},
         correlations={"total_essential": 0.32, "total_core": 0.54},

@@ -1,4 +1,4 @@
-"""TeraGrid: batch queues of very uneven length, and something broken on two days of five."""
+"""TeraGrid: batch queues of very uneven length, and faults on two days of five."""
 
 from monitor.testbed.weather.figures import RuntimeFigures
 from monitor.testbed.weather.profile import Profile, Published
@@ -15,7 +15,7 @@ PROFILE = Profile(
         "transfer_results": RuntimeFigures(15.72, 13.38, 130.53, 7.76),
         "cleanup": RuntimeFigures(10.76, 3.14, 413.46, 20.37),
     },
-    # Ours: fewer sites to log in to, one source with more data, more tasks in the queue, more to compute.
+    # Not published: fewer sites, one source with more data, more tasks in the queue, more to compute.
     preco={
         "init": RuntimeFigures(30.0, 22.0, 600.0, 28.0),
         "stage_data": RuntimeFigures(30.0, 26.0, 300.0, 15.0),
@@ -50,7 +50,7 @@ PROFILE = Profile(
         correlations={
             "total_essential": 0.32,
             "total_core": 0.54,
-        },  # of GEON: none are published for TeraGrid
+        },  # GEON's: none are published for TeraGrid
         passed={"gather": 0.58, "circle": 0.78},
     ),
 )

@@ -7,7 +7,7 @@ import pytest
 from monitor.testbed.weather import profiles
 from monitor.testbed.weather.climate import CYCLE_STEPS, STEPS_PER_HOUR
 from monitor.testbed.weather.conditions import FAULT_KINDS
-from monitor.testbed.weather.episodes import BLIP_STEPS, Episode, at_work, episodes
+from monitor.testbed.weather.episodes import BLIP_STEPS, Episode, episodes, sites_using
 
 DAY = 24 * STEPS_PER_HOUR
 SEEDS = range(20)
@@ -22,7 +22,7 @@ def several_cycles(seed: int) -> list[Episode]:
 def test_each_cycle_is_broken_for_exactly_as_long_as_the_profile_says(seed: int) -> None:
     for cycle in range(3):
         drawn = episodes(TERAGRID, seed, cycle, sites=7)
-        for_all = sum(episode.steps for episode in drawn if episode.hits_all)
+        for_all = sum(episode.steps for episode in drawn if episode.affects_all)
         assert for_all == round(0.22 * CYCLE_STEPS)
         assert sum(episode.steps for episode in drawn) - for_all == round(0.20 * CYCLE_STEPS)
 
@@ -65,14 +65,14 @@ def test_the_first_hours_pass_have_one_short_blip_and_pass_again(seed: int) -> N
 def test_a_fault_is_at_a_site_that_is_there_and_of_a_kind_that_its_mechanism_has(sites: int) -> None:
     for episode in episodes(TERAGRID, 0, 1, sites):
         assert episode.fault.kind in FAULT_KINDS[episode.fault.mechanism]
-        assert episode.fault.site in at_work(episode.fault.mechanism, sites)
+        assert episode.fault.site in sites_using(episode.fault.mechanism, sites)
         assert 0 <= episode.fault.site < sites
 
 
 def test_of_seven_sites_five_are_sources_the_sixth_computes() -> None:
-    assert set(at_work("login", 7)) == set(range(7))
-    assert set(at_work("inbound", 7)) == set(range(5))
-    assert set(at_work("compile", 7)) == {5}
+    assert set(sites_using("login", 7)) == set(range(7))
+    assert set(sites_using("inbound", 7)) == set(range(5))
+    assert set(sites_using("compile", 7)) == {5}
 
 
 def test_a_profile_that_never_fails_has_no_episodes() -> None:

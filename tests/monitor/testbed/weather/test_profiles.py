@@ -27,7 +27,7 @@ def test_an_unknown_profile_is_refused_without_importing_it() -> None:
 def test_a_profile_without_one_of_the_stages_is_refused() -> None:
     teragrid = profiles.load("teragrid")
     lacking = {stage: figures for stage, figures in teragrid.gather.items() if stage != "compute"}
-    with pytest.raises(BadProfile, match="gather has to have each stage once; look at compute"):
+    with pytest.raises(BadProfile, match="gather must have each stage once; missing or unknown: compute"):
         replace(teragrid, gather=lacking)
 
 
