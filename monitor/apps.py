@@ -14,7 +14,7 @@ class MonitorConfig(AppConfig):
         from monitor.depot.rollups import worker  # noqa: PLC0415
 
         worker.subscribe("monitor.overview.latest_sql.bring_up")
-        worker.subscribe("monitor.forecasts.states_sql.note")
+        worker.subscribe("monitor.forecasts.pending_sql.record")
         connection_created.connect(lift_decompression_limit)
         gc.freeze()  # what is loaded stays: no need to look at it again, or to copy it into forked workers
         gc.enable()

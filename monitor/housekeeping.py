@@ -11,7 +11,7 @@ from monitor.depot.engines import engine
 from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import retain_forecasts
-from monitor.forecasts.refresh import drop_outdated
+from monitor.forecasts.refresh import reset_outdated
 
 ANALYSED_EVERY = timedelta(days=1)
 RETAINS_SECONDS = 20.0  # of every call: who else works in the same process waits so long
@@ -23,7 +23,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         if not is_ours:
             return None
         engine().prepare_ahead(now)
-        drop_outdated()
+        reset_outdated()
         choose_predictors()
         retain_forecasts(now)
         for table in analyze.outdated(now - ANALYSED_EVERY):

@@ -238,7 +238,7 @@ def _shown(
         "data_age_seconds": max((now - said.known_until).total_seconds(), 0.0),
         "success": _success(said, probabilities),
         "track_record": {
-            "n": record.n,
+            "n": record.record_n,
             "level": level,
             "mean_absolute_error": record.mean_absolute_error,
             "relative_error": record.relative_error,

@@ -1,94 +1,92 @@
-"""What a forecaster that follows a metric is asked, and its answer as the depot keeps it."""
+"""Compute the forecast of a metric by its forecaster."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from forecasting.base import Abstained
 from forecasting.learning.pairing import PairedMethod
 from forecasting.methods import auto, stagewise
 from forecasting.methods.auto import PredictorRecord
-from forecasting.series import QUANTILE_LEVELS
+from forecasting.series import QUANTILE_LEVELS, Forecaster
 from monitor.forecasts.defaults import LEVEL, METHOD
+from monitor.models import Forecast
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from forecasting.series import Forecaster
-
-_LOWER, _UPPER = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)
-LEAST_PATIENCE = timedelta(days=1)
-MOST_CHARACTERS = 300  # as the depot keeps the name of a predictor
-PATIENCE_GAPS = 10  # times as long as one run mostly comes after the other
+_LOWER, _UPPER = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)  # the interval of LEVEL
+LEAST_FRESHNESS = timedelta(days=1)
+FRESH_GAPS = 10  # times the mean time between runs
+MOST_CHARACTERS = 300  # of the name of a predictor in the depot
 
 
-@dataclass(frozen=True)
-class Made:
-    """An answer about the next run, or about one *at* some time. *quantiles* are of ``QUANTILE_LEVELS``,
-    *others* the medians of the methods that it is made of."""
+def compute(
+    forecaster: Forecaster,
+    unit: str,
+    known_until: datetime,
+    *,
+    method: str = METHOD,
+    at: datetime | None = None,
+    **context: Any,
+) -> Forecast:
+    """Return the forecast of the next run, or of one that starts *at* that time; it is not stored yet.
 
-    method: str
-    at: datetime | None
-    n: int
-    mean: float
-    median: float
-    quantiles: list[float]
-    predictor: str = ""
-    others: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def lower(self) -> float:
-        return self.quantiles[_LOWER]
-
-    @property
-    def upper(self) -> float:
-        return self.quantiles[_UPPER]
-
-
-def made(
-    forecaster: Forecaster, unit: str, known: datetime, *, method: str = METHOD, at: datetime | None = None
-) -> Made:
-    """What *forecaster*, which has used what was *known* then, says by *method* of the next run, or of one
-    that starts *at* some time.
+    *forecaster* has used all that was known at *known_until*. *context* are further fields of the forecast.
 
     Raises:
         forecasting.base.Abstained: too few values.
-        forecasting.base.UnknownMethod: *method* is no part of it.
+        forecasting.base.UnknownMethod: *method* is not part of *forecaster*.
     """
-    asked = max(at or known, known)
+    at_seconds = max(at or known_until, known_until).timestamp()
     floor = 0.0 if unit == "seconds" else None
-    said = forecaster.forecast(
-        asked.timestamp(),
+    computed = forecaster.forecast(
+        at_seconds,
         method=None if method == METHOD else method,
         probabilities=QUANTILE_LEVELS,
         floor=floor,
     )
-    quantiles = [said.quantiles[probability] for probability in QUANTILE_LEVELS]
-    if method != METHOD:
-        used = _used(forecaster, method, asked.timestamp())
-        return Made(method, at, said.n, said.mean, said.median, quantiles, used)
-    others = forecaster.part_medians(asked.timestamp(), floor=floor)
-    return Made(method, at, said.n, said.mean, said.median, quantiles, _helping(forecaster), others)
+    quantiles = [computed.quantiles[probability] for probability in QUANTILE_LEVELS]
+    is_default = method == METHOD
+    return Forecast(
+        method=method,
+        predictor=_helpful_predictor(forecaster)
+        if is_default
+        else _predictor_of(forecaster, method, at_seconds),
+        at=at,
+        level=LEVEL,
+        last_known_at=known_until,
+        n=computed.n,
+        mean=computed.mean,
+        median=computed.median,
+        lower=quantiles[_LOWER],
+        upper=quantiles[_UPPER],
+        quantiles=quantiles,
+        others=forecaster.part_medians(at_seconds, floor=floor) or None if is_default else None,
+        **context,
+    )
 
 
-def prospects(forecaster: Forecaster) -> list[PredictorRecord]:
-    """What it listens to, the most helpful first, and how well that helps."""
+def predictor_records(forecaster: Forecaster) -> list[PredictorRecord]:
+    """Return how much each predictor helps, the most helpful first."""
     method = forecaster.method
     return method.predictors() if isinstance(method, auto.Method) else []
 
 
-def _helping(forecaster: Forecaster) -> str:
-    """The most helpful predictor, if that is hardly chance."""
-    best = next(iter(prospects(forecaster)), None)
+def stale_at(began_at: datetime, forecast: Forecast) -> datetime:
+    """Return when *forecast*, from values since *began_at*, is too old to be served."""
+    gap = (forecast.last_time - began_at) / max(forecast.n - 1, 1)
+    return forecast.last_time + max(LEAST_FRESHNESS, FRESH_GAPS * gap)
+
+
+def _helpful_predictor(forecaster: Forecaster) -> str:
+    """Return the most helpful predictor, if its gain is significant."""
+    best = next(iter(predictor_records(forecaster)), None)
     return "/".join(best.predictor)[:MOST_CHARACTERS] if best and best.helps else ""
 
 
-def _used(forecaster: Forecaster, name: str, at_seconds: float) -> str:
-    """What the method of that *name* forecasts such a run from: the predictor that it has chosen, or the
-    series whose stages it uses; nothing where its own history is all."""
+def _predictor_of(forecaster: Forecaster, name: str, at_seconds: float) -> str:
+    """Return what the method *name* uses for such a run beside the metric's own history.
+
+    This is the predictor that it has chosen, or the series whose stages it uses.
+    """
     whole = forecaster.method
     method = whole if name == forecaster.name else whole.parts()[name]
     if isinstance(method, PairedMethod):
@@ -97,49 +95,3 @@ def _used(forecaster: Forecaster, name: str, at_seconds: float) -> str:
         stages = method.stages(at_seconds).values()
         return ", ".join(sorted({one.predictor.series for one in stages if one.predictor}))[:MOST_CHARACTERS]
     return ""
-
-
-def made_if_any(forecaster: Forecaster, unit: str, known: datetime) -> Made | None:
-    """What it says of the next run; None if it abstains."""
-    try:
-        return made(forecaster, unit, known)
-    except Abstained:
-        return None
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """What an answer is made from: the newest value of the metric, and the latest news of anything."""
-
-    metric: int
-    last_time: datetime
-    last_value: float | None
-    last_known_at: datetime
-
-
-def kept(made: Made, knowledge: Knowledge, now: datetime) -> dict[str, Any]:
-    """An answer that is issued *now*, as ``monitor.forecasts.forecasts_sql`` keeps it."""
-    return {
-        "metric": knowledge.metric,
-        "issued_at": now,
-        "method": made.method,
-        "predictor": made.predictor,
-        "at": made.at,
-        "level": LEVEL,
-        "last_time": knowledge.last_time,
-        "last_known_at": knowledge.last_known_at,
-        "last_value": knowledge.last_value,
-        "n": made.n,
-        "mean": made.mean,
-        "median": made.median,
-        "lower": made.lower,
-        "upper": made.upper,
-        "quantiles": made.quantiles,
-        "others": json.dumps(made.others) if made.others else None,
-    }
-
-
-def stale_at(began_at: datetime, last_time: datetime, n: int) -> datetime:
-    """From when on an answer from *n* values since *began_at*, the newest at *last_time*, is too old."""
-    gap = (last_time - began_at) / max(n - 1, 1)
-    return last_time + max(LEAST_PATIENCE, PATIENCE_GAPS * gap)

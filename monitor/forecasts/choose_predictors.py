@@ -12,7 +12,8 @@ from django.db import transaction
 from django.db.models import Q
 
 import probes
-from monitor.forecasts import predictors_sql, states_sql
+from monitor.forecasts import predictors_sql
+from monitor.forecasts.state_table import METRIC_STATES
 from monitor.models import Binding, CurrentSegment, ForecastPredictor, Metric, Series, Suite
 
 MOST = 8  # of a metric
@@ -76,7 +77,7 @@ def choose_new() -> bool:
     new = predictors_sql.new(NEW_AT_ONCE)
     if new:
         choose_predictors({*new.values(), *_sharing(new.values())})
-        predictors_sql.looked_at(new)
+        predictors_sql.set_chosen(new)
     return len(new) == NEW_AT_ONCE
 
 
@@ -162,6 +163,6 @@ def _had(metrics: Iterable[int]) -> Mapping[int, set[tuple[int, str]]]:
 
 @transaction.atomic
 def _listen(metric: int, chosen: Sequence[tuple[int, str]]) -> None:
-    if states_sql.locked([metric]):
-        predictors_sql.listen(metric, chosen)
-        states_sql.begin_anew([metric])
+    if METRIC_STATES.lock([metric]):
+        predictors_sql.replace(metric, chosen)
+        METRIC_STATES.reset([metric])

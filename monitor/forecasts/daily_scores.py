@@ -12,7 +12,7 @@ from monitor.db import binary
 from monitor.models import Binding, Metric
 
 if TYPE_CHECKING:
-    from monitor.forecasts.score import Scored
+    from monitor.forecasts.forecasts_sql import ScoredForecast
 
 LARGEST = 1e290  # so many of such errors as there can be have a sum
 _TEN, _NINETY = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)
@@ -58,7 +58,7 @@ class _Place(NamedTuple):
     sites: Sequence[int]
 
 
-def add(scored: Sequence[Scored]) -> None:
+def add(scored: Sequence[ScoredForecast]) -> None:
     """Count forecasts whose truths have come; to be called once for each, in the transaction that scores."""
     places = _places({one.metric for one in scored})
     sums: dict[_Key, list[float]] = defaultdict(lambda: [0.0] * len(_SUMS))
@@ -81,7 +81,7 @@ def forget(now: datetime) -> int:
         return cursor.execute(_FORGET, [now.astimezone(UTC).date()]).rowcount
 
 
-def _said(one: Scored) -> list[float]:
+def _said(one: ScoredForecast) -> list[float]:
     """What one forecast adds, in the order of ``_SUMS``."""
     error = _limited(one.truth - one.median)
     last = None if one.last_value is None else _limited(one.truth - one.last_value)
@@ -100,11 +100,11 @@ def _said(one: Scored) -> list[float]:
     ]
 
 
-def _has_interval(one: Scored) -> bool:
+def _has_interval(one: ScoredForecast) -> bool:
     return one.below is not None and one.upto is not None
 
 
-def _within(one: Scored, lower: int, upper: int) -> bool:
+def _within(one: ScoredForecast, lower: int, upper: int) -> bool:
     """Whether the truth lay between two quantiles of the grid, ends included."""
     return one.below is not None and one.upto is not None and one.upto > lower and one.below <= upper
 

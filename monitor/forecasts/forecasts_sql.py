@@ -1,13 +1,17 @@
-"""Forecasts as they are issued, and scored: written in few statements."""
+"""Write forecasts when they are issued, score them, and delete old ones, each in few statements."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forecasting.base import LARGEST_VALUE
-from monitor.db import binary
+from monitor.forecasts.statements import execute, execute_each, fetch
+
+if TYPE_CHECKING:
+    from monitor.models import Forecast
 
 _INSERT = """
 INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, at, level, last_time, last_known_at,
@@ -16,7 +20,7 @@ SELECT %(metric)b, %(issued_at)b, %(method)b, %(predictor)b, %(at)b, %(level)b, 
     %(last_known_at)b, %(last_value)b, %(n)b, %(mean)b, %(median)b, %(lower)b, %(upper)b,
     %(quantiles)b::float8[], %(others)b::text::jsonb
 """
-# From the same knowledge comes the same answer: it is issued once.
+# The same forecast from the same values is stored once.
 _ISSUED = f"""
 same AS (
     SELECT id, issued_at FROM monitor_forecast
@@ -25,9 +29,9 @@ same AS (
     ORDER BY id LIMIT 1
 ), issued AS ({_INSERT} WHERE NOT EXISTS (SELECT FROM same) RETURNING id, issued_at),
 one AS (SELECT id, issued_at FROM same UNION ALL SELECT id, issued_at FROM issued)
-"""  # noqa: S608  # our own words
+"""  # noqa: S608  # constants of this module
 _ISSUE = f"WITH {_ISSUED} SELECT id FROM one"  # noqa: S608
-_ANSWER = f"""
+_PUBLISH = f"""
 WITH {_ISSUED}
 UPDATE monitor_forecaststate AS state
 SET forecast_id = one.id, issued_at = one.issued_at, method = %(method)b, predictor = %(predictor)b,
@@ -35,24 +39,25 @@ SET forecast_id = one.id, issued_at = one.issued_at, method = %(method)b, predic
     quantiles = %(quantiles)b::float8[], stale_at = %(stale_at)b
 FROM one WHERE metric_id = %(metric)b
 """  # noqa: S608
-_SILENT = """
+_WITHDRAW = """
 UPDATE monitor_forecaststate
 SET forecast_id = NULL, issued_at = NULL, method = '', predictor = '', mean = NULL, median = NULL,
     lower = NULL, upper = NULL, quantiles = NULL, stale_at = NULL, explanation = NULL
-WHERE metric_id = ANY (%b::bigint[]) AND mean IS NOT NULL
+WHERE metric_id = ANY (%(metrics)b::bigint[]) AND mean IS NOT NULL
 """
 _EXPLAIN = """
-UPDATE monitor_forecaststate AS total SET explanation = its.said
+UPDATE monitor_forecaststate AS total SET explanation = stages.forecasts
 FROM (
     SELECT metric.segment_id, jsonb_agg(jsonb_build_object('metric', name, 'mean', mean, 'median', median,
-        'method', method, 'predictor', predictor) ORDER BY metric.id) AS said
+        'method', method, 'predictor', predictor) ORDER BY metric.id) AS forecasts
     FROM monitor_metric AS metric JOIN monitor_forecaststate AS stage ON stage.metric_id = metric.id
     WHERE segment_id = ANY (%(segments)b::bigint[]) AND name LIKE 'stage.%%' AND mean IS NOT NULL
     GROUP BY segment_id
-) AS its JOIN monitor_metric AS metric ON metric.segment_id = its.segment_id AND metric.name = %(headline)b
-WHERE total.metric_id = metric.id AND explanation IS DISTINCT FROM its.said
+) AS stages
+JOIN monitor_metric AS metric ON metric.segment_id = stages.segment_id AND metric.name = %(headline)b
+WHERE total.metric_id = metric.id AND explanation IS DISTINCT FROM stages.forecasts
 """
-# The first that is later, of each: no other of its metric is looked at. What no method uses is no truth.
+# The actual value of a forecast is the first later one that a method can use.
 _SCORE = f"""
 WITH due AS (
     SELECT forecast.id, others, truth.value, truth.time, forecast.id = first_value(forecast.id) OVER (
@@ -74,12 +79,12 @@ UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time
     below = (SELECT count(*) FROM unnest(quantiles) AS quantile WHERE quantile < due.value),
     counts = due.counts, others = NULL
 FROM due WHERE forecast.id = due.id
-RETURNING forecast.metric_id, method, at, truth_time, truth, mean, median, last_value, lower, upper, below,
-    upto, due.others, forecast.counts
+RETURNING forecast.metric_id AS metric, method, at, truth_time, truth, mean, median, last_value,
+    lower, upper, below, upto, due.others::text AS others, forecast.counts
 """  # noqa: S608
 _RECORDS = """
-SELECT metric, array_agg(truth), array_agg(median), array_agg(last_value), array_agg(lower), array_agg(upper),
-    array_agg(below), array_agg(upto)
+SELECT metric, array_agg(truth) AS truth, array_agg(median) AS median, array_agg(last_value) AS last_value,
+    array_agg(lower) AS lower, array_agg(upper) AS upper, array_agg(below) AS below, array_agg(upto) AS upto
 FROM unnest(%(metrics)b::bigint[]) AS wanted (metric)
 CROSS JOIN LATERAL (
     SELECT truth, median, coalesce(last_value, 'NaN') AS last_value, lower, upper,
@@ -90,10 +95,12 @@ CROSS JOIN LATERAL (
     ORDER BY last_known_at DESC, id DESC LIMIT %(last)b
 ) AS scored GROUP BY metric
 """
-_KEEP_RECORD = """
+_WRITE_RECORD = """
 UPDATE monitor_forecaststate
-SET record_n = %(n)b, mean_absolute_error = %(mean_absolute_error)b, relative_error = %(relative_error)b,
-    mean_absolute_scaled_error = %(mean_absolute_scaled_error)b, winkler_score = %(winkler_score)b,
+SET record_n = %(record_n)b, mean_absolute_error = %(mean_absolute_error)b,
+    relative_error = %(relative_error)b,
+    mean_absolute_scaled_error = %(mean_absolute_scaled_error)b,
+    winkler_score = %(winkler_score)b,
     less = %(less)b::smallint[], most = %(most)b::smallint[]
 WHERE metric_id = %(metric)b
 """
@@ -109,8 +116,8 @@ WHERE metric_id = metric AND (
 ) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
     AND NOT EXISTS (SELECT FROM monitor_forecastgiven WHERE forecast_id = old.id)
 """
-# What ``_PRUNE`` takes of metrics that have news, of all. The first condition is that of an index.
-_FORGET_PASSING = """
+# As ``_PRUNE``, of metrics without new values. The first condition is that of an index.
+_PRUNE_EXPIRED = """
 DELETE FROM monitor_forecast WHERE id = ANY (ARRAY(
     SELECT id FROM monitor_forecast AS old
     WHERE (at IS NOT NULL OR NOT counts) AND (NOT counts OR at < %(day_ago)b) AND issued_at < %(day_ago)b
@@ -120,8 +127,8 @@ DELETE FROM monitor_forecast WHERE id = ANY (ARRAY(
 """
 
 
-class Scored(NamedTuple):
-    """A forecast of *metric* whose truth has just arrived; see ``monitor.models.Forecast``."""
+class ScoredForecast(NamedTuple):
+    """A forecast of *metric* whose actual value just arrived; the columns are those of ``Forecast``."""
 
     metric: int
     method: str
@@ -139,7 +146,7 @@ class Scored(NamedTuple):
     counts: bool = True
 
 
-class Record(NamedTuple):
+class ScoredColumns(NamedTuple):
     """The newest scored forecasts of *metric*, column by column."""
 
     metric: int
@@ -152,62 +159,63 @@ class Record(NamedTuple):
     upto: Sequence[int]
 
 
-def issue(row: dict[str, Any]) -> int:
-    """Keep one forecast, if it is not kept yet; its key."""
-    with binary.cursor() as cursor:
-        found = cursor.execute(_ISSUE, row).fetchone()
-    return int(found[0]) if found else 0
+class IssuedForecast(NamedTuple):
+    id: int
 
 
-def answer(rows: Sequence[dict[str, Any]]) -> None:
-    """Keep forecasts, each as the answer of its metric's state."""
-    with binary.cursor() as cursor:
-        cursor.executemany(_ANSWER, rows)
+def issue(forecast: Forecast) -> int:
+    """Store *forecast* unless the same is stored already; return its key."""
+    return fetch(IssuedForecast, _ISSUE, _parameters(forecast))[0].id
 
 
-def fall_silent(metrics: Collection[int]) -> None:
-    """There is no answer of *metrics* any more."""
-    with binary.cursor() as cursor:
-        cursor.execute(_SILENT, [list(metrics)])
+def publish(forecasts: Iterable[tuple[Forecast, datetime]]) -> None:
+    """Store forecasts, each as the current answer of its metric until it is stale at the time beside it."""
+    execute_each(_PUBLISH, ({**_parameters(one), "stale_at": stale_at} for one, stale_at in forecasts))
+
+
+def withdraw(metrics: Collection[int]) -> None:
+    """Remove the current answers of *metrics*."""
+    execute(_WITHDRAW, {"metrics": list(metrics)})
 
 
 def explain(segments: Collection[int], headline: str) -> None:
-    """Let the total of each of these segments say what their stages are expected to take."""
-    with binary.cursor() as cursor:
-        cursor.execute(_EXPLAIN, {"segments": list(segments), "headline": headline})
+    """Write into the state of each segment's total how long its stages are expected to take."""
+    execute(_EXPLAIN, {"segments": list(segments), "headline": headline})
 
 
-def score(now: datetime, metrics: Collection[int] | None = None) -> list[Scored]:
-    """Give forecasts their truths; those of *metrics*, None: all."""
+def score(now: datetime, metrics: Collection[int] | None = None) -> list[ScoredForecast]:
+    """Write actual values known at *now* to forecasts of *metrics* (None: of all); return what was scored."""
     which = "true" if metrics is None else "forecast.metric_id = ANY (%(metrics)b::bigint[])"
-    told = {"now": now, "metrics": list(metrics or ())}
-    with binary.cursor() as cursor:
-        return [Scored(*row) for row in cursor.execute(_SCORE.format(which=which).encode(), told)]
+    return fetch(ScoredForecast, _SCORE.format(which=which), {"now": now, "metrics": list(metrics or ())})
 
 
-def records(metrics: Collection[int], method: str, last: int) -> list[Record]:
-    """Of those of *metrics* that have any."""
-    told = {"metrics": list(metrics), "method": method, "last": last}
-    with binary.cursor() as cursor:
-        return [Record(*row) for row in cursor.execute(_RECORDS, told, binary=True)]
+def records(metrics: Collection[int], method: str, last: int) -> list[ScoredColumns]:
+    """Return the *last* scored forecasts by *method* of those of *metrics* that have any."""
+    return fetch(ScoredColumns, _RECORDS, {"metrics": list(metrics), "method": method, "last": last})
 
 
-def keep_records(rows: Iterable[dict[str, Any]]) -> None:
-    with binary.cursor() as cursor:
-        cursor.executemany(_KEEP_RECORD, rows)
+def write_records(rows: Iterable[dict[str, Any]]) -> None:
+    execute_each(_WRITE_RECORD, rows)
 
 
 def prune(kept: Collection[tuple[int, int]], method: str, day_ago: datetime) -> None:
-    """Of each of these metrics keep so many forecasts of the next run by *method* that count, and what else
-    is not older; of those that do not count, or are about a time that is over, what is of less than a day."""
+    """Delete old forecasts of these metrics, each with the number of its forecasts to keep.
+
+    Kept are so many newest forecasts of the next run by *method* that count, and other forecasts that are as
+    new; of forecasts that do not count, or are about a past time, those of the last day.
+    """
     metrics, most = zip(*kept, strict=True)
-    told = {"metrics": list(metrics), "most": list(most), "method": method, "day_ago": day_ago}
-    with binary.cursor() as cursor:
-        cursor.execute(_PRUNE, told)
+    execute(_PRUNE, {"metrics": list(metrics), "most": list(most), "method": method, "day_ago": day_ago})
 
 
-def forget_passing(day_ago: datetime, at_most: int) -> int:
-    """Of all metrics let forecasts go that do not count, or are about a time that is over, and that nobody
-    was given or has told an outcome of; how many."""
-    with binary.cursor() as cursor:
-        return cursor.execute(_FORGET_PASSING, {"day_ago": day_ago, "at_most": at_most}).rowcount
+def prune_expired(day_ago: datetime, at_most: int) -> int:
+    """Delete forecasts of all metrics that do not count or are about a past time; return how many.
+
+    Forecasts that were delivered, or have an outcome, stay.
+    """
+    return execute(_PRUNE_EXPIRED, {"day_ago": day_ago, "at_most": at_most})
+
+
+def _parameters(forecast: Forecast) -> dict[str, Any]:
+    others = json.dumps(forecast.others) if forecast.others else None
+    return {**vars(forecast), "metric": forecast.metric_id, "others": others}

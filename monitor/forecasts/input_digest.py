@@ -1,79 +1,94 @@
-"""What a forecaster has used, as sums by hour: enough to see that one of its inputs is not what it was.
+"""Detect that inputs which a state has already used have changed: one sum of hashes per hour.
 
 An input is hashed to 64 bits (the finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom
-number generators", 2014, over its four fields in turn), and the hashes of an hour are added up, whatever
-their order. So what comes new to an hour is added without reading the others.
+number generators", 2014, over its four fields in turn). The hashes of an hour are added, so their order does
+not matter, and a new input is added without reading the others.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from monitor.forecasts.inputs_sql import INPUT
 
-    from numpy.typing import NDArray
-
-MOST_HOURS = 48  # of a metric, the newest that have anything
-_HOUR = 3_600_000_000  # microseconds
+MOST_HOURS = 48  # per state: the newest that have inputs
+HOUR_MICROSECONDS = 3_600_000_000
 _LONG_AGO = -(1 << 62)
-_WHOLE = 1 << 64
-_KEPT = np.dtype([("hour", "<i8"), ("sum", "<u8")])
+_MODULUS = 1 << 64
+_STORED = np.dtype([("hour", "<i8"), ("sum", "<u8")])
+
+
+class Input(NamedTuple):
+    """A value of the metric or series *key*; times in microseconds, *hour* is the number of its hour."""
+
+    key: int
+    time: int
+    known_at: int
+    value: float
+    hour: int
+    hashed: int
 
 
 @dataclass
-class Used:
-    """*sums* by the number of the hour (``hours``), and the *total* of all that there ever was. Of hours
-    before *since* nothing is remembered but that."""
+class InputDigest:
+    """*sums* of hashes by the number of the hour; hours before *since* are forgotten."""
 
     sums: dict[int, int] = field(default_factory=dict)
     since: int = _LONG_AGO
-    total: int = 0
 
     @classmethod
-    def load(cls, kept: bytes | None) -> Used:
-        """Go on with what ``dump`` returned; None: nothing was used yet."""
-        if not kept:
+    def load(cls, stored: bytes | None) -> InputDigest:
+        """Return what ``dump`` stored; None is the digest of no inputs."""
+        if not stored:
             return cls()
-        (since, total), *rows = np.frombuffer(kept, _KEPT).tolist()
-        return cls(dict(rows), since, total)
+        (since, _), *rows = np.frombuffer(stored, _STORED).tolist()
+        return cls(dict(rows), since)
 
     def dump(self) -> bytes:
-        """The newest hours alone; equal for equal inputs that came in the same order."""
+        """Return the newest hours as bytes, which are equal for equal inputs used in the same order."""
         hours = sorted(self.sums)
         if len(hours) > MOST_HOURS:
             self.since = hours[-MOST_HOURS]
-            self.sums = {hour: self.sums[hour] for hour in hours[-MOST_HOURS:]}
-        rows = [(self.since, self.total), *sorted(self.sums.items())]
-        return np.array(rows, _KEPT).tobytes()
+        rows = [(self.since, 0), *((hour, self.sums[hour]) for hour in hours[-MOST_HOURS:])]
+        return np.array(rows, _STORED).tobytes()
 
-    def add(self, hour: int, hashed: int) -> None:
-        self.total = (self.total + hashed) % _WHOLE
-        if hour >= self.since:
-            self.sums[hour] = (self.sums.get(hour, 0) + hashed) % _WHOLE
+    def add(self, used: Input) -> None:
+        if used.hour >= self.since:
+            self.sums[used.hour] = (self.sums.get(used.hour, 0) + used.hashed) % _MODULUS
 
-    def are(self, found: Mapping[int, int]) -> bool | None:
-        """Whether the sums of these hours are as *found*; None where that is not remembered of one."""
-        if any(hour >= self.since and self.sums.get(hour, 0) != found[hour] for hour in found):
+    def matches(self, hours: Collection[int], inputs: Iterable[Input]) -> bool:
+        """Return whether exactly *inputs* were used of *hours*; False where that is forgotten."""
+        if any(hour < self.since for hour in hours):
             return False
-        return None if any(hour < self.since for hour in found) else True
+        sums = dict.fromkeys(hours, 0)
+        for one in inputs:
+            sums[one.hour] = (sums[one.hour] + one.hashed) % _MODULUS
+        return all(self.sums.get(hour, 0) == total for hour, total in sums.items())
 
 
-NEVER_SO = Used(since=1 << 62, total=1).dump()  # what no inputs come to
+NEVER_MATCHES = InputDigest(since=1 << 62).dump()
 
 
-def hours(times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of the hour that each of *times* (microseconds since 1970) is in."""
-    return times // _HOUR
+def by_key(rows: NDArray[np.void]) -> Mapping[int, list[Input]]:
+    """Return inputs, as ``inputs_sql`` reads them, by metric or series."""
+    inputs: dict[int, list[Input]] = defaultdict(list)
+    hours = (rows["time"] // HOUR_MICROSECONDS).tolist()
+    columns = [*(rows[name].tolist() for name in INPUT.names or ()), hours, hashes(rows).tolist()]
+    for row in zip(*columns, strict=True):
+        inputs[row[0]].append(Input(*row))
+    return inputs
 
 
 def hashes(inputs: NDArray[np.void]) -> NDArray[np.uint64]:
-    """Of each of *inputs* (``monitor.forecasts.inputs_sql.INPUT``)."""
+    """Return the hash of each of *inputs*."""
     found = np.zeros(len(inputs), np.uint64)
-    for name in ("metric", "time", "known_at", "value"):
+    for name in INPUT.names or ():
         found = _mixed(
             found + np.uint64(0x9E3779B97F4A7C15) + np.ascontiguousarray(inputs[name]).view(np.uint64)
         )

@@ -1,11 +1,12 @@
-"""What forecasters use: values of passed runs, and of real jobs, when they are known, as numpy arrays.
+"""Read the inputs of forecasts: what runs measured and how they ended, and the same of reported jobs.
 
-As with ``arrays``, the database puts the rows together to one value in its binary format.
+The database packs all rows into one value in its binary format, which becomes a numpy array.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,58 +14,112 @@ from monitor.db import binary
 from monitor.db.timestamps import EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from numpy.typing import NDArray
 
-# Times are microseconds since 1970, UTC. A run's time is its slot, a job's when it started.
-INPUT = np.dtype([("metric", "<i8"), ("time", "<i8"), ("known_at", "<i8"), ("value", "<f8")])
+# Times are microseconds since 1970, UTC. The time of a run is its slot, that of a job its start. The key is
+# that of a metric or of a series.
+INPUT = np.dtype([("key", "<i8"), ("time", "<i8"), ("known_at", "<i8"), ("value", "<f8")])
 
 _PACKED = """
 SELECT string_agg(
-    int8send(metric_id) || timestamptz_send(time) || timestamptz_send(known_at) || float8send(value),
+    int8send(key) || timestamptz_send(time) || timestamptz_send(known_at) || float8send(value),
     ''::bytea
-) FROM {relation} AS packed
+) FROM ({inputs}) AS packed
 """
-_KNOWN = """
-    SELECT metric_id, time, known_at, value FROM monitor_sample AS sample
-    WHERE {metric} AND passed AND {time}
-    UNION ALL
-    SELECT metric_id, started_at, received_at, seconds FROM monitor_outcome AS outcome
-    WHERE {metric} AND passed AND seconds IS NOT NULL AND {started_at}
+_IN_HOURS = """
+SELECT input.* FROM unnest(%(keys)b::bigint[], %(hours)b::timestamptz[]) AS wanted (key, hour)
+CROSS JOIN LATERAL ({inputs}) AS input
 """
 _IN_HOUR = "{0} >= hour AND {0} < hour + interval '1 hour'"
-_HOUR = {"time": _IN_HOUR.format("time"), "started_at": _IN_HOUR.format("started_at")}
-_OF_HOURS = f"""(
-    SELECT known.* FROM unnest(%(metrics)b::bigint[], %(hours)b::timestamptz[]) AS wanted (metric, hour)
-    CROSS JOIN LATERAL ({_KNOWN.format(metric="metric_id = wanted.metric", **_HOUR)}) AS known
-)"""  # noqa: S608  # our own words
-_LATER = "{0} > %(than)b AND {0} <= %(by)b"
-_THESE = "metric_id = ANY (%(metrics)b::bigint[])"
-_PART = {"time": _LATER.format("known_at"), "started_at": _LATER.format("received_at")}
-_NEXT = f"""(
-    SELECT * FROM ({_KNOWN.format(metric=_THESE, **_PART)}) AS known
-    ORDER BY known_at FETCH FIRST %(at_most)b ROWS WITH TIES
-)"""  # noqa: S608
+_AFTER = """
+SELECT * FROM ({inputs}) AS input ORDER BY known_at FETCH FIRST %(at_most)b ROWS WITH TIES
+"""
+_BETWEEN = "{0} > %(after)b AND {0} <= %(until)b"
 
 
-def of_hours(wanted: Collection[tuple[int, datetime]]) -> NDArray[np.void]:
-    """All of these metrics in these hours (each by its start), in no order."""
-    metrics, hours = zip(*wanted, strict=True) if wanted else ((), ())
-    return read(_OF_HOURS, {"metrics": list(metrics), "hours": list(hours)})
+class InputRelation(NamedTuple):
+    """A query of inputs; its placeholders are ``{keys}``, ``{runs}`` and ``{jobs}``, conditions on each part.
+
+    Column names of runs and of jobs: their times, and when each became known.
+    """
+
+    query: str
+    run_time: str
+    job_time: str
+    run_known_at: str
+    job_known_at: str
+
+    def in_hours(self, wanted: Collection[tuple[int, datetime]]) -> NDArray[np.void]:
+        """Return all inputs of these keys in these hours (each given by its start), in no order."""
+        if not wanted:
+            return np.empty(0, INPUT)
+        inputs = self.query.format(
+            keys="= wanted.key", runs=_IN_HOUR.format(self.run_time), jobs=_IN_HOUR.format(self.job_time)
+        )
+        keys, hours = zip(*wanted, strict=True)
+        return _read(_IN_HOURS.format(inputs=inputs), {"keys": list(keys), "hours": list(hours)})
+
+    def after(
+        self, keys: Collection[int], after: datetime, until: datetime, at_most: int
+    ) -> NDArray[np.void]:
+        """Return the first inputs of *keys* that became known later than *after* and by *until*, in no order.
+
+        These are about *at_most*: inputs that became known at the same time are never separated.
+        """
+        inputs = self.query.format(
+            keys="= ANY (%(keys)b::bigint[])",
+            runs=_BETWEEN.format(self.run_known_at),
+            jobs=_BETWEEN.format(self.job_known_at),
+        )
+        parameters = {"keys": list(keys), "after": after, "until": until, "at_most": at_most}
+        return _read(_AFTER.format(inputs=inputs), parameters)
 
 
-def following(metrics: Sequence[int], than: datetime, by: datetime, at_most: int) -> NDArray[np.void]:
-    """The first of *metrics* that became known later *than*, and not later than *by*, in no order: about
-    *at_most*, for those that became known at the same time are not parted."""
-    return read(_NEXT, {"metrics": list(metrics), "than": than, "by": by, "at_most": at_most})
-
-
-def read(relation: str, told: dict[str, object]) -> NDArray[np.void]:
-    """The rows of *relation*, a table or a query, that has the columns of ``INPUT``."""
-    (packed,) = binary.row(_PACKED.format(relation=relation), told)
+def _read(query: str, parameters: Mapping[str, object]) -> NDArray[np.void]:
+    (packed,) = binary.row(_PACKED.format(inputs=query), parameters)
     rows = np.frombuffer(packed or b"", INPUT.newbyteorder(">")).astype(INPUT)
     for name in ("time", "known_at"):
         rows[name] += EPOCH
     return rows
+
+
+METRIC_VALUES = InputRelation(
+    """
+    SELECT metric_id AS key, time, known_at, value FROM monitor_sample AS sample
+    WHERE metric_id {keys} AND passed AND {runs}
+    UNION ALL
+    SELECT metric_id, started_at, received_at, seconds FROM monitor_outcome AS outcome
+    WHERE metric_id {keys} AND passed AND seconds IS NOT NULL AND {jobs}
+    """,
+    run_time="time",
+    job_time="started_at",
+    run_known_at="known_at",
+    job_known_at="received_at",
+)
+# The value of a run that passed is how many seconds it took; of one that failed, -1 minus that. Outcomes for
+# which the path is not to blame (broken, skipped, ...) do not count.
+RUN_ENDS = InputRelation(
+    """
+    SELECT series_id AS key, slot AS time, ended_at AS known_at,
+        CASE WHEN state = 'passed' THEN took ELSE -1 - took END AS value
+    FROM monitor_run AS run CROSS JOIN LATERAL (
+        SELECT greatest(extract(epoch FROM ended_at - coalesce(started_at, slot)), 0)::float8 AS took
+    ) AS measured
+    WHERE series_id {keys} AND state IN ('passed', 'failed', 'timed_out') AND {runs}
+    UNION ALL
+    SELECT segment.series_id, outcome.started_at, received_at, CASE WHEN passed THEN took ELSE -1 - took END
+    FROM monitor_outcome AS outcome
+    JOIN monitor_metric AS metric ON metric.id = outcome.metric_id
+    JOIN monitor_segment AS segment ON segment.id = metric.segment_id
+    CROSS JOIN LATERAL (
+        SELECT greatest(extract(epoch FROM outcome.ended_at - outcome.started_at), 0)::float8 AS took
+    ) AS measured
+    WHERE segment.series_id {keys} AND {jobs}
+    """,
+    run_time="slot",
+    job_time="outcome.started_at",
+    run_known_at="ended_at",
+    job_known_at="received_at",
+)

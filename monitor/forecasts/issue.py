@@ -1,22 +1,20 @@
-"""What the next value of a metric will be: issued, kept, and scored when the truth arrives."""
+"""Issue the forecast of a metric for a question: the current answer, or one computed now."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
-from django.utils import timezone
 
 from forecasting import methods
 from forecasting.base import OutdatedState, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.depot.samples.read import history
 from monitor.forecasts import forecasts_sql
-from monitor.forecasts.answer import Knowledge, kept, made
+from monitor.forecasts.answer import compute
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.refresh import bring_up_metrics
-from monitor.forecasts.score import score_all
-from monitor.forecasts.state_update import loaded
+from monitor.forecasts.metric_state import load_forecaster
+from monitor.forecasts.refresh import refresh_metrics
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
 
 if TYPE_CHECKING:
@@ -25,17 +23,16 @@ if TYPE_CHECKING:
 
     from monitor.depot.samples.read import Point
 
-NEWEST = 300  # values that a method is told which does not follow the metric: it is done while somebody waits
-NEWEST_OF_OTHERS = 1_000  # values of each that it listens to
+MOST_VALUES = 300  # that a method without a stored state uses, while a client waits
+MOST_PREDICTOR_VALUES = 1_000  # of each predictor
 STAGE = "stage."
 
 
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime | None = None) -> Forecast:
-    """Forecast the next value of *metric*, which is of one segment, or that of a run which starts in the
-    minute of *at*.
+    """Return the forecast of the next value of *metric*, or of a run that starts in the minute of *at*.
 
-    It is from what its forecaster has used until now, and from the same knowledge comes the same answer: it
-    is issued, and kept, once. A metric that nobody follows is followed from then on.
+    It uses what the forecaster of *metric* has used until now, so the same question has the same answer
+    until there are new values; it is stored once. The metric is followed from now on.
 
     Raises:
         forecasting.base.Abstained: too few values.
@@ -43,31 +40,29 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime |
     """
     state = _state(metric)
     if state is None or state.forecast is None:
-        bring_up_metrics([metric.pk], now)
+        refresh_metrics([metric.pk], now)
         state = _state(metric) or ForecastState(metric=metric)
     if method == METHOD and at is None and state.forecast is not None:
         return state.forecast
-    if at is not None:
-        at = at.replace(second=0, microsecond=0)
-    known = state.used_until or now
-    answer = made(_forecaster(metric, state, method, now), metric.unit, known, method=method, at=at)
-    return Forecast.objects.get(pk=forecasts_sql.issue(kept(answer, _knowledge(metric, state, now), now)))
-
-
-def score(now: datetime | None = None) -> int:
-    """Give every forecast whose truth has arrived its truth; how many.
-
-    The truth of a forecast is the first value of a later slot that became known after it was issued.
-    """
-    return score_all(now or timezone.now())
-
-
-def _knowledge(metric: Metric, state: ForecastState, now: datetime) -> Knowledge:
-    """What an answer is made from. While a state begins anew it does not say what was told."""
     last_time, last_value = state.last_time, state.last_value
-    if last_time is None and (newest := history(metric, known_by=now, newest=1)):
+    if last_time is None and (newest := history(metric, known_by=now, newest=1)):  # the state was reset
         last_time, last_value = newest[0].time, newest[0].value
-    return Knowledge(metric.pk, last_time or now, last_value, state.used_until or now)
+    forecast = compute(
+        _forecaster(metric, state, method, now),
+        metric.unit,
+        state.used_until or now,
+        method=method,
+        at=at and at.replace(second=0, microsecond=0),
+        metric_id=metric.pk,
+        issued_at=now,
+        last_time=last_time or now,
+        last_value=last_value,
+    )
+    return Forecast.objects.get(pk=forecasts_sql.issue(forecast))
+
+
+def as_observation(point: Point) -> Observation:
+    return Observation(point.time.timestamp(), point.known_at.timestamp(), point.value)
 
 
 def _state(metric: Metric) -> ForecastState | None:
@@ -75,28 +70,23 @@ def _state(metric: Metric) -> ForecastState | None:
 
 
 def _forecaster(metric: Metric, state: ForecastState, method: str, now: datetime) -> Forecaster:
-    """The one that follows *metric*, if *method* is part of it; else one that is told its newest values."""
+    """Return the stored forecaster if *method* is part of it, else one that reads the newest values."""
     if state.state is not None:
         try:
-            forecaster = loaded(bytes(state.state))
+            forecaster = load_forecaster(bytes(state.state))
         except OutdatedState:
             forecaster = Forecaster(METHOD)
         if method in forecaster.method_names():
             return forecaster
     if method not in methods.names():
         raise methods.unknown(method, methods.names())
-    return _told(Forecaster(method), metric, now)
-
-
-def _told(forecaster: Forecaster, metric: Metric, now: datetime) -> Forecaster:
-    """A *forecaster* that nobody kept, told the newest values of *metric*, and those of what it may listen to
-    since."""
-    newest = history(metric, known_by=now, newest=NEWEST)
+    forecaster = Forecaster(method)
+    newest = history(metric, known_by=now, newest=MOST_VALUES)
     _observe(forecaster, newest, OWN_SERIES)
     if newest and forecaster.method.USES_PREDICTORS:
-        for source, other in _sources(metric, by_stage=forecaster.method.USES_STAGES):
-            heard = history(other, start=newest[0].time, known_by=now, newest=NEWEST_OF_OTHERS)
-            _observe(forecaster, heard, source)
+        for source, other in _predictors(metric, by_stage=forecaster.method.USES_STAGES):
+            values = history(other, start=newest[0].time, known_by=now, newest=MOST_PREDICTOR_VALUES)
+            _observe(forecaster, values, source)
     return forecaster
 
 
@@ -105,12 +95,8 @@ def _observe(forecaster: Forecaster, points: Iterable[Point], source: Source) ->
         forecaster.observe(as_observation(point), source)
 
 
-def as_observation(point: Point) -> Observation:
-    return Observation(point.time.timestamp(), point.known_at.timestamp(), point.value)
-
-
-def _sources(metric: Metric, *, by_stage: bool) -> Iterator[tuple[Source, Metric]]:
-    """What a method may listen to: the predictors of *metric*, or their stages and the stages beside it."""
+def _predictors(metric: Metric, *, by_stage: bool) -> Iterator[tuple[Source, Metric]]:
+    """Yield the predictors of *metric*; with *by_stage* their stages, and the stages beside *metric*."""
     probes = ForecastPredictor.objects.filter(metric=metric).values("series")
     wanted = Q(segment__series__in=probes, name=metric.name)
     if by_stage:

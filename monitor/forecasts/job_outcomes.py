@@ -11,7 +11,7 @@ import numpy as np
 from django.db import transaction
 
 from forecasting.evaluation.metrics import forecast_scores
-from monitor.forecasts.refresh import told
+from monitor.forecasts.refresh import record_outcome
 from monitor.models import Forecast, Outcome
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def tell(
             consumer_id=consumer.pk, job=said.job, defaults={**kept, "received_at": now}
         )
         if is_new:
-            told(outcome)
+            record_outcome(outcome)
     if not is_new and any(getattr(outcome, name) != value for name, value in kept.items()):
         before = f"{outcome} was told of it at {outcome.received_at:%Y-%m-%d %H:%M:%S} UTC"
         raise AlreadyTold(f"something else is known of the job {said.job!r}: {before}")

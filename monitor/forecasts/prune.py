@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from monitor.forecasts import daily_scores, forecasts_sql, hibernate_sql
+from monitor.forecasts import daily_scores, forecasts_sql
 from monitor.forecasts.delivered import forget_given
-from monitor.forecasts.score import A_DAY, keep_newest
+from monitor.forecasts.score import DAY
 
-# Whoever is later than that has what is known of a segment of before read anew.
-RESTS_AFTER = timedelta(days=2)
-RESTING_AT_ONCE = 500  # metrics
 FORECASTS_AT_ONCE = 5_000
 
 
@@ -18,6 +15,5 @@ def retain_forecasts(now: datetime) -> None:
     """Notes of who was given what, forecasts that are over and that nobody was given, scores of days that
     their suites do not keep, and what forecasters know of segments that are over."""
     forget_given(now)
-    forecasts_sql.forget_passing(now - A_DAY, FORECASTS_AT_ONCE)
+    forecasts_sql.prune_expired(now - DAY, FORECASTS_AT_ONCE)
     daily_scores.forget(now)
-    keep_newest(hibernate_sql.rest(now - RESTS_AFTER, RESTING_AT_ONCE), now)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, cast
 from forecasting.base import Abstained
 from forecasting.uncertainty.intervals import lower_tail
 from monitor.forecasts import issue as service
-from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.delivered import give
 from monitor.forecasts.lookup import quantile, ready
-from monitor.forecasts.refresh import bring_up
-from monitor.forecasts.score import HEADLINE, record_of
-from monitor.forecasts.success import Success, successes
-from monitor.forecasts.success_sql import Total
+from monitor.forecasts.refresh import refresh_series
+from monitor.forecasts.score import record_of
+from monitor.forecasts.success_sql import TotalForecast
+from monitor.forecasts.success_state import SuccessEstimate, estimates
 from monitor.forecasts.unavailable import down
 from monitor.models import Forecast, Metric, Series
 from monitor.series.segments import segment_status
@@ -85,7 +85,7 @@ class Said:
     known_until: datetime
     explanation: str | None
     record: Record
-    success: Success | None
+    success: SuccessEstimate | None
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Record:
     """How the newest *n* forecasts of the metric by the method fared; *less* and *most* are as those of a
     ``ForecastState``."""
 
-    n: int = 0
+    record_n: int = 0
     mean_absolute_error: float | None = None
     relative_error: float | None = None
     mean_absolute_scaled_error: float | None = None
@@ -103,10 +103,10 @@ class Record:
 
     def coverage(self, level: float) -> float | None:
         """The share of truths in the interval of *level*, ends included; between levels of the grid about."""
-        if not self.n or not self.less:
+        if not self.record_n or not self.less:
             return None
         tail = lower_tail(level)
-        return (quantile(self.most, 1.0 - tail) - quantile(self.less, tail)) / self.n
+        return (quantile(self.most, 1.0 - tail) - quantile(self.less, tail)) / self.record_n
 
 
 def foretell(user: AbstractBaseUser | AnonymousUser, asked: Asked, now: datetime) -> Said:
@@ -139,7 +139,7 @@ def _said(
         return (replace(said, success=_success_at(found, asked, made, at)) if at > now else said), found
     if found.mean is not None:
         return _told(found), found
-    bring_up([found.place.series], now)
+    refresh_series([found.place.series], now)
     made = _issued(found, asked, None, now)
     found = _found(user, asked, at)
     # Nothing is ready while the depot is still being read for it.
@@ -252,19 +252,21 @@ def _record(found: Ready) -> Record:
 
 
 def _record_of(made: Forecast) -> Record:
-    return Record(**(record_of(made.metric_id, made.method) or {}))
+    return Record(**record_of(made.metric_id, made.method))
 
 
-def _success(found: Ready) -> Success | None:
+def _success(found: Ready) -> SuccessEstimate | None:
     if found.success_n is None or found.success_probability is None:
         return None
-    return Success(found.success_n, found.success_probability, found.success_seconds, found.success_quantiles)
+    return SuccessEstimate(
+        found.success_n, found.success_probability, found.success_seconds, found.success_quantiles
+    )
 
 
-def _success_at(found: Ready, asked: Asked, made: Forecast, at: datetime) -> Success | None:
+def _success_at(found: Ready, asked: Asked, made: Forecast, at: datetime) -> SuccessEstimate | None:
     """Of a run that starts *at* some time; where its total was asked for, as long as was *made* of that."""
     series = found.place.series
     is_its = asked.metric == HEADLINE and asked.method == METHOD
-    totals = {series: Total(series, made.mean, made.quantiles or ())} if is_its else None
-    said = successes([series], at, totals)
+    totals = {series: TotalForecast(series, made.mean, made.quantiles or ())} if is_its else None
+    said = estimates([series], at, totals)
     return said.get(series, _success(found))

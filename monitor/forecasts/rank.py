@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from monitor.forecasts.delivered import give
 from monitor.forecasts.lookup import candidates, is_settled, quantile
-from monitor.forecasts.success import successes
+from monitor.forecasts.success_state import estimates
 from monitor.forecasts.unavailable import down
 from monitor.models import Segment
 from monitor.series.segments import segment_statuses
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.forecasts.lookup_sql import Candidate
-    from monitor.forecasts.success import Success
+    from monitor.forecasts.success_state import SuccessEstimate
     from monitor.series.segments import SegmentStatus
 
 By = Literal["series", "path", "resources"]
@@ -133,11 +133,11 @@ def _at(
 ) -> list[tuple[int, Candidate]]:
     """The same of runs that start *at* some time: what is ready is of the next ones. How long they take that
     pass is what the next ones do."""
-    found = successes([one.place.series for _, one in known], at)
+    found = estimates([one.place.series for _, one in known], at)
     return [(number, _with(one, found.get(one.place.series), probability)) for number, one in known]
 
 
-def _with(one: Candidate, success: Success | None, probability: float) -> Candidate:
+def _with(one: Candidate, success: SuccessEstimate | None, probability: float) -> Candidate:
     """What is known of *one*; with *success*, where that is known, too."""
     if success is None or success.quantiles is None:
         return one

@@ -1,75 +1,159 @@
-"""Rows of what forecasters know, one to a metric (``following``) or to a series (``succeeding``): how they
-are kept, begun anew, and found behind. Whoever locks several does so in the order of their keys."""
+"""The two tables of states, one row per metric or per series: locked, reset, read and written alike.
+
+Several rows are always locked in the order of their keys.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from forecasting import state
-from monitor.db import binary
+from django.db import transaction
 
-# Who follows something keeps it from being deleted for as long.
+from monitor.forecasts.input_digest import NEVER_MATCHES
+from monitor.forecasts.statements import execute, execute_each, fetch
+
+# FOR KEY SHARE: nothing that is being followed can be deleted at the same time.
 _FOLLOW = """
-INSERT INTO {table} ({key}, is_behind, n {more}) SELECT id, true, 0 {first} FROM {owners} AS owner
-WHERE id = ANY (%b::bigint[]) AND NOT EXISTS (SELECT FROM {table} AS had WHERE had.{key} = owner.id)
+INSERT INTO {table} ({key}, is_behind, n {columns}) SELECT id, true, 0 {values} FROM {owners} AS owner
+WHERE id = ANY (%(keys)b::bigint[]) AND NOT EXISTS (SELECT FROM {table} AS had WHERE had.{key} = owner.id)
 ORDER BY id FOR KEY SHARE ON CONFLICT DO NOTHING
 """
-_LOCKED = "SELECT {columns} FROM {table} WHERE {key} = ANY (%b::bigint[]) ORDER BY {key} FOR UPDATE"
-_BEGIN_ANEW = """
-UPDATE {table} SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true {anew}
-WHERE {key} = ANY (%b::bigint[])
+_LOCK = """
+SELECT {key} AS key, used_until, used, is_behind FROM {table} WHERE {key} = ANY (%(keys)b::bigint[])
+ORDER BY {key} FOR UPDATE
 """
-_KEPT_VERSIONS = "SELECT DISTINCT versions FROM {table} WHERE versions IS NOT NULL"
-_OF_VERSIONS = "SELECT {key} FROM {table} WHERE versions = ANY (%b::bytea[]) ORDER BY {key} FOR UPDATE"
-_BEHIND = "SELECT {key} FROM {table} WHERE is_behind ORDER BY n, {key} LIMIT %b"
+_STATES = """
+SELECT {key} AS key, state, {extra} FROM {table}
+WHERE {key} = ANY (%(keys)b::bigint[]) AND state IS NOT NULL AND NOT (is_behind AND %(is_complete)b)
+"""
+_RESET = """
+UPDATE {table} SET state = NULL, versions = NULL, used_until = NULL, used = NULL, is_behind = true {reset}
+WHERE {key} = ANY (%(keys)b::bigint[])
+"""
+_GIVE_UP = "UPDATE {table} SET is_behind = false, used = %(used)b WHERE {key} = ANY (%(keys)b::bigint[])"
+_LOCK_OUTDATED = """
+SELECT {key} AS key, used_until, used, is_behind FROM {table} WHERE versions <> %(fingerprint)b
+ORDER BY {key} FOR UPDATE
+"""
+_BEHIND = """
+SELECT {key} AS key, used_until, used, is_behind FROM {table} WHERE is_behind
+ORDER BY n, {key} LIMIT %(at_most)b
+"""
 
 
-class States:
-    """The *table* of them, whose *key* is that of a row of *owners*. *locks* are the columns that ``locked``
-    reads, *new* what else a new row has, and *anew* what else one that begins anew."""
+class StateRow(NamedTuple):
+    """What a state has used. *is_behind*: there may be more in the depot, which is read part by part."""
+
+    key: int
+    used_until: datetime | None
+    used: bytes | None
+    is_behind: bool
+
+    @property
+    def is_reset(self) -> bool:
+        return self.is_behind and self.used_until is None
+
+
+class StoredState(NamedTuple):
+    """A packed state; *last_time* and *last_value* are those of a metric."""
+
+    key: int
+    state: bytes
+    last_time: datetime | None
+    last_value: float | None
+
+
+class StateTable:
+    """A *table* whose *key* refers to a row of *owners*.
+
+    *new_columns* and *new_values* are what else a new row needs, *reset* what else a reset changes, and
+    *extra* the columns that ``stored`` reads beside the state.
+    """
 
     def __init__(
-        self, table: str, key: str, owners: str, *, locks: str, new: Sequence[str] = ("", ""), anew: str = ""
+        self,
+        table: str,
+        key: str,
+        owners: str,
+        *,
+        new_columns: str = "",
+        new_values: str = "",
+        reset: str = "",
+        extra: str,
     ) -> None:
-        more, first = new
-        self._said = {"table": table, "key": key, "owners": owners, "columns": locks}
-        self._said |= {"more": more, "first": first, "anew": anew}
+        self._names = {"table": table, "key": key, "owners": owners, "reset": reset, "extra": extra}
+        self._names |= {"columns": new_columns, "values": new_values}
 
     def follow(self, keys: Collection[int]) -> None:
-        """Let there be rows of those of *keys* that there are; part of the caller's transaction."""
-        self._run(_FOLLOW, list(keys))
+        """Create missing rows of those of *keys* that exist; part of the caller's transaction."""
+        self._execute(_FOLLOW, keys)
 
-    def locked(self, keys: Collection[int]) -> list[Any]:
-        """Their rows, ours until the end of the transaction."""
-        return self._read(_LOCKED, list(keys))
+    def lock(self, keys: Collection[int]) -> dict[int, StateRow]:
+        """Return the existing rows by key, locked until the end of the transaction."""
+        return {row.key: row for row in self._rows(_LOCK, {"keys": list(keys)})}
 
-    def begin_anew(self, keys: Collection[int]) -> None:
-        """Forget what they have used; what was answered stays until there is a newer answer."""
-        self._run(_BEGIN_ANEW, list(keys))
+    def follow_and_lock(self, keys: Collection[int]) -> dict[int, StateRow]:
+        """Return the rows by key, locked; missing ones are created."""
+        rows = self.lock(keys)
+        missing = [key for key in keys if key not in rows]
+        if missing:
+            self.follow(missing)
+            rows = self.lock(keys)
+        return rows
 
-    def outdated(self, kind: type) -> list[int]:
-        """Lock the rows whose states of *kind* cannot be loaded any more, and return their keys."""
-        kept = [versions for (versions,) in self._read(_KEPT_VERSIONS)]
-        others = [versions for versions in kept if not state.is_current(kind, versions)]
-        return [key for (key,) in self._read(_OF_VERSIONS, others)] if others else []
+    def stored(self, keys: Collection[int], *, is_complete: bool = False) -> dict[int, StoredState]:
+        """Return the states of those of *keys* that have one; with *is_complete* only those not behind."""
+        parameters = {"keys": list(keys), "is_complete": is_complete}
+        return {row.key: row for row in fetch(StoredState, _STATES.format(**self._names), parameters)}
+
+    def reset(self, keys: Collection[int]) -> None:
+        """Make these states be computed anew from the depot; the last answers stay until then."""
+        if keys:
+            self._execute(_RESET, keys)
+
+    @transaction.atomic
+    def reset_outdated(self, fingerprint: bytes) -> int:
+        """Reset the states that were made by other methods than *fingerprint* says; return how many."""
+        outdated = self._rows(_LOCK_OUTDATED, {"fingerprint": fingerprint})
+        self.reset([row.key for row in outdated])
+        return len(outdated)
+
+    def give_up(self, keys: Collection[int]) -> None:
+        """Leave these states as they are until the next change, which then resets them."""
+        execute(_GIVE_UP.format(**self._names), {"keys": list(keys), "used": NEVER_MATCHES})
 
     def behind(self, at_most: int) -> list[int]:
-        """Those that have more to read, the ones first that have read the least."""
-        return [key for (key,) in self._read(_BEHIND, at_most)]
+        """Return keys of states that have more to read, those first that have read least."""
+        return [row.key for row in self._rows(_BEHIND, {"at_most": at_most})]
 
-    def keep(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Write rows that have the same columns, each by its key."""
+    def write(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Update rows; each has the same columns, and its key."""
         if rows:
-            table, key = self._said["table"], self._said["key"]
+            key = self._names["key"]
             columns = ", ".join(f"{name} = %({name})b" for name in rows[0] if name != key)
-            with binary.cursor() as cursor:
-                cursor.executemany(f"UPDATE {table} SET {columns} WHERE {key} = %({key})b", rows)  # noqa: S608
+            execute_each(f"UPDATE {self._names['table']} SET {columns} WHERE {key} = %({key})b", rows)  # noqa: S608
 
-    def _run(self, statement: str, told: object) -> None:
-        with binary.cursor() as cursor:
-            cursor.execute(statement.format(**self._said).encode(), [told])
+    def _execute(self, statement: str, keys: Collection[int]) -> None:
+        execute(statement.format(**self._names), {"keys": list(keys)})
 
-    def _read(self, statement: str, *parameters: object) -> list[Any]:
-        with binary.cursor() as cursor:
-            return cursor.execute(statement.format(**self._said).encode(), parameters, binary=True).fetchall()
+    def _rows(self, statement: str, parameters: dict[str, Any]) -> list[StateRow]:
+        return fetch(StateRow, statement.format(**self._names), parameters)
+
+
+METRIC_STATES = StateTable(
+    "monitor_forecaststate",
+    "metric_id",
+    "monitor_metric",
+    new_columns=", is_new, method, predictor, record_n, less, most",
+    new_values=", true, '', '', 0, '{}', '{}'",
+    reset=", n = 0, last_time = NULL, last_value = NULL",
+    extra="last_time, last_value",
+)
+SUCCESS_STATES = StateTable(
+    "monitor_successstate",
+    "series_id",
+    "monitor_series",
+    extra="NULL::timestamptz AS last_time, NULL::float8 AS last_value",
+)

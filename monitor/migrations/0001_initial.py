@@ -526,36 +526,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Checkpoint",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("used_until", models.DateTimeField()),
-                ("state", models.BinaryField()),
-                ("used", models.BinaryField()),
-                ("n", models.PositiveIntegerField()),
-                ("last_time", models.DateTimeField(null=True)),
-                ("last_value", models.FloatField(null=True)),
-                (
-                    "metric",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to="monitor.metric",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["metric", "used_until"],
-            },
-        ),
-        migrations.CreateModel(
             name="Hold",
             fields=[
                 (
@@ -1583,7 +1553,6 @@ class Migration(migrations.Migration):
                     "is_new",
                     models.BooleanField(db_default=False, help_text="nobody has chosen its predictors yet"),
                 ),
-                ("marked_until", models.DateTimeField(help_text="used_until of the newest mark", null=True)),
                 ("n", models.PositiveIntegerField(default=0, help_text="values of its own that were used")),
                 ("last_time", models.DateTimeField(help_text="slot of the newest of these", null=True)),
                 ("last_value", models.FloatField(null=True)),
@@ -1698,10 +1667,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="correction",
             index=models.Index(fields=["metric", "time"], name="correction_metric_time"),
-        ),
-        migrations.AddConstraint(
-            model_name="checkpoint",
-            constraint=models.UniqueConstraint(fields=("metric", "used_until"), name="checkpoint_once"),
         ),
         migrations.AddIndex(
             model_name="notification",

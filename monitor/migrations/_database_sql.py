@@ -62,7 +62,6 @@ ALTER TABLE monitor_latestrun SET (fillfactor = 80);
 ALTER TABLE monitor_forecaststate SET (fillfactor = 70);
 ALTER TABLE monitor_successstate SET (fillfactor = 70);
 ALTER TABLE monitor_forecaststate ALTER COLUMN state SET STORAGE EXTERNAL;
-ALTER TABLE monitor_checkpoint ALTER COLUMN state SET STORAGE EXTERNAL;
 """
 
 # As ``monitor.depot.rollups.ddsketch.key``.

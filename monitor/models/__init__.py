@@ -6,7 +6,6 @@ from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
 from monitor.models.forecast import Forecast, ForecastGiven
 from monitor.models.forecast_state import (
-    Checkpoint,
     ForecastPredictor,
     ForecastState,
     PendingChange,
@@ -34,7 +33,6 @@ __all__ = [
     "AlertRule",
     "ApiToken",
     "Binding",
-    "Checkpoint",
     "Correction",
     "CurrentSegment",
     "DayRollup",

@@ -37,7 +37,6 @@ class ForecastState(models.Model):
     used = models.BinaryField(null=True)
     is_behind = models.BooleanField(default=True)
     is_new = models.BooleanField(db_default=False, help_text="nobody has chosen its predictors yet")
-    marked_until = models.DateTimeField(null=True, help_text="used_until of the newest mark")
     n = models.PositiveIntegerField(default=0, help_text="values of its own that were used")
     last_time = models.DateTimeField(null=True, help_text="slot of the newest of these")
     last_value = models.FloatField(null=True)
@@ -127,28 +126,6 @@ class SuccessState(models.Model):
 
     def __str__(self) -> str:
         return f"{self.series_id}: {self.n} runs"
-
-
-class Checkpoint(models.Model):
-    """What a ``ForecastState`` was some time ago: gone back to when something turns out to have been
-    otherwise since, such as after a report that was late. Of each metric there are two, so that the older is
-    never young.
-    """
-
-    metric = models.ForeignKey(Metric, models.CASCADE, related_name="+", db_constraint=False, db_index=False)
-    used_until = models.DateTimeField()
-    state = models.BinaryField()
-    used = models.BinaryField()
-    n = models.PositiveIntegerField()
-    last_time = models.DateTimeField(null=True)
-    last_value = models.FloatField(null=True)
-
-    class Meta:
-        ordering = ["metric", "used_until"]
-        constraints = [models.UniqueConstraint(fields=["metric", "used_until"], name="checkpoint_once")]
-
-    def __str__(self) -> str:
-        return f"{self.metric_id} until {self.used_until}"
 
 
 class PendingChange(models.Model):

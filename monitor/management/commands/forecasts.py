@@ -36,7 +36,7 @@ class Command(BaseCommand):
         """Whoever is killed has it done by the workers, or goes on by calling it again."""
         series = _keys(names)
         choose_predictors(series)
-        metrics = refresh.begin_anew(series)
+        metrics = refresh.reset(series)
         while left := behind_of(series):
             self.stderr.write(f"{left} of {metrics + len(series)} are left")
             refresh.refresh(timezone.now(), wait=True)

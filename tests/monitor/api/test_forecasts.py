@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import begin_anew, refresh_all
+from monitor.forecasts.refresh import refresh_all, reset
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import ApiToken, Forecast, MaintenanceWindow, Metric, Run, Series, Site, Suite
@@ -70,7 +70,7 @@ def test_while_what_is_known_is_made_anew_there_is_the_answer_of_before(
 ) -> None:
     refresh_all(timezone.now())
     before = client.get(URL, {"series": "circle"}).json()
-    begin_anew([history.pk])
+    reset([history.pk])
     while_anew = client.get(URL, {"series": "circle"}).json()
     changing = {"at", "data_age_seconds"}
     assert {**while_anew, **dict.fromkeys(changing)} == {**before, **dict.fromkeys(changing)}

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import bring_up
+from monitor.forecasts.refresh import refresh_series
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import (
@@ -244,7 +244,7 @@ def test_a_token_that_may_not_read_does_not_rank(grid: None, client: Client) -> 
 def test_of_a_time_that_is_asked_for_its_chances_count(grid: None, client: Client) -> None:
     SuccessState.objects.all().delete()
     for series in Series.objects.filter(name__in=MEDIANS):
-        bring_up([series.pk], timezone.now())
+        refresh_series([series.pk], timezone.now())
     now, later = (
         ask(client, series=["quick"], **at).json()["ranked"] for at in ({}, {"horizon": 7 * 86_400})
     )

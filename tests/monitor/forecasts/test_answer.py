@@ -8,7 +8,7 @@ import pytest
 
 from forecasting.base import Source
 from forecasting.series import Forecaster, Observation
-from monitor.forecasts.answer import made
+from monitor.forecasts.answer import compute
 
 STAGE = "stage.compute.seconds"
 HOUR_SECONDS = 3600.0
@@ -39,10 +39,10 @@ def told(method: str) -> tuple[Forecaster, datetime]:
 )
 def test_a_method_asked_for_by_name_says_what_it_was_made_from(method: str, predictor: str) -> None:
     forecaster, now = told(method)
-    assert made(forecaster, "seconds", now, method=method).predictor == predictor
+    assert compute(forecaster, "seconds", now, method=method).predictor == predictor
 
 
 def test_a_part_of_the_usual_method_says_what_it_was_made_from_too() -> None:
     forecaster, now = told("auto")
-    assert made(forecaster, "seconds", now, method="lrp_robust").predictor == f"probe/{STAGE}"
-    assert made(forecaster, "seconds", now, method="nws").predictor == ""
+    assert compute(forecaster, "seconds", now, method="lrp_robust").predictor == f"probe/{STAGE}"
+    assert compute(forecaster, "seconds", now, method="nws").predictor == ""

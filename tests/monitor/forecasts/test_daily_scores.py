@@ -8,7 +8,7 @@ import pytest
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.daily_scores import add, forget
-from monitor.forecasts.forecasts_sql import Scored
+from monitor.forecasts.forecasts_sql import ScoredForecast
 from monitor.ingest.service import ingest
 from monitor.models import DayScore, Metric, Segment, Series, Site, Suite
 from reporters import report as wire
@@ -22,10 +22,10 @@ def total(circle: Series, noon: datetime) -> int:
 
 
 @pytest.fixture
-def one(total: int, noon: datetime) -> Scored:
+def one(total: int, noon: datetime) -> ScoredForecast:
     """Said 9, the last was 6, came 10: just within 90 %."""
     place = QUANTILE_LEVELS.index(0.95)
-    return Scored(
+    return ScoredForecast(
         metric=total,
         method="auto",
         at=None,
@@ -45,7 +45,7 @@ def everywhere() -> DayScore:
     return DayScore.objects.get(site=None)
 
 
-def test_a_forecast_counts_once_and_at_each_of_its_sites(one: Scored) -> None:
+def test_a_forecast_counts_once_and_at_each_of_its_sites(one: ScoredForecast) -> None:
     add([one])
     sites = DayScore.objects.exclude(site=None).values_list("site__name", "n")
     assert sorted(sites) == [("site-of-here", 1), ("site-of-there", 1)]
@@ -57,7 +57,7 @@ def test_a_forecast_counts_once_and_at_each_of_its_sites(one: Scored) -> None:
     )
 
 
-def test_metrics_of_one_name_in_two_units_are_counted_apart(one: Scored, noon: datetime) -> None:
+def test_metrics_of_one_name_in_two_units_are_counted_apart(one: ScoredForecast, noon: datetime) -> None:
     segment = Metric.objects.get(pk=one.metric).segment
     later = Segment.objects.create(series=segment.series, number=2, began_at=noon, fingerprint="other")
     other = Metric.objects.create(segment=later, name="total.seconds", unit="ticks")
@@ -68,7 +68,7 @@ def test_metrics_of_one_name_in_two_units_are_counted_apart(one: Scored, noon: d
     ]
 
 
-def test_errors_are_of_the_median_and_of_the_last_value(one: Scored) -> None:
+def test_errors_are_of_the_median_and_of_the_last_value(one: ScoredForecast) -> None:
     add([one, one._replace(last_value=None, truth=0.0)])
     kept = everywhere()
     assert (kept.n, kept.absolute_error) == (2, 10.0)
@@ -90,39 +90,41 @@ def test_errors_are_of_the_median_and_of_the_last_value(one: Scored) -> None:
     ],
 )
 def test_a_truth_lies_in_an_interval_its_ends_included(
-    one: Scored, below: int, upto: int, within: tuple[int, int]
+    one: ScoredForecast, below: int, upto: int, within: tuple[int, int]
 ) -> None:
     add([one._replace(below=below, upto=upto)])
     assert (everywhere().interval_n, everywhere().within_80, everywhere().within_90) == (1, *within)
 
 
-def test_without_quantiles_no_interval_is_counted(one: Scored) -> None:
+def test_without_quantiles_no_interval_is_counted(one: ScoredForecast) -> None:
     add([one._replace(below=None, upto=None)])
     assert (everywhere().interval_n, everywhere().within_80) == (0, 0)
 
 
-def test_what_comes_later_is_added_to_its_day(one: Scored) -> None:
+def test_what_comes_later_is_added_to_its_day(one: ScoredForecast) -> None:
     add([one])
     add([one, one._replace(truth_time=one.truth_time + timedelta(days=1))])
     days = DayScore.objects.filter(site=None).order_by("day").values_list("n", "interval_n")
     assert list(days) == [(2, 2), (1, 1)]
 
 
-def test_the_largest_numbers_have_a_sum(one: Scored) -> None:
+def test_the_largest_numbers_have_a_sum(one: ScoredForecast) -> None:
     huge = one._replace(truth=1e300, median=-1e300, last_value=1e-300)
     add([huge] * 3)
     add([huge, huge._replace(truth=5e-324)])
     assert everywhere().n == 5
 
 
-def test_what_is_gone_meanwhile_is_not_counted(one: Scored) -> None:
+def test_what_is_gone_meanwhile_is_not_counted(one: ScoredForecast) -> None:
     add([one._replace(metric=0)])
     assert not DayScore.objects.exists()
     Site.objects.filter(name="site-of-here").update(title="there still")
     add([])
 
 
-def test_days_are_kept_as_long_as_their_suite_keeps_rollups_of_days(one: Scored, noon: datetime) -> None:
+def test_days_are_kept_as_long_as_their_suite_keeps_rollups_of_days(
+    one: ScoredForecast, noon: datetime
+) -> None:
     add([one, one._replace(truth_time=noon + timedelta(days=10))])
     later = noon + timedelta(days=40)
     assert forget(later) == 0  # for ever

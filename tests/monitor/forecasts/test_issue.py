@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from forecasting.base import Abstained, UnknownMethod
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.issue import issue, score
+from monitor.forecasts.issue import issue
 from monitor.forecasts.query import Record
 from monitor.forecasts.refresh import refresh_all
-from monitor.forecasts.score import record_of
+from monitor.forecasts.score import record_of, score
 from monitor.ingest.service import ingest
 from monitor.models import DayScore, Forecast, ForecastState, Metric, Series
 from reporters import report as wire
@@ -74,9 +75,9 @@ def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> Non
 
 def test_the_truth_is_the_first_run_that_became_known_later(total: Metric, noon: datetime) -> None:
     forecast = issue(total, noon + 5 * MINUTE)
-    assert score() == 0
+    assert score(timezone.now()) == 0
     feed(noon, 4.5, 9.0, first=6)
-    assert score() == 1
+    assert score(timezone.now()) == 1
     forecast.refresh_from_db()
     assert (forecast.truth, forecast.truth_time) == (7.5, noon + 6 * MINUTE)
     assert forecast.covered is (forecast.lower <= 7.5 <= forecast.upper)
@@ -87,7 +88,7 @@ def test_what_other_methods_would_have_said_is_scored_with_it(total: Metric, noo
     said = forecast.others or {}
     assert {"blend", "nws", "local_level"} <= said.keys()
     feed(noon, 4.5, first=6)
-    score()
+    score(timezone.now())
     forecast.refresh_from_db()
     assert forecast.others is None  # they are counted
     errors = dict(DayScore.objects.filter(site=None).values_list("method", "absolute_error"))
@@ -107,7 +108,7 @@ def test_what_is_asked_for_by_name_counts_once_about_each_truth(total: Metric, n
     for method in ("last_value", "nws", "lrp"):
         issue(total, noon + 5 * MINUTE, method=method)
     feed(noon, 4.5, first=6)
-    assert score() == 4
+    assert score(timezone.now()) == 4
     counted = dict(DayScore.objects.filter(site=None).values_list("method", "n"))
     assert set(counted.values()) == {1}
     inside = DayScore.objects.filter(site=None, interval_n=1).values_list("method", flat=True)
@@ -120,7 +121,7 @@ def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, 
     total = Metric.objects.get(name="total.seconds")
     issue(total, noon + 6 * MINUTE)
     feed(noon, 40.0, first=4)
-    assert score() == 0
+    assert score(timezone.now()) == 0
 
 
 def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon: datetime) -> None:
@@ -128,15 +129,15 @@ def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon:
         refresh_all(noon + number * MINUTE)
         feed(noon, 4.0 + number % 3, first=number)
     refresh_all(noon + 15 * MINUTE)
-    record = Record(**(record_of(total.pk, METHOD) or {}))
-    assert record.n == 10
+    record = Record(**record_of(total.pk, METHOD))
+    assert record.record_n == 10
     assert record.mean_absolute_error is not None
     assert 0 < record.mean_absolute_error < 2.5
     assert 0 <= (record.coverage(0.8) or 0.0) <= 1
 
 
 def test_a_metric_without_scored_forecasts_has_no_record(total: Metric) -> None:
-    assert record_of(total.pk, METHOD) is None
+    assert record_of(total.pk, METHOD) == {}
 
 
 def test_refreshing_scores_and_forecasts_every_duration_that_has_news(total: Metric, noon: datetime) -> None:

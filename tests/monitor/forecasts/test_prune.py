@@ -13,9 +13,8 @@ from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.delivered import give
 from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import retain_forecasts
-from monitor.forecasts.refresh import begin_anew, refresh_all
+from monitor.forecasts.refresh import refresh_all, reset
 from monitor.models import (
-    Checkpoint,
     CurrentSegment,
     Forecast,
     ForecastGiven,
@@ -75,44 +74,40 @@ def at(metric: Metric) -> None:
     CurrentSegment.objects.filter(series=metric.segment.series).update(segment=metric.segment)
 
 
-def test_what_is_known_of_a_segment_that_is_over_goes_and_what_was_said_of_it_stays(
-    before: Metric, noon: datetime
-) -> None:
+def test_the_state_of_an_earlier_segment_is_kept(before: Metric, noon: datetime) -> None:
     at(Metric.objects.get(segment__series=before.segment.series, segment__number=2))
-    said = ForecastState.objects.get(metric=before)
-    assert Checkpoint.objects.filter(metric=before).exists()
-    retain_forecasts(noon + DAY)
-    assert ForecastState.objects.get(metric=before).state is not None  # somebody may be late
+    answer = ForecastState.objects.get(metric=before)
     retain_forecasts(noon + 3 * DAY)
-    rests = ForecastState.objects.get(metric=before)
-    assert (rests.state, rests.used, rests.is_behind) == (None, None, False)
-    assert (rests.mean, rests.n, rests.record_n) == (said.mean, 10, said.record_n)
-    assert not Checkpoint.objects.filter(metric=before).exists()
-    assert not ForecastPredictor.objects.filter(metric=before).exists()
+    kept = ForecastState.objects.get(metric=before)
+    assert kept.state is not None
+    assert (kept.mean, kept.n, kept.record_n) == (answer.mean, 10, answer.record_n)
+    assert ForecastPredictor.objects.filter(metric=before).exists()
 
 
-def test_who_comes_late_all_the_same_wakes_it_and_nobody_else_does(
+def test_a_late_value_of_an_earlier_segment_is_used_as_after_a_rebuild(
     before: Metric, series: list[Series], noon: datetime
 ) -> None:
-    now_runs = Metric.objects.get(segment__series=series[0], segment__number=2)
-    at(now_runs)
+    current = Metric.objects.get(segment__series=series[0], segment__number=2)
+    at(current)
     retain_forecasts(noon + 3 * DAY)
-    put(now_runs, noon + 3 * DAY)
-    assert known(before, noon + 3 * DAY + HOUR) == (b"", b"", 10)
+    put(current, noon + 3 * DAY)
+    assert known(before, noon + 3 * DAY + HOUR)[2] == 10
     put(before, noon + 10 * HOUR)
     late = known(before, noon + 3 * DAY + HOUR)
     assert late[2] == 11
-    begin_anew([series[0].pk])
+    reset([series[0].pk])
     assert known(before, noon + 3 * DAY + HOUR) == late
 
 
-def test_what_a_series_runs_now_is_known_however_long_ago_it_ran(before: Metric, noon: datetime) -> None:
+def test_the_state_of_the_current_segment_is_kept_however_long_ago_it_ran(
+    before: Metric, noon: datetime
+) -> None:
     at(before)
     retain_forecasts(noon + 300 * DAY)
     assert ForecastState.objects.get(metric=before).state is not None
 
 
-def test_of_what_rests_there_is_an_answer_for_who_asks_when_it_is_gone_back_to(
+def test_a_segment_that_a_series_returns_to_has_an_answer_at_once(
     before: Metric, series: list[Series], noon: datetime
 ) -> None:
     at(Metric.objects.get(segment__series=series[0], segment__number=2))

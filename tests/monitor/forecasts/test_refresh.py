@@ -7,19 +7,20 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from monitor.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
-from monitor.forecasts import refresh as forecasts_refresh
-from monitor.forecasts import states_sql, update
+from monitor.forecasts import followed_sql, pending_sql, update
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import begin_anew, drop_outdated, refresh, refresh_all
+from monitor.forecasts.metric_state import MetricUpdate
+from monitor.forecasts.refresh import record_outcome, refresh, refresh_all, reset, reset_outdated
 from monitor.forecasts.score import KEPT_OF_OTHERS, keep_newest
+from monitor.forecasts.update import use_changes
 from monitor.ingest.service import ingest
 from monitor.models import (
     DirtyHour,
@@ -72,7 +73,7 @@ def state(total: Metric) -> tuple[bytes, bytes, int]:
 
 
 def made_of_the_depot(total: Metric, now: datetime) -> tuple[bytes, bytes, int]:
-    begin_anew([total.segment.series_id])
+    reset([total.segment.series_id])
     refresh_all(now)
     return state(total)
 
@@ -100,18 +101,22 @@ def test_a_late_value_is_used_where_it_belongs(total: Metric, noon: datetime) ->
     assert made_of_the_depot(total, noon + 7 * HOUR) == late
 
 
-def test_who_is_a_little_late_does_not_have_everything_read_anew(total: Metric, noon: datetime) -> None:
+def test_a_late_value_resets_the_state_to_what_the_depot_still_has(total: Metric, noon: datetime) -> None:
     for number in range(12):
         put(total, value(total, noon + number * 20 * MINUTE, 4.0 + number % 5))
         refresh(noon + number * 20 * MINUTE + 2 * MINUTE)
-    Sample.objects.filter(time__lt=noon + HOUR).delete()  # for their age
+    answer = ForecastState.objects.get().median
+    Sample.objects.filter(time__lt=noon + HOUR).delete()  # by retention
     put(total, value(total, noon + 11 * 20 * MINUTE - 5 * MINUTE, 4.5))
     now = noon + 12 * 20 * MINUTE
+    with transaction.atomic():
+        use_changes([MetricUpdate(one, {now - HOUR}) for one in followed_sql.of_metrics([total.pk])], now)
+    row = ForecastState.objects.get()
+    assert (row.is_behind, row.state, row.median) == (True, None, answer)  # until there is a newer one
     refresh_all(now)
-    assert state(total)[2] == 13
-    put(total, value(total, noon + 90 * MINUTE, 4.5))
-    refresh_all(now)
-    assert state(total)[2] == 11  # so long ago that it was
+    late = state(total)
+    assert late[2] == 10
+    assert made_of_the_depot(total, now) == late
 
 
 def test_a_value_that_is_read_anew_changes_what_is_known(total: Metric, noon: datetime) -> None:
@@ -195,10 +200,10 @@ def test_states_of_other_methods_are_made_anew(total: Metric, noon: datetime) ->
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
     known = state(total)
-    assert drop_outdated() == 0
+    assert reset_outdated() == 0
     of_others = pack_state(b"another!" + unpack_state(known[0])[8:])
     ForecastState.objects.update(versions=b"another!", state=of_others)
-    assert drop_outdated() == 1
+    assert reset_outdated() == 1
     refresh_all(noon + 6 * HOUR)
     assert state(total) == known
     ForecastState.objects.update(state=of_others)
@@ -217,7 +222,7 @@ def test_what_was_answered_is_not_issued_again(total: Metric, noon: datetime) ->
 def test_a_job_that_somebody_ran_is_history(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
-    forecasts_refresh.told(told(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
+    record_outcome(told(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
     refresh(noon + 8 * HOUR)
     known = state(total)
     row = ForecastState.objects.get()
@@ -241,10 +246,10 @@ def test_a_forecaster_that_fails_keeps_nobody_waiting(
     put(other, *hourly(other, noon, 1, first=7))
     refresh(noon + 9 * HOUR)
     assert (state(total)[2], state(other)[2]) == (5, 6)
-    assert "the forecaster of total.seconds of circle failed" in caplog.text
+    assert "updating the forecasts of total.seconds of circle failed" in caplog.text
     assert not refresh(noon + 9 * HOUR)
     put(total, *hourly(total, noon, 1, first=10))
-    refresh_all(noon + 12 * HOUR)  # from the mark that was left before
+    refresh_all(noon + 12 * HOUR)
     assert state(total)[2] == 7
 
 
@@ -290,7 +295,7 @@ def test_what_is_told_of_a_job_is_news_of_its_hour(total: Metric, noon: datetime
     put(total, *hourly(total, noon, 5), value(total, noon + 4 * HOUR + MINUTE, 4.0))
     refresh(noon + 6 * HOUR)
     outcome = told(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
-    forecasts_refresh.told(outcome)
+    record_outcome(outcome)
     (news,) = PendingChange.objects.all()
     assert news.hour == noon + 4 * HOUR
 
@@ -303,7 +308,7 @@ def test_news_of_a_predictor_that_measures_nothing_of_that_name_are_done_with(
     mine = total.segment.series
     other = Series.objects.create(name="other", probe="circle", suite=mine.suite, reporter=mine.reporter)
     ForecastPredictor.objects.create(metric=total, series=other, name="gone")
-    states_sql.note([(other.pk, noon)])
+    pending_sql.record([(other.pk, noon)])
     refresh(noon + 7 * HOUR)
     assert not PendingChange.objects.exists()
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from monitor.compression import pack_state
 from monitor.depot.rollups import mark_dirty
-from monitor.forecasts.refresh import begin_anew, bring_up, drop_outdated, refresh_all
-from monitor.forecasts.success import Success, successes
+from monitor.forecasts.refresh import refresh_all, refresh_series, reset, reset_outdated
+from monitor.forecasts.success_state import SuccessEstimate, estimates
 from monitor.ingest.service import ingest
 from monitor.models import ForecastState, Run, Series, SuccessState
 from reporters import report as wire
@@ -71,7 +71,7 @@ def test_ends_that_become_known_step_by_step_come_to_what_the_depot_says(
     refresh_all(slots[-1] + MINUTE)
     step_by_step = known(circle)
     assert step_by_step[2] == 40
-    begin_anew([circle.pk])
+    reset([circle.pk])
     refresh_all(slots[-1] + MINUTE)
     assert known(circle) == step_by_step
     mark_dirty.mark([(circle.pk, noon)])
@@ -82,7 +82,7 @@ def test_ends_that_become_known_step_by_step_come_to_what_the_depot_says(
 def test_who_asks_first_has_an_answer_at_once(circle: Series, noon: datetime) -> None:
     for number in range(4):
         deliver(noon + number * MINUTE)
-    bring_up([circle.pk], noon + 4 * MINUTE)
+    refresh_series([circle.pk], noon + 4 * MINUTE)
     assert SuccessState.objects.get().n == 4
     assert SuccessState.objects.get().expected_seconds is not None
     assert {one.n for one in ForecastState.objects.all()} == {4}
@@ -98,7 +98,7 @@ def test_what_others_than_todays_methods_have_made_is_made_anew(circle: Series, 
     refresh_all(noon + MINUTE)
     before = known(circle)
     SuccessState.objects.update(versions=b"another!", state=pack_state(b"another! state"))
-    assert drop_outdated() == 1
+    assert reset_outdated() == 1
     refresh_all(noon + MINUTE)
     assert known(circle) == before
 
@@ -108,7 +108,7 @@ def test_what_is_ready_does_not_depend_on_when_it_was_made(circle: Series, noon:
         deliver(noon + number * MINUTE, passed=number % 3 != 1)
     refresh_all(noon + 20 * MINUTE)
     before = said(circle)
-    begin_anew([circle.pk])
+    reset([circle.pk])
     refresh_all(noon + 9 * HOUR)
     assert said(circle) == before
 
@@ -124,15 +124,15 @@ def test_of_a_time_that_is_asked_for_its_hour_and_how_long_nobody_has_looked_cou
     tomorrow = noon + timedelta(days=20)
     refresh_all(tomorrow - HOUR)
     ready = said(circle)
-    then = {hour: successes([circle.pk], tomorrow + hour * HOUR)[circle.pk] for hour in range(-1, 2)}
+    then = {hour: estimates([circle.pk], tomorrow + hour * HOUR)[circle.pk] for hour in range(-1, 2)}
     assert then[0].probability < 0.3
     assert then[-1].probability > then[0].probability
     assert then[1].probability > 0.5
     assert (then[0].expected_seconds or 0.0) > (then[1].expected_seconds or 0.0)
     assert said(circle) == ready
-    assert successes([circle.pk], noon)[circle.pk] == ready  # what is past is as of the latest news
+    assert estimates([circle.pk], noon)[circle.pk] == ready  # what is past is as of the latest news
 
 
-def said(series: Series) -> Success:
+def said(series: Series) -> SuccessEstimate:
     row = SuccessState.objects.get(series=series)
-    return Success(row.n, row.probability or 0.0, row.expected_seconds, row.quantiles)
+    return SuccessEstimate(row.n, row.probability or 0.0, row.expected_seconds, row.quantiles)

@@ -13,7 +13,7 @@ from django.db import transaction
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
-from monitor.forecasts.refresh import begin_anew, refresh, refresh_all
+from monitor.forecasts.refresh import refresh, refresh_all, reset
 from monitor.models import ForecastPredictor, ForecastState, Metric, PendingChange, Sample, Segment, Series
 from tests.monitor.builders import noops
 
@@ -113,6 +113,6 @@ def test_what_is_known_step_by_step_is_what_is_known_from_the_depot(
         if draw.random() < 0.2:
             refresh_and_be_killed(histories.now)
     step_by_step = known(histories.now)
-    begin_anew([metric.segment.series_id for metric in metrics])
+    reset([metric.segment.series_id for metric in metrics])
     assert known(histories.now) == step_by_step
     assert not PendingChange.objects.filter(due_at=None).exists()

@@ -14,7 +14,8 @@ from django.utils import timezone
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.rollups import worker
 from monitor.depot.rollups.statistics import statistics
-from monitor.forecasts.issue import issue, score
+from monitor.forecasts.issue import issue
+from monitor.forecasts.score import score
 from monitor.ingest import extract_metrics
 from monitor.ingest.fast_parser import ParsedReport
 from monitor.ingest.reparse import Parser, ReparseCounts, reparse
@@ -147,10 +148,10 @@ def test_a_forecast_finds_its_truth_again(began_at: datetime) -> None:
     ring = Metric.objects.get(name=RING)
     issue(ring, began_at + 6 * HOUR)
     store(circle_report(began_at + 7 * HOUR, ring_seconds=50.0))
-    score()
+    score(timezone.now())
     whole(began_at)
     assert Forecast.objects.get().truth is None
-    score()
+    score(timezone.now())
     assert Forecast.objects.get().truth == 100.0
 
 

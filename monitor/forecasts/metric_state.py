@@ -1,0 +1,145 @@
+"""States of metrics: what their forecasters know, and the forecast of the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from forecasting import state
+from forecasting.base import Abstained, OutdatedState, Source
+from forecasting.series import OWN_SERIES, Forecaster, Observation
+from monitor.compression import pack_state, unpack_state
+from monitor.db.timestamps import moment
+from monitor.forecasts import followed_sql, forecasts_sql, predictors_sql
+from monitor.forecasts.answer import compute, predictor_records, stale_at
+from monitor.forecasts.defaults import HEADLINE, METHOD
+from monitor.forecasts.followed_sql import FollowedMetric
+from monitor.forecasts.input_digest import Input
+from monitor.forecasts.inputs_sql import METRIC_VALUES
+from monitor.forecasts.score import keep_newest, score
+from monitor.forecasts.state_table import METRIC_STATES, StoredState
+from monitor.forecasts.update import EPOCH, StateUpdate
+from monitor.models import Forecast
+
+PRUNE_EVERY = 16  # values
+RECORD_PREDICTORS_EVERY = 8  # values
+_SECOND = 1_000_000  # microseconds
+
+
+class MetricUpdate(StateUpdate):
+    """The state of one *metric*."""
+
+    table = METRIC_STATES
+    relation = METRIC_VALUES
+
+    def __init__(self, metric: FollowedMetric, hours: Iterable[datetime] = ()) -> None:
+        super().__init__(metric.key, metric.series, {metric.key: OWN_SERIES}, set(hours))
+        self.metric = metric
+        self.forecaster = Forecaster(METHOD)
+        self.last_time: datetime | None = None
+        self.last_value: float | None = None
+        self.forecast: Forecast | None = None
+
+    def __str__(self) -> str:
+        return f"{self.metric.name} of {self.metric.series_name}"
+
+    @classmethod
+    def read_sources(cls, updates: Iterable[MetricUpdate]) -> None:
+        by_metric: dict[int, dict[int, Source]] = {one.key: {one.key: OWN_SERIES} for one in updates}
+        for predictor in followed_sql.predictors(by_metric):
+            by_metric[predictor.metric][predictor.other] = Source(predictor.series_name, predictor.name)
+        for one in updates:
+            one.sources = by_metric[one.key]
+
+    def load(self, stored: StoredState | None) -> None:
+        if stored is not None:
+            self.forecaster = load_forecaster(stored.state)
+            self.last_time, self.last_value = stored.last_time, stored.last_value
+
+    def learn(self, inputs: Sequence[Input]) -> None:
+        for one in inputs:
+            source = self.sources[one.key]
+            observation = Observation(one.time / _SECOND, one.known_at / _SECOND, one.value)
+            self.forecaster.observe(observation, source)
+            if source == OWN_SERIES and observation.usable:
+                self.last_value = one.value
+                self.last_time = max(self.last_time or EPOCH, moment(one.time))
+        self.forecaster.learn_until(inputs[-1].known_at / _SECOND)
+
+    def answer(self, now: datetime) -> None:
+        """Forecast the next run, as of the last input: the same whenever that is used."""
+        if self.last_time is None:
+            return
+        try:
+            self.forecast = compute(
+                self.forecaster,
+                self.metric.unit,
+                moment(self.used_until),
+                metric_id=self.key,
+                issued_at=now,
+                last_time=self.last_time,
+                last_value=self.last_value,
+            )
+        except Abstained:
+            self.forecast = None
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "metric_id": self.key,
+            "state": pack_state(self.forecaster.dump()),
+            "versions": fingerprint(),
+            "n": self.forecaster.used,
+            "last_time": self.last_time,
+            "last_value": self.last_value,
+        }
+
+    @classmethod
+    def publish(cls, updates: Sequence[MetricUpdate], now: datetime) -> None:
+        """Score the forecasts issued before, and issue new ones."""
+        score(now, [one.key for one in updates])
+        forecasts_sql.publish(
+            (one.forecast, stale_at(one.metric.began_at, one.forecast)) for one in updates if one.forecast
+        )
+        forecasts_sql.withdraw([one.key for one in updates if one.forecast is None])
+        forecasts_sql.explain({one.metric.segment for one in updates}, HEADLINE)
+        _record_predictors(one for one in updates if one.forecaster.used % RECORD_PREDICTORS_EVERY == 0)
+        due = [one for one in updates if one.forecaster.used % PRUNE_EVERY == 0]
+        keep_newest({one.key: one.metric.name for one in due}, now)
+
+
+def fingerprint() -> bytes:
+    """Return what changes with the methods that make states of metrics."""
+    return state.fingerprint(Forecaster)
+
+
+def load_forecaster(packed: bytes) -> Forecaster:
+    """Return the forecaster of a packed state.
+
+    Raises:
+        forecasting.base.OutdatedState: other methods than today's made it.
+    """
+    try:
+        return Forecaster.load(unpack_state(packed))
+    except ValueError as error:
+        raise OutdatedState(str(error)) from error
+
+
+def _record_predictors(updates: Iterable[MetricUpdate]) -> None:
+    """Write how much each predictor helps."""
+    rows = [
+        {
+            "metric": update.key,
+            "series": record.predictor.series,
+            "name": record.predictor.metric,
+            "n": record.n,
+            "gain": record.gain,
+            "p_value": record.p_value,
+            "is_kept": not record.dropped,
+        }
+        for update in updates
+        if len(update.sources) > 1
+        for record in predictor_records(update.forecaster)
+    ]
+    if rows:
+        predictors_sql.record_gains(rows)

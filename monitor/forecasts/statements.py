@@ -1,0 +1,31 @@
+"""Run the SQL of forecasts: parameters and results in binary format, rows by column name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from psycopg.rows import class_row
+
+from monitor.db import binary
+
+Row = TypeVar("Row")
+
+
+def fetch(row_class: type[Row], statement: str, parameters: Mapping[str, object]) -> list[Row]:
+    """Return the rows of *statement*, each as ``row_class(column=value, ...)``."""
+    with binary.cursor() as cursor:
+        cursor.row_factory = class_row(row_class)
+        return cursor.execute(statement.encode(), parameters, binary=True).fetchall()
+
+
+def execute(statement: str, parameters: Mapping[str, object]) -> int:
+    """Run *statement* and return how many rows it changed."""
+    with binary.cursor() as cursor:
+        return cursor.execute(statement.encode(), parameters).rowcount
+
+
+def execute_each(statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Run *statement* once per row of parameters, in one round trip."""
+    with binary.cursor() as cursor:
+        cursor.executemany(statement.encode(), list(rows))
