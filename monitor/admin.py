@@ -10,7 +10,8 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 
 import probes
-from monitor.alerts import channels
+from monitor.alerts import channels, conditions
+from monitor.alerts.conditions.base import ConditionError
 from monitor.imports import formats
 from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import (
@@ -283,7 +284,18 @@ class ForecastAdmin(ReadOnly):
 
 
 class AlertRuleForm(AlertRuleFormBase):
-    """Refuses a channel that does not exist, or with options that do not fit."""
+    """Refuses a threshold out of bounds, an unknown channel, and options that do not fit."""
+
+    condition = forms.ChoiceField(choices=lambda: [(name, name) for name in conditions.names()])
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if {"condition", "threshold"} <= cleaned.keys():
+            try:
+                conditions.condition(cleaned["condition"], cleaned["threshold"])
+            except ConditionError as error:
+                self.add_error("threshold", str(error))
+        return cleaned
 
     def clean_notify(self) -> list[Any]:
         notify = self.cleaned_data["notify"]
@@ -298,7 +310,7 @@ class AlertRuleForm(AlertRuleFormBase):
 @admin.register(AlertRule)
 class AlertRuleAdmin(ReadOnlyBase):
     form = AlertRuleForm
-    list_display = ("name", "title", "failures_in_row", "silent_seconds", "everything", "enabled")
+    list_display = ("name", "title", "condition", "threshold", "everything", "enabled")
     list_filter = ("enabled",)
     filter_horizontal = ("suites", "sites", "series")
 

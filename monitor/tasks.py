@@ -30,7 +30,7 @@ def pulse() -> None:
 
 @app.task(name="monitor.tasks.notify")
 def notify() -> None:
-    notifying.send_due(timezone.now())
+    notifying.deliver_due(timezone.now())
 
 
 @app.task(name="monitor.tasks.gather_marks")

@@ -31,5 +31,5 @@ def tick(now: datetime) -> None:
         retry(now)
         heartbeats.record(heartbeats.SCHEDULER, now)
     dispatch(claim.claim_due(now))
-    evaluate.look(now)
-    deliver.ask(now)
+    evaluate.evaluate(now)
+    deliver.dispatch_due(now)

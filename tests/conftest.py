@@ -71,7 +71,7 @@ def _empty_tables(_: TransactionTestCase) -> None:
         cursor.execute(_EMPTY % ",".join(sorted(names)))
 
 
-TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[method-assign]
+TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(trylast=True)  # when the order has been drawn

@@ -1,4 +1,4 @@
-"""Tell channels of alerts: at least once, at most so many attempts, and never in anybody's way."""
+"""Deliver notifications to channels: at least once, and in at most ``MAX_ATTEMPTS`` attempts."""
 
 from __future__ import annotations
 
@@ -25,62 +25,56 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from monitor.models import Alert
-
 logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 6
-FIRST_PAUSE = timedelta(seconds=30)  # then four times as long each time: all attempts take three hours
+FIRST_PAUSE = timedelta(seconds=30)  # each pause is four times the one before: all attempts take three hours
 SEND_SECONDS = 20.0
 BUSY_SECONDS = 30.0  # what is left then is for the next task
 
 
-def ask(now: datetime, publish: Callable[[], None] | None = None) -> None:
-    """Have somebody send what is due, if anything is. While the broker is away the next tick asks again."""
+def dispatch_due(now: datetime, publish: Callable[[], None] | None = None) -> None:
+    """Send the task that delivers notifications, if any is due. Without a broker the next tick retries."""
     if not Notification.objects.due(now).exists():
         return
     try:
         (publish or _publish)()
     except BROKER_REFUSES as error:
-        logger.warning("the broker does not take it, notifications wait: %s", error)
+        logger.warning("the broker is unavailable, notifications wait: %s", error)
 
 
-def send_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
-    """Send what is due, each message for at most *limit_seconds*; how many were tried. No transaction is open
-    meanwhile. What is claimed and never heard of again is due again after its pause.
+def deliver_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
+    """Deliver due notifications, each within *limit_seconds*; return how many were attempted.
+
+    No transaction is open while a channel sends. If its worker dies, a notification is due after a pause.
     """
-    tried, until = 0, time.monotonic() + BUSY_SECONDS
-    with session_lock(AdvisoryLock.NOTIFICATIONS) as alone:
-        while alone and time.monotonic() < until:
-            claimed = _claim(now)
-            if claimed is None:
+    attempted, until = 0, time.monotonic() + BUSY_SECONDS
+    with session_lock(AdvisoryLock.NOTIFICATIONS) as is_locked:
+        while is_locked and time.monotonic() < until:
+            notification = _claim(now)
+            if notification is None:
                 break
-            _note(claimed, _tell(claimed, limit_seconds), now)
-            tried += 1
-    return tried
+            _record(notification, _send(notification, limit_seconds), now)
+            attempted += 1
+    return attempted
 
 
 def pause(attempts: int) -> timedelta:
-    """How long to wait after so many."""
+    """Return the back-off after this many attempts."""
     return FIRST_PAUSE * int(4 ** (attempts - 1))
 
 
-def message(one: Notification) -> Message:
-    """What *one* says."""
-    alert, is_over = one.alert, one.event == Event.CLOSED
+def message(notification: Notification) -> Message:
+    alert, is_closed = notification.alert, notification.event == Event.CLOSED
     return Message(
-        id=f"notification-{one.pk}-{alert.opened_at:%Y%m%dT%H%M%SZ}",
-        event=one.event,
+        id=f"notification-{notification.pk}-{alert.opened_at:%Y%m%dT%H%M%SZ}",
+        event=notification.event,
         rule=alert.rule.name,
         series=alert.series.name,
-        text=alert.closed_text if is_over else alert.text,
+        text=alert.closed_text if is_closed else alert.text,
         since=alert.since,
-        at=_at(alert) if is_over else alert.opened_at,
+        at=alert.closed_at if is_closed and alert.closed_at else alert.opened_at,
         url=f"{settings.GRIDCAST_URL}{reverse('alerts')}" if settings.GRIDCAST_URL else "",
     )
-
-
-def _at(alert: Alert) -> datetime:
-    return alert.closed_at or alert.opened_at
 
 
 def _publish() -> None:
@@ -90,39 +84,42 @@ def _publish() -> None:
 def _claim(now: datetime) -> Notification | None:
     with transaction.atomic():
         due = Notification.objects.due(now).select_related("alert__rule", "alert__series")
-        one = due.select_for_update(skip_locked=True, of=("self",)).first()
-        if one is not None:
-            one.attempts += 1
-            one.due_at = now + pause(one.attempts)
-            one.save(update_fields=["attempts", "due_at"])
-        return one
+        notification = due.select_for_update(skip_locked=True, of=("self",)).first()
+        if notification is not None:
+            notification.attempts += 1
+            notification.due_at = now + pause(notification.attempts)
+            notification.save(update_fields=["attempts", "due_at"])
+        return notification
 
 
-def _tell(one: Notification, limit_seconds: float) -> str:
-    """Try it; what went wrong, or nothing. A thread of its own, because nothing else bounds every channel:
-    one that hangs is left to its own limits."""
-    answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+def _send(notification: Notification, limit_seconds: float) -> str:
+    """Send *notification*; return the error, empty if there is none.
 
-    def tell() -> None:
+    It runs in a thread of its own, as nothing else bounds every channel; a channel that hangs is abandoned.
+    """
+    errors: queue.SimpleQueue[str] = queue.SimpleQueue()
+    sent = message(notification)
+
+    def send() -> None:
         try:
-            channels.made(one.channel).send(said)
-            answers.put("")
-        except Exception as error:  # noqa: BLE001 - a channel that is broken is no reason to stop the others
-            known = isinstance(error, NotifierError)
-            answers.put(str(error) if known else f"{type(error).__name__}: {error}")
+            channels.notifier(notification.channel).send(sent)
+            errors.put("")
+        except Exception as error:  # noqa: BLE001 - a broken channel must not stop the others
+            is_ours = isinstance(error, NotifierError)
+            errors.put(str(error) if is_ours else f"{type(error).__name__}: {error}")
 
-    said = message(one)
-    threading.Thread(target=tell, name=f"notify {one.kind}", daemon=True).start()
+    threading.Thread(target=send, name=f"notify {notification.kind}", daemon=True).start()
     try:
-        return answers.get(timeout=limit_seconds)
+        return errors.get(timeout=limit_seconds)
     except queue.Empty:
-        return f"{one.kind} did not take it within {limit_seconds:g} s"
+        return f"{notification.kind} did not accept the message within {limit_seconds:g} s"
 
 
-def _note(one: Notification, error: str, now: datetime) -> None:
+def _record(notification: Notification, error: str, now: datetime) -> None:
+    row = Notification.objects.filter(pk=notification.pk)
     if error:
-        over = one.attempts >= MAX_ATTEMPTS
-        logger.warning("%s%s: %s", "given up: " if over else "", one, error)
-        Notification.objects.filter(pk=one.pk).update(error=error, due_at=None if over else F("due_at"))
+        is_given_up = notification.attempts >= MAX_ATTEMPTS
+        logger.warning("%s%s: %s", "given up: " if is_given_up else "", notification, error)
+        row.update(error=error, due_at=None if is_given_up else F("due_at"))
     else:
-        Notification.objects.filter(pk=one.pk).update(error="", due_at=None, sent_at=now)
+        row.update(error="", due_at=None, sent_at=now)

@@ -1,4 +1,4 @@
-"""What people see of alerts: what is open, and what has been."""
+"""Alerts as pages list them: each with the state of its notifications."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from monitor.models import Alert, Notification
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from monitor.models.alert import AlertQuerySet
 
 
 @dataclass(frozen=True)
-class Told:
-    """Who was told that an alert was opened or closed: *is_late* where it was tried in vain."""
+class NotificationState:
+    """A notification in words; *is_late* if an attempt has failed and none has succeeded."""
 
     kind: str
     event: str
@@ -26,31 +24,29 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """An alert, and who was told of it."""
-
+class ListedAlert:
     alert: Alert
-    told: Sequence[Told]
+    notifications: Sequence[NotificationState]
 
 
-def listed(alerts: AlertQuerySet) -> list[Listed]:
-    """*alerts* with what a list shows of them; the number of queries does not depend on how many they are."""
-    found = list(
-        alerts.select_related("rule", "series", "opened_by", "closed_by").prefetch_related("notifications")
-    )
-    return [Listed(one, _told(one.notifications.all())) for one in found]
-
-
-def _told(notifications: Iterable[Notification]) -> list[Told]:
+def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
+    """Return *alerts* as a list shows them; the number of queries does not depend on their number."""
+    rows = alerts.select_related("rule", "series", "opened_by", "closed_by").prefetch_related("notifications")
     return [
-        Told(one.kind, one.event, _words(one), one.sent_at is None and bool(one.error), one.error)
-        for one in sorted(notifications, key=lambda one: one.pk)
+        ListedAlert(alert, [_state(one) for one in sorted(alert.notifications.all(), key=lambda one: one.pk)])
+        for alert in rows
     ]
 
 
-def _words(one: Notification) -> str:
-    if one.sent_at is not None:
-        return "told"
-    if one.is_given_up:
-        return "could not be told"
-    return f"could not be told {one.attempts} times; it is tried again" if one.error else "is told soon"
+def _state(notification: Notification) -> NotificationState:
+    is_late = notification.sent_at is None and bool(notification.error)
+    words = _words(notification)
+    return NotificationState(notification.kind, notification.event, words, is_late, notification.error)
+
+
+def _words(notification: Notification) -> str:
+    if notification.sent_at is not None:
+        return "notified"
+    if notification.is_given_up:
+        return "not delivered"
+    return f"{notification.attempts} failed attempts, retrying" if notification.error else "pending"

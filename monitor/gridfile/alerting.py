@@ -13,13 +13,14 @@ from monitor.models.alert import WATCHED
 
 
 def definition(name: str, rule: AlertRule) -> AlertDefinition:
+    ((condition, threshold),) = rule.conditions.items()
     return AlertDefinition(
         name,
         title=rule.title,
         enabled=rule.enabled,
         watches=_watched(rule.watches),
-        failures_in_row=rule.failures_in_row,
-        silent_seconds=rule.silent_seconds,
+        condition=condition,
+        threshold=threshold,
         notify=tuple(channel.model_dump() for channel in rule.notify),
     )
 

@@ -108,8 +108,8 @@ class AlertDefinition:
     title: str = ""
     enabled: bool = True
     watches: Mapping[str, Any] = field(default_factory=dict)
-    failures_in_row: int | None = None
-    silent_seconds: int | None = None
+    condition: str = ""
+    threshold: int = 0
     notify: Sequence[Mapping[str, Any]] = ()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -17,13 +17,17 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
+from monitor.alerts import conditions
 from monitor.gridfile.definition import DEFAULT_RESOURCE, DEFAULT_SERIES
-from monitor.models.alert import LEAST_SILENT_SECONDS, MOST_FAILURES
 from monitor.models.series import MOST_DAYS
 from reporters.fields import parse_time
+
+if TYPE_CHECKING:
+    from monitor.alerts.conditions.base import AlertCondition
 
 VERSION = 1
 WORD = r"^[-a-zA-Z0-9_]+$"
@@ -280,31 +284,49 @@ class Channel(BaseModel):
     kind: str = Field(description="Which way, such as `email`; the options of each are in docs/alerts.md.")
 
 
-class AlertRule(Noun):
-    """When an alert of a series is open, and who is told: by one condition of the two."""
-
+class _AlertRuleHead(Noun):
     title: Title = Field("", description="What people call it.")
     enabled: bool = Field(
         True, description="Whether it watches; its open alerts are closed when it does not."
     )
     watches: Watches = Field(description="The series that it watches.", examples=[{"suites": ["main"]}])
-    failures_in_row: Annotated[int, Field(ge=1, le=MOST_FAILURES)] | None = Field(
-        None, description="It is open while so many runs in a row did not pass."
-    )
-    silent_seconds: Annotated[int, Field(ge=LEAST_SILENT_SECONDS, le=MAX_SECONDS)] | None = Field(
-        None,
-        description="It is open when a run was expected and nothing was heard of the series for so long.",
-    )
-    notify: list[Channel] = Field(
-        [], description="Who is told when it opens and closes.", examples=[[{"kind": "log"}]]
+
+
+def _threshold(condition: type[AlertCondition]) -> Any:
+    bounds = Field(ge=condition.least, le=condition.most)
+    return (Annotated[int, bounds] | None, Field(None, description=condition.description))
+
+
+if TYPE_CHECKING:
+    _WithConditions = _AlertRuleHead
+else:  # a key for each file of monitor/alerts/conditions/
+    _WithConditions = create_model(
+        "_WithConditions",
+        __base__=_AlertRuleHead,
+        **{kind: _threshold(conditions.load(kind)) for kind in conditions.names()},
     )
 
+
+class AlertRule(_WithConditions):
+    """When an alert of a series is open, and which channels are notified: by exactly one condition."""
+
+    notify: list[Channel] = Field(
+        [],
+        description="The channels that are notified when it opens and closes.",
+        examples=[[{"kind": "log"}]],
+    )
+
+    @property
+    def conditions(self) -> dict[str, int]:
+        """The threshold of each condition that the rule has."""
+        thresholds = {kind: getattr(self, kind) for kind in conditions.names()}
+        return {kind: threshold for kind, threshold in thresholds.items() if threshold is not None}
+
     @model_validator(mode="after")
-    def _says_when(self) -> Self:
-        conditions = [self.failures_in_row, self.silent_seconds]
-        if conditions.count(None) != 1:
-            many = "no condition" if None in conditions else "two conditions"
-            raise ValueError(f"it has {many}; expected either failures_in_row or silent_seconds")
+    def _has_one_condition_and_watches(self) -> Self:
+        if len(self.conditions) != 1:
+            many = "several conditions" if self.conditions else "no condition"
+            raise ValueError(f"it has {many}; expected one of {', '.join(conditions.names())}")
         if self.enabled and not (self.watches.everything or self.watches.is_named):
             expected = "expected everything: true, or some of suites, sites and series"
             raise ValueError(f"it watches nothing; {expected}")

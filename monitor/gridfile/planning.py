@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from monitor.alerts import conditions
 from monitor.gridfile.definition import AlertDefinition, Definition, Grid
 from monitor.gridfile.format import MODELS
 from monitor.gridfile.problems import NOUNS, shown
@@ -189,9 +190,19 @@ def _summary(changes: list[Change], kept: int) -> str:
 
 def written(noun: str, definition: Definition, *, defaults: bool = False) -> dict[str, Any]:
     """What a file says of *definition*, in the order of the format; *defaults* may be left out."""
-    keys = ((key, field) for key, field in MODELS[noun].model_fields.items() if hasattr(definition, key))
-    values = ((key, _plain(getattr(definition, key)), field) for key, field in keys)
+    attributes = {**vars(definition), **_condition(definition)}
+    keys = ((key, field) for key, field in MODELS[noun].model_fields.items() if key in attributes)
+    values = ((key, _plain(attributes[key]), field) for key, field in keys)
     return {key: value for key, value, field in values if defaults or value != _default(field)}
+
+
+def _condition(definition: Definition) -> dict[str, int | None]:
+    """The condition of an alert rule as a file has it: a key for each kind, of which one has a value."""
+    if not isinstance(definition, AlertDefinition):
+        return {}
+    return {
+        kind: definition.threshold if kind == definition.condition else None for kind in conditions.names()
+    }
 
 
 def _default(field: FieldInfo) -> Any:

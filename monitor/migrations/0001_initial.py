@@ -359,29 +359,17 @@ class Migration(migrations.Migration):
                 ("name", models.SlugField(unique=True)),
                 ("title", models.CharField(blank=True, max_length=200)),
                 ("enabled", models.BooleanField(default=True)),
+                ("everything", models.BooleanField(default=False, help_text="watch every series")),
+                ("condition", models.CharField(help_text="the kind of condition", max_length=50)),
                 (
-                    "everything",
-                    models.BooleanField(default=False, help_text="whether it watches every series"),
-                ),
-                (
-                    "failures_in_row",
-                    models.PositiveSmallIntegerField(
-                        blank=True, help_text="open while so many runs in a row did not pass", null=True
-                    ),
-                ),
-                (
-                    "silent_seconds",
+                    "threshold",
                     models.PositiveIntegerField(
-                        blank=True,
-                        help_text="open when a run was expected and nothing has been heard of the series for so long since",
-                        null=True,
+                        help_text="how many runs, or seconds, the condition asks for"
                     ),
                 ),
                 (
                     "notify",
-                    models.JSONField(
-                        blank=True, default=list, help_text='who is told, e.g. [{"kind": "log"}]'
-                    ),
+                    models.JSONField(blank=True, default=list, help_text='channels, e.g. [{"kind": "log"}]'),
                 ),
                 ("judged_as", models.CharField(blank=True, editable=False, max_length=64)),
                 (
@@ -405,8 +393,8 @@ class Migration(migrations.Migration):
                 ("since", models.DateTimeField()),
                 ("opened_at", models.DateTimeField()),
                 ("closed_at", models.DateTimeField(null=True)),
-                ("text", models.TextField(help_text="why it was opened")),
-                ("closed_text", models.TextField(blank=True, help_text="why it was closed")),
+                ("text", models.TextField(help_text="the reason for opening it")),
+                ("closed_text", models.TextField(blank=True, help_text="the reason for closing it")),
                 (
                     "rule",
                     models.ForeignKey(
@@ -636,11 +624,11 @@ class Migration(migrations.Migration):
                     "event",
                     models.CharField(choices=[("opened", "Opened"), ("closed", "Closed")], max_length=6),
                 ),
-                ("channel", models.JSONField(help_text="as the rule said when it happened")),
+                ("channel", models.JSONField(help_text="the rule's channel at that time")),
                 ("due_at", models.DateTimeField(null=True)),
                 ("attempts", models.PositiveSmallIntegerField(default=0)),
                 ("sent_at", models.DateTimeField(null=True)),
-                ("error", models.TextField(blank=True, help_text="what the last attempt came to")),
+                ("error", models.TextField(blank=True, help_text="the error of the last attempt")),
                 (
                     "alert",
                     models.ForeignKey(
@@ -1897,21 +1885,8 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="alertrule",
             constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("failures_in_row__isnull", True),
-                        ("silent_seconds__gte", 60),
-                        ("silent_seconds__isnull", False),
-                    ),
-                    models.Q(
-                        ("failures_in_row__isnull", False),
-                        ("failures_in_row__range", (1, 100)),
-                        ("silent_seconds__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="alert_rule_has_one_condition",
-                violation_error_message="Expected one of: failures in a row, 1 to 100; silent seconds, at least 60.",
+                condition=models.Q(models.Q(("condition", ""), _negated=True), ("threshold__gte", 1)),
+                name="alert_rule_has_a_condition",
             ),
         ),
         migrations.AddIndex(

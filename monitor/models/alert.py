@@ -1,4 +1,4 @@
-"""Alert rules, the alerts that they opened, and who is told of them."""
+"""Alert rules, the alerts that they opened, and the notifications of channels."""
 
 from __future__ import annotations
 
@@ -15,54 +15,35 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-MOST_FAILURES = 100
-LEAST_SILENT_SECONDS = 60
-WATCHED = {"suites": "suite", "sites": "site", "series": "series"}  # that a rule may name, and one of them
+WATCHED = {"suites": "suite", "sites": "site", "series": "series"}  # what a rule can name, and one of each
 
 
 class AlertRule(models.Model):
-    """When an alert of a series is open, and who is told.
+    """When an alert of a series is open, and which channels are notified.
 
-    It watches everything, or the series of its suites, those that bind a resource of its sites, and those
-    that it names itself. It has one condition: so many runs in a row that did not pass, or so long a silence.
+    A rule watches everything, or the series of its suites, those that bind a resource of its sites, and the
+    series that it names. *condition* is a file of ``monitor/alerts/conditions/``, which bounds *threshold*.
     """
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=200, blank=True)
     enabled = models.BooleanField(default=True)
-    everything = models.BooleanField(default=False, help_text="whether it watches every series")
+    everything = models.BooleanField(default=False, help_text="watch every series")
     suites = models.ManyToManyField(Suite, blank=True, related_name="alert_rules")
     sites = models.ManyToManyField(Site, blank=True, related_name="alert_rules")
     series = models.ManyToManyField(Series, blank=True, related_name="alert_rules")
-    failures_in_row = models.PositiveSmallIntegerField(
-        null=True, blank=True, help_text="open while so many runs in a row did not pass"
-    )
-    silent_seconds = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        help_text="open when a run was expected and nothing has been heard of the series for so long since",
-    )
-    notify = models.JSONField(default=list, blank=True, help_text='who is told, e.g. [{"kind": "log"}]')
-    # Of what it said when everything that it watches was last looked at; empty: nothing of it is open.
+    condition = models.CharField(max_length=50, help_text="the kind of condition")
+    threshold = models.PositiveIntegerField(help_text="how many runs, or seconds, the condition asks for")
+    notify = models.JSONField(default=list, blank=True, help_text='channels, e.g. [{"kind": "log"}]')
+    # The rule's fingerprint when every series that it watches was last evaluated; empty: no alert is open.
     judged_as = models.CharField(max_length=64, blank=True, editable=False)
 
     class Meta:
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(
-                    failures_in_row__isnull=True,
-                    silent_seconds__isnull=False,
-                    silent_seconds__gte=LEAST_SILENT_SECONDS,
-                )
-                | models.Q(
-                    silent_seconds__isnull=True,
-                    failures_in_row__isnull=False,
-                    failures_in_row__range=(1, MOST_FAILURES),
-                ),
-                name="alert_rule_has_one_condition",
-                violation_error_message=f"Expected one of: failures in a row, 1 to {MOST_FAILURES}; "
-                f"silent seconds, at least {LEAST_SILENT_SECONDS}.",
+                condition=~models.Q(condition="") & models.Q(threshold__gte=1),
+                name="alert_rule_has_a_condition",
             ),
         ]
 
@@ -79,9 +60,9 @@ class AlertQuerySet(models.QuerySet["Alert"]):
 
 
 class Alert(models.Model):
-    """What a rule has to say of a series, from when it was noticed until it was over.
+    """A rule's condition held for a series, from *opened_at* to *closed_at*.
 
-    *since* is when the trouble began: the slot of the first run that did not pass, or was not heard of.
+    *since* is the slot of the first run that did not pass, or was not reported.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")
@@ -91,8 +72,8 @@ class Alert(models.Model):
     closed_at = models.DateTimeField(null=True)
     opened_by = models.ForeignKey(Run, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     closed_by = models.ForeignKey(Run, models.SET_NULL, null=True, db_constraint=False, related_name="+")
-    text = models.TextField(help_text="why it was opened")
-    closed_text = models.TextField(blank=True, help_text="why it was closed")
+    text = models.TextField(help_text="the reason for opening it")
+    closed_text = models.TextField(blank=True, help_text="the reason for closing it")
 
     objects = AlertQuerySet.as_manager()
 
@@ -116,7 +97,7 @@ class Event(models.TextChoices):
 
 class NotificationQuerySet(models.QuerySet["Notification"]):
     def due(self, now: datetime) -> NotificationQuerySet:
-        """What is to be sent now, oldest first; never the end of an alert before its beginning."""
+        """Notifications to send now, oldest first; that an alert closed comes after that it opened."""
         before = Notification.objects.filter(
             alert=models.OuterRef("alert"),
             channel=models.OuterRef("channel"),
@@ -127,18 +108,18 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 
 
 class Notification(models.Model):
-    """One channel is told that an alert was opened or closed.
+    """A message to one channel: an alert was opened or closed.
 
-    *due_at* is empty when it was told, or was given up.
+    *due_at* is empty once it was delivered or given up.
     """
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notifications")
     event = models.CharField(max_length=6, choices=Event.choices)
-    channel = models.JSONField(help_text="as the rule said when it happened")
+    channel = models.JSONField(help_text="the rule's channel at that time")
     due_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     sent_at = models.DateTimeField(null=True)
-    error = models.TextField(blank=True, help_text="what the last attempt came to")
+    error = models.TextField(blank=True, help_text="the error of the last attempt")
 
     objects = NotificationQuerySet.as_manager()
 
@@ -161,13 +142,13 @@ class Notification(models.Model):
 
 
 class Recheck(models.Model):
-    """Alert rules have to look at a series, from *due_at* on.
+    """The rules evaluate this series from *due_at* on.
 
-    The database itself writes one when a run of the series has come to an end that counts, whoever ended it;
-    rules that wait for a silence write others.
+    A trigger writes a row when a run of the series ends in a state that counts; rules that wait for a silence
+    write others.
     """
 
-    # Written with every run that ends, and soon gone: neither looked up nor checked.
+    # Written with every run that ends, and soon deleted: neither looked up nor checked.
     series = models.ForeignKey(Series, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
     due_at = models.DateTimeField()
 

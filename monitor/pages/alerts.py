@@ -26,7 +26,7 @@ def page(request: HttpRequest) -> HttpResponse:
     visible = Alert.objects.visible_to(request.user)
     is_open = listed(visible.open().order_by("-opened_at", "-pk")[:MOST_OPEN])
     closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED])
-    seen = [(one.alert.pk, one.alert.closed_at, one.told) for one in (*is_open, *closed)]
+    seen = [(one.alert.pk, one.alert.closed_at, one.notifications) for one in (*is_open, *closed)]
     digest = hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest()
     if wants_part(request) and request.GET.get("seen") == digest:
         return HttpResponse(status=204)

@@ -1,4 +1,4 @@
-"""What every channel owes: it tells, or says why it could not, over real servers."""
+"""The contract of every channel, over real servers: it delivers, or reports why it could not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPENED = Message(
     event="opened",
     rule="three-in-a-row",
     series="circle-main",
-    text="3 runs in a row did not pass; the last: failed: no space left at Zürich",
+    text="3 consecutive failures; latest: failed: no space left at Zürich",
     since=NOON,
     at=NOON,
     url="https://gridcast.example.org/alerts/",
@@ -40,64 +40,64 @@ def receiver(kind: str) -> Iterator[Receiver]:
 
 
 def nowhere(channel: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The channel with nobody at its end any more, and where that is."""
+    """A channel whose receiver has stopped, and the address of that receiver."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     return {**channel, **({"url": f"http://127.0.0.1:{port}/"} if "url" in channel else {})}, f":{port}"
 
 
 @every_channel
-def test_there_is_a_receiver_for_every_channel(kind: str) -> None:
+def test_every_channel_has_a_receiver_to_test_it(kind: str) -> None:
     assert kind in RECEIVERS
 
 
 @every_channel
-def test_what_is_sent_arrives_once_with_all_that_it_says(kind: str, receiver: Receiver) -> None:
-    channels.made(receiver.channel).send(OPENED)
+def test_a_message_arrives_once_with_every_field(kind: str, receiver: Receiver) -> None:
+    channels.notifier(receiver.channel).send(OPENED)
     (received,) = receiver.received()
-    for part in ("circle-main", "three-in-a-row", "3 runs in a row did not pass", "opened"):
+    for part in ("circle-main", "three-in-a-row", "3 consecutive failures", "opened"):
         assert part in received.lower()
 
 
 @every_channel
-def test_the_end_of_an_alert_is_told_apart_from_its_beginning(kind: str, receiver: Receiver) -> None:
-    channels.made(receiver.channel).send(replace(OPENED, event="closed", text="passed"))
+def test_opened_and_closed_differ(kind: str, receiver: Receiver) -> None:
+    channels.notifier(receiver.channel).send(replace(OPENED, event="closed", text="passed"))
     assert "closed" in receiver.received()[0].lower()
 
 
 @every_channel
-def test_nothing_in_a_text_is_anything_but_text(kind: str, receiver: Receiver) -> None:
+def test_markup_and_control_characters_in_a_text_stay_text(kind: str, receiver: Receiver) -> None:
     text = 'said\r\nBcc: eve@example.org\r\n.\r\nQUIT\r\n"}%s{0} \x1b[31m'
-    channels.made(receiver.channel).send(replace(OPENED, text=text))
+    channels.notifier(receiver.channel).send(replace(OPENED, text=text))
     (received,) = receiver.received()
     assert "eve@example.org" in received
 
 
 @every_channel_with_somebody_else_at_its_end
-def test_who_refuses_is_told_with_what_he_said(kind: str, receiver: Receiver) -> None:
+def test_a_refusal_is_reported_with_the_answer_of_the_receiver(kind: str, receiver: Receiver) -> None:
     receiver.mode = REFUSES
     with pytest.raises(NotDelivered, match=r"no such user here|503: come back later") as refused:
-        channels.made(receiver.channel).send(OPENED)
+        channels.notifier(receiver.channel).send(OPENED)
     assert receiver.address in str(refused.value)
     assert not receiver.received()
 
 
 @every_channel_with_somebody_else_at_its_end
-def test_where_nobody_listens_is_said(kind: str, receiver: Receiver) -> None:
+def test_an_unreachable_receiver_is_reported_with_its_address(kind: str, receiver: Receiver) -> None:
     channel, port = nowhere(dict(receiver.channel))
     with (
         override_settings(EMAIL_PORT=int(port[1:])),
         pytest.raises(NotDelivered, match=rf"127.0.0.1{port}: .*refused"),
     ):
-        channels.made(channel).send(OPENED)
+        channels.notifier(channel).send(OPENED)
 
 
 @every_channel
-def test_an_option_that_there_is_not_is_refused(kind: str, receiver: Receiver) -> None:
+def test_an_unknown_option_is_refused(kind: str, receiver: Receiver) -> None:
     faults = list(channels.faults({**receiver.channel, "colour": "red"}))
     assert [path for path, _ in faults] == [("colour",)]
     with pytest.raises(InvalidOptions, match=f"colour: {kind} has no option 'colour'"):
-        channels.made({**receiver.channel, "colour": "red"})
+        channels.notifier({**receiver.channel, "colour": "red"})
 
 
 @every_channel
@@ -106,12 +106,12 @@ def test_an_option_of_another_type_is_refused(kind: str, receiver: Receiver) -> 
         assert [path for path, _ in channels.faults({**receiver.channel, option: 7})] == [(option,)]
 
 
-def test_a_channel_that_there_is_not_imports_nothing() -> None:
+def test_an_unknown_channel_imports_nothing() -> None:
     for kind in ("pigeon", "base", "../email", "os"):
         with pytest.raises(UnknownChannel, match="known are email, log, webhook"):
             channels.load(kind)
 
 
 @pytest.mark.parametrize("channel", [None, "log", [], {}, {"kind": 1}, {"to": ["ada@example.org"]}])
-def test_what_is_no_channel_at_all_is_refused(channel: Any) -> None:
+def test_a_value_that_is_no_channel_is_refused(channel: Any) -> None:
     assert [path for path, _ in channels.faults(channel)] == [()]

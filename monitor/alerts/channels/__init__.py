@@ -1,4 +1,4 @@
-"""Ways to tell people of alerts: one file each, with a class ``Notifier``. The folder is the registry."""
+"""Channels of alerts: one file each, with a class ``Notifier``. The folder is the registry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from monitor.alerts.channels.base import InvalidOptions, Notifier, UnknownChanne
 from reporters.options import invalid_option
 from reporters.registry import PluginRegistry
 
-Fault = tuple[tuple[str, ...], str]  # the key at fault, if it is one, and what is wrong
+ChannelFault = tuple[tuple[str, ...], str]  # the path of the key at fault, empty for the whole; a message
 
 _registry = PluginRegistry[type[Notifier]](
     __name__, __path__, "Notifier", noun="channel", error=UnknownChannel, shared={"base"}
@@ -17,38 +17,38 @@ _registry = PluginRegistry[type[Notifier]](
 names, load = _registry.names, _registry.load
 
 
-def made(channel: Mapping[str, Any]) -> Notifier:
-    """The notifier that *channel*, ``{"kind": ..., option: value}``, names.
+def notifier(channel: Mapping[str, Any]) -> Notifier:
+    """Make the notifier of *channel*: ``{"kind": ..., option: value}``.
 
     Raises:
-        UnknownChannel, InvalidOptions: with what is wrong.
+        UnknownChannel, InvalidOptions: the message says what is wrong.
     """
     for path, message in faults(channel):
         raise InvalidOptions(": ".join((*path, message)))
     return load(channel["kind"])(_options(channel))
 
 
-def faults(channel: Any) -> Iterator[Fault]:
-    """What is wrong with *channel*, by its key. Nothing is connected, and no environment is asked."""
+def faults(channel: Any) -> Iterator[ChannelFault]:
+    """Yield the faults of *channel*. Nothing is connected, and no environment variable is read."""
     if not isinstance(channel, Mapping) or not isinstance(channel.get("kind"), str):
         yield (), 'expected a channel, such as {"kind": "log"}'
         return
     try:
-        notifier = load(channel["kind"])
+        plug_in = load(channel["kind"])
     except UnknownChannel as error:
         yield ("kind",), str(error)
         return
-    found = list(_option_faults(channel, notifier))
-    yield from found
-    if not found:
+    option_faults = list(_option_faults(channel, plug_in))
+    yield from option_faults
+    if not option_faults:
         try:
-            notifier(_options(channel))
+            plug_in(_options(channel))
         except InvalidOptions as error:
             yield ((error.option,) if error.option else ()), error.message
 
 
-def _option_faults(channel: Mapping[str, Any], notifier: type[Notifier]) -> Iterator[Fault]:
-    types, options = notifier.option_types, _options(channel)
+def _option_faults(channel: Mapping[str, Any], plug_in: type[Notifier]) -> Iterator[ChannelFault]:
+    types, options = plug_in.option_types, _options(channel)
     for name, value in options.items():
         if name not in types:
             known = ", ".join(sorted(types)) or "none"

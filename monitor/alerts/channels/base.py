@@ -1,11 +1,11 @@
-"""What a channel is: told of an alert, it tells people, or says why it could not.
+"""The contract of a channel: deliver a message about an alert, or raise the reason for failing.
 
 Errors::
 
     NotifierError
-    |-- UnknownChannel     there is no such kind                                  for good
-    |-- InvalidOptions     the options of a channel cannot be used                for good
-    '-- NotDelivered       what was tried, and what came back                     again
+    |-- UnknownChannel     the folder has no channel of that name                 for good
+    |-- InvalidOptions     the options of the channel are unusable                for good
+    '-- NotDelivered       the attempt failed; the message says how                again
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SUBJECT_CHARACTERS = 200
 
 
 class NotifierError(Exception):
-    """Root of what goes wrong with a channel."""
+    """Root of the errors of channels."""
 
 
 class UnknownChannel(NotifierError):
@@ -27,7 +27,7 @@ class UnknownChannel(NotifierError):
 
 
 class InvalidOptions(NotifierError):
-    """*option* is the one at fault, if it is one."""
+    """*option* is the option at fault, empty if it is none."""
 
     def __init__(self, message: str, option: str = "") -> None:
         super().__init__(f"{option}: {message}" if option else message)
@@ -42,8 +42,8 @@ class NotDelivered(NotifierError):
 class Message:
     """An alert was opened or closed (*event*).
 
-    *id* is the same whenever the same message is sent again: it is delivered at least once. *url* is the page
-    of alerts, empty where nobody has said where the web is.
+    Delivery is at least once: a message that is sent again has the same *id*. *url* is the page of alerts,
+    empty unless GRIDCAST_URL is set.
     """
 
     id: str
@@ -57,14 +57,14 @@ class Message:
 
     @property
     def subject(self) -> str:
-        """On one line, not too long."""
-        said = "over" if self.event == "closed" else "alert"
-        line = " ".join(f"[gridcast] {said}: {self.series}: {self.text}".split())
+        """One line of bounded length."""
+        label = "resolved" if self.event == "closed" else "alert"
+        line = " ".join(f"[gridcast] {label}: {self.series}: {self.text}".split())
         return line if len(line) <= _SUBJECT_CHARACTERS else f"{line[:_SUBJECT_CHARACTERS]}..."
 
     @property
     def body(self) -> str:
-        """As people read it, on some lines."""
+        """The text of a mail."""
         lines = [
             f"{self.series}: {self.text}",
             "",
@@ -76,15 +76,15 @@ class Message:
 
 
 class Notifier(Protocol):
-    """One channel. *option_types* are its options, each with its type as in ``reporters.options``.
+    """One channel. *option_types* gives the type of each option, as in ``reporters.options``.
 
-    It is made often and kept nowhere. Secrets are no options: an option names a variable of the environment.
+    An instance is made for each message. A secret is no option: an option names an environment variable.
     """
 
     option_types: ClassVar[Mapping[str, str]]
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """Raise InvalidOptions where one is missing or makes no sense; their types have been checked."""
+        """Raise InvalidOptions if one is missing or out of range; their types have been checked."""
 
     def send(self, message: Message) -> None:
-        """Return when it was taken. Raise NotDelivered; whoever calls limits the time, and tries again."""
+        """Return when the receiver has accepted *message*, or raise NotDelivered. The caller retries."""

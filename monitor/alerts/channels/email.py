@@ -1,4 +1,4 @@
-"""Mail, by the server that the environment names (``GRIDCAST_EMAIL_URL``)."""
+"""Mail, by the server of ``GRIDCAST_EMAIL_URL``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from monitor.alerts.channels.base import InvalidOptions, Message, NotDelivered
 
 
 class Notifier:
-    """*to*: addresses, all in one mail."""
+    """*to*: the addresses of one mail."""
 
     option_types: ClassVar[Mapping[str, str]] = {"to": "Sequence[str]"}
 
@@ -32,16 +32,16 @@ class Notifier:
     def send(self, message: Message) -> None:
         server = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
         if not settings.EMAIL_HOST:
-            raise NotDelivered("no mail server is known: GRIDCAST_EMAIL_URL is not set")
+            raise NotDelivered("no mail server: GRIDCAST_EMAIL_URL is not set")
         headers = {"Message-ID": f"<{message.id}@gridcast>", "Auto-Submitted": "auto-generated"}
         mail = EmailMessage(message.subject, message.body, to=self._to, headers=headers)
         try:
             mail.send()
         except smtplib.SMTPRecipientsRefused as error:
             refused = "; ".join(
-                f"{address}: {code} {said.decode(errors='replace')}"
-                for address, (code, said) in error.recipients.items()
+                f"{address}: {code} {reason.decode(errors='replace')}"
+                for address, (code, reason) in error.recipients.items()
             )
             raise NotDelivered(f"{server} refused {refused}") from None
         except (OSError, smtplib.SMTPException) as error:
-            raise NotDelivered(f"cannot hand mail to {server}: {error}") from None
+            raise NotDelivered(f"cannot send mail to {server}: {error}") from None

@@ -1,4 +1,4 @@
-"""The log of the control worker: always there, and where others that fail are seen."""
+"""The log of the control worker."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ logger = logging.getLogger("monitor.alerts")
 
 
 class Notifier:
-    """No options."""
-
     option_types: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, options: Mapping[str, Any]) -> None:

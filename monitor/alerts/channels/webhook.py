@@ -1,4 +1,4 @@
-"""A POST of JSON to an address; signed, where a secret is named."""
+"""An HTTP POST of JSON, signed if the rule names a secret."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from urllib.parse import SplitResult, urlsplit
 from monitor.alerts.channels.base import InvalidOptions, Message, NotDelivered
 
 SIGNATURE = "X-Gridcast-Signature"
-_VARIABLES = re.compile(r"GRIDCAST_WEBHOOK_[A-Z0-9_]+")  # others have secrets that are none of a receiver's
+_VARIABLES = re.compile(r"GRIDCAST_WEBHOOK_[A-Z0-9_]+")  # other variables may hold secrets of the service
 _TIMEOUT_SECONDS = 10.0
-_SAID_BYTES = 200
+_ANSWER_BYTES = 200
 _CONNECTIONS = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
 
 
 class Notifier:
-    """*url*: http or https. *secret_variable*: the variable of the environment with the secret of an
-    HMAC-SHA256 over the body, which goes with it in the header ``X-Gridcast-Signature: sha256=<hex>``.
+    """*url*: http or https. *secret_variable*: an environment variable with the key of an HMAC-SHA256 over
+    the body, sent in the header ``X-Gridcast-Signature: sha256=<hex>``.
 
-    An answer of 2xx is taken as received. A redirection is not followed: it might lead anywhere.
+    Only a status of 2xx is a delivery. Redirections are not followed: they may lead to any host.
     """
 
     option_types: ClassVar[Mapping[str, str]] = {"url": "str", "secret_variable": "str"}
@@ -44,32 +44,32 @@ class Notifier:
         headers = {"Content-Type": "application/json", "User-Agent": "gridcast", **self._signature(body)}
         where = f"{self._url.scheme}://{self._url.netloc}"
         try:
-            status, said = self._post(body, headers)
+            status, answer = self._post(body, headers)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NotDelivered(f"cannot post to {where}: {str(error) or type(error).__name__}") from None
         if not 200 <= status < 300:
-            raise NotDelivered(f"{where} answered {status}{said}")
+            raise NotDelivered(f"{where} answered {status}{answer}")
 
     def _post(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        """The status, and the beginning of what else was said."""
-        made = _CONNECTIONS[self._url.scheme]
+        """Return the status and the beginning of the body."""
+        connect = _CONNECTIONS[self._url.scheme]
         host, port = self._url.hostname or "", self._url.port
-        with contextlib.closing(made(host, port, timeout=_TIMEOUT_SECONDS)) as connection:
+        with contextlib.closing(connect(host, port, timeout=_TIMEOUT_SECONDS)) as connection:
             query = f"?{self._url.query}" if self._url.query else ""
             connection.request("POST", f"{self._url.path or '/'}{query}", body, headers)
             answer = connection.getresponse()
             location = answer.headers.get("Location")
             if location and 300 <= answer.status < 400:
-                return answer.status, f", a redirection to {location[:_SAID_BYTES]!r}, which is not followed"
-            said = " ".join(answer.read1(_SAID_BYTES).decode(errors="replace").split())
-            return answer.status, f": {said}" if said else ""
+                return answer.status, f", a redirect to {location[:_ANSWER_BYTES]!r}, which is not followed"
+            text = " ".join(answer.read1(_ANSWER_BYTES).decode(errors="replace").split())
+            return answer.status, f": {text}" if text else ""
 
     def _signature(self, body: bytes) -> dict[str, str]:
         if not self._variable:
             return {}
         secret = os.environ.get(self._variable)
         if not secret:
-            raise NotDelivered(f"its secret is not known: {self._variable} is not set")
+            raise NotDelivered(f"no secret to sign with: {self._variable} is not set")
         return {SIGNATURE: f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"}
 
 
@@ -77,17 +77,17 @@ def _checked(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         sound = parts.scheme in _CONNECTIONS and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         sound = False
     if not sound or not url.isprintable() or not url.isascii() or " " in url:
-        raise InvalidOptions(f"expected one such as https://hooks.example.org/gridcast, got {url!r}", "url")
+        raise InvalidOptions(f"expected a URL such as https://hooks.example.org/gridcast, got {url!r}", "url")
     if "@" in parts.netloc:
-        raise InvalidOptions("expected none with a password in it; name a secret_variable instead", "url")
+        raise InvalidOptions("expected a URL without a password; use secret_variable instead", "url")
     return parts
 
 
 def _content(message: Message) -> bytes:
-    said = {
+    content = {
         "id": message.id,
         "event": message.event,
         "rule": message.rule,
@@ -97,4 +97,4 @@ def _content(message: Message) -> bytes:
         "at": message.at.isoformat(),
         "url": message.url,
     }
-    return json.dumps(said).encode()
+    return json.dumps(content).encode()

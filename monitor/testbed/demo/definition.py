@@ -64,7 +64,8 @@ def alerts() -> list[AlertDefinition]:
             "three-in-a-row",
             title="Three failures in a row",
             watches={"everything": True},
-            failures_in_row=3,
+            condition="failures_in_row",
+            threshold=3,
             notify=({"kind": "log"},),
         )
     ]

@@ -1,4 +1,4 @@
-"""Whoever is to be told of an alert is told, at least once, and nobody waits for a channel that is broken."""
+"""Notifications are delivered at least once, in order, and no broken channel delays the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.test import override_settings
 from kombu.exceptions import OperationalError
 
 from monitor import tasks
-from monitor.alerts.deliver import FIRST_PAUSE, MAX_ATTEMPTS, ask, pause, send_due
+from monitor.alerts.deliver import FIRST_PAUSE, MAX_ATTEMPTS, deliver_due, dispatch_due, pause
 from monitor.celery import app
 from monitor.db.advisory_locks import AdvisoryLock
 from monitor.models import Alert, AlertRule, Notification, Series
@@ -34,7 +34,7 @@ def server() -> Iterator[Hook]:
 
 @pytest.fixture
 def alert(circle: Series, noon: datetime) -> Alert:
-    rule = AlertRule.objects.create(name="three", everything=True, failures_in_row=3)
+    rule = AlertRule.objects.create(name="three", everything=True, condition="failures_in_row", threshold=3)
     return Alert.objects.create(rule=rule, series=circle, since=noon, opened_at=noon, text="it is down")
 
 
@@ -42,30 +42,30 @@ def to(alert: Alert, channel: Any, event: str = Event.OPENED) -> Notification:
     return Notification.objects.create(alert=alert, event=event, channel=channel, due_at=alert.opened_at)
 
 
-def test_what_is_due_is_sent_once(alert: Alert, server: Hook, noon: datetime) -> None:
+def test_a_due_notification_is_delivered_once(alert: Alert, server: Hook, noon: datetime) -> None:
     one = to(alert, server.channel)
-    assert send_due(noon) == 1
-    assert send_due(noon + SECOND) == 0
+    assert deliver_due(noon) == 1
+    assert deliver_due(noon + SECOND) == 0
     one.refresh_from_db()
     assert (one.sent_at, one.due_at, one.attempts, one.error) == (noon, None, 1, "")
     assert [json.loads(text)["text"] for text in server.received()] == ["it is down"]
 
 
-def test_a_message_leads_to_the_page_of_alerts(alert: Alert, server: Hook, noon: datetime) -> None:
+def test_a_message_links_to_the_page_of_alerts(alert: Alert, server: Hook, noon: datetime) -> None:
     to(alert, server.channel)
     with override_settings(GRIDCAST_URL="https://gridcast.example.org"):
-        send_due(noon)
+        deliver_due(noon)
     assert json.loads(server.received()[0])["url"] == "https://gridcast.example.org/alerts/"
 
 
-def test_a_channel_that_refuses_is_asked_again_later_and_later_and_then_given_up(
+def test_a_refused_message_is_retried_with_back_off_and_then_given_up(
     alert: Alert, server: Hook, noon: datetime, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = to(alert, server.channel)
     server.mode, now = REFUSES, noon
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        assert send_due(now - SECOND) == 0
-        assert send_due(now) == 1
+        assert deliver_due(now - SECOND) == 0
+        assert deliver_due(now) == 1
         now += pause(attempt)
     one.refresh_from_db()
     assert one.is_given_up
@@ -73,80 +73,78 @@ def test_a_channel_that_refuses_is_asked_again_later_and_later_and_then_given_up
     assert one.error == f"http://{server.address} answered 503: come back later"
     assert "given up: three: circle opened, webhook" in caplog.text
     server.mode = TAKES
-    assert send_due(now + timedelta(days=30)) == 0
+    assert deliver_due(now + timedelta(days=30)) == 0
 
 
-def test_pauses_grow_to_hours() -> None:
+def test_the_back_off_grows_to_hours() -> None:
     assert pause(1) == FIRST_PAUSE
     assert timedelta(hours=2) < sum(map(pause, range(1, MAX_ATTEMPTS)), timedelta()) < timedelta(hours=6)
 
 
-def test_the_end_of_an_alert_is_not_told_before_its_beginning(
+def test_that_an_alert_closed_is_not_delivered_before_that_it_opened(
     alert: Alert, server: Hook, noon: datetime
 ) -> None:
     to(alert, server.channel)
     to(alert, server.channel, Event.CLOSED)
     server.mode = REFUSES
-    assert send_due(noon) == 1
+    assert deliver_due(noon) == 1
     server.mode = TAKES
-    assert send_due(noon + SECOND) == 0
-    send_due(noon + FIRST_PAUSE)
+    assert deliver_due(noon + SECOND) == 0
+    deliver_due(noon + FIRST_PAUSE)
     assert [json.loads(text)["event"] for text in server.received()] == ["opened", "closed"]
 
 
-def test_a_channel_that_is_broken_is_in_nobodys_way(alert: Alert, server: Hook, noon: datetime) -> None:
+def test_a_broken_channel_does_not_delay_the_others(alert: Alert, server: Hook, noon: datetime) -> None:
     for broken in ({"kind": "pigeon"}, {"kind": "webhook"}, {"kind": "webhook", "url": 7}, {"kind": "base"}):
         to(alert, broken)
     to(alert, server.channel)
-    assert send_due(noon) == 5
+    assert deliver_due(noon) == 5
     assert len(server.received()) == 1
     said = Notification.objects.filter(sent_at=None).order_by("pk").values_list("error", flat=True)
     assert list(said) == [
         "kind: there is no channel 'pigeon'; known are email, log, webhook",
-        "url: expected one such as https://hooks.example.org/gridcast, got ''",
+        "url: expected a URL such as https://hooks.example.org/gridcast, got ''",
         "url: expected str, got 7",
         "kind: there is no channel 'base'; known are email, log, webhook",
     ]
 
 
-def test_a_channel_that_hangs_is_left_when_its_time_is_over(
+def test_a_channel_that_hangs_is_abandoned_at_its_time_limit(
     alert: Alert, server: Hook, noon: datetime
 ) -> None:
     one = to(alert, server.channel)
     server.mode = HANGS
-    assert send_due(noon, limit_seconds=0.1) == 1
+    assert deliver_due(noon, limit_seconds=0.1) == 1
     one.refresh_from_db()
-    assert (one.error, one.due_at) == ("webhook did not take it within 0.1 s", noon + FIRST_PAUSE)
+    assert (one.error, one.due_at) == ("webhook did not accept the message within 0.1 s", noon + FIRST_PAUSE)
 
 
-def test_what_a_sender_claimed_who_then_died_is_sent_by_the_next(
+def test_a_notification_claimed_by_a_worker_that_died_is_delivered_by_the_next(
     alert: Alert, server: Hook, noon: datetime
 ) -> None:
     one = to(alert, server.channel)
     Notification.objects.update(attempts=1, due_at=noon + FIRST_PAUSE)  # as it leaves it
-    assert send_due(noon + FIRST_PAUSE) == 1
+    assert deliver_due(noon + FIRST_PAUSE) == 1
     one.refresh_from_db()
     assert one.sent_at is not None
 
 
-def test_only_who_has_something_to_send_is_asked_for(alert: Alert, server: Hook, noon: datetime) -> None:
+def test_a_task_is_sent_only_if_a_notification_is_due(alert: Alert, server: Hook, noon: datetime) -> None:
     asked: list[int] = []
-    ask(noon, lambda: asked.append(1))
+    dispatch_due(noon, lambda: asked.append(1))
     assert not asked
     to(alert, server.channel)
-    ask(noon - SECOND, lambda: asked.append(1))
+    dispatch_due(noon - SECOND, lambda: asked.append(1))
     assert not asked
-    ask(noon, lambda: asked.append(1))
+    dispatch_due(noon, lambda: asked.append(1))
     assert asked
 
 
-def test_whoever_works_for_the_scheduler_is_asked_by_the_broker(
-    alert: Alert, server: Hook, noon: datetime
-) -> None:
+def test_the_task_goes_to_the_queue_of_the_control_worker(alert: Alert, server: Hook, noon: datetime) -> None:
     to(alert, server.channel)
     with app.connection_for_read() as broker, broker.SimpleQueue("control") as queue:
         queue.clear()
-        ask(noon)
+        dispatch_due(noon)
         message = queue.get(timeout=10)
         message.ack()
     assert message.headers["task"] == tasks.notify.name
@@ -154,7 +152,7 @@ def test_whoever_works_for_the_scheduler_is_asked_by_the_broker(
     assert len(server.received()) == 1
 
 
-def test_a_broker_that_is_away_stops_nobody(
+def test_an_unavailable_broker_does_not_stop_the_tick(
     alert: Alert, server: Hook, noon: datetime, caplog: pytest.LogCaptureFixture
 ) -> None:
     def away() -> None:
@@ -162,12 +160,12 @@ def test_a_broker_that_is_away_stops_nobody(
 
     to(alert, server.channel)
     with caplog.at_level(logging.WARNING):
-        ask(noon, away)
+        dispatch_due(noon, away)
     assert "notifications wait: connection refused" in caplog.text
 
 
 @pytest.mark.django_db(transaction=True)
-def test_while_one_sends_another_does_not_and_no_transaction_is_open(
+def test_one_worker_delivers_at_a_time_and_holds_no_transaction_open(
     alert: Alert, server: Hook, noon: datetime
 ) -> None:
     to(alert, server.channel)
@@ -175,7 +173,7 @@ def test_while_one_sends_another_does_not_and_no_transaction_is_open(
 
     def send() -> None:
         try:
-            send_due(noon)
+            deliver_due(noon)
         finally:
             connection.close()
 
@@ -183,7 +181,7 @@ def test_while_one_sends_another_does_not_and_no_transaction_is_open(
     first.start()
     try:
         assert eventually(somebody_sends)
-        assert send_due(noon + timedelta(days=1)) == 0
+        assert deliver_due(noon + timedelta(days=1)) == 0
         assert not in_a_transaction()
     finally:
         server.over.set()  # it hangs up

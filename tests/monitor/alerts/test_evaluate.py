@@ -1,4 +1,4 @@
-"""Alerts open and close with what becomes of runs, once, whoever looks and how often."""
+"""Alerts open and close with the outcomes of runs, once, however often they are evaluated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from pytest_django import DjangoAssertNumQueries
 
-from monitor.alerts.evaluate import look
+from monitor.alerts.evaluate import evaluate
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions
 from monitor.ledger.expand import expand
@@ -28,8 +28,9 @@ LOG = [{"kind": "log"}]
 
 
 def rule(name: str = "three", **fields: Any) -> AlertRule:
-    condition = {} if "silent_seconds" in fields else {"failures_in_row": 3}
-    return AlertRule.objects.create(name=name, **{"everything": True, "notify": LOG, **condition, **fields})
+    three_failures = {"condition": "failures_in_row", "threshold": 3}
+    defaults = {"everything": True, "notify": LOG, **three_failures}
+    return AlertRule.objects.create(name=name, **{**defaults, **fields})
 
 
 def failed(slot: datetime) -> None:
@@ -64,37 +65,37 @@ def test_three_failures_in_a_row_open_an_alert_and_a_pass_closes_it(
     circle: Series, three_failures: datetime
 ) -> None:
     rule()
-    look(three_failures)
+    evaluate(three_failures)
     alert = Alert.objects.get()
     assert (alert.series, alert.since, alert.closed_at) == (circle, three_failures - 3 * MINUTE, None)
     assert alert.opened_by == circle.runs.order_by("slot").last()
     assert "No space left on device" in alert.text
     passed(three_failures)
-    look(three_failures + MINUTE)
+    evaluate(three_failures + MINUTE)
     alert.refresh_from_db()
     assert alert.closed_at == three_failures + MINUTE
     assert alert.closed_by == circle.runs.get(slot=three_failures)
     assert [one.event for one in Notification.objects.order_by("pk")] == [Event.OPENED, Event.CLOSED]
 
 
-def test_looking_again_changes_nothing(circle: Series, three_failures: datetime) -> None:
+def test_evaluating_again_changes_nothing(circle: Series, three_failures: datetime) -> None:
     rule()
     for i in range(3):
-        look(three_failures + i * MINUTE)
+        evaluate(three_failures + i * MINUTE)
     failed(three_failures)
-    look(three_failures + 5 * MINUTE)
+    evaluate(three_failures + 5 * MINUTE)
     assert Alert.objects.get().opened_at == three_failures
     assert Notification.objects.count() == 1
 
 
 @pytest.mark.parametrize("state", [State.SKIPPED, State.NO_DATA])
-def test_runs_that_say_nothing_do_not_count_either_way(
+def test_skipped_runs_and_runs_without_data_do_not_count(
     circle: Series, three_failures: datetime, state: State
 ) -> None:
     rule()
     ended(circle, three_failures - 90 * MINUTE / 60, state)
     ended(circle, three_failures, state)
-    look(three_failures + MINUTE)
+    evaluate(three_failures + MINUTE)
     assert Alert.objects.open().exists()
 
 
@@ -104,58 +105,58 @@ def test_a_late_report_corrects_an_alert(circle: Series, noon: datetime, state: 
     slots = [noon + i * MINUTE for i in range(3)]
     for slot in slots:
         ended(circle, slot, state)
-    look(noon + 3 * MINUTE)
+    evaluate(noon + 3 * MINUTE)
     assert Alert.objects.open().exists()
     passed(slots[1])  # not the newest, but so they are not in a row
-    look(noon + 4 * MINUTE)
+    evaluate(noon + 4 * MINUTE)
     alert = Alert.objects.get()
     assert (alert.closed_at, alert.closed_by) == (noon + 4 * MINUTE, circle.runs.get(slot=slots[1]))
 
 
 def test_a_late_report_that_a_run_was_skipped_corrects_an_alert_too(circle: Series, noon: datetime) -> None:
-    rule(failures_in_row=1)
+    rule(condition="failures_in_row", threshold=1)
     run = ended(circle, noon, State.MISSED)
-    look(noon + MINUTE)
+    evaluate(noon + MINUTE)
     transitions.move(Run.objects.all(), [run.pk], State.SKIPPED, cause="reported by home")
-    look(noon + 2 * MINUTE)
+    evaluate(noon + 2 * MINUTE)
     assert Alert.objects.get().closed_at == noon + 2 * MINUTE
 
 
-def test_a_new_rule_looks_at_what_was_before_it(circle: Series, three_failures: datetime) -> None:
-    look(three_failures)  # nobody watches yet, and what has news is forgotten
+def test_a_new_rule_evaluates_earlier_runs(circle: Series, three_failures: datetime) -> None:
+    evaluate(three_failures)  # no rule exists yet: due rechecks are dropped
     assert not Recheck.objects.exists()
     rule()
-    look(three_failures + MINUTE)
+    evaluate(three_failures + MINUTE)
     assert Alert.objects.open().exists()
 
 
-def test_a_rule_that_says_something_else_is_judged_anew(circle: Series, three_failures: datetime) -> None:
-    one = rule(failures_in_row=4)
-    look(three_failures)
+def test_a_changed_rule_is_evaluated_again(circle: Series, three_failures: datetime) -> None:
+    one = rule(condition="failures_in_row", threshold=4)
+    evaluate(three_failures)
     assert not Alert.objects.exists()
-    AlertRule.objects.update(failures_in_row=2)
-    look(three_failures + MINUTE)
+    AlertRule.objects.update(threshold=2)
+    evaluate(three_failures + MINUTE)
     assert Alert.objects.open().exists()
     one.refresh_from_db()
     one.everything = False
     one.save()
     one.series.set(many(1, circle))
-    look(three_failures + 2 * MINUTE)
-    assert Alert.objects.get().closed_text == "it is not watched any more"
+    evaluate(three_failures + 2 * MINUTE)
+    assert Alert.objects.get().closed_text == "no longer watched"
 
 
 @pytest.mark.parametrize("what", [AlertRule, Series])
-def test_what_is_switched_off_has_no_open_alert_and_has_it_again_when_it_is_on(
+def test_disabling_closes_open_alerts_and_enabling_opens_them_again(
     circle: Series, three_failures: datetime, what: type[AlertRule] | type[Series]
 ) -> None:
     rule()
-    look(three_failures)
+    evaluate(three_failures)
     what._default_manager.update(enabled=False)
-    look(three_failures + MINUTE)
+    evaluate(three_failures + MINUTE)
     assert Alert.objects.get().closed_at == three_failures + MINUTE
     what._default_manager.update(enabled=True)
     failed(three_failures + MINUTE)
-    look(three_failures + 2 * MINUTE)
+    evaluate(three_failures + 2 * MINUTE)
     assert Alert.objects.open().count() == 1
 
 
@@ -172,7 +173,7 @@ def by_name(one: AlertRule, series: Series) -> None:
 
 
 @pytest.mark.parametrize("name", [by_suite, by_site, by_name])
-def test_a_rule_watches_what_it_names(
+def test_a_rule_watches_the_series_that_it_names(
     circle: Series, three_failures: datetime, name: Callable[[AlertRule, Series], None]
 ) -> None:
     (other,) = many(1, circle)
@@ -180,90 +181,90 @@ def test_a_rule_watches_what_it_names(
     for i in range(3):
         ended(other, three_failures - i * MINUTE, State.FAILED)
     name(rule(everything=False), circle)
-    look(three_failures)
+    evaluate(three_failures)
     assert Alert.objects.get().series == circle
 
 
 def test_a_rule_that_names_nothing_watches_nothing(circle: Series, three_failures: datetime) -> None:
     rule(everything=False)
-    look(three_failures)
+    evaluate(three_failures)
     assert not Alert.objects.exists()
 
 
 def test_two_rules_have_an_alert_each(circle: Series, three_failures: datetime) -> None:
-    rule("two", failures_in_row=2)
+    rule("two", condition="failures_in_row", threshold=2)
     rule("three")
-    look(three_failures)
+    evaluate(three_failures)
     assert sorted(Alert.objects.values_list("rule__name", flat=True)) == ["three", "two"]
 
 
-def test_a_rule_tells_every_channel_that_it_has_when_it_happens(
+def test_a_rule_notifies_the_channels_that_it_has_at_that_time(
     circle: Series, three_failures: datetime
 ) -> None:
     hook = {"kind": "webhook", "url": "https://hooks.example.org/"}
     rule(notify=[*LOG, hook])
-    look(three_failures)
+    evaluate(three_failures)
     assert [one.channel for one in Notification.objects.order_by("pk")] == [*LOG, hook]
     AlertRule.objects.update(notify=LOG)
     passed(three_failures)
-    look(three_failures + MINUTE)
+    evaluate(three_failures + MINUTE)
     assert Notification.objects.filter(event=Event.CLOSED).count() == 1
 
 
-def test_slots_that_nobody_takes_are_a_silence(circle: Series, noon: datetime) -> None:
-    rule(silent_seconds=600)
+def test_unclaimed_slots_are_a_silence(circle: Series, noon: datetime) -> None:
+    rule(condition="silent_seconds", threshold=600)
     expand(noon)
     passed(noon + MINUTE)
     for minutes in range(2, 12):
         reap(noon + minutes * MINUTE)
-        look(noon + minutes * MINUTE)
+        evaluate(noon + minutes * MINUTE)
     assert not Alert.objects.exists()
-    look(noon + 12 * MINUTE)  # without any news but that it has lasted too long
+    evaluate(noon + 12 * MINUTE)  # without any news but that it has lasted too long
     alert = Alert.objects.get()
     assert (alert.since, alert.closed_at) == (noon + 2 * MINUTE, None)
     failed(noon + 12 * MINUTE)
-    look(noon + 13 * MINUTE)
+    evaluate(noon + 13 * MINUTE)
     alert.refresh_from_db()
     assert (alert.closed_at, alert.closed_text) == (
         noon + 13 * MINUTE,
-        "heard of again: failed at 2026-03-01 12:12:00 UTC",
+        "reported again: failed at 2026-03-01 12:12:00 UTC",
     )
 
 
-def test_a_silence_is_looked_for_when_it_may_be_too_long_and_not_before(
+def test_a_silence_is_evaluated_at_its_threshold_and_not_before(
     circle: Series, noon: datetime, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    rule(silent_seconds=600)
+    rule(condition="silent_seconds", threshold=600)
     expand(noon)
     passed(noon + MINUTE)
-    look(noon + MINUTE)
+    evaluate(noon + MINUTE)
     assert Recheck.objects.get().due_at == noon + 12 * MINUTE
     with django_assert_num_queries(6):  # the lock, the rules, what has news, what is open; a savepoint
-        look(noon + 2 * MINUTE)
+        evaluate(noon + 2 * MINUTE)
 
 
-def test_planned_work_is_no_silence(circle: Series, noon: datetime) -> None:
-    rule(silent_seconds=600)
+def test_maintenance_is_no_silence(circle: Series, noon: datetime) -> None:
+    rule(condition="silent_seconds", threshold=600)
     passed(noon)
     for minutes in range(1, 30):
         ended(circle, noon + minutes * MINUTE, State.SKIPPED)
-    look(noon + 30 * MINUTE)
+    evaluate(noon + 30 * MINUTE)
     assert not Alert.objects.exists()
 
 
-def test_without_rules_it_costs_next_to_nothing(
+def test_without_rules_an_evaluation_needs_two_queries(
     circle: Series, three_failures: datetime, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(5):  # the lock, the rules, what has news; a savepoint
-        look(three_failures)
+        evaluate(three_failures)
 
 
-def test_the_number_of_queries_does_not_depend_on_how_many_series_have_news(
+def test_the_number_of_queries_does_not_depend_on_the_number_of_changed_series(
     circle: Series, three_failures: datetime, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     rule("three")
-    rule("silence", silent_seconds=600)
-    look(three_failures)
+    rule("silence", condition="silent_seconds", threshold=600)
+    evaluate(three_failures)
     series = many(40, circle)
     for expected in (1, 40):
         for one in series[:expected]:
@@ -271,15 +272,15 @@ def test_the_number_of_queries_does_not_depend_on_how_many_series_have_news(
                 slot = three_failures + timedelta(hours=expected, minutes=i)
                 ended(one, slot, State.FAILED)
         with django_assert_num_queries(9):
-            look(three_failures + timedelta(hours=expected, minutes=4))
+            evaluate(three_failures + timedelta(hours=expected, minutes=4))
     assert Alert.objects.open().filter(rule__name="three").count() == 41
 
 
-def test_the_depot_itself_lets_no_rule_have_two_open_alerts_of_a_series(
+def test_the_database_refuses_a_second_open_alert_of_a_rule_for_a_series(
     circle: Series, three_failures: datetime
 ) -> None:
     rule()
-    look(three_failures)
+    evaluate(three_failures)
     twin = Alert.objects.get()
     twin.pk = None
     with pytest.raises(IntegrityError, match="alert_open_once"), transaction.atomic():
@@ -288,22 +289,27 @@ def test_the_depot_itself_lets_no_rule_have_two_open_alerts_of_a_series(
 
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"failures_in_row": 3, "silent_seconds": 60}, {"failures_in_row": 0}, {"silent_seconds": 59}],
+    [
+        {"threshold": 3},
+        {"condition": "", "threshold": 3},
+        {"condition": "failures_in_row", "threshold": 0},
+        {"condition": "failures_in_row"},
+    ],
 )
-def test_the_depot_itself_takes_no_rule_without_one_condition(db: None, fields: dict[str, int]) -> None:
-    with pytest.raises(IntegrityError, match="alert_rule_has_one_condition"), transaction.atomic():
+def test_the_database_refuses_a_rule_without_a_condition_and_a_threshold(
+    db: None, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(IntegrityError, match=r"alert_rule_has_a_condition|threshold"), transaction.atomic():
         AlertRule.objects.create(name="none", everything=True, **fields)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_look_at_the_same_time_one_opens_the_alert(
-    circle: Series, three_failures: datetime
-) -> None:
+def test_of_concurrent_evaluations_one_opens_the_alert(circle: Series, three_failures: datetime) -> None:
     rule()
 
     def one_looks(_: int) -> None:
         try:
-            look(three_failures)
+            evaluate(three_failures)
         finally:
             connection.close()
 

@@ -23,7 +23,7 @@ def client(db: None) -> Client:
 
 @pytest.fixture
 def alert(circle: Series, noon: datetime) -> Alert:
-    rule = AlertRule.objects.create(name="three", everything=True, failures_in_row=3)
+    rule = AlertRule.objects.create(name="three", everything=True, condition="failures_in_row", threshold=3)
     run = circle.runs.create(id=run_id("circle", noon), slot=noon, due_at=noon, state="failed")
     return Alert.objects.create(
         rule=rule, series=circle, since=noon, opened_at=noon, opened_by=run, text="it is down"

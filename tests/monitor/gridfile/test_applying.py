@@ -261,11 +261,11 @@ def test_one_window_may_become_many_and_many_one(grid: Grid, file: Path) -> None
 def test_alert_rules_become_those_of_the_depot(grid: Grid, file: Path) -> None:
     grid("apply", file)
     three, silence = AlertRule.objects.get(name="three-in-a-row"), AlertRule.objects.get(name="silence")
-    assert (three.title, three.failures_in_row, three.everything) == ("Three in a row", 3, False)
+    assert (three.title, three.threshold, three.everything) == ("Three in a row", 3, False)
     assert [one.name for one in three.suites.all()] == ["main"]
     assert [one.name for one in three.series.all()] == ["login-anl", "ping-login-anl-login-sdsc"]
     assert three.notify == [{"kind": "log"}, {"kind": "email", "to": ["ada@example.org"]}]
-    assert (silence.everything, silence.silent_seconds, silence.enabled) == (True, 7200, True)
+    assert (silence.everything, silence.threshold, silence.enabled) == (True, 7200, True)
     at_sdsc = AlertRule.objects.get(name="at-sdsc")
     assert ([one.name for one in at_sdsc.sites.all()], at_sdsc.enabled) == (["sdsc"], False)
 

@@ -86,15 +86,16 @@ def rules(draw: st.DrawFn, name: str, there: dict[str, list[str]]) -> AlertDefin
     named = {noun: draw(st.sets(st.sampled_from(one))) for noun, one in there.items() if one}
     watches = {noun: tuple(sorted(one)) for noun, one in named.items() if one}
     everything: bool = draw(st.booleans())
-    condition = draw(
-        st.sampled_from([{"failures_in_row": 1}, {"failures_in_row": 100}, {"silent_seconds": 7200}])
+    condition, threshold = draw(
+        st.sampled_from([("failures_in_row", 1), ("failures_in_row", 100), ("silent_seconds", 7200)])
     )
     return AlertDefinition(
         name,
         draw(texts),
         draw(st.booleans()),
         {"everything": True} if everything or not watches else watches,
-        **condition,
+        condition,
+        threshold,
         notify=draw(st.sampled_from([(), ({"kind": "log"}, {"kind": "email", "to": ["ada@example.org"]})])),
     )
 

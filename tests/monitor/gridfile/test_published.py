@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import models
 
+from monitor.alerts import conditions
 from monitor.gridfile import examples, reference
 from monitor.gridfile.checking import MAX_NAME_CHARACTERS
 from monitor.gridfile.definition import Grid as Definitions
@@ -129,13 +130,14 @@ def test_the_schema_is_one_of_json() -> None:
 
 # What is measured, told apart or kept elsewhere; a reference is by name.
 NOT_SAID = {"id", "name", "created_at", "scheduled_since", "expanded_until", "judged_as", "everything"}
+NOT_SAID |= {"condition", "threshold"}  # a key for each kind of condition
 SAID_OTHERWISE = {
     "resources": set(),
     "sites": set(),
     "suites": {"viewers"},
     "series": {"bindings", "for_", "mesh"},
     "maintenance": {"sites"},
-    "alerts": {"watches"},
+    "alerts": {"watches", *conditions.names()},
 }
 
 

@@ -225,15 +225,21 @@ def test_a_tokens_hash_is_not_shown(administrator: Client) -> None:
         ('[{"kind": "log"}]', "was added successfully"),
     ],
 )
-def test_an_alert_rule_tells_only_channels_that_there_are(
+def test_an_alert_rule_with_an_unknown_channel_is_refused(
     administrator: Client, notify: str, said: str
 ) -> None:
-    form = {"name": "three", "everything": "on", "failures_in_row": "3", "notify": notify}
+    form = {
+        "name": "three",
+        "everything": "on",
+        "condition": "failures_in_row",
+        "threshold": "3",
+        "notify": notify,
+    }
     answer = administrator.post(reverse("admin:monitor_alertrule_add"), form, follow=True)
     assert said in html.unescape(answer.content.decode())
 
 
-def test_an_alert_rule_needs_one_condition(administrator: Client) -> None:
-    form = {"name": "three", "failures_in_row": "3", "silent_seconds": "60", "notify": "[]"}
+def test_the_threshold_of_an_alert_rule_keeps_the_bounds_of_its_condition(administrator: Client) -> None:
+    form = {"name": "three", "condition": "silent_seconds", "threshold": "59", "notify": "[]"}
     answer = administrator.post(reverse("admin:monitor_alertrule_add"), form)
-    assert "Expected one of: failures in a row" in answer.content.decode()
+    assert "silent_seconds: expected seconds from 60 to 31,536,000, got 59" in answer.content.decode()

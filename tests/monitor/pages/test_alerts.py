@@ -27,7 +27,9 @@ def text(client: Client, path: str = PATH) -> str:
 
 @pytest.fixture
 def rule(db: None) -> AlertRule:
-    return AlertRule.objects.create(name="three-in-a-row", everything=True, failures_in_row=3)
+    return AlertRule.objects.create(
+        name="three-in-a-row", everything=True, condition="failures_in_row", threshold=3
+    )
 
 
 def alert(rule: AlertRule, of: Series, now: datetime, said: str = "it is <b>down") -> Alert:
@@ -118,7 +120,15 @@ def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, rule: Aler
     secret = builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
     alert(rule, secret, now, "nobody shall know")
     close(alert(rule, grid.circle, now, "everybody knows"), now)
-    close(alert(AlertRule.objects.create(name="b", silent_seconds=60), secret, now, "nobody shall know"), now)
+    close(
+        alert(
+            AlertRule.objects.create(name="b", condition="silent_seconds", threshold=60),
+            secret,
+            now,
+            "nobody shall know",
+        ),
+        now,
+    )
     found = text(client)
     assert "Everybody knows" in found
     assert "obody shall know" not in found
@@ -139,7 +149,7 @@ def test_a_channel_that_could_not_be_told_is_said_and_to_administrators_why(
         alert=one, event=Event.OPENED, channel=channel, attempts=6, error="550 go away"
     )
     found = text(client)
-    assert "email could not be told" in found
+    assert "email not delivered" in found
     assert "550 go away" not in found
     admin = Client()
     admin.force_login(User.objects.create_superuser("admin"))
@@ -156,7 +166,9 @@ def test_the_number_of_queries_does_not_depend_on_how_many_alerts_there_are(
     text(client)
     for count in range(2):
         for i in range(5):
-            other = AlertRule.objects.create(name=f"rule-{count}-{i}", everything=True, failures_in_row=1)
+            other = AlertRule.objects.create(
+                name=f"rule-{count}-{i}", everything=True, condition="failures_in_row", threshold=1
+            )
             one = alert(other, grid.gather, now)
             Notification.objects.create(alert=one, event=Event.OPENED, channel={"kind": "log"})
             close(alert(other, grid.circle, now), now)

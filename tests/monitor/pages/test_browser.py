@@ -147,10 +147,10 @@ def watched(live_server: LiveServer) -> Watched:
     )
     here.sites.set(Site.objects.filter(name__in=["site4"]))
     MaintenanceWindow.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
-    AlertRule.objects.create(name="every-failure", everything=True, failures_in_row=1)
-    evaluate.look(timezone.now())
+    AlertRule.objects.create(name="every-failure", everything=True, condition="failures_in_row", threshold=1)
+    evaluate.evaluate(timezone.now())
     made = Alert.objects.get()
-    over = AlertRule.objects.create(name="over", silent_seconds=60, enabled=False)
+    over = AlertRule.objects.create(name="over", condition="silent_seconds", threshold=60, enabled=False)
     Alert.objects.create(
         rule=over,
         series=gather,

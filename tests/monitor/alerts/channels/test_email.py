@@ -1,4 +1,4 @@
-"""Mail goes to all of its addresses, from the one that the environment says, by the server that it names."""
+"""Mail goes to every address of the rule, by the server and from the address of the environment."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.contracts.test_notifiers import OPENED
 from tests.monitor.receivers import mailbox
 
 
-def test_a_mail_says_what_it_is_about_in_its_subject() -> None:
+def test_the_subject_of_a_mail_names_event_and_series() -> None:
     with mailbox() as server, override_settings(DEFAULT_FROM_EMAIL="grid@example.org"):
-        channels.made(server.channel).send(OPENED)
+        channels.notifier(server.channel).send(OPENED)
         ((recipients, content),) = server.mails
     mail = email.message_from_bytes(content, policy=email.policy.default)
     assert recipients == ["<ada@example.org>", "<bob@example.org>"]
@@ -27,13 +27,13 @@ def test_a_mail_says_what_it_is_about_in_its_subject() -> None:
     assert "https://gridcast.example.org/alerts/" in mail.get_content()
 
 
-def test_without_a_server_it_says_which_variable_is_missing() -> None:
+def test_without_a_server_the_error_names_the_missing_variable() -> None:
     with override_settings(EMAIL_HOST=""), pytest.raises(NotDelivered, match="GRIDCAST_EMAIL_URL is not set"):
-        channels.made({"kind": "email", "to": ["ada@example.org"]}).send(OPENED)
+        channels.notifier({"kind": "email", "to": ["ada@example.org"]}).send(OPENED)
 
 
 @pytest.mark.parametrize("to", [[], ["ada"], ["ada@example.org", "a@b\nBcc: c@example.org"]])
-def test_an_address_that_is_none_is_refused(to: list[str]) -> None:
+def test_an_invalid_address_is_refused(to: list[str]) -> None:
     ((path, message),) = channels.faults({"kind": "email", "to": to})
     assert (path, message[:8]) == (("to",), "expected")
 
@@ -50,11 +50,11 @@ def test_an_address_that_is_none_is_refused(to: list[str]) -> None:
         ),
     ],
 )
-def test_the_server_is_one_variable(url: str, means: dict[str, Any]) -> None:
+def test_one_variable_describes_the_mail_server(url: str, means: dict[str, Any]) -> None:
     assert means.items() <= vars(env.parse_email_url(url)).items()
 
 
 @pytest.mark.parametrize("url", ["mail.example.org", "http://mail", "smtp://", "smtp://mail:0x19"])
-def test_a_server_that_is_none_is_refused_by_the_name_of_its_variable(url: str) -> None:
+def test_an_invalid_mail_server_is_refused_with_the_name_of_its_variable(url: str) -> None:
     with pytest.raises(env.InvalidVariable, match="GRIDCAST_EMAIL_URL: expected"):
         env.parse_email_url(url)

@@ -1,4 +1,4 @@
-"""A webhook posts JSON to one address and no other, signed where there is a secret."""
+"""A webhook posts JSON to one URL and no other, signed if the rule names a secret."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def server() -> Iterator[Hook]:
         yield made
 
 
-def test_the_body_is_json_with_all_that_is_known(server: Hook) -> None:
-    channels.made(server.channel).send(OPENED)
+def test_the_body_is_json_with_every_field(server: Hook) -> None:
+    channels.notifier(server.channel).send(OPENED)
     ((headers, body),) = server.requests
     assert headers["Content-Type"] == "application/json"
     assert json.loads(body) == {
@@ -40,21 +40,21 @@ def test_the_body_is_json_with_all_that_is_known(server: Hook) -> None:
 
 def test_a_secret_of_the_environment_signs_the_body(server: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRIDCAST_WEBHOOK_OPS", "s3cret")
-    channels.made({**server.channel, "secret_variable": "GRIDCAST_WEBHOOK_OPS"}).send(OPENED)
+    channels.notifier({**server.channel, "secret_variable": "GRIDCAST_WEBHOOK_OPS"}).send(OPENED)
     ((headers, body),) = server.requests
     expected = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
     assert headers["X-Gridcast-Signature"] == f"sha256={expected}"
 
 
-def test_nothing_is_sent_unsigned_that_should_be_signed(server: Hook) -> None:
+def test_a_message_is_not_sent_unsigned_when_its_secret_is_missing(server: Hook) -> None:
     channel = {**server.channel, "secret_variable": "GRIDCAST_WEBHOOK_NOWHERE"}
     with pytest.raises(NotDelivered, match="GRIDCAST_WEBHOOK_NOWHERE is not set"):
-        channels.made(channel).send(OPENED)
+        channels.notifier(channel).send(OPENED)
     assert not server.requests
 
 
 @pytest.mark.parametrize("name", ["GRIDCAST_SECRET_KEY", "DATABASE_URL", "GRIDCAST_WEBHOOK_", "HOME"])
-def test_no_other_secret_of_the_environment_signs_anything(name: str) -> None:
+def test_no_other_variable_of_the_environment_is_used_as_a_secret(name: str) -> None:
     channel = {"kind": "webhook", "url": "https://hooks.example.org/", "secret_variable": name}
     ((path, message),) = channels.faults(channel)
     assert path == ("secret_variable",)
@@ -62,11 +62,11 @@ def test_no_other_secret_of_the_environment_signs_anything(name: str) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirection_is_not_followed_wherever_it_leads(server: Hook, status: int) -> None:
+def test_a_redirect_is_not_followed(server: Hook, status: int) -> None:
     with hook() as other:
         server.mode, server.answer = REFUSES, (status, {"Location": f"http://{other.address}/"})
-        with pytest.raises(NotDelivered, match=f"answered {status}, a redirection to .* not followed"):
-            channels.made(server.channel).send(OPENED)
+        with pytest.raises(NotDelivered, match=f"answered {status}, a redirect to .* not followed"):
+            channels.notifier(server.channel).send(OPENED)
         assert not other.requests
 
 
@@ -88,14 +88,14 @@ def test_a_redirection_is_not_followed_wherever_it_leads(server: Hook, status: i
         "https://münchen.example/",
     ],
 )
-def test_an_address_that_is_none_to_post_to_is_refused(url: str) -> None:
+def test_an_invalid_url_is_refused(url: str) -> None:
     ((path, message),) = channels.faults({"kind": "webhook", "url": url})
     assert (path, message[:8]) == (("url",), "expected")
 
 
-def test_an_error_never_has_the_path_which_may_be_a_secret(server: Hook) -> None:
+def test_an_error_does_not_show_the_path_which_may_be_a_secret(server: Hook) -> None:
     channel: dict[str, Any] = {"kind": "webhook", "url": f"http://{server.address}/services/t0ken?key=t0ken"}
     server.mode = REFUSES
     with pytest.raises(NotDelivered) as refused:
-        channels.made(channel).send(OPENED)
+        channels.notifier(channel).send(OPENED)
     assert "t0ken" not in str(refused.value)

@@ -1,0 +1,24 @@
+"""Conditions of alert rules: one file each, with a class ``Condition``. The folder is the registry.
+
+The name of the file is the key in a grid file: ``failures_in_row: 3``.
+"""
+
+from __future__ import annotations
+
+from monitor.alerts.conditions.base import AlertCondition, InvalidThreshold, UnknownCondition
+from reporters.registry import PluginRegistry
+
+_registry = PluginRegistry[type[AlertCondition]](
+    __name__, __path__, "Condition", noun="alert condition", error=UnknownCondition, shared={"base"}
+)
+names, load = _registry.names, _registry.load
+
+
+def condition(kind: str, threshold: int) -> AlertCondition:
+    """Make the condition *kind* with *threshold*. Raises UnknownCondition, InvalidThreshold."""
+    plug_in = load(kind)
+    if not plug_in.least <= threshold <= plug_in.most:
+        raise InvalidThreshold(
+            f"{kind}: expected {plug_in.unit} from {plug_in.least:,} to {plug_in.most:,}, got {threshold:,}"
+        )
+    return plug_in(threshold)

@@ -1,0 +1,105 @@
+"""The contract of a condition: from the newest runs of a series, whether an alert is open. Pure.
+
+Errors::
+
+    ConditionError
+    |-- UnknownCondition    the folder has no condition of that name    for good
+    '-- InvalidThreshold    the threshold is out of bounds              for good
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from monitor.ledger.attribution import outcome_label
+from monitor.models.run import DID_NOT_PASS, IN_FLIGHT, State
+
+if TYPE_CHECKING:
+    import uuid
+
+COUNTED = (State.PASSED, *DID_NOT_PASS)  # "no data" and "skipped" are evidence of neither success nor failure
+REPORTED_HERE = (State.PASSED, State.FAILED, State.BROKEN, State.TIMED_OUT)
+UNREPORTED = (State.EXPECTED, *IN_FLIGHT, State.MISSED, State.LOST)
+_REASON_CHARACTERS = 500  # the page of the run has the rest
+
+
+class ConditionError(Exception):
+    """Root of the errors of conditions."""
+
+
+class UnknownCondition(ConditionError, LookupError):
+    pass
+
+
+class InvalidThreshold(ConditionError, ValueError):
+    pass
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """A run of a series and its state so far."""
+
+    run: uuid.UUID
+    slot: datetime
+    state: str
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """The outcome and its reason, unless the reason names the outcome."""
+        label = outcome_label(self.state)
+        text = self.reason if label in self.reason else ": ".join(filter(None, (label, self.reason)))
+        return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."
+
+
+@dataclass(frozen=True)
+class RecentRuns:
+    """What a condition judges a series by.
+
+    *newest* are the newest runs in a state of ``COUNTED``, newest first. *unreported* is the first run after
+    the newest one that was reported, which may lie in the future; *unreported_due_at* is when it is due.
+    """
+
+    newest: Sequence[RunOutcome] = ()
+    unreported: RunOutcome | None = None
+    unreported_due_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an alert is open, since which slot, by which run, and why.
+
+    *recheck_at* is when the verdict changes if nothing else happens before.
+    """
+
+    is_open: bool
+    text: str
+    run: uuid.UUID | None = None
+    since: datetime | None = None
+    recheck_at: datetime | None = None
+
+
+class AlertCondition(Protocol):
+    """A condition with one threshold, a whole number in *unit* from *least* to *most*."""
+
+    description: ClassVar[str]  # a sentence for the reference of the grid file
+    unit: ClassVar[str]
+    least: ClassVar[int]
+    most: ClassVar[int]
+
+    def __init__(self, threshold: int) -> None: ...
+
+    @property
+    def runs_needed(self) -> int:
+        """How many of the newest counted runs ``judge`` needs."""
+
+    def judge(self, runs: RecentRuns, now: datetime) -> Verdict:
+        """Return whether an alert is open at *now*. It depends on the arguments alone, so that a late report
+        corrects it."""
+
+
+def timestamp(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
