@@ -184,7 +184,7 @@ def _too_few(series: int, why: str, metric: Metric | None = None) -> NoAnswer:
     """That too few runs have passed; since what is run has changed, if it has."""
     stands = segment_status(Series.objects.get(pk=series))
     passed = metric.samples.filter(passed=True).count() if metric and stands.changes else 0
-    said = ": ".join(filter(None, (why, stands.said(passed) if stands.changes or not why else "")))
+    said = ": ".join(filter(None, (why, stands.passed_text(passed) if stands.changes or not why else "")))
     code: Code = "segment_changed" if stands.changes else "too_few"
     return NoAnswer(code, said, changed=[str(change) for change in stands.changes])
 

@@ -98,7 +98,7 @@ def _fault(
     if one.place.series in new:
         return "too_few", "no run has passed yet"
     if stands := few.get(one.place.series):
-        return "segment_changed" if stands.changes else "too_few", stands.said(one.n or 0)
+        return "segment_changed" if stands.changes else "too_few", stands.passed_text(one.n or 0)
     return _untold(one, now)
 
 

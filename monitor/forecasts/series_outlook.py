@@ -51,10 +51,10 @@ def outlook(standing: SegmentStatus) -> Outlook:
     """The newest forecast that was issued of the current segment; none is made by looking."""
     metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
     if metric is None:
-        return Outlook(None, Record(), abstained=f"{_sentence(standing.said(0))}: {_NOTHING}")
+        return Outlook(None, Record(), abstained=f"{_sentence(standing.passed_text(0))}: {_NOTHING}")
     newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
     if newest is None:
-        passed = _sentence(standing.said(metric.samples.filter(passed=True).count()))
+        passed = _sentence(standing.passed_text(metric.samples.filter(passed=True).count()))
         return Outlook(None, Record(), abstained=f"{passed}: {_TOO_FEW}")
     success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
     return Outlook(newest, _record(metric), success=success.first())

@@ -1,4 +1,4 @@
-"""Keep which segment the next run of a series belongs to, so that who asks for it finds it ready."""
+"""Store which segment the next run of each series belongs to, for forecast requests to read."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from monitor.series.segments import current_bindings, current_segments
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
-AT_ONCE = 2000  # series
+MAX_SERIES = 2000  # per statement
 _SETUPS = f"SELECT series.id, {SETUP}, series.probe FROM monitor_series AS series WHERE series.id = ANY (%s)"  # noqa: S608
-_UNKEPT = """
+_NOT_STORED = """
 SELECT series.id FROM monitor_series AS series
 WHERE series.probe = %(application)b AND NOT EXISTS (
-    SELECT FROM monitor_currentsegment AS kept WHERE kept.series_id = series.id)
+    SELECT FROM monitor_currentsegment AS stored WHERE stored.series_id = series.id)
 """
 
 
 def store_current_segments(series: Collection[int]) -> dict[int, int | None]:
-    """Work it out for *series*, by key, and keep it; None where the next run begins a new segment. Those
-    that are not there are left out.
+    """Compute and store the current segment of *series*; return it by primary key of the series.
 
-    What it is told from is read before: if that changes meanwhile, what is kept is seen to be behind.
+    None: the next run begins a new segment. Series that do not exist are left out. The setup is read first:
+    if it changes meanwhile, the stored row is recognised as outdated.
     """
-    wanted = sorted(set(series))
-    found: dict[int, int | None] = {}
-    for begin in range(0, len(wanted), AT_ONCE):
-        found |= _kept(wanted[begin : begin + AT_ONCE])
-    return found
+    keys = sorted(set(series))
+    segments: dict[int, int | None] = {}
+    for begin in range(0, len(keys), MAX_SERIES):
+        segments |= _store(keys[begin : begin + MAX_SERIES])
+    return segments
 
 
 def store_missing_segments(application: str) -> int:
-    """Keep it of those series of *application* of which nothing is kept yet; how many."""
+    """Store the current segments of the series of the probe *application* that have none stored; how many."""
     with binary.cursor() as cursor:
-        new = [key for (key,) in cursor.execute(_UNKEPT, {"application": application})]
-    return len(store_current_segments(new))
+        missing = [key for (key,) in cursor.execute(_NOT_STORED, {"application": application})]
+    return len(store_current_segments(missing))
 
 
-def _kept(series: list[int]) -> dict[int, int | None]:
+def _store(keys: list[int]) -> dict[int, int | None]:
     with connection.cursor() as cursor:
-        cursor.execute(_SETUPS, [series])
+        cursor.execute(_SETUPS, [keys])
         setups = {key: (setup, probe) for key, setup, probe in cursor.fetchall()}
-    these: SeriesQuerySet = Series.objects.filter(pk__in=setups)
-    segments, bound = current_segments(these), current_bindings(setups)
+    series: SeriesQuerySet = Series.objects.filter(pk__in=setups)
+    segments, bindings = current_segments(series), current_bindings(setups)
     rows = [
         CurrentSegment(
             series_id=key,
             segment_id=segments.get(key),
             setup=setup,
             application=probe,
-            path=path_of(bound.get(key, {})),
-            resources=resources_of(bound.get(key, {})),
+            path=path_of(bindings.get(key, {})),
+            resources=resources_of(bindings.get(key, {})),
         )
-        for key, (setup, probe) in sorted(setups.items())  # who writes at once never waits in a circle
+        for key, (setup, probe) in sorted(setups.items())  # in one order, so that writers never deadlock
     ]
     CurrentSegment.objects.bulk_create(
         rows,

@@ -1,4 +1,4 @@
-"""Remove series with all that they have, also while reports of them come."""
+"""Delete series with all that belongs to them, also while reports of them arrive."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ if TYPE_CHECKING:
 
 
 def delete_series(series: SeriesQuerySet) -> None:
-    """Remove *series*, their runs, reports, values and forecasts. Who stores a report of one just then either
-    was first, or is told that there is no such series."""
-    retry_on_lock_timeout(lambda: _remove(series))
+    """Delete *series*, their runs, reports, values and forecasts.
+
+    A report that is ingested at the same time is either stored first, and deleted too, or refused because
+    there is no such series.
+    """
+    retry_on_lock_timeout(lambda: _delete(series))
 
 
-def _remove(series: SeriesQuerySet) -> None:
-    mine = [one.pk for one in series.order_by("name").select_for_update(of=("self",))]
-    # Who follows a metric, or forecasts it, writes rows of it alone.
-    metrics = Metric.objects.filter(segment__series__in=mine).order_by("pk").select_for_update(of=("self",))
+def _delete(series: SeriesQuerySet) -> None:
+    keys = [one.pk for one in series.order_by("name").select_for_update(of=("self",))]
+    # The locks on metrics exclude the workers that write forecast states, which do not lock the series.
+    metrics = Metric.objects.filter(segment__series__in=keys).order_by("pk").select_for_update(of=("self",))
     list(metrics.values_list("pk", flat=True))
-    Series.objects.filter(pk__in=mine).delete()
+    Series.objects.filter(pk__in=keys).delete()

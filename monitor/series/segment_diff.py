@@ -1,4 +1,4 @@
-"""What differs between two segments of a series, in words: ``file_bytes 1 MB -> 100 MB``."""
+"""Describe the differences between two segments of a series: ``file_bytes 1 MB -> 100 MB``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ChangeKind(StrEnum):
-    """What of a series changed."""
+    """The part of a series that changed."""
 
     PROBE = "probe"
     PARAMETERS = "parameters"
@@ -23,7 +23,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True)
 class SegmentChange:
-    """One thing that is not as it was; *before* and *after* are as people read them."""
+    """One difference; *before* and *after* are formatted for people."""
 
     kind: ChangeKind
     what: str
@@ -35,7 +35,7 @@ class SegmentChange:
 
 
 class Identified(Protocol):
-    """A segment, or what a series would run (``monitor.models.segment.Identity``)."""
+    """A ``Segment``, or the ``Identity`` of what a series would run now."""
 
     @property
     def probe(self) -> str: ...
@@ -48,26 +48,29 @@ class Identified(Protocol):
 
 
 def segment_changes(before: Identified, after: Identified) -> list[SegmentChange]:
-    """What is different in *after*. Of another probe nothing else is said: its parameters are its own."""
+    """Return what changed from *before* to *after*.
+
+    If the probe changed, nothing else is listed: its parameters cannot be compared.
+    """
     if before.probe != after.probe:
         return [SegmentChange(ChangeKind.PROBE, "probe", _probe(before), _probe(after))]
     return [*_version(before, after), *_parameters(before, after), *_resources(before, after)]
 
 
-def changed_subjects(found: Iterable[SegmentChange]) -> str:
-    """What changed, in short: ``its probe and its parameters``."""
-    kinds = list(dict.fromkeys(change.kind for change in found))
+def changed_subjects(changes: Iterable[SegmentChange]) -> str:
+    """Return what changed, in short: ``its probe and its parameters``."""
+    kinds = list(dict.fromkeys(change.kind for change in changes))
     *others, last = [f"its {kind}" for kind in kinds]
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _probe(one: Identified) -> str:
-    return f"{one.probe} {one.probe_version}".strip()
+def _probe(identity: Identified) -> str:
+    return f"{identity.probe} {identity.probe_version}".strip()
 
 
 def _version(before: Identified, after: Identified) -> Iterator[SegmentChange]:
     if before.probe_version != after.probe_version:
-        versions = (one.probe_version or "unknown" for one in (before, after))
+        versions = (identity.probe_version or "unknown" for identity in (before, after))
         yield SegmentChange(ChangeKind.PROBE, f"probe {after.probe}", *versions)
 
 
@@ -75,17 +78,17 @@ def _parameters(before: Identified, after: Identified) -> Iterator[SegmentChange
     for name in sorted({*before.parameters, *after.parameters}):
         values = before.parameters.get(name), after.parameters.get(name)
         if values[0] != values[1]:
-            yield SegmentChange(ChangeKind.PARAMETERS, name, *_told_apart(name, *values))
+            yield SegmentChange(ChangeKind.PARAMETERS, name, *_distinct_texts(name, *values))
 
 
-def _told_apart(name: str, before: Any, after: Any) -> tuple[str, str]:
-    """Both with a unit that suits their size, or exactly where that would look the same."""
+def _distinct_texts(name: str, before: Any, after: Any) -> tuple[str, str]:
+    """Return both values, rounded unless that would make them look the same."""
     short = parameter_text(name, before), parameter_text(name, after)
     return short if short[0] != short[1] else (repr(before), repr(after))
 
 
 def parameter_text(name: str, value: Any) -> str:
-    """The *value* of the parameter *name* as people read it."""
+    """Return the *value* of the parameter *name*, formatted for people."""
     unit = unit_of(name)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and unit:
@@ -97,12 +100,10 @@ def _resources(before: Identified, after: Identified) -> Iterator[SegmentChange]
     for role in sorted({*before.bindings, *after.bindings}):
         old, new = list(before.bindings.get(role, ())), list(after.bindings.get(role, ()))
         if old != new:
-            gone, come = (
-                [name for name in one if name not in other] for one, other in ((old, new), (new, old))
-            )
-            yield SegmentChange(
-                ChangeKind.RESOURCES, role, *map(_listed, (gone, come) if gone and come else (old, new))
-            )
+            removed = [name for name in old if name not in new]
+            added = [name for name in new if name not in old]
+            before_names, after_names = (removed, added) if removed and added else (old, new)
+            yield SegmentChange(ChangeKind.RESOURCES, role, _listed(before_names), _listed(after_names))
 
 
 def _listed(names: Sequence[str]) -> str:

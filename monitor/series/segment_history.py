@@ -1,4 +1,4 @@
-"""When a series became another: the beginnings of its segments, and its returns to earlier ones."""
+"""List when a series changed: the starts of its segments, and its returns to earlier ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from monitor.series.segment_diff import SegmentChange, segment_changes
 
 @dataclass(frozen=True)
 class Boundary:
-    """A run of another segment than the runs before it: the first of *segment*, or the first again."""
+    """The time of a run of *segment* that follows a run of another segment, and what changed between them."""
 
     time: datetime
     segment: Segment
@@ -22,7 +22,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class SegmentStart:
-    """From the run at *time* on it was *segment*; *changes* are none for the first."""
+    """From *time* on the series ran *segment*; the first has no *changes*."""
 
     time: datetime
     segment: Segment
@@ -34,10 +34,12 @@ class SegmentStart:
 
 
 def segment_starts(segments: Sequence[Segment], boundaries: Sequence[Boundary]) -> list[SegmentStart]:
-    """Every beginning of one of *segments*, which are in order of time, and those of *boundaries*, which know
-    what was run just before; newest first."""
-    pairs = [(None, one) for one in segments[:1]] + list(pairwise(segments))
-    begun = [SegmentStart(new.began_at, new, segment_changes(old, new) if old else ()) for old, new in pairs]
-    crossed = [SegmentStart(one.time, one.segment, one.changes) for one in boundaries]
-    turns = {(turn.time, turn.segment.pk): turn for turn in (*begun, *crossed)}
-    return sorted(turns.values(), key=lambda turn: turn.time, reverse=True)
+    """Return the start of each of *segments*, which are ordered by time, and of each return; newest first.
+
+    A boundary replaces the start of its segment at the same time: it knows which segment was run just before.
+    """
+    pairs = [(None, segment) for segment in segments[:1]] + list(pairwise(segments))
+    starts = [SegmentStart(new.began_at, new, segment_changes(old, new) if old else ()) for old, new in pairs]
+    starts += [SegmentStart(boundary.time, boundary.segment, boundary.changes) for boundary in boundaries]
+    unique = {(start.time, start.segment.pk): start for start in starts}
+    return sorted(unique.values(), key=lambda start: start.time, reverse=True)

@@ -1,4 +1,4 @@
-"""Which segment of its series the next run belongs to, and what has changed since the last."""
+"""Find the segment that the next run of a series belongs to, and what has changed since the last run."""
 
 from __future__ import annotations
 
@@ -25,67 +25,73 @@ TOTAL = "total.seconds"
 
 
 def current_bindings(series: Collection[int]) -> dict[int, dict[str, list[str]]]:
-    """What each of *series* is bound to, by primary key; without those that are bound to nothing."""
-    bound = Binding.objects.filter(series__in=series).order_by("series_id", "role", "position")
-    found = groupby(bound.values_list("series_id", "role", "resource__name"), key=itemgetter(0))
-    return {of: _by_role((role, name) for _, role, name in rows) for of, rows in found}
+    """Return the resources of each role, by primary key of the series; without series that have none."""
+    bindings = Binding.objects.filter(series__in=series).order_by("series_id", "role", "position")
+    by_series = groupby(bindings.values_list("series_id", "role", "resource__name"), key=itemgetter(0))
+    return {key: _by_role((role, name) for _, role, name in rows) for key, rows in by_series}
 
 
-def _by_role(bound: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def _by_role(bindings: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     roles: dict[str, list[str]] = {}
-    for role, resource in bound:
+    for role, resource in bindings:
         roles.setdefault(role, []).append(resource)
     return roles
 
 
 def current_segments(series: QuerySet[Series]) -> dict[int, int]:
-    """The segment that the next run of each of *series* belongs to, by primary keys; without those whose next
-    run begins a new one. The number of queries does not depend on how many there are."""
-    would_run = _identities(series)
-    known = Segment.objects.filter(series__in=would_run).values_list("series_id", "fingerprint", "pk")
-    pks = {(of, fingerprint): pk for of, fingerprint, pk in known}
-    found = {of: pks.get((of, identity.fingerprint)) for of, identity in would_run.items()}
-    return {of: pk for of, pk in found.items() if pk is not None}
+    """Return the segment that the next run of each of *series* belongs to, by primary keys.
+
+    Series whose next run begins a new segment are left out. The number of queries is constant.
+    """
+    identities = _identities(series)
+    segments = Segment.objects.filter(series__in=identities).values_list("series_id", "fingerprint", "pk")
+    keys = {(of, fingerprint): pk for of, fingerprint, pk in segments}
+    current = {of: keys.get((of, identity.fingerprint)) for of, identity in identities.items()}
+    return {of: pk for of, pk in current.items() if pk is not None}
 
 
 def local_identity(
     name: str, parameters: Mapping[str, Any], bindings: Mapping[str, Sequence[str]]
 ) -> Identity:
-    """What a series measures that is run on this host: the probe *name*, as it is here."""
-    probe = _probe_here(name)
+    """Return what a series measures when this host's version of the probe *name* runs it."""
+    probe = _local_probe(name)
     if probe is None:
         return Identity(name, "", parameters, bindings)
     try:
         return Identity(name, probe.version, checked_parameters(probe, parameters), bindings)
-    except ProbeError:  # its runs say so, each
+    except ProbeError:  # every run of it ends with this error
         return Identity(name, probe.version, parameters, bindings)
 
 
 def current_metrics(series: QuerySet[Series]) -> QuerySet[Metric]:
-    """The metrics of the current segment of each of *series*: what is forecast from."""
+    """Return the metrics of the current segments of *series*: those that forecasts are made from."""
     return Metric.objects.filter(segment__in=current_segments(series).values())
 
 
 @dataclass(frozen=True)
 class SegmentStatus:
-    """A series and its segments, by time. *current* is what its next run belongs to; None: it begins one.
+    """The segments of a series, and what changed.
 
-    *changes* are since the last run that passed or, if that was of the current segment already, since the
-    segment before; none if it is the only one, or was gone back to.
+    Attributes:
+        segments: by time.
+        current: the segment that the next run belongs to; None: it begins a new one.
+        changes: since the last passed run, or, if that was of the current segment, since the segment before;
+            none if there is only one, or the series returned to an earlier one.
+        is_changed: whether anything changed since the last passed run.
     """
 
     segments: Sequence[Segment]
     current: Segment | None
     changes: Sequence[SegmentChange]
-    is_changed: bool  # since the last run that passed
+    is_changed: bool
 
     @property
     def is_newest(self) -> bool:
-        """Whether the current segment is the one that began last; no other is gone back to."""
+        """Whether the current segment is the one that began last."""
         return self.current is not None and self.current == self.segments[-1]
 
-    def said(self, passed: int) -> str:
-        """How many runs have *passed*, and since when they count: ``2 runs have passed since its parameters
+    def passed_text(self, passed: int) -> str:
+        """Describe how many runs *passed*, and since which change: ``2 runs have passed since its parameters
         changed on 2026-11-20 14:03 UTC``."""
         runs = {0: "no run has", 1: "1 run has"}.get(passed, f"{passed} runs have")
         if not self.changes:
@@ -97,73 +103,71 @@ class SegmentStatus:
 
 
 def segment_status(series: Series) -> SegmentStatus:
-    """How *series* stands to its segments."""
+    """Return the status of *series*."""
     return segment_statuses([series.pk])[series.pk]
 
 
 def segment_statuses(series: Collection[int]) -> dict[int, SegmentStatus]:
-    """How each of *series* stands to its segments, by primary key. The number of queries does not depend on
-    how many there are."""
+    """Return the status of each of *series*, by primary key. The number of queries is constant."""
     passed_last = _passed_last(series)
     segments: dict[int, list[Segment]] = {}
     for segment in Segment.objects.filter(series__in=series).order_by("began_at", "number"):
         segments.setdefault(segment.series_id, []).append(segment)
-    would_run = _identities(Series.objects.filter(pk__in=series))
+    identities = _identities(Series.objects.filter(pk__in=series))
     return {
-        pk: _standing(identity, segments.get(pk, []), passed_last.get(pk))
-        for pk, identity in would_run.items()
+        pk: _status(identity, segments.get(pk, []), passed_last.get(pk))
+        for pk, identity in identities.items()
     }
 
 
-def _standing(would_run: Identity, segments: Sequence[Segment], passed_last: Segment | None) -> SegmentStatus:
-    fingerprint = would_run.fingerprint
-    current = next((one for one in segments if one.fingerprint == fingerprint), None)
+def _status(identity: Identity, segments: Sequence[Segment], passed_last: Segment | None) -> SegmentStatus:
+    fingerprint = identity.fingerprint
+    current = next((segment for segment in segments if segment.fingerprint == fingerprint), None)
     newest = passed_last or (segments[-1] if segments else None)
     is_changed = newest is not None and newest.fingerprint != fingerprint
-    before = newest if is_changed else _before(current, segments)
-    return SegmentStatus(segments, current, segment_changes(before, would_run) if before else (), is_changed)
-
-
-def _before(current: Segment | None, segments: Sequence[Segment]) -> Segment | None:
-    """The one before *current*, if that is the newest."""
-    return segments[-2] if len(segments) > 1 and segments[-1] == current else None
+    before = newest
+    if not is_changed:
+        before = segments[-2] if len(segments) > 1 and segments[-1] == current else None
+    return SegmentStatus(segments, current, segment_changes(before, identity) if before else (), is_changed)
 
 
 def _identities(series: QuerySet[Series]) -> dict[int, Identity]:
-    """What each of *series* would run now, by primary key."""
-    bound = Binding.objects.filter(series=OuterRef("pk")).order_by("role", "position")
-    pairs = ArraySubquery(bound.values(pair=JSONObject(role="role", resource="resource__name")))
+    """Return what each of *series* would run now, by primary key."""
+    bindings = Binding.objects.filter(series=OuterRef("pk")).order_by("role", "position")
+    pairs = ArraySubquery(bindings.values(pair=JSONObject(role="role", resource="resource__name")))
     setups = Series.objects.filter(pk__in=series.order_by().values("pk")).values(
         "pk", "probe", "parameters", "reporter__name", bound=pairs
     )
-    probe_here = lru_cache(maxsize=None)(_probe_here)
-    rows = {setup["pk"]: (setup, probe_here(setup["probe"])) for setup in setups}
-    untold = [pk for pk, (setup, probe) in rows.items() if probe is None or setup["reporter__name"] != HOME]
-    passed_last = _passed_last(untold)
+    local_probe = lru_cache(maxsize=None)(_local_probe)
+    rows = {setup["pk"]: (setup, local_probe(setup["probe"])) for setup in setups}
+    unknown = [pk for pk, (setup, probe) in rows.items() if probe is None or setup["reporter__name"] != HOME]
+    passed_last = _passed_last(unknown)
     return {pk: _identity(setup, probe, passed_last.get(pk)) for pk, (setup, probe) in rows.items()}
 
 
 def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: Segment | None) -> Identity:
-    """What a series would run. What this server cannot tell -- it has not got the probe, or the series is run
-    by a reporter elsewhere, which may have another version -- is as in its newest passed run.
+    """Return what a series would run.
+
+    This server does not know the version of a probe that it lacks, or that a remote reporter runs: it is
+    taken from the newest passed run.
     """
     name, given = setup["probe"], setup["parameters"]
-    bindings = _by_role((one["role"], one["resource"]) for one in setup["bound"])
+    bindings = _by_role((pair["role"], pair["resource"]) for pair in setup["bound"])
     version = probe.version if probe else None
     if passed_last is not None and passed_last.probe == name and passed_last.probe_version != version:
         return Identity(name, passed_last.probe_version, {**passed_last.parameters, **given}, bindings)
     return local_identity(name, given, bindings)
 
 
-def _probe_here(name: str) -> type[Probe] | None:
+def _local_probe(name: str) -> type[Probe] | None:
     try:
         return probes.load(name)
-    except Exception:  # noqa: BLE001  # there is none, or its file is broken: its runs say so, each
+    except Exception:  # noqa: BLE001  # missing or broken file: every run of it ends with this error
         return None
 
 
 def _passed_last(series: Collection[int]) -> dict[int, Segment]:
-    """The segment of the newest passed run of each of *series*, by primary key."""
+    """Return the segment of the newest passed run of each of *series*, by primary key."""
     if not series:
         return {}
     totals = Metric.objects.filter(segment__series__in=series, name=TOTAL).annotate(newest=newest_time())

@@ -1,4 +1,4 @@
-"""Deliver what the home reporter has spooled: a report leaves the spool only when the depot has it."""
+"""Deliver the home reporter's spool: a report leaves it only after the depot has committed the report."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import uuid
 
 logger = logging.getLogger(__name__)
-BATCH = 500  # reports are ingested together
-GATHER_SECONDS = 0.05  # of those that come one upon the other: few cost the depot as much as many
+MAX_BATCH_REPORTS = 500
+BATCH_PAUSE_SECONDS = 0.05  # lets reports accumulate: a batch of few costs the depot as much as one of many
 
 
 def spool() -> Spool:
@@ -31,7 +31,7 @@ def spool() -> Spool:
 
 
 def is_spooled(run: uuid.UUID) -> bool:
-    """Whether the report of *run* is in the spool: it has been run."""
+    """Return whether the report of *run* waits in the spool, so that it need not be run again."""
     try:
         return run in spool()
     except SpoolError as error:
@@ -40,76 +40,71 @@ def is_spooled(run: uuid.UUID) -> bool:
 
 
 def spool_report(run: uuid.UUID, body: bytes) -> None:
-    """Spool the report of *run*. A spool that is full is no reason to lose it: the depot takes it, then.
+    """Spool the report of *run*; if the spool is full or broken, ingest it at once.
 
     Raises:
-        SpoolError: the spool does not take it, and the depot does not either.
+        SpoolError: neither the spool nor the depot accepted it.
     """
     try:
         spool().put(run, body)
     except SpoolError as error:
-        logger.error("%s; it is given to the depot directly", error)
+        logger.error("%s; the report is ingested directly", error)
         try:
             receipt = ingest(body)
         except (OperationalError, InterfaceError):
             connection.close()
             raise error from None
         if not receipt.accepted:
-            _refused(run, receipt)
+            _end_refused(run, receipt)
 
 
 def deliver() -> int:
-    """Ingest what is spooled, and let begin what there is room for then; how many reports left the spool.
+    """Ingest the spooled reports and claim runs for the freed capacity; return how many left the spool.
 
-    While the depot is away they stay. One process delivers at a time; what others spool meanwhile it takes
-    along, many together. What is wrong with the spool is logged and stops nobody: runs go on without it.
+    While the depot is unavailable they stay. One process delivers at a time, including what others spool
+    meanwhile. An error of the spool is logged: runs go on without it.
     """
-    try:
-        return _deliver_all(spool())
-    except SpoolError as error:
-        logger.error("%s", error)
-        return 0
-
-
-def _deliver_all(waiting: Spool) -> int:
     delivered = 0
     try:
-        while waiting.any():  # also what was spooled by somebody who found this one busy
-            with waiting.exclusive() as is_locked:
-                if not is_locked:
-                    break
-                if delivered:
-                    time.sleep(GATHER_SECONDS)
-                delivered += _deliver_some(waiting)
-            dispatch(claim_freed(timezone.now()))
-    except (OperationalError, InterfaceError) as error:
-        logger.warning("the depot is away, reports stay in the spool: %s", error)
-        connection.close()
-        waiting.sync()
+        source = spool()
+        try:
+            while source.any():  # again, for reports spooled while this process held the lock
+                with source.exclusive() as is_ours:
+                    if not is_ours:
+                        break
+                    if delivered:
+                        time.sleep(BATCH_PAUSE_SECONDS)
+                    delivered += _deliver_batch(source)
+                dispatch(claim_freed(timezone.now()))
+        except (OperationalError, InterfaceError) as error:
+            logger.warning("the depot is unavailable, reports stay in the spool: %s", error)
+            connection.close()
+            source.sync()
+    except SpoolError as error:
+        logger.error("%s", error)
     return delivered
 
 
-def _deliver_some(waiting: Spool) -> int:
-    entries = list(waiting.pending(BATCH))
-    receipts = ingest_all([entry.body for entry in entries])
-    for entry, receipt in zip(entries, receipts, strict=True):
+def _deliver_batch(source: Spool) -> int:
+    reports = list(source.pending(MAX_BATCH_REPORTS))
+    receipts = ingest_all([report.body for report in reports])
+    for report, receipt in zip(reports, receipts, strict=True):
         if receipt.accepted:
-            waiting.remove(entry.run)
+            source.remove(report.run)
         else:
-            _refused(entry.run, receipt)
-            waiting.set_aside(entry.run, receipt.error)
-    return len(entries)
+            _end_refused(report.run, receipt)
+            source.set_aside(report.run, receipt.error)
+    return len(reports)
 
 
-def _refused(run: uuid.UUID, receipt: Receipt) -> None:
-    """The report will never be taken: its run ends with that reason, instead of being run again."""
+def _end_refused(run: uuid.UUID, receipt: Receipt) -> None:
+    """End *run* as broken: its report will never be accepted, so running it again would not help."""
     logger.error("the report of %s is refused: %s", run, receipt.error)
-    reason = f"its report was refused: {receipt.error}"
     transitions.move(
         Run.objects.all(),
         [run],
         State.BROKEN,
         cause="its report was refused",
-        reason=reason,
+        reason=f"its report was refused: {receipt.error}",
         ended_at=timezone.now(),
     )

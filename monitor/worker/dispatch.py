@@ -1,4 +1,4 @@
-"""Hand claims to their reporters' queues; runs that are over in no time travel together."""
+"""Dispatch claims to the queues of their reporters; runs that take almost no time share a task."""
 
 from __future__ import annotations
 
@@ -17,44 +17,43 @@ if TYPE_CHECKING:
     from monitor.ledger.claim import Claim
 
 logger = logging.getLogger(__name__)
-MAX_BATCH_RUNS = 20  # runs of one task, at most: they run one after the other
-MAX_BATCH_SECONDS = 0.2  # that they take in all, at most, as those before them did
+MAX_BATCH_RUNS = 20  # in one task, which runs them one after the other
+MAX_BATCH_SECONDS = 0.2  # the sum of their usual durations
 
 
 def dispatch(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None] | None = None) -> None:
-    """Send *claims*, few to a task. When the broker does not take one, all that are left are released."""
+    """Send *claims* as tasks. When the broker refuses one, release its claims and all remaining ones."""
     tasks = list(batches(claims))
-    for place, task in enumerate(tasks):
+    for index, task in enumerate(tasks):
         try:
             (publish or _publish)(task)
         except BROKER_REFUSES as error:
-            left = [one for task in tasks[place:] for one in task]
-            logger.warning("the broker does not take it, %d runs are put back: %s", len(left), error)
-            release(left)
+            remaining = [claim for task in tasks[index:] for claim in task]
+            logger.warning("the broker refused a task, %d runs are released: %s", len(remaining), error)
+            release(remaining)
             break
 
 
 def batches(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
-    """*claims* by queue, in their order; those that go together as one.
+    """Group *claims* by queue into tasks, in order.
 
-    One whose time is not known goes alone. What a task costs is more than what such runs do.
-
-    So does one that was claimed before: it may be what killed its executor, or came after one that took
-    unexpectedly long. Others would fall silent with it, again and again, until they are given up.
+    A task costs more than a run that takes almost no time. A run of unknown duration gets a task of its own,
+    and so does a run that was claimed before: if it killed its executor, the others would die with it, again
+    and again, until they are given up.
     """
     for _, of_queue in groupby(sorted(claims, key=attrgetter("queue")), key=attrgetter("queue")):
         task: list[Claim] = []
-        seconds = 0.0
-        for one in of_queue:
-            takes_seconds = one.usual_seconds if one.attempt == 1 else math.inf
-            seconds += takes_seconds
-            if task and (seconds > MAX_BATCH_SECONDS or len(task) == MAX_BATCH_RUNS):
+        task_seconds = 0.0
+        for claim in of_queue:
+            claim_seconds = claim.usual_seconds if claim.attempt == 1 else math.inf
+            task_seconds += claim_seconds
+            if task and (task_seconds > MAX_BATCH_SECONDS or len(task) == MAX_BATCH_RUNS):
                 yield task
-                task, seconds = [], takes_seconds
-            task.append(one)
+                task, task_seconds = [], claim_seconds
+            task.append(claim)
         yield task
 
 
 def _publish(claims: Sequence[Claim]) -> None:
-    told = [str(one.run_id) for one in claims], [one.slot.isoformat() for one in claims]
-    app.send_task("monitor.tasks.run", told, queue=claims[0].queue, retry=False)
+    run_ids, slots = [str(claim.run_id) for claim in claims], [claim.slot.isoformat() for claim in claims]
+    app.send_task("monitor.tasks.run", (run_ids, slots), queue=claims[0].queue, retry=False)

@@ -1,4 +1,4 @@
-"""Execute claimed runs on this host: what the home reporter's worker does."""
+"""Run claimed runs on this host, in the worker of the home reporter."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-_NOT_WORTH_TELLING_SECONDS = 0.2  # a stage that is over so soon is not told of
+_SHORT_STAGE_SECONDS = 0.2  # stages that end sooner are not recorded
 
 
 def run_claimed(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
-    """Run what was claimed, one after the other; spool the reports, and deliver them in the end. Who knows
-    their *slots* says them: then they are looked for there alone.
+    """Run the claimed runs one after the other, spool their reports, then deliver them.
 
-    Passes over what somebody else has: a task may arrive twice, claiming decides. What comes after a run that
-    takes unexpectedly long is left to others before its lease ends.
+    Runs that are no longer claimed are skipped: a task may arrive twice. When a run takes unexpectedly long,
+    the remaining ones are left to be claimed again before their leases expire. With *slots* only the
+    partitions that contain them are read.
     """
-    good_until = time.monotonic() + settings.GRIDCAST_LEASE_SECONDS / 2
-    with LeaseKeeper() as heartbeat:
-        for begun in start_runs(_not_run_yet(run_ids), timezone.now(), slots):
-            if time.monotonic() > good_until:
+    stop_at = time.monotonic() + settings.GRIDCAST_LEASE_SECONDS / 2
+    with LeaseKeeper() as lease_keeper:
+        for started in start_runs(_without_report(run_ids), timezone.now(), slots):
+            if time.monotonic() > stop_at:
                 break
-            heartbeat.keep(begun)
-            report = reporter.run(begun.assignment, on_stage=heartbeat.enter)
-            deliver_spool.spool_report(begun.run_id, wire.to_json(report))
+            lease_keeper.keep(started)
+            report = reporter.run(started.assignment, on_stage=lease_keeper.enter)
+            deliver_spool.spool_report(started.run_id, wire.to_json(report))
     deliver_spool.deliver()
 
 
-def _not_run_yet(run_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """All but those whose report, of an earlier attempt, waits in the spool: the depot is away, or slow."""
+def _without_report(run_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+    """Return the runs without a report of an earlier attempt in the spool, after trying to deliver it."""
     if any(map(deliver_spool.is_spooled, run_ids)):
         deliver_spool.deliver()
     return [run for run in run_ids if not deliver_spool.is_spooled(run)]
 
 
 class LeaseKeeper:
-    """Keeps the lease of the run that is under way alive, and says which stage it is in, from a thread.
+    """Renew the lease of the current run and record its stage, from a thread.
 
-    The depot may go away and come back meanwhile: a beat that fails is tried again, the run goes on.
+    A renewal that fails because the depot is unavailable is tried again; the run goes on.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class LeaseKeeper:
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._beat_until_ended, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._renew_until_ended, name="lease-keeper", daemon=True)
         self._thread.start()
         return self
 
@@ -78,35 +78,35 @@ class LeaseKeeper:
         self._thread.join()
 
     def keep(self, run: StartedRun) -> None:
-        """From now on it is *run* that is under way."""
+        """Renew the lease of *run* from now on."""
         self._run, self._stage = run, ""
 
     def enter(self, stage: str) -> None:
-        """Note that the run entered *stage*."""
+        """Record that the run entered *stage*."""
         self._stage = stage
         self._changed.set()
 
-    def _beat_until_ended(self) -> None:
+    def _renew_until_ended(self) -> None:
         try:
-            while not self._is_over():
-                self._beat()
+            while not self._wait():
+                self._renew()
         finally:
             connection.close()
 
-    def _is_over(self) -> bool:
-        """Wait for what is worth a beat, or the end. What ends soon is not worth one."""
+    def _wait(self) -> bool:
+        """Wait until a renewal is due or a stage has lasted a while; return whether all runs have ended."""
         self._changed.wait(settings.GRIDCAST_HEARTBEAT_SECONDS)
         self._changed.clear()
-        return self._ended.wait(_NOT_WORTH_TELLING_SECONDS)
+        return self._ended.wait(_SHORT_STAGE_SECONDS)
 
-    def _beat(self) -> None:
+    def _renew(self) -> None:
         run = self._run
         if run is None:
             return
         try:
-            mine = Run.objects.filter(pk=run.run_id, slot=run.assignment.slot)
-            mine.filter(attempt=run.attempt, state=State.RUNNING).update(
+            row = Run.objects.filter(pk=run.run_id, slot=run.assignment.slot)
+            row.filter(attempt=run.attempt, state=State.RUNNING).update(
                 lease_until=lease_until(timezone.now()), stage=self._stage
             )
         except (DatabaseError, InterfaceError):
-            connection.close()  # the next beat connects anew
+            connection.close()  # the next renewal connects again

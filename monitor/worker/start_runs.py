@@ -1,6 +1,6 @@
-"""Begin claimed runs: mark them as running and read what is to be done, in one statement.
+"""Start claimed runs: mark them as running and read their assignments, in one statement.
 
-Every run pays for this; asked one after the other, the same tables cost five times as much.
+Every run pays for this; reading the same tables one after the other takes five times as long.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import connection
 
@@ -21,17 +21,17 @@ from reporters.config import Assignment, ResourceConfig
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-# What probes ask for: credentials must outlast the run, a job's wall-clock limit its compute stage.
+# Probes ask for these: credentials must outlast the run, a job's wall-clock limit its compute stage.
 EXPECTED_METRICS = ("total.seconds", "stage.compute.seconds")
 
-_BEGIN = """
-WITH begun AS (
+_START = """
+WITH started AS (
     UPDATE monitor_run
-    SET state = %(running)s, cause = 'its reporter began it', started_at = %(now)s, lease_until = %(lease)s
+    SET state = %(running)s, cause = 'its reporter started it', started_at = %(now)s, lease_until = %(lease)s
     WHERE id = ANY (%(runs)s) {of_slots} AND state = %(claimed)s
     RETURNING id, attempt, slot, series_id
 )
-SELECT begun.id, begun.attempt, begun.slot,
+SELECT started.id, started.attempt, started.slot,
     json_build_object(
         'series', series.name, 'reporter', reporter.name, 'probe', series.probe,
         'parameters', series.parameters, 'limit_seconds', series.limit_seconds,
@@ -49,26 +49,27 @@ SELECT begun.id, begun.attempt, begun.slot,
             SELECT upper FROM monitor_forecaststate AS forecast WHERE forecast.metric_id = metric.id)))
         FROM monitor_segment AS segment JOIN monitor_metric AS metric ON metric.segment_id = segment.id
         WHERE segment.series_id = series.id AND metric.name = ANY (%(expected)s))::text
-FROM begun
-    JOIN monitor_series AS series ON series.id = begun.series_id
+FROM started
+    JOIN monitor_series AS series ON series.id = started.series_id
     JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
-ORDER BY begun.slot
+ORDER BY started.slot
 """
 
-_Row = tuple[uuid.UUID, int, datetime, str, str | None, str | None]
 
+class _Row(NamedTuple):
+    """A row of ``_START``; JSON travels as text, which is decoded here."""
 
-@dataclass(frozen=True)
-class _Bound:
-    """The resources of each role, in order, and what they are."""
-
-    roles: Mapping[str, list[str]]
-    resources: Mapping[str, ResourceConfig]
+    run_id: uuid.UUID
+    attempt: int
+    slot: datetime
+    series: str
+    bindings: str | None
+    forecasts: str | None
 
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run that is under way, what it is to do, and which *attempt* at it this is."""
+    """A run that is running now, its assignment, and the number of this attempt."""
 
     run_id: uuid.UUID
     attempt: int
@@ -78,12 +79,12 @@ class StartedRun:
 def start_runs(
     run_ids: Iterable[uuid.UUID], now: datetime, slots: Collection[datetime] | None = None
 ) -> list[StartedRun]:
-    """Begin those of the runs that are claimed, and still are, oldest first. Without their *slots* all parts
-    of the ledger are looked at.
+    """Start those of the runs that are still claimed, oldest first.
 
-    A task may arrive twice, or late, after its run has been claimed again: whichever comes first begins it.
+    A task may arrive twice, or late, after its run has been claimed again: the first task starts the run.
+    Without *slots* every partition of the ledger is read.
     """
-    told: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "runs": list(run_ids),
         "slots": list(slots or ()),
         "now": now,
@@ -92,39 +93,39 @@ def start_runs(
         "running": State.RUNNING,
         "expected": list(EXPECTED_METRICS),
     }
+    statement = _START.format(of_slots="" if slots is None else "AND slot = ANY (%(slots)s)")
     with connection.cursor() as cursor:
-        cursor.execute(_BEGIN.format(of_slots="" if slots is None else "AND slot = ANY (%(slots)s)"), told)
-        rows: list[_Row] = cursor.fetchall()
-    return [StartedRun(row[0], row[1], _assignment(*row[2:])) for row in rows]
+        cursor.execute(statement, parameters)
+        rows = [_Row(*row) for row in cursor.fetchall()]
+    return [StartedRun(row.run_id, row.attempt, _assignment(row)) for row in rows]
 
 
-def _assignment(slot: datetime, series: str, bindings: str | None, forecasts: str | None) -> Assignment:
-    said: dict[str, Any] = json.loads(series)
-    bound = _bound(json.loads(bindings or "[]"))
+def _assignment(row: _Row) -> Assignment:
+    series: dict[str, Any] = json.loads(row.series)
+    roles: dict[str, list[str]] = {}
+    resources = {}
+    for role, resource in json.loads(row.bindings or "[]"):
+        roles.setdefault(role, []).append(resource["name"])
+        resources[resource["name"]] = ResourceConfig(**resource)
     return Assignment(
-        **said,
-        slot=slot,
-        bindings=bound.roles,
-        resources=bound.resources,
-        expected_seconds=_expected(said, bound, json.loads(forecasts or "[]")),
+        **series,
+        slot=row.slot,
+        bindings=roles,
+        resources=resources,
+        expected_seconds=_expected_seconds(series, roles, json.loads(row.forecasts or "[]")),
     )
 
 
-def _bound(bindings: Iterable[tuple[str, Mapping[str, Any]]]) -> _Bound:
-    roles: dict[str, list[str]] = {}
-    resources = {}
-    for role, resource in bindings:
-        roles.setdefault(role, []).append(resource["name"])
-        resources[resource["name"]] = ResourceConfig(**resource)
-    return _Bound(roles, resources)
-
-
-def _expected(
-    series: Mapping[str, Any], bound: _Bound, forecasts: Iterable[tuple[str, str, float | None]]
+def _expected_seconds(
+    series: Mapping[str, Any],
+    roles: Mapping[str, list[str]],
+    forecasts: Iterable[tuple[str, str, float | None]],
 ) -> dict[str, float]:
-    """The upper bound of the newest forecast of each metric in ``EXPECTED`` for what *series* runs now.
+    """Return the upper bound of the newest forecast of each of ``EXPECTED_METRICS`` that has one.
 
-    Without those that have none, as all are when what it runs has just changed.
+    Only forecasts of the segment that the series would run now count: there is none just after a change.
     """
-    would_run = local_identity(series["probe"], series["parameters"], bound.roles).fingerprint
-    return {metric: upper for of, metric, upper in forecasts if of == would_run and upper is not None}
+    fingerprint = local_identity(series["probe"], series["parameters"], roles).fingerprint
+    return {
+        metric: upper for segment, metric, upper in forecasts if segment == fingerprint and upper is not None
+    }

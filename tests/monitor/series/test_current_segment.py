@@ -1,4 +1,4 @@
-"""Which segment the next run belongs to is kept, and seen to be behind when what it was told from changes."""
+"""The current segment is stored, and recognised as outdated when the setup of the series changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_series_without_a_run_begins_a_segment(circle: Series) -> None:
     assert CurrentSegment.objects.get().segment is None
 
 
-def test_who_has_run_goes_on_with_his_segment(circle: Series, noon: datetime) -> None:
+def test_a_series_that_has_run_continues_its_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     store_current_segments([circle.pk])
     kept = CurrentSegment.objects.get()
@@ -34,24 +34,26 @@ def test_who_has_run_goes_on_with_his_segment(circle: Series, noon: datetime) ->
     assert (kept.path, kept.resources) == ("ring=here,there", "here,there")
 
 
-def holds(series: Series) -> bool:
-    """Whether what is kept of *series* is as it is."""
+def is_current(series: Series) -> bool:
+    """Return whether the stored segment of *series* is up to date."""
     found = lookup_sql.one(series.name, "total.seconds", timezone.now(), {"user": 0, "sees_all": True})
     assert found is not None
     return found.place.is_current
 
 
-def test_those_of_which_nothing_is_kept_yet_are_found(circle: Series) -> None:
+def test_series_without_a_stored_segment_are_found(circle: Series) -> None:
     assert store_missing_segments("gather") == 0
     assert store_missing_segments("circle") == 1
     assert store_missing_segments("circle") == 0
 
 
-def test_whoever_changes_parameters_bindings_or_names_is_noticed(circle: Series, noon: datetime) -> None:
+def test_changes_of_parameters_bindings_or_names_make_the_stored_segment_outdated(
+    circle: Series, noon: datetime
+) -> None:
     deliver(noon)
-    assert not holds(circle)
+    assert not is_current(circle)
     store_current_segments([circle.pk])
-    assert holds(circle)
+    assert is_current(circle)
     changes: list[Callable[[], object]] = [
         lambda: Series.objects.update(parameters={"file_bytes": 2000}),
         lambda: Series.objects.update(probe="gather"),
@@ -61,23 +63,23 @@ def test_whoever_changes_parameters_bindings_or_names_is_noticed(circle: Series,
     for change in changes:
         with transaction.atomic():
             change()
-            assert not holds(circle)
+            assert not is_current(circle)
             transaction.set_rollback(True)
-    assert holds(circle)
+    assert is_current(circle)
 
 
-def test_a_change_of_when_it_runs_is_none_of_what_it_measures(circle: Series, noon: datetime) -> None:
+def test_a_change_of_schedule_keeps_the_stored_segment_current(circle: Series, noon: datetime) -> None:
     deliver(noon)
     store_current_segments([circle.pk])
     Series.objects.update(schedule="@hourly", created_at=circle.created_at - timedelta(days=1), enabled=False)
-    assert holds(circle)
+    assert is_current(circle)
 
 
-def test_a_series_that_is_gone_is_left_out(circle: Series) -> None:
+def test_a_series_that_does_not_exist_is_left_out(circle: Series) -> None:
     assert store_current_segments([circle.pk, circle.pk + 1]) == {circle.pk: None}
 
 
-def test_a_path_is_written_in_one_way() -> None:
+def test_a_path_has_one_canonical_form() -> None:
     bindings = {"sources": ["beta", "alpha"], "compute": ["beta"]}
     assert path_of(bindings) == "compute=beta;sources=beta,alpha"
     assert resources_of(bindings) == "alpha,beta"

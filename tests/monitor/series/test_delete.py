@@ -1,4 +1,4 @@
-"""Series are removed while reports of them come: neither loses anything that it was told is done."""
+"""Series are deleted while reports of them arrive: whatever was confirmed is done."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def other(circle: Series, tmp_path: Path, noon: datetime) -> Run:
-    """A run of another series, which reports of circle may come together with."""
+    """A run of another series, whose report can share a batch with one of circle."""
     (series,) = noops(1, tmp_path)
     return expected(series, noon)
 
@@ -49,26 +49,26 @@ def expected(series: Series, slot: datetime) -> Run:
     return Run.objects.create(id=run_id(series.name, slot), series=series, slot=slot, due_at=slot)
 
 
-def own(work: Callable[..., Any], *told: Any, **more: Any) -> Any:
-    """What *work* comes to on a connection of its own."""
+def own(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the result of *work*, run with a connection of its own."""
     try:
-        return work(*told, **more)
+        return work(*args, **kwargs)
     finally:
         connection.close()
 
 
 @contextmanager
 def half_stored(pool: ThreadPoolExecutor, other: Run, slot: datetime) -> Iterator[Future[list[Receipt]]]:
-    """While a report of circle, at *slot*, is written and not yet committed: what comes with it is locked."""
-    told = [circle_report(slot), circle_report(other.slot, series=other.series.name)]
+    """Run the block while a report of circle at *slot* is written, and its batch waits for a lock."""
+    reports = [circle_report(slot), circle_report(other.slot, series=other.series.name)]
     with transaction.atomic():
         list(Run.objects.filter(pk=other.pk, slot=other.slot).select_for_update())
-        storing = pool.submit(own, ingest_all, [wire.to_json(one) for one in told])
+        storing = pool.submit(own, ingest_all, [wire.to_json(one) for one in reports])
         assert eventually(lambda: waiting() == 1)
         yield storing
 
 
-def test_who_removes_a_series_is_first_when_its_report_is_not_stored_yet(
+def test_deleting_a_series_wins_over_a_report_that_is_not_stored_yet(
     pool: ThreadPoolExecutor, circle: Series, other: Run, noon: datetime
 ) -> None:
     admin = Client()
@@ -88,7 +88,7 @@ def test_who_removes_a_series_is_first_when_its_report_is_not_stored_yet(
 
 
 def locked_first(circle: Series, other: Run, noon: datetime) -> datetime:
-    """A slot of circle, expected, whose run is locked before *other*: they go by their keys."""
+    """Return a slot of circle whose expected run is locked before *other*: locks are taken by key."""
     slot = next(
         slot for seconds in range(1000) if run_id("circle", slot := noon + seconds * SECOND) < other.pk
     )
@@ -96,7 +96,7 @@ def locked_first(circle: Series, other: Run, noon: datetime) -> datetime:
     return slot
 
 
-def test_who_prunes_gives_way_to_a_report_and_keeps_the_series_then(
+def test_pruning_yields_to_a_report_and_then_keeps_the_series(
     pool: ThreadPoolExecutor, circle: Series, other: Run, noon: datetime, tmp_path: Path
 ) -> None:
     nothing = tmp_path / "grid.yaml"
@@ -104,7 +104,9 @@ def test_who_prunes_gives_way_to_a_report_and_keeps_the_series_then(
     slot = locked_first(circle, other, noon)
     with half_stored(pool, other, slot) as storing:
         pruning = pool.submit(own, apply, str(nothing), prune=True)
-        assert eventually(lambda: waiting() == 2)  # for the run, while the report will wait for the series
+        assert eventually(
+            lambda: waiting() == 2
+        )  # pruning waits for the run, and the report will wait for the series
     assert [one.accepted for one in storing.result()] == [True, True]
     pruning.result()
     assert set(Series.objects.values_list("name", "enabled")) == {
@@ -114,7 +116,7 @@ def test_who_prunes_gives_way_to_a_report_and_keeps_the_series_then(
     assert set(Run.objects.values_list("state", flat=True)) == {State.PASSED}
 
 
-def test_who_removes_a_series_gives_way_to_a_report_and_removes_it_too(
+def test_deleting_a_series_yields_to_a_report_and_deletes_it_too(
     pool: ThreadPoolExecutor, circle: Series, other: Run, noon: datetime
 ) -> None:
     slot = locked_first(circle, other, noon)
@@ -126,7 +128,7 @@ def test_who_removes_a_series_gives_way_to_a_report_and_removes_it_too(
     assert [run.series_id for run in Run.objects.all()] == [other.series_id]
 
 
-def test_a_report_whose_expected_run_is_taken_from_the_ledger_meanwhile_is_stored_all_the_same(
+def test_a_report_is_stored_although_its_expected_run_is_deleted_meanwhile(
     pool: ThreadPoolExecutor, circle: Series, noon: datetime
 ) -> None:
     run = expected(circle, noon)
@@ -141,12 +143,12 @@ def test_a_report_whose_expected_run_is_taken_from_the_ledger_meanwhile_is_store
 
 @pytest.fixture
 def measured(circle: Series, noon: datetime) -> Metric:
-    """Of a series with a few runs that nobody has used for forecasts."""
+    """The total of a series with a few runs and no forecasts yet."""
     ingest_all([wire.to_json(circle_report(noon + number * SECOND)) for number in range(5)])
     return Metric.objects.get(name="total.seconds")
 
 
-def test_who_removes_a_series_waits_for_who_begins_to_follow_it_or_forecasts_it(
+def test_deleting_a_series_waits_for_its_first_forecast_state(
     pool: ThreadPoolExecutor, measured: Metric, noon: datetime
 ) -> None:
     with transaction.atomic():
@@ -161,7 +163,7 @@ def test_who_removes_a_series_waits_for_who_begins_to_follow_it_or_forecasts_it(
 
 
 @pytest.mark.parametrize("is_followed", [True, False])
-def test_who_makes_forecasts_of_a_series_that_is_removed_meanwhile_goes_on(
+def test_updating_forecasts_survives_the_deletion_of_the_series(
     pool: ThreadPoolExecutor, measured: Metric, noon: datetime, is_followed: bool
 ) -> None:
     if is_followed:

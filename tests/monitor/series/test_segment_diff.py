@@ -1,4 +1,4 @@
-"""What changed is said in words."""
+"""Differences between segments, as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEFORE = Identity(
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "texts"),
     [
         ({}, []),
         ({"probe_version": "1.1"}, ["probe gather 1.0 -> 1.1"]),
@@ -37,7 +37,7 @@ BEFORE = Identity(
         ({"sources": ["iu", "anl"]}, ["sources anl, iu -> iu, anl"]),
     ],
 )
-def test_a_change_is_said_with_units_and_names(changed: dict[str, Any], said: list[str]) -> None:
+def test_a_change_is_described_with_units_and_names(changed: dict[str, Any], texts: list[str]) -> None:
     fields = {name: changed.pop(name) for name in list(changed) if name in vars(BEFORE)}
     bindings = {role: changed.pop(role) for role in list(changed) if role in BEFORE.bindings}
     after = replace(
@@ -48,10 +48,10 @@ def test_a_change_is_said_with_units_and_names(changed: dict[str, Any], said: li
             **fields,
         },
     )
-    assert [str(one) for one in segment_changes(BEFORE, after)] == said
+    assert [str(one) for one in segment_changes(BEFORE, after)] == texts
 
 
-def test_in_short_it_is_said_what_changed() -> None:
+def test_the_changed_parts_are_summarised() -> None:
     after = Identity("gather", "1.1", {"file_bytes": 1}, {"sources": ["iu"], "compute": ["ncsa"]})
     assert changed_subjects(segment_changes(BEFORE, after)) == "its probe, its parameters and its resources"
     assert changed_subjects(segment_changes(BEFORE, replace(BEFORE, probe_version="2"))) == "its probe"

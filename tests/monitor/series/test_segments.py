@@ -50,7 +50,7 @@ def deliver(slot: datetime, **changes: Any) -> None:
 
 
 def feed(start: datetime, *ring_seconds: float, **changes: Any) -> None:
-    """Runs a minute apart from *start* on."""
+    """Ingest reports of runs a minute apart, from *start* on."""
     for number, seconds in enumerate(ring_seconds):
         deliver(start + number * MINUTE, ring_seconds=seconds, **changes)
 
@@ -79,7 +79,7 @@ def test_the_first_run_that_measures_something_begins_the_first_segment(
     assert segment_status(circle).current == segment
 
 
-def test_a_run_that_measured_nothing_begins_none(circle: Series, noon: datetime) -> None:
+def test_a_run_that_measured_nothing_begins_no_segment(circle: Series, noon: datetime) -> None:
     deliver(noon, outcome="broken", stages=[], metrics=[], parameters={"file_bites": 1})
     assert not Segment.objects.exists()
 
@@ -97,7 +97,7 @@ def test_another_version_of_the_probe_begins_a_segment(circle: Series, noon: dat
     assert [one.probe_version for one in Segment.objects.all()] == [CIRCLE.version, "99.0"]
 
 
-def test_a_report_that_is_late_goes_to_the_segment_that_it_is_of(circle: Series, noon: datetime) -> None:
+def test_a_late_report_goes_to_the_segment_it_belongs_to(circle: Series, noon: datetime) -> None:
     deliver(noon + MINUTE)
     feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
     feed(noon, 1.0)
@@ -107,13 +107,13 @@ def test_a_report_that_is_late_goes_to_the_segment_that_it_is_of(circle: Series,
     assert Segment.objects.get(number=1).began_at == noon
 
 
-def test_whichever_report_comes_first_the_segments_are_the_same(circle: Series, noon: datetime) -> None:
+def test_segments_do_not_depend_on_the_order_of_reports(circle: Series, noon: datetime) -> None:
     feed(noon + MINUTE, 40.0, parameters=LARGER)
     deliver(noon)
     assert [one.parameters["file_bytes"] for one in segment_status(circle).segments] == [1000, 100_000]
 
 
-def test_going_back_to_earlier_parameters_goes_on_with_their_segment(circle: Series, noon: datetime) -> None:
+def test_returning_to_earlier_parameters_continues_their_segment(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
     feed(noon + 4 * MINUTE, 6.0)
@@ -122,15 +122,13 @@ def test_going_back_to_earlier_parameters_goes_on_with_their_segment(circle: Ser
     assert segment_status(circle).current == Segment.objects.get(number=1)
 
 
-def test_a_series_that_is_bound_to_other_resources_measures_something_else(
-    circle: Series, noon: datetime
-) -> None:
+def test_other_bindings_begin_a_segment(circle: Series, noon: datetime) -> None:
     deliver(noon, bindings={"ring": (HERE, THERE)})
     deliver(noon + MINUTE, bindings={"ring": (THERE, HERE)})
     assert [one.bindings["ring"] for one in Segment.objects.all()] == [[HERE, THERE], [THERE, HERE]]
 
 
-def test_a_series_that_was_renamed_goes_on_with_its_segment(circle: Series, noon: datetime) -> None:
+def test_a_renamed_series_continues_its_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     Series.objects.update(name="ring")
     deliver(noon + MINUTE, series="ring")
@@ -138,14 +136,14 @@ def test_a_series_that_was_renamed_goes_on_with_its_segment(circle: Series, noon
     assert segment_status(Series.objects.get()).current == Segment.objects.get()
 
 
-def test_a_default_that_is_said_is_no_change(circle: Series, noon: datetime) -> None:
+def test_stating_a_default_value_is_no_change(circle: Series, noon: datetime) -> None:
     deliver(noon)
     Series.objects.update(parameters=parameters())
     assert segment_status(Series.objects.get()).current == Segment.objects.get()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_first_reports_of_segments_at_once_make_each_once(circle: Series, noon: datetime) -> None:
+def test_concurrent_first_reports_create_each_segment_once(circle: Series, noon: datetime) -> None:
     bodies = [
         wire.to_json(circle_report(noon + n * MINUTE, parameters=parameters(file_bytes=1000 + n % 3)))
         for n in range(12)
@@ -164,7 +162,7 @@ def test_many_first_reports_of_segments_at_once_make_each_once(circle: Series, n
     assert Sample.objects.count() == RawReport.objects.count() * 8 == 96
 
 
-def test_segments_that_come_together_are_numbered_as_they_began(circle: Series, noon: datetime) -> None:
+def test_segments_of_one_batch_are_numbered_by_their_start(circle: Series, noon: datetime) -> None:
     sizes = (9000, 2000, 7000, 3000, 8000, 1000)
     reports = [
         circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=size))
@@ -176,7 +174,7 @@ def test_segments_that_come_together_are_numbered_as_they_began(circle: Series, 
     assert [one.began_at for one in segments] == [one.slot for one in reports]
 
 
-def test_a_batch_lets_segments_begin_with_the_earliest_of_its_reports(circle: Series, noon: datetime) -> None:
+def test_a_batch_starts_segments_at_its_earliest_reports(circle: Series, noon: datetime) -> None:
     deliver(noon + 5 * MINUTE)
     late = [
         circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=1000 + 500 * (number % 2)))
@@ -187,7 +185,7 @@ def test_a_batch_lets_segments_begin_with_the_earliest_of_its_reports(circle: Se
     assert begins == {1000: noon + 2 * MINUTE, 1500: noon + MINUTE}
 
 
-def test_a_run_says_which_segment_it_is_of(circle: Series, noon: datetime) -> None:
+def test_the_metrics_of_a_run_belong_to_its_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     ingest(wire.to_json(replace(failed_circle_report(noon + MINUTE), parameters=LARGER)))
     found = [{metric.segment.number for metric in of_run(run)} for run in Run.objects.order_by("slot")]
@@ -200,27 +198,27 @@ def change(circle: Series) -> Series:
     return circle
 
 
-def test_after_a_change_nothing_is_forecast_from_what_was_before(circle: Series, noon: datetime) -> None:
+def test_after_a_change_earlier_runs_are_not_forecast_from(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0, 4.0)
     refresh_all(noon + 5 * MINUTE)
     assert outlook(segment_status(circle)).forecast is not None
-    stands = segment_status(change(circle))
-    assert (stands.current, stands.is_changed) == (None, True)
-    assert outlook(stands).forecast is None
-    assert outlook(stands).abstained.startswith("No run has passed since its parameters changed: ")
+    status = segment_status(change(circle))
+    assert (status.current, status.is_changed) == (None, True)
+    assert outlook(status).forecast is None
+    assert outlook(status).abstained.startswith("No run has passed since its parameters changed: ")
 
 
 def test_too_few_runs_since_a_change_are_counted_from_its_time(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     feed(noon + 3 * MINUTE, 40.0, 41.0, parameters=LARGER)
-    stands = segment_status(change(circle))
-    assert not stands.is_changed
-    assert [str(one) for one in stands.changes] == ["file_bytes 1 kB -> 100 kB"]
-    said = "2 runs have passed since its parameters changed on 2026-03-01 12:03 UTC"
-    assert outlook(stands).abstained.startswith(said)
+    status = segment_status(change(circle))
+    assert not status.is_changed
+    assert [str(one) for one in status.changes] == ["file_bytes 1 kB -> 100 kB"]
+    expected = "2 runs have passed since its parameters changed on 2026-03-01 12:03 UTC"
+    assert outlook(status).abstained.startswith(expected)
 
 
-def test_a_forecast_is_made_from_and_scored_by_its_own_segment_alone(circle: Series, noon: datetime) -> None:
+def test_a_forecast_uses_and_is_scored_by_its_own_segment_only(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     refresh_all(noon + 3 * MINUTE)
     feed(noon + 3 * MINUTE, 40.0, 41.0, 42.0, parameters=LARGER)
@@ -236,36 +234,36 @@ def test_a_forecast_is_made_from_and_scored_by_its_own_segment_alone(circle: Ser
     assert [one.truth for one in scored] == [6.5, 43.5]
 
 
-def test_who_goes_back_has_his_forecast_at_once(circle: Series, noon: datetime) -> None:
+def test_a_series_that_returns_to_a_segment_has_its_forecast_at_once(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     refresh_all(noon + 3 * MINUTE)
     feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
-    stands = segment_status(circle)
-    assert stands.is_changed
-    assert [str(one) for one in stands.changes] == ["file_bytes 100 kB -> 1 kB"]
-    forecast = outlook(stands).forecast
+    status = segment_status(circle)
+    assert status.is_changed
+    assert [str(one) for one in status.changes] == ["file_bytes 100 kB -> 1 kB"]
+    forecast = outlook(status).forecast
     assert forecast is not None
     assert forecast.n == 3
 
 
-def test_what_a_reporter_elsewhere_runs_is_known_from_its_newest_passed_run(
+def test_the_setup_of_a_remote_reporter_is_taken_from_its_newest_passed_run(
     circle: Series, noon: datetime
 ) -> None:
     Series.objects.update(reporter=Reporter.objects.create(name="elsewhere"))
     older = {"probe": wire.ProbeIdentity("circle", "0.9", "0" * 64), "parameters": {"file_bytes": 1000}}
     feed(noon, 4.0, 5.0, **older)
     assert segment_status(circle).current == Segment.objects.get()
-    stands = segment_status(change(circle))
-    assert [str(one) for one in stands.changes] == ["file_bytes 1 kB -> 100 kB"]
+    status = segment_status(change(circle))
+    assert [str(one) for one in status.changes] == ["file_bytes 1 kB -> 100 kB"]
 
 
-def test_a_series_whose_probe_is_gone_stays_with_its_last_segment(circle: Series, noon: datetime) -> None:
+def test_a_series_whose_probe_was_removed_keeps_its_last_segment(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, probe=wire.ProbeIdentity("removed", "1.0", ""))
     Series.objects.update(probe="removed")
     assert segment_status(Series.objects.get()).current == Segment.objects.get()
 
 
-def test_the_segments_of_many_series_are_found_at_once(circle: Series, noon: datetime) -> None:
+def test_the_current_segments_of_several_series_are_found_together(circle: Series, noon: datetime) -> None:
     deliver(noon)
     changed = Series.objects.create(
         suite=circle.suite, name="changed", probe="circle", reporter=circle.reporter
@@ -275,14 +273,14 @@ def test_the_segments_of_many_series_are_found_at_once(circle: Series, noon: dat
     assert segment_status(changed).is_changed
 
 
-def test_an_export_says_which_segment_a_value_is_of(circle: Series, noon: datetime) -> None:
+def test_an_export_names_the_segment_of_each_value(circle: Series, noon: datetime) -> None:
     deliver(noon)
     ingest(wire.to_json(replace(failed_circle_report(noon + MINUTE), parameters=LARGER)))
     found = {(value.time, value.segment) for value in values(circle, start=None, end=None)}
     assert found == {(noon, 1), (noon + MINUTE, 2)}
 
 
-def test_a_fingerprint_is_the_same_everywhere_and_for_ever() -> None:
+def test_a_fingerprint_does_not_depend_on_order_and_never_changes() -> None:
     one = Identity("gather", "1.0", {"b": 2, "a": 1.5}, {"sources": ["x", "y"], "compute": ("z",)})
     other = Identity("gather", "1.0", {"a": 1.5, "b": 2}, {"compute": ["z"], "sources": ("x", "y")})
     assert one.fingerprint == other.fingerprint

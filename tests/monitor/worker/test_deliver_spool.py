@@ -1,4 +1,4 @@
-"""What is spooled gets into the depot: whole, by one at a time, and stays while the depot is away."""
+"""Delivery of the spool: complete, by one process at a time; reports stay while the depot is unavailable."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def set_aside() -> list[str]:
     return sorted(path.stem for path in bad.glob("*.json"))
 
 
-def test_those_that_are_refused_in_the_middle_of_many_stop_no_other(circle: Series, noon: datetime) -> None:
+def test_refused_reports_do_not_stop_the_others_of_their_batch(circle: Series, noon: datetime) -> None:
     first, endless, unknown, last = of_circle(4, noon)
     stranger = circle_report(unknown.slot, series="nobody-knows")
     spooled([first, endless, stranger, last])
@@ -66,19 +66,17 @@ def test_those_that_are_refused_in_the_middle_of_many_stop_no_other(circle: Seri
     assert not spool().any()
 
 
-def test_a_report_that_was_delivered_before_leaves_the_spool(circle: Series, noon: datetime) -> None:
+def test_a_report_that_the_depot_already_has_leaves_the_spool(circle: Series, noon: datetime) -> None:
     reports = of_circle(3, noon)
     spooled(reports[:2])
     assert deliver() == 2
-    spooled(reports)  # whoever delivered it was killed before he could forget it
+    spooled(reports)  # a process was killed after delivering and before removing them
     assert deliver() == 3
     assert stored() == {one.slot for one in reports}
     assert not spool().any()
 
 
-def test_of_many_who_deliver_at_once_nobody_doubles_or_leaves_a_report(
-    circle: Series, noon: datetime
-) -> None:
+def test_concurrent_deliveries_neither_duplicate_nor_leave_a_report(circle: Series, noon: datetime) -> None:
     reports = of_circle(24, noon)
     start = threading.Barrier(4)
 
@@ -103,12 +101,14 @@ def _put_and_deliver(report: wire.Report) -> int:
     return deliver()
 
 
-def test_when_the_depot_goes_away_in_the_middle_every_report_stays(circle: Series, noon: datetime) -> None:
+def test_every_report_stays_when_the_depot_becomes_unavailable_during_delivery(
+    circle: Series, noon: datetime
+) -> None:
     reports = of_circle(3, noon)
     spooled(reports)
-    with ThreadPoolExecutor(1) as pool, nobody_may_write("monitor_rawreport"):  # runs are written before
+    with ThreadPoolExecutor(1) as pool, writes_blocked("monitor_rawreport"):  # runs are written before
         delivering = pool.submit(_deliver_and_disconnect)
-        assert eventually(_disconnect_who_waits, within_seconds=20.0)
+        assert eventually(_disconnect_waiting)
         assert delivering.result() == 0
     assert {entry.run for entry in spool().pending()} == {one.run for one in reports}
     assert not Run.objects.exists()
@@ -117,7 +117,7 @@ def test_when_the_depot_goes_away_in_the_middle_every_report_stays(circle: Serie
 
 
 @contextmanager
-def nobody_may_write(table: str) -> Iterator[None]:
+def writes_blocked(table: str) -> Iterator[None]:
     other = connection.copy()
     try:
         with other.cursor() as cursor:
@@ -135,7 +135,7 @@ def _deliver_and_disconnect() -> int:
         connection.close()
 
 
-def _disconnect_who_waits() -> int:
+def _disconnect_waiting() -> int:
     """End the sessions of this test's database that wait for a lock; how many."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""Which claims share a task, and what becomes of those that the broker does not take."""
+"""Which claims share a task, and what happens when the broker refuses one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def claim(usual_seconds: float, *, queue: str = "home", attempt: int = 1) -> Cla
         ([UNKNOWN, TINY, TINY, UNKNOWN, TINY], [1, 2, 1, 1]),
         ([LONG, LONG, TINY], [1, 1, 1]),
         ([TINY, LONG, TINY], [1, 1, 1]),
-        ([HALF, HALF], [2]),  # as long as may be, and no longer
+        ([HALF, HALF], [2]),  # exactly the longest task
         ([HALF, HALF, TINY], [2, 1]),
         ([HALF, HALF * 1.01, HALF * 0.9], [1, 2]),
         ([MAX_BATCH_SECONDS, TINY], [1, 1]),
@@ -47,7 +47,7 @@ def claim(usual_seconds: float, *, queue: str = "home", attempt: int = 1) -> Cla
         ([0.0] * (MAX_BATCH_RUNS + 1), [MAX_BATCH_RUNS, 1]),
     ],
 )
-def test_runs_go_together_while_those_before_them_were_over_in_no_time(
+def test_runs_share_a_task_up_to_a_number_and_a_duration(
     usual_seconds: Sequence[float], tasks: Sequence[int]
 ) -> None:
     claims = [claim(seconds) for seconds in usual_seconds]
@@ -56,7 +56,7 @@ def test_runs_go_together_while_those_before_them_were_over_in_no_time(
     assert [one for task in found for one in task] == claims  # in their order
 
 
-def test_runs_of_several_reporters_never_share_a_task_and_keep_their_order() -> None:
+def test_runs_of_different_reporters_never_share_a_task_and_keep_their_order() -> None:
     claims = [claim(TINY, queue=queue) for queue in ("b", "a", "b", "a", "c")]
     assert list(batches(claims)) == [
         [claims[1], claims[3]],
@@ -65,14 +65,14 @@ def test_runs_of_several_reporters_never_share_a_task_and_keep_their_order() -> 
     ]
 
 
-def test_a_run_that_was_claimed_before_goes_alone() -> None:
+def test_a_run_that_was_claimed_before_gets_a_task_of_its_own() -> None:
     """It may be what killed its executor, or came after a run that took unexpectedly long."""
     claims = [claim(TINY), claim(TINY, attempt=2), claim(TINY, attempt=3), claim(TINY), claim(TINY)]
     assert [len(task) for task in batches(claims)] == [1, 1, 1, 2]
 
 
 def claimed(count: int, directory: Path, now: datetime) -> list[Claim]:
-    """So many claims, the last four of them of runs that go together, two and two."""
+    """Return *count* claims; the last four are of runs that share tasks, two and two."""
     series = noops(count, directory)
     Reporter.objects.update(capacity=count)
     for one in series:
@@ -83,7 +83,7 @@ def claimed(count: int, directory: Path, now: datetime) -> list[Claim]:
 
 
 @pytest.mark.parametrize("refusal", [OperationalError("connection refused"), ResponseError("OOM")])
-def test_when_the_broker_refuses_in_the_middle_all_that_are_left_are_put_back(
+def test_when_the_broker_refuses_a_task_all_remaining_claims_are_released(
     db: None, tmp_path: Path, noon: datetime, refusal: Exception
 ) -> None:
     claims = claimed(6, tmp_path, noon)
@@ -102,7 +102,7 @@ def test_when_the_broker_refuses_in_the_middle_all_that_are_left_are_put_back(
     assert set(kept.values_list("state", "attempt")) == {(State.CLAIMED, 1)}
 
 
-def test_what_was_put_back_is_claimed_again_as_if_for_the_first_time(
+def test_a_released_run_is_claimed_again_as_its_first_attempt(
     db: None, tmp_path: Path, noon: datetime
 ) -> None:
     def refuse(_: Sequence[Claim]) -> None:
@@ -112,16 +112,16 @@ def test_what_was_put_back_is_claimed_again_as_if_for_the_first_time(
     assert [one.attempt for one in claim_due(noon)] == [1, 1, 1, 1]
 
 
-def test_what_begins_although_the_broker_is_said_to_have_refused_it_goes_on(
+def test_a_run_that_starts_although_its_task_seemed_refused_goes_on(
     db: None, tmp_path: Path, noon: datetime
 ) -> None:
     claims = claimed(4, tmp_path, noon)
 
-    def take_and_fall_silent(task: Sequence[Claim]) -> None:
+    def accept_and_time_out(task: Sequence[Claim]) -> None:
         began = [one.run_id for one in task]
         transitions.move(Run.objects.all(), began, State.RUNNING, cause="its task arrived")
         raise OperationalError("timed out")
 
-    dispatch(claims, publish=take_and_fall_silent)
+    dispatch(claims, publish=accept_and_time_out)
     assert Run.objects.filter(state=State.RUNNING, attempt=1).count() == 2
     assert Run.objects.filter(state=State.EXPECTED, attempt=0).count() == 2

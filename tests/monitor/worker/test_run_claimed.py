@@ -1,8 +1,7 @@
-"""The home reporter executes what is claimed: really, over directories of this host."""
+"""The home reporter runs claimed runs, with directories of this host as sites."""
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from monitor.worker.run_claimed import LeaseKeeper, run_claimed
 from monitor.worker.start_runs import start_runs
 from reporters import report as wire
 from tests.monitor.builders import asked_for, circle_report, noops
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def claimed(series: Series) -> Claim:
     return claim
 
 
-def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> None:
+def test_a_claimed_run_is_run_and_its_report_is_stored(circle: Series) -> None:
     claim = claimed(circle)
     run_claimed([claim.run_id])
     run = Run.objects.get()
@@ -57,7 +57,7 @@ def test_a_claimed_run_is_run_and_its_report_is_in_the_depot(circle: Series) -> 
     assert list(spool().pending()) == []
 
 
-def test_what_a_run_used_is_put_to_the_account_of_its_sites(circle: Series) -> None:
+def test_the_usage_of_a_run_is_recorded_for_its_sites(circle: Series) -> None:
     claim = claimed(circle)
     run_claimed([claim.run_id])
     assert {one.site.name: one.bytes for one in Usage.objects.select_related("site")} == {
@@ -66,9 +66,7 @@ def test_what_a_run_used_is_put_to_the_account_of_its_sites(circle: Series) -> N
     }
 
 
-def test_a_run_is_skipped_by_its_reporter_while_a_resource_is_too_busy(
-    circle: Series, tmp_path: Path
-) -> None:
+def test_a_run_is_skipped_while_the_load_of_a_resource_is_too_high(circle: Series, tmp_path: Path) -> None:
     cat = tmp_path / "cat"
     cat.write_text("#!/bin/sh\necho 5.20 4.00 3.00 1/100 9\n")
     cat.chmod(0o755)
@@ -83,7 +81,7 @@ def test_a_run_is_skipped_by_its_reporter_while_a_resource_is_too_busy(
     assert list((tmp_path / "there").iterdir()) == []
 
 
-def test_a_series_is_warmed_up_as_often_as_it_says(circle: Series) -> None:
+def test_a_series_runs_its_warm_up_runs_first(circle: Series) -> None:
     Series.objects.update(warm_up_runs=1)
     claim = claimed(circle)
     run_claimed([claim.run_id])
@@ -100,14 +98,14 @@ def test_a_task_that_arrives_twice_runs_once(circle: Series) -> None:
     assert RawReport.objects.get().received_at == first
 
 
-def test_a_task_that_waited_longer_than_its_claim_held_does_nothing(circle: Series) -> None:
+def test_a_task_that_arrives_after_its_lease_expired_does_nothing(circle: Series) -> None:
     stale = claimed(circle)
     reap(timezone.now() + timedelta(seconds=31))
     run_claimed([stale.run_id])
     assert Run.objects.get().state == State.EXPECTED
 
 
-def test_of_the_tasks_of_two_claims_the_first_that_arrives_runs(circle: Series) -> None:
+def test_of_the_tasks_of_two_claims_of_a_run_only_the_first_runs_it(circle: Series) -> None:
     claimed(circle)
     reap(timezone.now() + timedelta(seconds=31))
     (again,) = claim_due(timezone.now())
@@ -117,7 +115,7 @@ def test_of_the_tasks_of_two_claims_the_first_that_arrives_runs(circle: Series) 
     assert [one.target for one in Transition.objects.all()].count(State.RUNNING) == 1
 
 
-def test_the_report_of_an_executor_that_died_before_delivering_is_used(
+def test_a_report_spooled_by_a_worker_that_died_is_delivered_instead_of_running_again(
     circle: Series, noon: datetime
 ) -> None:
     run = run_now(circle, who="ada", now=noon)
@@ -127,9 +125,7 @@ def test_the_report_of_an_executor_that_died_before_delivering_is_used(
     assert RawReport.objects.get().parsed().seconds == 7.0  # the spooled one; nothing was run again
 
 
-def test_a_report_that_the_depot_refuses_is_set_aside_and_does_not_stop_the_others(
-    circle: Series, noon: datetime
-) -> None:
+def test_a_refused_report_is_set_aside_and_does_not_stop_the_others(circle: Series, noon: datetime) -> None:
     stranger = circle_report(noon, series="nobody-knows")
     known = circle_report(noon)
     for report in (stranger, known):
@@ -139,7 +135,7 @@ def test_a_report_that_the_depot_refuses_is_set_aside_and_does_not_stop_the_othe
     assert list(spool().pending()) == []
 
 
-def test_a_report_that_is_refused_ends_its_run_with_that_reason(circle: Series, noon: datetime) -> None:
+def test_a_refused_report_ends_its_run_with_that_reason(circle: Series, noon: datetime) -> None:
     run = run_now(circle, who="ada", now=noon)
     claim_due(noon)
     endless = wire.to_json(circle_report(noon)).replace(b'"seconds":7.0', b'"seconds":1e300')
@@ -151,7 +147,7 @@ def test_a_report_that_is_refused_ends_its_run_with_that_reason(circle: Series, 
     assert list(spool().pending()) == []
 
 
-def test_a_spool_that_takes_nothing_does_not_cost_a_report(circle: Series, settings: Settings) -> None:
+def test_no_report_is_lost_when_the_spool_cannot_be_written(circle: Series, settings: Settings) -> None:
     settings.VAR_DIR.mkdir()
     (settings.VAR_DIR / "spool").write_text("a file where a directory should be")
     claim = claimed(circle)
@@ -159,7 +155,7 @@ def test_a_spool_that_takes_nothing_does_not_cost_a_report(circle: Series, setti
     assert Run.objects.get().state == State.PASSED
 
 
-def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
+def test_a_failed_run_names_the_stage_and_resource(circle: Series) -> None:
     resource = circle.bindings.get(position=1).resource
     resource.scratch = "/proc/no-such-place"
     resource.save()
@@ -170,7 +166,7 @@ def test_a_failed_run_says_which_stage_and_resource(circle: Series) -> None:
     assert "/proc/no-such-place" in run.reason
 
 
-def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series) -> None:
+def test_a_run_of_a_missing_probe_ends_as_broken_with_a_reason(circle: Series) -> None:
     Series.objects.update(probe="no_such_probe")
     claim = claimed(circle)
     run_claimed([claim.run_id])
@@ -179,46 +175,38 @@ def test_a_series_whose_probe_is_gone_ends_as_a_run_with_a_reason(circle: Series
     assert "no_such_probe" in run.reason
 
 
-def test_a_heartbeat_keeps_the_lease_and_says_the_stage(circle: Series, settings: Settings) -> None:
+def test_the_lease_keeper_renews_the_lease_and_records_the_stage(circle: Series, settings: Settings) -> None:
     settings.GRIDCAST_HEARTBEAT_SECONDS = 0.01
     claim = claimed(circle)
-    (begun,) = start_runs([claim.run_id], timezone.now())
+    (started,) = start_runs([claim.run_id], timezone.now())
     Run.objects.update(lease_until=timezone.now())
-    with LeaseKeeper() as heartbeat:
-        heartbeat.keep(begun)
-        heartbeat.enter("transfer_ring")
-        deadline = threading.Event()
-        while not deadline.wait(0.01) and Run.objects.get().stage != "transfer_ring":
-            assert timezone.now() < claim_time(claim) + timedelta(seconds=20)
+    with LeaseKeeper() as keeper:
+        keeper.keep(started)
+        keeper.enter("transfer_ring")
+        assert eventually(lambda: Run.objects.get().stage == "transfer_ring")
     reap(timezone.now())
     assert Run.objects.get().state == State.RUNNING
 
 
-def claim_time(claim: Claim) -> datetime:
-    at = Run.objects.get(pk=claim.run_id).claimed_at
-    assert at is not None
-    return at
-
-
-def claimed_together(series: Sequence[Series]) -> list[UUID]:
-    """A run of each, by slot in their order, all claimed."""
+def claim_all(series: Sequence[Series]) -> list[UUID]:
+    """Claim a run of each of *series*, with slots in their order; return the run ids."""
     now = timezone.now()
     for number, one in enumerate(series):
         asked_for(one, now + number * timedelta(milliseconds=1))
     return [claim.run_id for claim in claim_due(now + timedelta(seconds=1))]
 
 
-def takes(series: Series, seconds: float) -> None:
+def make_slow(series: Series, seconds: float) -> None:
     Series.objects.filter(pk=series.pk).update(probe="nagios", parameters={"command": f"sleep {seconds}"})
 
 
 def states() -> list[str]:
-    """Of all runs, by slot."""
+    """Return the states of all runs, by slot."""
     return list(Run.objects.order_by("slot").values_list("state", flat=True))
 
 
-def test_all_runs_of_a_task_are_run_in_the_order_of_their_slots(circle: Series, tmp_path: Path) -> None:
-    together = claimed_together(noops(3, tmp_path))
+def test_the_runs_of_a_task_are_run_in_the_order_of_their_slots(circle: Series, tmp_path: Path) -> None:
+    together = claim_all(noops(3, tmp_path))
     run_claimed(together[::-1])
     assert states() == [State.PASSED] * 3
     began = [report.parsed().started_at for report in RawReport.objects.order_by("run__slot")]
@@ -226,43 +214,39 @@ def test_all_runs_of_a_task_are_run_in_the_order_of_their_slots(circle: Series, 
     assert not spool().any()
 
 
-def test_of_the_runs_of_a_task_those_that_somebody_else_has_are_passed_over(
-    circle: Series, tmp_path: Path
-) -> None:
-    first, second, third = claimed_together(noops(3, tmp_path))
-    start_runs([second], timezone.now())  # somebody else's task was here before
+def test_a_task_skips_runs_that_another_task_has_started(circle: Series, tmp_path: Path) -> None:
+    first, second, third = claim_all(noops(3, tmp_path))
+    start_runs([second], timezone.now())  # by another task
     run_claimed([first, second, third])
     assert states() == [State.PASSED, State.RUNNING, State.PASSED]
 
 
-def test_one_run_of_a_task_that_fails_does_not_keep_the_others_from_running(
-    circle: Series, tmp_path: Path
-) -> None:
+def test_a_run_that_fails_does_not_stop_the_others_of_its_task(circle: Series, tmp_path: Path) -> None:
     series = noops(3, tmp_path)
     Series.objects.filter(pk=series[1].pk).update(probe="no_such_probe")
-    run_claimed(claimed_together(series))
+    run_claimed(claim_all(series))
     assert states() == [State.PASSED, State.BROKEN, State.PASSED]
 
 
-def test_of_the_runs_of_a_task_it_is_the_one_under_way_that_is_kept_alive(
+def test_the_lease_of_the_current_run_of_a_task_is_renewed(
     circle: Series, settings: Settings, tmp_path: Path
 ) -> None:
     settings.GRIDCAST_HEARTBEAT_SECONDS = 0.05
     series = noops(3, tmp_path)
-    takes(series[1], 0.5)
-    run_claimed(claimed_together(series))
+    make_slow(series[1], 0.5)
+    run_claimed(claim_all(series))
     assert states() == [State.PASSED] * 3
     before, slow, _ = Run.objects.order_by("slot").values_list("lease_until", flat=True)
-    assert slow > before  # type: ignore[operator]  # they began with the same
+    assert slow > before  # type: ignore[operator]  # they started with the same lease
 
 
-def test_what_comes_after_a_run_that_took_unexpectedly_long_is_left_to_others(
+def test_runs_after_one_that_took_unexpectedly_long_are_claimed_again(
     circle: Series, settings: Settings, tmp_path: Path
 ) -> None:
     settings.GRIDCAST_LEASE_SECONDS = 1.0
     series = noops(2, tmp_path)
-    takes(series[0], 0.5)
-    together = claimed_together(series)
+    make_slow(series[0], 0.5)
+    together = claim_all(series)
     run_claimed(together)
     assert states() == [State.PASSED, State.RUNNING]
     reap(timezone.now() + timedelta(seconds=2))
@@ -273,13 +257,13 @@ def test_what_comes_after_a_run_that_took_unexpectedly_long_is_left_to_others(
     assert states() == [State.PASSED] * 2
 
 
-def test_a_report_that_waits_is_not_made_again_while_somebody_else_delivers(
+def test_a_run_whose_report_waits_is_not_run_again_while_another_process_delivers(
     circle: Series, tmp_path: Path
 ) -> None:
-    waits, other = claimed_together(noops(2, tmp_path))
+    waits, other = claim_all(noops(2, tmp_path))
     slot = Run.objects.get(pk=waits).slot
     spool().put(waits, wire.to_json(circle_report(slot, series="noop-0")))
-    with spool().exclusive():  # its report is on its way, by another process
+    with spool().exclusive():  # another process is delivering its report
         run_claimed([waits, other])
         assert states() == [State.CLAIMED, State.RUNNING]
         assert {entry.run for entry in spool().pending()} == {waits, other}

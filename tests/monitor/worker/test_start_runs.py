@@ -1,4 +1,4 @@
-"""A claimed run begins: once, and its reporter is told what to do and how long that is expected to take."""
+"""A claimed run starts once; its assignment has the expected durations."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def feed(noon: datetime, *ring_seconds: float) -> None:
 
 
 def assigned(series: Series, now: datetime) -> Assignment:
-    """What the reporter of *series* is told when it begins a run at *now*."""
+    """Return the assignment of a run of *series* that starts at *now*."""
     run_now(series, who="ada", now=now)
     (claim,) = claim_due(now)
-    (begun,) = start_runs([claim.run_id], now)
-    return begun.assignment
+    (started,) = start_runs([claim.run_id], now)
+    return started.assignment
 
 
-def test_a_run_begins_once_and_only_when_it_was_claimed(circle: Series, noon: datetime) -> None:
+def test_a_run_starts_once_and_only_if_it_is_claimed(circle: Series, noon: datetime) -> None:
     run = run_now(circle, who="ada", now=noon)
     assert start_runs([run.pk], noon) == []  # not claimed
     claim_due(noon)
-    (begun,) = start_runs([run.pk], noon)
-    assert (begun.run_id, begun.attempt) == (run.pk, 1)
+    (started,) = start_runs([run.pk], noon)
+    assert (started.run_id, started.attempt) == (run.pk, 1)
     assert start_runs([run.pk], noon) == []
     run.refresh_from_db()
     assert (run.state, run.started_at) == (State.RUNNING, noon)
 
 
-def test_its_reporter_is_told_all_that_the_series_says(circle: Series, noon: datetime) -> None:
+def test_the_assignment_has_all_settings_of_the_series(circle: Series, noon: datetime) -> None:
     Series.objects.update(max_load1=4.0, warm_up_runs=2, limit_seconds=60.0)
     Resource.objects.filter(name="there").update(address="data.example.org")
     assignment = assigned(circle, noon)
@@ -56,7 +56,9 @@ def test_its_reporter_is_told_all_that_the_series_says(circle: Series, noon: dat
     assert (there.shell, there.transfer, there.batch) == (known.shell, known.transfer, known.batch)
 
 
-def test_the_upper_bound_of_the_newest_forecast_is_expected(circle: Series, noon: datetime) -> None:
+def test_the_expected_duration_is_the_upper_bound_of_the_newest_forecast(
+    circle: Series, noon: datetime
+) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     refresh_all(noon + 3 * MINUTE)
     feed(noon + 3 * MINUTE, 4.0, 6.0)
@@ -68,13 +70,13 @@ def test_the_upper_bound_of_the_newest_forecast_is_expected(circle: Series, noon
     assert "stage.compute.seconds" not in expected  # Circle has no such stage
 
 
-def test_nothing_is_expected_of_a_series_without_a_past(circle: Series, noon: datetime) -> None:
+def test_a_series_without_enough_history_has_no_expected_duration(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0)
     refresh_all(noon + MINUTE)
     assert assigned(circle, noon + MINUTE).expected_seconds == {}
 
 
-def test_nothing_is_expected_of_a_series_whose_parameters_have_changed(
+def test_a_series_has_no_expected_duration_after_its_parameters_changed(
     circle: Series, noon: datetime
 ) -> None:
     feed(noon, 4.0, 5.0, 3.0)
