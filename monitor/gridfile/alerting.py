@@ -7,12 +7,12 @@ from typing import Any
 
 from monitor.alerts import channels
 from monitor.gridfile.definition import AlertDefinition
-from monitor.gridfile.format import AlertRule, Channel, Watches
+from monitor.gridfile.format import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.problems import Path, nearest, shown
 from monitor.models.alert import WATCHED
 
 
-def definition(name: str, rule: AlertRule) -> AlertDefinition:
+def definition(name: str, rule: AlertRuleEntry) -> AlertDefinition:
     ((condition, threshold),) = rule.conditions.items()
     return AlertDefinition(
         name,
@@ -25,7 +25,7 @@ def definition(name: str, rule: AlertRule) -> AlertDefinition:
     )
 
 
-def faults(rule: AlertRule, known: Mapping[str, Collection[str] | None]) -> Iterator[tuple[Path, str]]:
+def faults(rule: AlertRuleEntry, known: Mapping[str, Collection[str] | None]) -> Iterator[tuple[Path, str]]:
     """Each fault, by its path in the rule; *known* are the names of suites, sites and series, None where they
     are not known."""
     yield from _watch_faults(rule.watches, known)
@@ -51,7 +51,7 @@ def _watch_faults(
                 yield ("watches", noun, i), f"there is no {one} {shown(name)}{nearest(name, names)}"
 
 
-def _channel_faults(channel: Channel) -> Iterator[tuple[Path, str]]:
+def _channel_faults(channel: ChannelEntry) -> Iterator[tuple[Path, str]]:
     kinds = channels.names()
     if channel.kind not in kinds:
         yield ("kind",), f"there is no channel {shown(channel.kind)}{nearest(channel.kind, kinds)}"

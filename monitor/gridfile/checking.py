@@ -21,7 +21,7 @@ from monitor.gridfile.definition import (
     SiteDefinition,
     SuiteDefinition,
 )
-from monitor.gridfile.format import NAME, WORD, GridFile, Maintenance
+from monitor.gridfile.format import NAME, WORD, GridFile, MaintenanceEntry
 from monitor.gridfile.parsing import Found
 from monitor.gridfile.problems import Path, nearest, shown
 from monitor.imports import formats
@@ -191,7 +191,7 @@ def _check_schedule(series: SeriesDefinition) -> Iterator[Found]:
         yield ("ends_at",), f"{series.ends_at.isoformat()} is before starts_at {series.starts_at.isoformat()}"
 
 
-def _check_maintenance(path: Path, work: Maintenance, names: Names) -> Iterator[Found]:
+def _check_maintenance(path: Path, work: MaintenanceEntry, names: Names) -> Iterator[Found]:
     for i, site in enumerate(work.sites):
         yield from _refer((*path, "sites", i), "site", site, names.sites)
     times = work.model_dump(exclude={"title", "sites"})

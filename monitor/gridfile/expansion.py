@@ -9,7 +9,7 @@ from itertools import combinations, permutations, product
 from typing import Any
 
 from monitor.gridfile.definition import SeriesDefinition
-from monitor.gridfile.format import Series
+from monitor.gridfile.format import SeriesEntry
 from monitor.gridfile.problems import Path, nearest, shown
 
 MAX_SERIES = 20_000  # of a file, written out
@@ -27,7 +27,7 @@ class CannotExpand(ValueError):
         self.path = path
 
 
-def count(series: Series) -> int:
+def count(series: SeriesEntry) -> int:
     """How many series *series* stands for; nothing is made."""
     pairs = 1
     if series.mesh is not None:
@@ -36,7 +36,7 @@ def count(series: Series) -> int:
     return pairs * math.prod(len(values) for values in series.for_.values())
 
 
-def expand(name: str, series: Series) -> Iterator[SeriesDefinition]:
+def expand(name: str, series: SeriesEntry) -> Iterator[SeriesDefinition]:
     """The series that *series*, called *name*, stands for, in the order of its lists.
 
     Raises:
@@ -53,7 +53,7 @@ def expand(name: str, series: Series) -> Iterator[SeriesDefinition]:
         yield SeriesDefinition(name=str(_filled(name, values, ())), **made)
 
 
-def _check_values(series: Series) -> None:
+def _check_values(series: SeriesEntry) -> None:
     lists: list[tuple[Path, list[Any]]] = [(("for", name), values) for name, values in series.for_.items()]
     if series.mesh is not None:
         lists.append((("mesh", "over"), series.mesh.over))
@@ -65,7 +65,7 @@ def _check_values(series: Series) -> None:
                 raise CannotExpand((*path, i), f"expected a text or a number, got {shown(value)}")
 
 
-def _combinations(series: Series) -> Iterator[Mapping[str, Value]]:
+def _combinations(series: SeriesEntry) -> Iterator[Mapping[str, Value]]:
     pairs: list[dict[str, Value]] = [{}]
     if series.mesh is not None:
         choose = combinations if series.mesh.unordered else permutations

@@ -56,7 +56,7 @@ Moment = Annotated[
 ]
 
 
-class Noun(BaseModel):
+class Entry(BaseModel):
     """What all have in common."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -68,7 +68,7 @@ class Noun(BaseModel):
         return _nothing_is_empty(value)
 
 
-class Way(BaseModel):
+class WayEntry(BaseModel):
     """One way to reach a resource: a kind, and the options of that kind (docs/sites.md)."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -76,7 +76,7 @@ class Way(BaseModel):
     kind: str = Field(description="Which way, such as `ssh`; the options of each are in docs/sites.md.")
 
 
-class Site(Noun):
+class SiteEntry(Entry):
     """An organisation's place on the grid."""
 
     title: Title = Field("", description="What people call it.")
@@ -94,16 +94,20 @@ class Site(Noun):
     )
 
 
-class Resource(Noun):
+class ResourceEntry(Entry):
     """One reachable host of a site, with how to reach it."""
 
     site: Name = Field(description="The site that it belongs to, one of `sites`.")
     scratch: str = Field(
         pattern="^/", max_length=500, description="An absolute directory at the resource; runs work below it."
     )
-    shell: Way = Field(description="How programs are run there.", examples=[{"kind": "ssh", "host": "h"}])
-    transfer: Way = Field(description="How files get there; both ends of a copy need the same kind.")
-    batch: Way = Field(Way.model_validate(DEFAULT_RESOURCE.batch), description="How jobs are handed in.")
+    shell: WayEntry = Field(
+        description="How programs are run there.", examples=[{"kind": "ssh", "host": "h"}]
+    )
+    transfer: WayEntry = Field(description="How files get there; both ends of a copy need the same kind.")
+    batch: WayEntry = Field(
+        WayEntry.model_validate(DEFAULT_RESOURCE.batch), description="How jobs are handed in."
+    )
     address: str = Field(
         "",
         max_length=253,
@@ -111,7 +115,7 @@ class Resource(Noun):
     )
 
 
-class Suite(Noun):
+class SuiteEntry(Entry):
     """A named group of series."""
 
     title: Title = Field("", description="What people call it.")
@@ -146,14 +150,14 @@ class Suite(Noun):
         return self
 
 
-class Mesh(Noun):
+class Mesh(Entry):
     """All pairs of a list: one series for each, with `{source}` and `{target}`."""
 
     over: list[Scalar] = Field(min_length=2, description="What the pairs are made of, resources mostly.")
     unordered: bool = Field(False, description="Whether one series for A and B is enough; else B to A, too.")
 
 
-class Series(Noun):
+class SeriesEntry(Entry):
     """A probe with parameters, bound to resources, on a schedule, run by one reporter.
 
     With `for` or `mesh` it stands for many: its name and every text in it may have `{placeholders}`, and
@@ -230,7 +234,7 @@ class Series(Noun):
     mesh: Mesh | None = Field(None, description="One series for each pair of a list.")
 
 
-class Maintenance(Noun):
+class MaintenanceEntry(Entry):
     """Planned work, during which no slot begins: one window, or one at every slot of a schedule."""
 
     title: Title = Field("", description="What people call it; the reason of slots that are skipped.")
@@ -256,7 +260,7 @@ class Maintenance(Noun):
     )
 
 
-class Watches(Noun):
+class Watches(Entry):
     """What a rule watches: everything, or the series of suites, those at sites, and those by name."""
 
     everything: bool = Field(False, description="Whether it watches every series.")
@@ -276,7 +280,7 @@ class Watches(Noun):
         return self
 
 
-class Channel(BaseModel):
+class ChannelEntry(BaseModel):
     """One way to tell people: a kind, and the options of that kind (docs/alerts.md)."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -284,7 +288,7 @@ class Channel(BaseModel):
     kind: str = Field(description="Which way, such as `email`; the options of each are in docs/alerts.md.")
 
 
-class _AlertRuleHead(Noun):
+class _AlertRuleHead(Entry):
     title: Title = Field("", description="What people call it.")
     enabled: bool = Field(
         True, description="Whether it watches; its open alerts are closed when it does not."
@@ -307,10 +311,10 @@ else:  # a key for each file of monitor/alerts/conditions/
     )
 
 
-class AlertRule(_WithConditions):
+class AlertRuleEntry(_WithConditions):
     """When an alert of a series is open, and which channels are notified: by exactly one condition."""
 
-    notify: list[Channel] = Field(
+    notify: list[ChannelEntry] = Field(
         [],
         description="The channels that are notified when it opens and closes.",
         examples=[[{"kind": "log"}]],
@@ -333,35 +337,35 @@ class AlertRule(_WithConditions):
         return self
 
 
-class GridFile(Noun):
+class GridFile(Entry):
     """A grid: everything that its series refer to is in the file, but reporters and groups of users."""
 
     version: Literal[1] = Field(description="`1`, the version of this format.")
-    sites: Annotated[dict[Name, Site], BeforeValidator(_nothing_is_empty)] = Field(
+    sites: Annotated[dict[Name, SiteEntry], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="Organisations' places on the grid, by name."
     )
-    resources: Annotated[dict[Name, Resource], BeforeValidator(_nothing_is_empty)] = Field(
+    resources: Annotated[dict[Name, ResourceEntry], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="Reachable hosts, by name."
     )
-    suites: Annotated[dict[Name, Suite], BeforeValidator(_nothing_is_empty)] = Field(
+    suites: Annotated[dict[Name, SuiteEntry], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="Named groups of series, by name."
     )
-    series: Annotated[dict[SeriesName, Series], BeforeValidator(_nothing_is_empty)] = Field(
+    series: Annotated[dict[SeriesName, SeriesEntry], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="What is run, by name."
     )
-    maintenance: Annotated[dict[Name, Maintenance], BeforeValidator(_nothing_is_empty)] = Field(
+    maintenance: Annotated[dict[Name, MaintenanceEntry], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="Planned work, by name (docs/ledger.md)."
     )
-    alerts: Annotated[dict[Name, AlertRule], BeforeValidator(_nothing_is_empty)] = Field(
+    alerts: Annotated[dict[Name, AlertRuleEntry], BeforeValidator(_nothing_is_empty)] = Field(
         {}, description="Alert rules, by name (docs/alerts.md)."
     )
 
 
-MODELS: dict[str, type[Noun]] = {
-    "sites": Site,
-    "resources": Resource,
-    "suites": Suite,
-    "series": Series,
-    "maintenance": Maintenance,
-    "alerts": AlertRule,
+MODELS: dict[str, type[Entry]] = {
+    "sites": SiteEntry,
+    "resources": ResourceEntry,
+    "suites": SuiteEntry,
+    "series": SeriesEntry,
+    "maintenance": MaintenanceEntry,
+    "alerts": AlertRuleEntry,
 }

@@ -8,34 +8,34 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from monitor.gridfile.format import (
-    AlertRule,
-    Channel,
+    AlertRuleEntry,
+    ChannelEntry,
+    Entry,
     GridFile,
-    Maintenance,
+    MaintenanceEntry,
     Mesh,
-    Noun,
-    Resource,
-    Series,
-    Site,
-    Suite,
+    ResourceEntry,
+    SeriesEntry,
+    SiteEntry,
+    SuiteEntry,
     Watches,
-    Way,
+    WayEntry,
 )
 
-_NOUNS: tuple[type[Noun] | type[Way] | type[Channel], ...] = (
+_ENTRIES: tuple[type[Entry] | type[WayEntry] | type[ChannelEntry], ...] = (
     GridFile,
-    Site,
-    Resource,
-    Way,
-    Suite,
-    Series,
+    SiteEntry,
+    ResourceEntry,
+    WayEntry,
+    SuiteEntry,
+    SeriesEntry,
     Mesh,
-    Maintenance,
-    AlertRule,
+    MaintenanceEntry,
+    AlertRuleEntry,
     Watches,
-    Channel,
+    ChannelEntry,
 )
-_TITLES = {"GridFile": "The file", "Way": "Shell, transfer, batch", "AlertRule": "Alert rule"}
+_TITLES = {"GridFile": "The file", "WayEntry": "Shell, transfer, batch", "AlertRuleEntry": "Alert rule"}
 _TOP = """\
 # Grid files: the reference
 
@@ -56,12 +56,16 @@ def page() -> str:
     """The reference page, Markdown."""
     whole = GridFile.model_json_schema()
     schemas = {"GridFile": whole, **whole["$defs"]}
-    return "\n".join([_TOP, *(line for noun in _NOUNS for line in _section(noun.__name__, schemas))])
+    return "\n".join([_TOP, *(line for noun in _ENTRIES for line in _section(noun.__name__, schemas))])
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, name.removesuffix("Entry"))
 
 
 def _section(name: str, schemas: Mapping[str, Any]) -> Iterator[str]:
     schema = schemas[name]
-    yield f"## {_TITLES.get(name, name)}\n"
+    yield f"## {_title(name)}\n"
     yield _linked(schema["description"]) + "\n"
     yield "| key | type | default | meaning |\n|---|---|---|---|"
     for key, value in schema["properties"].items():
@@ -94,7 +98,7 @@ def _type(value: Mapping[str, Any]) -> str:
 
 def _reference(value: Mapping[str, Any]) -> str:
     noun = value["$ref"].rpartition("/")[2]
-    title = _TITLES.get(noun, noun).lower()
+    title = _title(noun).lower()
     return f"[{title}](#{title.replace(',', '').replace(' ', '-')})"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.alerts import conditions
 from monitor.alerts.conditions.base import COUNTED, UNREPORTED, InvalidThreshold, RecentRuns, RunOutcome
-from monitor.gridfile.format import AlertRule
+from monitor.gridfile.format import AlertRuleEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -46,9 +46,9 @@ def test_a_threshold_out_of_bounds_is_refused_with_the_bounds(kind: str) -> None
 @every_condition
 def test_a_grid_file_has_a_key_for_the_condition(kind: str) -> None:
     plug_in = conditions.load(kind)
-    rule = AlertRule.model_validate({"watches": {"everything": True}, kind: plug_in.least})
+    rule = AlertRuleEntry.model_validate({"watches": {"everything": True}, kind: plug_in.least})
     assert rule.conditions == {kind: plug_in.least}
-    assert AlertRule.model_fields[kind].description == plug_in.description
+    assert AlertRuleEntry.model_fields[kind].description == plug_in.description
 
 
 @every_condition

@@ -252,10 +252,10 @@ def test_maintenance_is_no_silence(circle: Series, noon: datetime) -> None:
     assert not Alert.objects.exists()
 
 
-def test_without_rules_an_evaluation_needs_two_queries(
+def test_without_rules_an_evaluation_takes_five_statements(
     circle: Series, three_failures: datetime, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(5):  # the lock, the rules, what has news; a savepoint
+    with django_assert_num_queries(5):  # the lock, the rules, the due rechecks; a savepoint
         evaluate(three_failures)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from monitor.gridfile.expansion import CannotExpand, count, expand
-from monitor.gridfile.format import Series
+from monitor.gridfile.format import SeriesEntry
 
 
-def series(**more: Any) -> Series:
-    return Series.model_validate({"suite": "main", "probe": "nagios", "bindings": {"target": ["a"]}, **more})
+def series(**more: Any) -> SeriesEntry:
+    return SeriesEntry.model_validate(
+        {"suite": "main", "probe": "nagios", "bindings": {"target": ["a"]}, **more}
+    )
 
 
 def made(name: str, **more: Any) -> list[str]:
