@@ -1,10 +1,10 @@
-/* The aggregation kernel of Gather: reads every input fully and writes one result of the size asked for.
+/* The aggregation kernel of Gather: read every input completely and write one result of a given size.
  *
  *   aggregate RESULT RESULT_BYTES INPUT...
  *
- * Byte i of the result is the sum, modulo 256, of byte (i mod size) of every input, so that the result depends
- * on every byte of every input that is not longer than the result. All bytes read go into one FNV-1a checksum,
- * which is printed: "read BYTES bytes, fnv1a64 HEX". Exit status 1 and a message for whatever went wrong.
+ * Byte i of the result is the sum, modulo 256, of byte (i mod size) of every input. The result thus depends
+ * on every byte of every input that is not longer than the result. Prints the number of bytes read and their
+ * FNV-1a checksum: "read BYTES bytes, fnv1a64 HEX". An error ends the program with a message and status 1.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static FILE *open_or_die(const char *path, const char *mode) {
     return file;
 }
 
-/* Read the whole input once, for the checksum. */
+/* Read the whole input and continue the checksum `hash`. */
 static uint64_t checksum(const char *path, uint64_t hash, uint64_t *total) {
     static unsigned char block[BLOCK];
     FILE *file = open_or_die(path, "rb");
@@ -42,7 +42,7 @@ static uint64_t checksum(const char *path, uint64_t hash, uint64_t *total) {
     return hash;
 }
 
-/* Add the next `wanted` bytes of the input to `sum`, starting over at its end. */
+/* Add the next `wanted` bytes of the input to `sum`, rewinding at its end. */
 static void add_cyclic(FILE *file, const char *path, unsigned char *sum, size_t wanted) {
     static unsigned char block[BLOCK];
     size_t done = 0;
@@ -105,6 +105,6 @@ int main(int argc, char **argv) {
     write_result(argv[1], bytes, argv + 3, argc - 3);
     printf("read %" PRIu64 " bytes, fnv1a64 %016" PRIx64 "\n", total, hash);
     if (fflush(stdout) != 0)
-        die("write", "the answer");
+        die("write", "the output");
     return 0;
 }

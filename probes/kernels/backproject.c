@@ -1,29 +1,29 @@
-/* The kernel of PreCo: filtered back projection of a tilt series, some slices of it.
+/* The kernel of PreCo: filtered back projection of some slices of a tilt series.
  *
  *   backproject SERIES SLAB FIRST END THICKNESS TILT_DEGREES
  *
- * SERIES is an MRC file of projections at equal steps from -TILT_DEGREES to TILT_DEGREES, parallel beam, tilt
- * axis along its columns. The slices from FIRST to before END are written to SLAB, THICKNESS rows each; the
- * slab of slice 0 begins with the header of the whole volume, so that all slabs, one after the other, are an
- * MRC file.
+ * SERIES is an MRC file of projections at equal steps from -TILT_DEGREES to TILT_DEGREES, parallel beam,
+ * tilt axis along its columns. SLAB receives the slices from FIRST to END (exclusive), THICKNESS rows each.
+ * The slab that contains slice 0 starts with the header of the whole volume: the concatenation of all slabs
+ * is an MRC file.
  *
- * Kak and Slaney, Principles of Computerized Tomographic Imaging (IEEE Press 1988), section 3.3: each row is
- * convolved with the band-limited ramp (eq. 61) by a Fourier transform, padded to at least twice its length;
- * a voxel is the sum over all projections of the filtered row where the voxel's ray meets the detector,
- * interpolated linearly, 0 outside.
+ * Method: Kak and Slaney, Principles of Computerized Tomographic Imaging (IEEE Press 1988), section 3.3. A
+ * Fourier transform, padded to at least twice the length, convolves each row with the band-limited ramp (eq.
+ * 61). A voxel is the sum over all projections of the filtered row at the intersection of the voxel's ray
+ * and the detector, linearly interpolated, 0 outside.
  *
- * LANES slices are done at once: their geometry is the same, so that the inner loop is over neighbours in
- * memory and needs no gather. Memory does not grow with the number of slices.
+ * LANES slices are processed together. They have the same geometry, so the inner loop runs over neighbours
+ * in memory, without gather instructions. Memory use does not depend on the number of slices.
  *
- * Prints "slices FIRST END read R filter F backproject B write W seconds S"; exit status 1 and a message for
- * whatever went wrong.
+ * Prints "slices FIRST END read R filter F backproject B write W seconds S", times in seconds. An error ends
+ * the program with a message and status 1.
  */
 #include "tomography.h"
 
 enum { TILE = 32, STRIP = 32 };
 
-/* What all blocks of slices share. `filtered` has for every projection `width` + 2 `margin` places of LANES
- * values, those of the margins 0, so that every voxel's ray ends inside. */
+/* State of all blocks of slices. `filtered` has, for every projection, `width` + 2 `margin` positions of
+ * LANES values; the margins are 0, so that every voxel's ray ends at a valid position. */
 struct job {
     int series, slab;
     const char *series_path, *slab_path;
@@ -37,8 +37,8 @@ struct job {
     double read_seconds, filter_seconds, backproject_seconds, write_seconds;
 };
 
-/* The transform of the ramp, with what else a filtered row is multiplied by: the inverse transform's scale
- * and the angle between projections; for detector pixels of width `pixel`. */
+/* Return the transform of the ramp for detector pixels of width `pixel`, multiplied by the scale of the
+ * inverse transform and by the angle `step` between projections. */
 static float *ramp_of(const struct transform *transform, double pixel, double step) {
     long length = transform->length;
     lanes *re = allocate((size_t)length, sizeof *re), *im = allocate((size_t)length, sizeof *im);
@@ -56,12 +56,12 @@ static float *ramp_of(const struct transform *transform, double pixel, double st
     return ramp;
 }
 
-/* How many pixels beyond the detector the rays of the volume's corners end. */
+/* Return how many pixels the rays of the volume's corners end beyond the detector. */
 static long margin_of(const struct job *job) {
     double reach = 0, x = (double)(job->sizes.x - 1) / 2, y = (double)(job->thickness - 1) / 2;
     for (long p = 0; p < job->sizes.z; p++)
         reach = fmax(reach, x * job->cosines[p] + y * fabs(job->sines[p]));
-    return (long)ceil(fmax(reach - x, 0)) + 2 + TILE; /* a row's last tile may end beyond it */
+    return (long)ceil(fmax(reach - x, 0)) + 2 + TILE; /* the last tile of a row may extend beyond the volume */
 }
 
 static void prepare(struct job *job, double tilt_degrees) {
@@ -83,24 +83,24 @@ static void prepare(struct job *job, double tilt_degrees) {
     job->strip = allocate((size_t)(LANES * STRIP * width), sizeof(float));
 }
 
-/* The rows of `count` slices in one projection, a lane each. */
-static void load(struct job *job, long first, long count, long projection, lanes *places) {
+/* Load the rows of `count` slices in one projection, one per lane. */
+static void load(struct job *job, long first, long count, long projection, lanes *positions) {
     double began = now();
     long width = job->sizes.x;
     off_t offset = HEADER_BYTES + 4 * (off_t)width * (projection * job->sizes.y + first);
     read_at(job->series, job->series_path, job->rows, (size_t)(count * width) * sizeof(float), offset);
     for (long i = 0; i < width; i++)
         for (long l = 0; l < LANES; l++)
-            places[i][l] = l < count ? job->rows[l * width + i] : 0;
+            positions[i][l] = l < count ? job->rows[l * width + i] : 0;
     job->read_seconds += now() - began;
 }
 
-static void store(struct job *job, lanes *places, long projection) {
+static void store(struct job *job, lanes *positions, long projection) {
     long width = job->sizes.x, begin = projection * (width + 2 * job->margin) + job->margin;
-    memcpy(job->filtered + begin, places, (size_t)width * sizeof(lanes));
+    memcpy(job->filtered + begin, positions, (size_t)width * sizeof(lanes));
 }
 
-/* Filter the slices' rows of two projections at once, one as the real, one as the imaginary part. */
+/* Filter the rows of two projections together: one is the real, the other the imaginary part. */
 static void filter_pair(struct job *job) {
     long length = job->transform.length;
     fourier(&job->transform, job->re, job->im, -1);
@@ -130,31 +130,31 @@ static void filter(struct job *job, long first, long count) {
     }
 }
 
-static void add_interpolated(float *restrict sum, const float *restrict place, float weight) {
+static void add_interpolated(float *restrict sum, const float *restrict position, float weight) {
     float other = 1 - weight;
     for (int l = 0; l < LANES; l++)
-        sum[l] += other * place[l] + weight * place[LANES + l];
+        sum[l] += other * position[l] + weight * position[LANES + l];
 }
 
-/* TILE neighbours of one row of all LANES slices; `left` and `row` count voxels from the tilt axis. */
+/* Compute TILE neighbours of one row of all LANES slices; `left` and `row` are in voxels from the tilt axis. */
 static void backproject_tile(const struct job *job, double left, double row, lanes *sums) {
-    long places_each = job->sizes.x + 2 * job->margin;
+    long positions_each = job->sizes.x + 2 * job->margin;
     double axis = (double)(job->sizes.x - 1) / 2 + (double)job->margin;
     memset(sums, 0, TILE * sizeof *sums);
     for (long p = 0; p < job->sizes.z; p++) {
         double start = left * job->cosines[p] + row * job->sines[p] + axis;
-        lanes *places = job->filtered + p * places_each + (long)start;
+        lanes *positions = job->filtered + p * positions_each + (long)start;
         float slope = (float)job->cosines[p], rest = (float)(start - (double)(long)start);
         for (int i = 0; i < TILE; i++) {
-            float place = rest + slope * (float)i;
-            int whole = (int)place;
-            add_interpolated(sums[i], places[whole], place - (float)whole);
+            float position = rest + slope * (float)i;
+            int whole = (int)position;
+            add_interpolated(sums[i], positions[whole], position - (float)whole);
         }
     }
 }
 
-/* Some rows of all LANES slices, slice after slice. The rows of one column of tiles come one after the other:
- * their rays meet nearly the same places, which are then in the processor's own cache. */
+/* Compute some rows of all LANES slices, slice after slice. The order is column by column of tiles: the rays
+ * of successive rows meet nearly the same positions, which are then in the processor's cache. */
 static void backproject_strip(const struct job *job, long top, long rows) {
     lanes sums[TILE];
     long width = job->sizes.x;

@@ -1,4 +1,4 @@
-/* What kernels share: errors end the program with a message, and nothing that goes wrong is overlooked. */
+/* Checked operations for kernels: every error ends the program with a message and status 1. */
 #ifndef CHECKED_H
 #define CHECKED_H
 
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *program; /* its name, for messages */
+static const char *program; /* name of the program, for messages */
 
 static void die(const char *format, ...) {
     va_list arguments;
@@ -79,13 +79,13 @@ static void write_at(int file, const char *path, const void *from, size_t bytes,
 }
 
 static void close_or_die(int file, const char *path) {
-    if (close(file) != 0) /* some file systems say only now that they are full */
+    if (close(file) != 0) /* some file systems report a full disk only here */
         die("cannot write %s: %s", path, strerror(errno));
 }
 
 static void finish_output(void) {
     if (fflush(stdout) != 0 || ferror(stdout))
-        die("cannot write the answer: %s", strerror(errno));
+        die("cannot write the output: %s", strerror(errno));
 }
 
 static inline double now(void) {

@@ -1,18 +1,18 @@
-/* The kernel of disk: what a file system does, past the page cache.
+/* The kernel of Disk: performance of a file system without its page cache.
  *
  *   disk OPERATION FILE BLOCK_BYTES FILE_BYTES LIMIT_SECONDS
  *
  * OPERATION is one of
- *   write     a new file of FILE_BYTES from its beginning to its end, and that it is on the disk (fsync)
- *   read      that file from its beginning to its end
- *   randread  blocks of it, chosen at random, as many as it has
- *   randwrite the same, written, and that they are on the disk
- *   metadata  FILE_BYTES files without content beside FILE: made, looked at (stat), removed
+ *   write     write a new file of FILE_BYTES sequentially, then fsync it
+ *   read      read that file sequentially
+ *   randread  read random blocks of it, as many as it has
+ *   randwrite write random blocks of it, as many as it has, then fsync it
+ *   metadata  create, stat and unlink FILE_BYTES empty files beside FILE
  *
- * The first four use direct I/O (O_DIRECT); where a file system has none they go through the page cache, which is
- * emptied of the file first as far as it can be. Each ends after LIMIT_SECONDS at the latest, with what it has done.
- * Prints "direct YES_OR_NO" (0, 1) and "OPERATION OPERATIONS BYTES SECONDS"; metadata prints three such lines,
- * create, stat and unlink. Exit status 1 and a message for whatever went wrong.
+ * The first four use direct I/O (O_DIRECT). On a file system without direct I/O they use the page cache,
+ * after advising the system to drop the file from it. Each operation ends after LIMIT_SECONDS, with the work
+ * done so far. Prints "direct IS_DIRECT" (0 or 1) and "OPERATION OPERATIONS BYTES SECONDS"; metadata prints
+ * three such lines: create, stat and unlink. An error ends the program with a message and status 1.
  */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64
@@ -68,10 +68,10 @@ static void print(const char *what, uint64_t operations, uint64_t bytes, double 
     printf("%s %" PRIu64 " %" PRIu64 " %.9f\n", what, operations, bytes, seconds);
 }
 
-/* The exit status, when all that was printed has been taken. */
-static int finished(void) {
+/* Flush the output and return the exit status. */
+static int finish_output(void) {
     if (fflush(stdout) != 0)
-        die("write", "the answer");
+        die("write", "the output");
     return 0;
 }
 
@@ -88,7 +88,7 @@ static int open_file(const Task *task, int flags) {
     return file;
 }
 
-/* Random content: some disks and file systems do not store what is easy to compress. */
+/* Random content: some disks and file systems compress data. */
 static unsigned char *block_of(uint64_t size) {
     void *block = NULL;
     uint64_t state = (uint64_t)getpid() * UINT64_C(0x9E3779B97F4A7C15) + 1;
@@ -107,49 +107,50 @@ static void use_block(const Task *task, int file, int writes, unsigned char *blo
     if (done == (ssize_t)task->block_bytes)
         return;
     if (done >= 0)
-        errno = writes ? ENOSPC : EIO; /* a short write is a full disk, a short read a lost file */
+        errno = writes ? ENOSPC : EIO; /* short write: full disk; short read: truncated file */
     die(writes ? "write" : "read", task->path);
 }
 
 static int blocks(const Task *task, int writes, int is_random) {
     uint64_t count = task->file_bytes / task->block_bytes, done = 0, state = UINT64_C(88172645463325252);
     unsigned char *block = block_of(task->block_bytes);
-    int is_new = writes && !is_random;
-    int file = open_file(task, is_new ? O_WRONLY | O_CREAT | O_TRUNC : writes ? O_WRONLY : O_RDONLY);
+    int creates = writes && !is_random;
+    int file = open_file(task, creates ? O_WRONLY | O_CREAT | O_TRUNC : writes ? O_WRONLY : O_RDONLY);
     double began = now();
     while (done < count && (done == 0 || now() - began < task->limit_seconds)) {
         use_block(task, file, writes, block, is_random ? next_random(&state) % count : done);
         done++;
     }
-    if (writes && fsync(file) != 0 && errno != EINVAL) /* EINVAL: nothing that could be flushed, as a device */
+    if (writes && fsync(file) != 0 && errno != EINVAL) /* EINVAL: a device that cannot be flushed */
         die("flush", task->path);
     double seconds = now() - began;
     if (close(file) != 0)
         die("close", task->path);
     print(task->operation, done, done * task->block_bytes, seconds);
     free(block);
-    return finished();
+    return finish_output();
 }
 
-static void make(const char *path) {
+static void create_file(const char *path) {
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (file < 0 || close(file) != 0)
-        die("make", path);
+        die("create", path);
 }
 
-static void look_at(const char *path) {
-    struct stat found;
-    if (stat(path, &found) != 0)
-        die("look at", path);
+static void stat_file(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0)
+        die("stat", path);
 }
 
-static void take_away(const char *path) {
+static void unlink_file(const char *path) {
     if (unlink(path) != 0)
         die("remove", path);
 }
 
-/* Do it to the first `count` files; stop at the limit if `may_stop`. How many it was done to. */
-static uint64_t to_each(const Task *task, const char *what, void (*work)(const char *), uint64_t count, int may_stop) {
+/* Call `work` for the first `count` files, until the time limit if `may_stop`. Return the number of calls. */
+static uint64_t for_each_file(const Task *task, const char *what, void (*work)(const char *), uint64_t count,
+                              int may_stop) {
     char path[NAME_BYTES];
     double began = now();
     uint64_t done = 0;
@@ -162,10 +163,10 @@ static uint64_t to_each(const Task *task, const char *what, void (*work)(const c
 }
 
 static int metadata(const Task *task) {
-    uint64_t made = to_each(task, "create", make, task->file_bytes, 1);
-    to_each(task, "stat", look_at, made, 1);
-    to_each(task, "unlink", take_away, made, 0);
-    return finished();
+    uint64_t created = for_each_file(task, "create", create_file, task->file_bytes, 1);
+    for_each_file(task, "stat", stat_file, created, 1);
+    for_each_file(task, "unlink", unlink_file, created, 0);
+    return finish_output();
 }
 
 int main(int argc, char **argv) {
@@ -175,19 +176,19 @@ int main(int argc, char **argv) {
     }
     Task task = {argv[1], argv[2], number(argv[3]), number(argv[4]), (double)number(argv[5])};
     if (strlen(task.path) > NAME_BYTES - 32 || task.block_bytes == 0 || task.file_bytes == 0) {
-        fprintf(stderr, "disk: a path that is too long, or nothing to do\n");
+        fprintf(stderr, "disk: the path is too long, or a size is 0\n");
         return 2;
     }
     if (strcmp(task.operation, "metadata") == 0)
         return metadata(&task);
     if (task.block_bytes % 512 != 0 || task.file_bytes < task.block_bytes) {
-        fprintf(stderr, "disk: blocks of a multiple of 512 bytes, and at least one\n");
+        fprintf(stderr, "disk: BLOCK_BYTES must be a multiple of 512, FILE_BYTES at least one block\n");
         return 2;
     }
     int is_random = strncmp(task.operation, "rand", 4) == 0;
     const char *direction = task.operation + (is_random ? 4 : 0);
     if (strcmp(direction, "write") == 0 || strcmp(direction, "read") == 0)
         return blocks(&task, *direction == 'w', is_random);
-    fprintf(stderr, "disk: no such operation: %s\n", task.operation);
+    fprintf(stderr, "disk: unknown operation: %s\n", task.operation);
     return 2;
 }

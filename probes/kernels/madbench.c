@@ -1,22 +1,22 @@
-/* The kernel of MADbench: one phase of one task's part of out-of-core matrices.
+/* The kernel of MADbench: one phase of one task on its part of out-of-core matrices.
  *
  *   madbench S|W|C FILE NO_PIX NO_BIN TASK TASKS BUSY_EXPONENT READ_LOCK WRITE_LOCK
  *
- * After the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H. Shan, SC'07): NO_BIN matrices of
- * NO_PIX x NO_PIX doubles, split by rows over TASKS, of which this is number TASK; its parts of all matrices
- * lie one after the other in FILE, and one at a time is in memory.
+ * After the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H. Shan, SC'07). NO_BIN matrices of
+ * NO_PIX x NO_PIX doubles are split by rows over TASKS tasks; this is number TASK. FILE has the task's parts
+ * of all matrices one after another; one part at a time is in memory.
  *
- *   S  makes and writes the matrices
- *   W  reads each, makes another of it, and writes that in its place
+ *   S  generates and writes the matrices
+ *   W  reads each, computes another matrix from it, and writes that in its place
  *   C  reads each
  *
  * For every matrix all tasks together do NO_PIX ^ (2 BUSY_EXPONENT) floating-point operations of busy work.
- * Every value that is read is compared with what was written. Of the tasks that name the same lock file only
- * one reads, or writes, at a time. What S and W write is on the storage device when they end, and the system
- * is advised to forget it, so that the next phase need not find it in memory.
+ * Every value that is read is compared with the written one. Of the tasks with the same lock file, one at a
+ * time reads (writes). At the end of S and W the data are on the storage device, and the system is advised
+ * to drop them from memory, so that the next phase reads from the device.
  *
- * Prints "phase P task T read B bytes in R write B bytes in W wait Q busy U seconds S"; busy is making and
- * comparing matrices, and busy work. Exit status 1 and a message for whatever went wrong.
+ * Prints "phase P task T read B bytes in R write B bytes in W wait Q busy U seconds S"; busy is the time to
+ * generate and compare matrices, and busy work. An error ends the program with a message and status 1.
  */
 #include "checked.h"
 #include <inttypes.h>
@@ -32,39 +32,39 @@ struct part {
     double read_bytes, read_seconds, write_bytes, write_seconds, wait_seconds;
 };
 
-/* Element of the matrix that S makes: a multiple of 2^-53 in [0, 1), a hash of its place (splitmix64, Steele,
- * Lea and Flood 2014), so that a value in the wrong place is noticed. */
-static double made(uint64_t place) {
-    uint64_t z = (place + 1) * UINT64_C(0x9e3779b97f4a7c15);
+/* Return an element of a matrix of S: a multiple of 2^-53 in [0, 1), a hash of its index (splitmix64,
+ * Steele, Lea and Flood 2014), so that a misplaced value is detected. */
+static double s_element(uint64_t index) {
+    uint64_t z = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-/* Element of the matrix that W makes of the one of S; exact. */
-static double made_of(double value) { return 0.5 - value; }
+/* Return the element that W computes from one of S; exact. */
+static double w_element(double value) { return 0.5 - value; }
 
 static size_t elements(const struct part *part) { return (size_t)(part->rows * part->no_pix); }
 
-static uint64_t first_place(const struct part *part, long bin) {
+static uint64_t first_index(const struct part *part, long bin) {
     return (uint64_t)(bin * part->no_pix + part->first_row) * (uint64_t)part->no_pix;
 }
 
-static void make(struct part *part, long bin) {
-    uint64_t place = first_place(part, bin);
+static void generate(struct part *part, long bin) {
+    uint64_t index = first_index(part, bin);
     for (size_t i = 0; i < elements(part); i++)
-        part->values[i] = made(place + i);
+        part->values[i] = s_element(index + i);
 }
 
-static void make_next(struct part *part) {
+static void transform_values(struct part *part) {
     for (size_t i = 0; i < elements(part); i++)
-        part->values[i] = made_of(part->values[i]);
+        part->values[i] = w_element(part->values[i]);
 }
 
 static void compare(const struct part *part, long bin, int after_w) {
-    uint64_t place = first_place(part, bin);
+    uint64_t index = first_index(part, bin);
     for (size_t i = 0; i < elements(part); i++) {
-        double written = after_w ? made_of(made(place + i)) : made(place + i);
+        double written = after_w ? w_element(s_element(index + i)) : s_element(index + i);
         if (part->values[i] != written)
             die("%s: row %ld, column %ld of matrix %ld was written as %.17g and read as %.17g", part->path,
                 part->first_row + (long)i / part->no_pix, (long)i % part->no_pix, bin, written,
@@ -72,7 +72,7 @@ static void compare(const struct part *part, long bin, int after_w) {
     }
 }
 
-static void work(const struct part *part) {
+static void busy_work(const struct part *part) {
     volatile double kept = 0;
     double block[BLOCK], flops = pow((double)part->no_pix, 2 * part->busy_exponent) / (double)part->tasks;
     for (int i = 0; i < BLOCK; i++)
@@ -91,7 +91,8 @@ static void set_lock(int file, short type) {
             die("cannot lock: %s", strerror(errno));
 }
 
-static double waited(struct part *part, int lock) {
+/* Wait for the lock; return the time of its acquisition. */
+static double acquire(struct part *part, int lock) {
     double began = now();
     set_lock(lock, F_WRLCK);
     part->wait_seconds += now() - began;
@@ -100,7 +101,7 @@ static double waited(struct part *part, int lock) {
 
 static void read_matrix(struct part *part, long bin) {
     size_t bytes = elements(part) * sizeof(double);
-    double began = waited(part, part->read_lock);
+    double began = acquire(part, part->read_lock);
     read_at(part->file, part->path, part->values, bytes, (off_t)bytes * bin);
     part->read_seconds += now() - began;
     set_lock(part->read_lock, F_UNLCK);
@@ -109,39 +110,39 @@ static void read_matrix(struct part *part, long bin) {
 
 static void write_matrix(struct part *part, long bin) {
     size_t bytes = elements(part) * sizeof(double);
-    double began = waited(part, part->write_lock);
+    double began = acquire(part, part->write_lock);
     write_at(part->file, part->path, part->values, bytes, (off_t)bytes * bin);
     part->write_seconds += now() - began;
     set_lock(part->write_lock, F_UNLCK);
     part->write_bytes += (double)bytes;
 }
 
-static void settle(struct part *part) {
+static void flush_file(struct part *part) {
     double began = now();
     if (fsync(part->file) != 0)
         die("cannot write %s: %s", part->path, strerror(errno));
     part->write_seconds += now() - began;
 #ifdef POSIX_FADV_DONTNEED
-    posix_fadvise(part->file, 0, 0, POSIX_FADV_DONTNEED); /* advice: a file system may not take it */
+    posix_fadvise(part->file, 0, 0, POSIX_FADV_DONTNEED); /* advice, which a file system may ignore */
 #endif
 }
 
 static void do_phase(struct part *part, char phase) {
     for (long bin = 0; bin < part->no_bin; bin++) {
         if (phase == 'S')
-            make(part, bin);
+            generate(part, bin);
         else {
             read_matrix(part, bin);
             compare(part, bin, phase == 'C');
         }
-        work(part);
+        busy_work(part);
         if (phase == 'W')
-            make_next(part);
+            transform_values(part);
         if (phase != 'C')
             write_matrix(part, bin);
     }
     if (phase != 'C')
-        settle(part);
+        flush_file(part);
 }
 
 int main(int argc, char **argv) {

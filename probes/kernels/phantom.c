@@ -1,31 +1,31 @@
-/* The phantom of PreCo: its projections, itself, and how much a reconstruction looks like it.
+/* The phantom of PreCo: compute projections, draw it in voxels, compare a reconstruction with it.
  *
  *   phantom project SERIES SIZE PROJECTIONS TILT_DEGREES
  *   phantom draw VOLUME SIZE THICKNESS
  *   phantom compare VOLUME TILT_DEGREES
  *
- * It is the three-dimensional head phantom of Kak and Slaney, Principles of Computerized Tomographic Imaging
- * (IEEE Press 1988), page 102, after Shepp and Logan, IEEE Trans. Nucl. Sci. 21 (1974) 21-43: ten ellipsoids
- * in the cube from -1 to 1. The tilt axis is z, the beam is along y at tilt 0. A detector of SIZE x SIZE
- * pixels spans the cube; a voxel is as large as a pixel.
+ * The phantom is the three-dimensional head phantom of Kak and Slaney, Principles of Computerized
+ * Tomographic Imaging (IEEE Press 1988), page 102, after Shepp and Logan, IEEE Trans. Nucl. Sci. 21 (1974)
+ * 21-43: ten ellipsoids in the cube from -1 to 1. The tilt axis is z, the beam is along y at tilt 0. A
+ * detector of SIZE x SIZE pixels spans the cube; a voxel is as large as a pixel.
  *
- * project: every pixel is the integral along the line through its middle, in closed form (op. cit., section
- * 3.1), of projections at equal steps from -TILT_DEGREES to TILT_DEGREES.
+ * project: write projections at equal steps from -TILT_DEGREES to TILT_DEGREES. Every pixel is the integral
+ * along the line through its centre, in closed form (op. cit., section 3.1).
  *
- * compare: prints "slices N compared M correlation C plain P". C is Pearson's correlation of the volume with
- * what projections within the tilts can tell of the phantom (Fourier slice theorem): the phantom without the
- * spatial frequencies more than TILT_DEGREES from the detector's. It is made by a method of its own, a
- * Fourier transform of the phantom's voxels, and the volume is not filtered at all. Both are compared inside
- * the cylinder that every projection sees, in at most 32 slices at equal distances. P is the correlation with
- * the phantom itself, missing wedge and all, in all slices.
+ * compare: print "slices N compared M correlation C plain P". C is Pearson's correlation of the volume with
+ * the phantom without the missing wedge: without the spatial frequencies more than TILT_DEGREES from the
+ * detector, which the projections do not measure (Fourier slice theorem). This reference is a Fourier filter
+ * of the phantom's voxels, independent of the reconstruction; the volume itself is not filtered. The
+ * comparison covers the cylinder that every projection covers, in at most 32 slices at equal distances. P is
+ * the correlation with the complete phantom in all slices.
  *
- * Exit status 1 and a message for whatever went wrong.
+ * An error ends the program with a message and status 1.
  */
 #include "tomography.h"
 
 enum { ELLIPSOIDS = 10, COMPARED = 32 };
 
-/* Centre, half axes, turn about z in degrees, what it adds to the density inside. */
+/* Centre, half axes, rotation about z in degrees, density added inside. */
 static const struct ellipsoid {
     double x, y, z, a, b, c, degrees, density;
 } PHANTOM[ELLIPSOIDS] = {
@@ -41,18 +41,18 @@ static const struct ellipsoid {
     {0, 0.1, 0.625, 0.056, 0.056, 0.1, 0, -0.02},
 };
 
-/* Where the middle of one of `count` cells of width 2 / size lies, cells centred on 0. */
-static double middle(long index, long count, long size) {
+/* Return the centre of one of `count` cells of width 2 / size, which are centred on 0 together. */
+static double centre_of(long index, long count, long size) {
     return (2.0 * (double)index + 1.0 - (double)count) / (double)size;
 }
 
-/* The square of an ellipsoid's extent at height z, as a part of that in its middle; not positive outside. */
+/* Return the square of an ellipsoid's extent at height z relative to its largest one; at most 0 outside. */
 static double squared_extent(const struct ellipsoid *e, double z) {
     double height = (z - e->z) / e->c;
     return 1 - height * height;
 }
 
-/* The indices of those of `size` cells whose middle is in [from, to]. */
+/* Find the range of `size` cells whose centres are in [from, to]. */
 static void cells_between(double from, double to, long size, long *first, long *end) {
     double scale = (double)size / 2;
     *first = (long)fmax(ceil((from + 1) * scale - 0.5), 0);
@@ -69,7 +69,7 @@ static void add_projected(float *row, long size, const struct ellipsoid *e, doub
     long first, end;
     cells_between(centre - reach, centre + reach, size, &first, &end);
     for (long i = first; i < end; i++) {
-        double t = middle(i, size, size) - centre;
+        double t = centre_of(i, size, size) - centre;
         row[i] += (float)(factor * sqrt(fmax(extent * squared_width - t * t, 0)));
     }
 }
@@ -80,18 +80,18 @@ static void project(const char *path, long size, long projections, double tilt_d
     float *image = allocate(1, bytes);
     write_header(file, path, (struct sizes){size, size, projections}, 0);
     for (long p = 0; p < projections; p++) {
-        double tilt = tilt_degrees * PI / 180 * middle(p, projections, projections - 1);
+        double tilt = tilt_degrees * PI / 180 * centre_of(p, projections, projections - 1);
         memset(image, 0, bytes);
         for (long row = 0; row < size; row++)
             for (int e = 0; e < ELLIPSOIDS; e++)
-                add_projected(image + row * size, size, PHANTOM + e, middle(row, size, size), tilt);
+                add_projected(image + row * size, size, PHANTOM + e, centre_of(row, size, size), tilt);
         write_at(file, path, image, bytes, HEADER_BYTES + (off_t)bytes * p);
     }
     free(image);
     close_or_die(file, path);
 }
 
-/* An ellipsoid's part of a row of voxels: where (x, y, z) makes its quadratic form at most 1. */
+/* Add an ellipsoid to a row of voxels: its density where its quadratic form is at most 1. */
 static void add_row(float *row, long size, const struct ellipsoid *e, double y, double extent) {
     double c = cos(e->degrees * PI / 180), s = sin(e->degrees * PI / 180), dy = y - e->y;
     double aa = 1 / (e->a * e->a), bb = 1 / (e->b * e->b);
@@ -106,15 +106,15 @@ static void add_row(float *row, long size, const struct ellipsoid *e, double y, 
         row[i] += (float)e->density;
 }
 
-/* One slice: `thickness` rows of `size` voxels, the rows `stride` apart. */
+/* Draw one slice: sizes.y rows of sizes.x voxels, the rows `stride` apart. */
 static void draw_slice(float *slice, long stride, struct sizes sizes, long index) {
-    double z = middle(index, sizes.z, sizes.x);
+    double z = centre_of(index, sizes.z, sizes.x);
     for (long row = 0; row < sizes.y; row++) {
         memset(slice + row * stride, 0, (size_t)sizes.x * sizeof *slice);
         for (int e = 0; e < ELLIPSOIDS; e++) {
             double extent = squared_extent(PHANTOM + e, z);
             if (extent > 0)
-                add_row(slice + row * stride, sizes.x, PHANTOM + e, middle(row, sizes.y, sizes.x), extent);
+                add_row(slice + row * stride, sizes.x, PHANTOM + e, centre_of(row, sizes.y, sizes.x), extent);
         }
     }
 }
@@ -133,7 +133,7 @@ static void draw(const char *path, long size, long thickness) {
     close_or_die(file, path);
 }
 
-/* A square complex image: two slices, one as the real, one as the imaginary part. */
+/* A square complex image of two slices: one is the real, the other the imaginary part. */
 struct plane {
     struct transform transform;
     float *re, *im;
@@ -141,13 +141,13 @@ struct plane {
 };
 
 static struct plane plane_of(long at_least) {
-    struct plane made = {.transform = transform_of(at_least < LANES ? LANES : at_least)};
-    size_t length = (size_t)made.transform.length;
-    made.re = allocate(2 * length * length, sizeof(float));
-    made.im = made.re + length * length;
-    made.re_columns = allocate(2 * length, sizeof(lanes));
-    made.im_columns = made.re_columns + length;
-    return made;
+    struct plane plane = {.transform = transform_of(at_least < LANES ? LANES : at_least)};
+    size_t length = (size_t)plane.transform.length;
+    plane.re = allocate(2 * length * length, sizeof(float));
+    plane.im = plane.re + length * length;
+    plane.re_columns = allocate(2 * length, sizeof(lanes));
+    plane.im_columns = plane.re_columns + length;
+    return plane;
 }
 
 static void take_columns(const float *image, long length, long column, lanes *columns) {
@@ -172,7 +172,7 @@ static void transpose(float *image, long length) {
                 }
 }
 
-/* Transform all columns, then transpose: twice makes the transform in both directions. */
+/* Transform all columns and transpose; two calls transform both directions. */
 static void transform_columns(struct plane *plane, int sign) {
     long length = plane->transform.length;
     for (long column = 0; column < length; column += LANES) {
@@ -186,7 +186,7 @@ static void transform_columns(struct plane *plane, int sign) {
     transpose(plane->im, length);
 }
 
-/* Remove the spatial frequencies that no projection within the tilts measures. */
+/* Remove the spatial frequencies that no projection measures. */
 static void remove_missing_wedge(struct plane *plane, double tilt_degrees) {
     long length = plane->transform.length;
     double c = cos(tilt_degrees * PI / 180), s = sin(tilt_degrees * PI / 180);
@@ -204,14 +204,14 @@ static void remove_missing_wedge(struct plane *plane, double tilt_degrees) {
     transform_columns(plane, 1);
 }
 
-/* The sums of which Pearson's correlation is made. */
+/* The sums that determine Pearson's correlation. */
 struct sums {
     double n, a, b, aa, bb, ab;
 };
 
 static void add_slice(struct sums *sums, const float *a, const float *b, long b_stride, struct sizes sizes) {
     for (long row = 0; row < sizes.y; row++) {
-        double y = middle(row, sizes.y, sizes.x), half = sqrt(fmax(1 - y * y, 0));
+        double y = centre_of(row, sizes.y, sizes.x), half = sqrt(fmax(1 - y * y, 0));
         long first, end;
         if (fabs(y) > 1)
             continue;
@@ -251,14 +251,14 @@ static double plain_correlation(int file, const char *path, struct sizes sizes) 
     return correlation(&sums);
 }
 
-/* Which slice is number `i` of those that are compared. */
+/* Return the slice that is compared as number `i`. */
 static long slice_of(long i, long compared, struct sizes sizes) { return (2 * i + 1) * sizes.z / (2 * compared); }
 
-/* The phantom is drawn whole, however thin the volume: what is measured of a slice comes from all of it. */
+/* The complete phantom is drawn also for a thin volume: projections measure all of it. */
 static double wedge_correlation(int file, const char *path, struct sizes sizes, long compared,
                                 double tilt_degrees) {
-    long whole = sizes.x + (sizes.x + sizes.y) % 2; /* an even number of rows more than the volume has */
-    struct sizes square = {sizes.x, whole > sizes.y ? whole : sizes.y, sizes.z};
+    long rows = sizes.x + (sizes.x + sizes.y) % 2; /* exceeds the thickness by an even number */
+    struct sizes square = {sizes.x, rows > sizes.y ? rows : sizes.y, sizes.z};
     struct plane plane = plane_of(square.y + square.y / 2);
     long length = plane.transform.length, offset = (square.y - sizes.y) / 2 * length;
     float *slice = allocate((size_t)(sizes.x * sizes.y), sizeof *slice);

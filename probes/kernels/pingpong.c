@@ -1,18 +1,21 @@
-/* The kernel of ping-pong: messages there and back over one TCP connection.
+/* The kernel of Ping-pong: round trips of messages over one TCP connection.
  *
  *   pingpong serve PORT SECRET_FILE
  *   pingpong measure HOST PORT SECRET_FILE MIN_BYTES MAX_BYTES REPETITIONS MOST_BYTES
  *
- * serve listens on PORT (0: any), prints "listening PORT", and answers one client; it ends with that client,
- * with its input, or after an hour. The port is open on a shared host: whoever connects must send the content
- * of SECRET_FILE first. Who does not, or takes longer than 10 s, is turned away, and the server waits on.
+ * serve listens on PORT (0: any), prints "listening PORT", and answers one client. It ends when that client
+ * disconnects, when its own standard input is closed, or after an hour. The port is open on a shared host: a
+ * client must first send the content of SECRET_FILE. The server closes a connection that sends anything else
+ * or takes longer than 10 s, and continues to listen.
  *
- * measure sends messages of MIN_BYTES, twice as many, and so on to MAX_BYTES, each REPETITIONS times, or so often
- * that MOST_BYTES are sent, but at least thrice. After one that is not counted it prints for each size
- * "BYTES REPETITIONS MEDIAN FASTEST": half of the time there and back, in seconds.
+ * measure sends messages of MIN_BYTES, then of twice the size, and so on up to MAX_BYTES; of each size
+ * REPETITIONS messages, or fewer if they exceed MOST_BYTES in total, but at least 3. One message per size is
+ * sent before and not counted. Prints "BYTES REPETITIONS MEDIAN FASTEST" for each size: half of the round
+ * trip, in seconds.
  *
- * On the wire: 32 bytes of secret, answered by one byte; for each size its bytes and repetitions, each 8 bytes
- * in network order, and then the messages. Exit status 1 and a message for whatever went wrong.
+ * Protocol: 32 bytes of secret, answered by one byte; for each size the number of bytes and of repetitions,
+ * each as 8 bytes in network order, then the messages. An error ends the program with a message and status
+ * 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,9 +36,9 @@
 
 enum {
     SECRET_BYTES = 32,
-    STRANGERS = 16,       /* who may be at the door at once */
-    DOOR_SECONDS = 10,    /* to say the secret */
-    STALL_SECONDS = 30,   /* without a byte, in the middle */
+    MAX_PENDING = 16,     /* connections that have not sent the secret */
+    SECRET_SECONDS = 10,  /* time to send the secret */
+    STALL_SECONDS = 30,   /* maximum time without progress of a message */
     LIFE_SECONDS = 3600,
 };
 static const uint64_t LARGEST_BYTES = UINT64_C(1) << 30;
@@ -77,7 +80,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* No delay, and an end to waiting for a peer that says nothing. */
+/* Disable Nagle's algorithm and set time limits for sending and receiving. */
 static void prepare(int peer) {
     struct timeval stall = {.tv_sec = STALL_SECONDS};
     int yes = 1;
@@ -95,7 +98,7 @@ static void send_all(int peer, const void *data, size_t size) {
     }
 }
 
-/* Whether all came; not, if the peer closed before the first byte. */
+/* Return 1, or 0 if the peer closed the connection before the first byte. */
 static int receive_all(int peer, void *data, size_t size) {
     for (size_t done = 0; done < size;) {
         errno = 0;
@@ -129,7 +132,7 @@ static char *buffer_of(uint64_t size) {
     return buffer;
 }
 
-/* Who started the server tells it to end by closing its input; also in the middle of a message. */
+/* End the server when its standard input is closed, also during a message. */
 static void *watch_input(void *unused) {
     char ignored[256];
     (void)unused;
@@ -142,28 +145,28 @@ static int listen_on(uint64_t port) {
     int yes = 1, no = 0;
     struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int door = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    int six = door >= 0 && setsockopt(door, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0;
+    int listener = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int six = listener >= 0 && setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0;
     if (six) {
-        setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        if (bind(door, (struct sockaddr *)&any6, sizeof any6) == 0 && listen(door, STRANGERS) == 0)
-            return door;
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+        if (bind(listener, (struct sockaddr *)&any6, sizeof any6) == 0 && listen(listener, MAX_PENDING) == 0)
+            return listener;
         if (errno == EADDRINUSE || errno == EACCES)
             die("listen");
     }
-    if (door >= 0)
-        close(door);
-    door = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); /* a host without IPv6 */
-    if (door < 0 || setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-        bind(door, (struct sockaddr *)&any4, sizeof any4) != 0 || listen(door, STRANGERS) != 0)
+    if (listener >= 0)
+        close(listener);
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); /* a host without IPv6 */
+    if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        bind(listener, (struct sockaddr *)&any4, sizeof any4) != 0 || listen(listener, MAX_PENDING) != 0)
         die("listen");
-    return door;
+    return listener;
 }
 
-static unsigned port_of(int door) {
+static unsigned port_of(int listener) {
     struct sockaddr_storage bound;
     socklen_t size = sizeof bound;
-    if (getsockname(door, (struct sockaddr *)&bound, &size) != 0)
+    if (getsockname(listener, (struct sockaddr *)&bound, &size) != 0)
         die("find the port");
     return ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                              : ((struct sockaddr_in *)&bound)->sin_port);
@@ -171,60 +174,61 @@ static unsigned port_of(int door) {
 
 typedef struct {
     int peer;
-    size_t said;
+    size_t received;
     double since;
     unsigned char secret[SECRET_BYTES];
-} Visitor;
+} Pending;
 
-static int is_same(const unsigned char *one, const unsigned char *other) {
-    unsigned difference = 0; /* takes as long wherever they differ */
+static int is_same(const unsigned char *first, const unsigned char *second) {
+    unsigned difference = 0; /* the duration does not depend on the position of a difference */
     for (int i = 0; i < SECRET_BYTES; i++)
-        difference |= one[i] ^ other[i];
+        difference |= first[i] ^ second[i];
     return difference == 0;
 }
 
-/* Hear more of a visitor: 1 has said the secret, 0 has not said enough yet, -1 is to be turned away. */
-static int hear(Visitor *visitor, const unsigned char *secret) {
-    ssize_t got = recv(visitor->peer, visitor->secret + visitor->said, SECRET_BYTES - visitor->said, MSG_DONTWAIT);
+/* Receive more of a secret. Return 1 if it is correct, 0 if it is incomplete, -1 to close the connection. */
+static int receive_secret(Pending *pending, const unsigned char *secret) {
+    ssize_t got =
+        recv(pending->peer, pending->secret + pending->received, SECRET_BYTES - pending->received, MSG_DONTWAIT);
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    visitor->said += (size_t)got;
+    pending->received += (size_t)got;
     if (got == 0)
         return -1;
-    if (visitor->said < SECRET_BYTES)
+    if (pending->received < SECRET_BYTES)
         return 0;
-    return is_same(visitor->secret, secret) ? 1 : -1;
+    return is_same(pending->secret, secret) ? 1 : -1;
 }
 
-/* Wait for the one client; everybody else is turned away. */
-static int admit(int door, const unsigned char *secret) {
-    Visitor visitors[STRANGERS];
-    struct pollfd polled[STRANGERS + 1];
+/* Wait for the client with the secret; close all other connections and the listener. */
+static int accept_client(int listener, const unsigned char *secret) {
+    Pending pending[MAX_PENDING];
+    struct pollfd polled[MAX_PENDING + 1];
     int count = 0;
     for (;;) {
         for (int i = 0; i < count; i++)
-            polled[i] = (struct pollfd){.fd = visitors[i].peer, .events = POLLIN};
-        polled[count] = (struct pollfd){.fd = count < STRANGERS ? door : -1, .events = POLLIN};
+            polled[i] = (struct pollfd){.fd = pending[i].peer, .events = POLLIN};
+        polled[count] = (struct pollfd){.fd = count < MAX_PENDING ? listener : -1, .events = POLLIN};
         poll(polled, (nfds_t)count + 1, 1000);
-        int comes = polled[count].revents != 0;
+        int is_new = polled[count].revents != 0;
         for (int i = count - 1; i >= 0; i--) {
-            int heard = polled[i].revents != 0 ? hear(&visitors[i], secret) : 0;
-            if (heard == 1) {
-                int client = visitors[i].peer;
+            int result = polled[i].revents != 0 ? receive_secret(&pending[i], secret) : 0;
+            if (result == 1) {
+                int client = pending[i].peer;
                 while (count-- > 0)
-                    if (visitors[count].peer != client)
-                        close(visitors[count].peer);
-                close(door);
+                    if (pending[count].peer != client)
+                        close(pending[count].peer);
+                close(listener);
                 return client;
             }
-            if (heard == -1 || now() - visitors[i].since > DOOR_SECONDS) {
-                close(visitors[i].peer);
-                visitors[i] = visitors[--count];
+            if (result == -1 || now() - pending[i].since > SECRET_SECONDS) {
+                close(pending[i].peer);
+                pending[i] = pending[--count];
             }
         }
-        int peer = comes ? accept(door, NULL, NULL) : -1;
+        int peer = is_new ? accept(listener, NULL, NULL) : -1;
         if (peer >= 0)
-            visitors[count++] = (Visitor){.peer = peer, .since = now()};
+            pending[count++] = (Pending){.peer = peer, .since = now()};
     }
 }
 
@@ -254,41 +258,41 @@ static int serve(char **argv) {
     alarm(LIFE_SECONDS);
     if (pthread_create(&watcher, NULL, watch_input, NULL) != 0)
         die("start a thread");
-    int door = listen_on(port);
-    printf("listening %u\n", port_of(door));
+    int listener = listen_on(port);
+    printf("listening %u\n", port_of(listener));
     if (fflush(stdout) != 0)
-        die("say the port");
-    int client = admit(door, secret);
+        die("write the port");
+    int client = accept_client(listener, secret);
     prepare(client);
     send_all(client, "!", 1);
     answer(client);
     return 0;
 }
 
-static int reach(const char *host, const char *port) {
-    struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    int failure = getaddrinfo(host, port, &wanted, &found);
+static int connect_to(const char *host, const char *port) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *addresses = NULL;
+    int failure = getaddrinfo(host, port, &hints, &addresses);
     if (failure != 0) {
         fprintf(stderr, "pingpong: cannot find %s: %s\n", host, gai_strerror(failure));
         exit(1);
     }
-    for (struct addrinfo *address = found; address != NULL; address = address->ai_next) {
+    for (struct addrinfo *address = addresses; address != NULL; address = address->ai_next) {
         int peer = socket(address->ai_family, address->ai_socktype, address->ai_protocol);
         if (peer < 0)
             continue;
         prepare(peer);
         if (connect(peer, address->ai_addr, address->ai_addrlen) == 0) {
-            freeaddrinfo(found);
+            freeaddrinfo(addresses);
             return peer;
         }
-        int why = errno == EINPROGRESS ? EAGAIN : errno;
+        int error = errno == EINPROGRESS ? EAGAIN : errno;
         close(peer);
-        errno = why;
+        errno = error;
     }
     die("connect");
 }
 
-static double there_and_back(int server, char *buffer, uint64_t size) {
+static double round_trip(int server, char *buffer, uint64_t size) {
     double began = now();
     send_all(server, buffer, size);
     errno = 0;
@@ -297,8 +301,8 @@ static double there_and_back(int server, char *buffer, uint64_t size) {
     return now() - began;
 }
 
-static int ascending(const void *one, const void *other) {
-    double a = *(const double *)one, b = *(const double *)other;
+static int ascending(const void *first, const void *second) {
+    double a = *(const double *)first, b = *(const double *)second;
     return (a > b) - (a < b);
 }
 
@@ -311,9 +315,9 @@ static void measure_size(int server, uint64_t size, uint64_t repetitions) {
     put(header, size);
     put(header + 8, repetitions + 1);
     send_all(server, header, sizeof header);
-    there_and_back(server, buffer, size);
+    round_trip(server, buffer, size);
     for (uint64_t i = 0; i < repetitions; i++)
-        halves[i] = there_and_back(server, buffer, size) / 2;
+        halves[i] = round_trip(server, buffer, size) / 2;
     qsort(halves, repetitions, sizeof *halves, ascending);
     double median = (halves[(repetitions - 1) / 2] + halves[repetitions / 2]) / 2;
     printf("%" PRIu64 " %" PRIu64 " %.9f %.9f\n", size, repetitions, median, halves[0]);
@@ -323,23 +327,23 @@ static void measure_size(int server, uint64_t size, uint64_t repetitions) {
 
 static int measure(char **argv) {
     unsigned char secret[SECRET_BYTES], welcome;
-    uint64_t least = number(argv[3], LARGEST_BYTES), most = number(argv[4], LARGEST_BYTES);
-    uint64_t repetitions = number(argv[5], MOST_REPETITIONS - 1), sent = number(argv[6], UINT64_MAX);
+    uint64_t smallest = number(argv[3], LARGEST_BYTES), largest = number(argv[4], LARGEST_BYTES);
+    uint64_t repetitions = number(argv[5], MOST_REPETITIONS - 1), most_bytes = number(argv[6], UINT64_MAX);
     read_secret(argv[2], secret);
-    int server = reach(argv[0], argv[1]);
+    int server = connect_to(argv[0], argv[1]);
     send_all(server, secret, sizeof secret);
     errno = 0;
     if (!receive_all(server, &welcome, 1)) {
         fprintf(stderr, "pingpong: refused by the server\n");
         return 1;
     }
-    for (uint64_t size = least > 0 ? least : 1; size <= most; size *= 2) {
-        uint64_t often = sent / size < repetitions ? sent / size : repetitions;
-        measure_size(server, size, often < 3 ? 3 : often);
+    for (uint64_t size = smallest > 0 ? smallest : 1; size <= largest; size *= 2) {
+        uint64_t count = most_bytes / size < repetitions ? most_bytes / size : repetitions;
+        measure_size(server, size, count < 3 ? 3 : count);
     }
     close(server);
     if (fflush(stdout) != 0)
-        die("write the answer");
+        die("write the output");
     return 0;
 }
 

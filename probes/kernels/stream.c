@@ -1,18 +1,20 @@
-/* The kernel of stream: sustainable memory bandwidth.
+/* The kernel of Stream: sustainable memory bandwidth.
  *
  *   stream ARRAY_BYTES REPETITIONS TASKS
  *
- * After the description of STREAM by J. D. McCalpin: three arrays of doubles, each far larger than the caches,
+ * After the description of STREAM by J. D. McCalpin: three arrays of doubles, each far larger than the
+ * caches,
  *
  *   copy   c = a          scale  b = s c          add  c = a + b          triad  a = b + s c
  *
- * one after another, REPETITIONS times. The bytes are those that the loops name: two arrays' for copy and scale,
- * three for add and triad. The first repetition, which touches the memory, does not count; of the others the
- * fastest does. In the end every element must be what the same steps give for one number.
+ * one after another, REPETITIONS times. BYTES counts the arrays that a loop reads and writes: two for copy
+ * and scale, three for add and triad. The first repetition, which allocates the memory, is not counted. At
+ * the end every element is compared with the result of the same operations on a single number.
  *
- * The arrays are divided among TASKS processes, each on memory of its own, which begin every loop together.
- * ARRAY_BYTES 0 is four times the last-level caches of this host, as STREAM demands, but at most an eighth of
- * its memory. Prints "cache BYTES", "array BYTES" and for each loop "NAME BYTES FASTEST MEAN SLOWEST" (seconds).
+ * The arrays are divided among TASKS processes, each with its own memory, which start every loop
+ * simultaneously. ARRAY_BYTES 0 is four times the last-level caches of this host, as STREAM requires, but at
+ * most an eighth of its memory. Prints "cache BYTES", "array BYTES" and for each loop "NAME BYTES FASTEST
+ * MEAN SLOWEST" (seconds).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,8 +36,8 @@ static const char *const NAMES[LOOPS] = {"copy", "scale", "add", "triad"};
 static const int ARRAYS[LOOPS] = {2, 2, 3, 3};
 static const double SCALAR = 3.0;
 
-/* gcc would make copy a call of memcpy, which stores past the caches: then it would measure something else
- * than the other three. */
+/* gcc would replace copy by memcpy, which bypasses the caches when it stores: not comparable with the other
+ * loops. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define AS_WRITTEN __attribute__((noinline, optimize("O3", "no-tree-loop-distribute-patterns")))
 #else
@@ -43,7 +45,7 @@ static const double SCALAR = 3.0;
 #endif
 
 typedef struct {
-    pthread_barrier_t together;
+    pthread_barrier_t barrier;
     double seconds[LOOPS][MOST_REPETITIONS];
 } Shared;
 
@@ -98,7 +100,7 @@ static void run_loop(int loop, double *a, double *b, double *c, size_t size) {
     }
 }
 
-/* Exits with 1 unless every element of an array is `expected`, but for rounding. */
+/* Exit with 1 unless every element of an array is `expected`, within rounding errors. */
 static void verify(const char *name, const double *array, size_t size, double expected) {
     for (size_t i = 0; i < size; i++) {
         if (!(fabs(array[i] - expected) <= 1e-13 * fabs(expected))) {
@@ -116,14 +118,14 @@ static void verify_all(const double *a, const double *b, const double *c, size_t
         three = one + two;
         one = two + SCALAR * three;
         if (one > 1e100)
-            one = 1.0; /* as the tasks do */
+            one = 1.0; /* as keep_finite() does */
     }
     verify("a", a, size, one);
     verify("b", b, size, two);
     verify("c", c, size, three);
 }
 
-/* Numbers that grow 15-fold at every repetition would overflow after 260. */
+/* Restart from 1: the numbers grow 15-fold per repetition and would overflow after 260. */
 static void keep_finite(double *a, size_t size) {
     if (a[0] > 1e100)
         for (size_t i = 0; i < size; i++)
@@ -141,7 +143,7 @@ static double *array_of(size_t size, double value) {
 
 static void die_with(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it has died before */
+    if (getppid() != parent) /* the parent died before prctl() */
         _exit(1);
 }
 
@@ -149,10 +151,10 @@ static void task(Shared *shared, int is_first, size_t size, int repetitions) {
     double *a = array_of(size, 1.0), *b = array_of(size, 2.0), *c = array_of(size, 0.0);
     for (int i = 0; i < repetitions; i++) {
         for (int loop = 0; loop < LOOPS; loop++) {
-            pthread_barrier_wait(&shared->together);
+            pthread_barrier_wait(&shared->barrier);
             double began = now();
             run_loop(loop, a, b, c, size);
-            pthread_barrier_wait(&shared->together);
+            pthread_barrier_wait(&shared->barrier);
             if (is_first)
                 shared->seconds[loop][i] = now() - began;
         }
@@ -165,13 +167,13 @@ static void run_tasks(Shared *shared, int tasks, size_t size, int repetitions) {
     pthread_barrierattr_t attributes;
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    if ((errno = pthread_barrier_init(&shared->together, &attributes, (unsigned)tasks)) != 0)
+    if ((errno = pthread_barrier_init(&shared->barrier, &attributes, (unsigned)tasks)) != 0)
         die("make a barrier");
     pid_t parent = getpid();
     for (int i = 0; i < tasks; i++) {
         pid_t child = fork();
         if (child < 0)
-            die("start a task"); /* the others die with this process */
+            die("start a task"); /* the other tasks die with this process */
         if (child == 0) {
             die_with(parent);
             task(shared, i == 0, size, repetitions);
@@ -181,7 +183,7 @@ static void run_tasks(Shared *shared, int tasks, size_t size, int repetitions) {
     for (int i = 0; i < tasks; i++) {
         int status = 0;
         if (wait(&status) < 0 || status != 0) {
-            /* Said by the task itself, unless it was killed; the others would wait for it for ever. */
+            /* A task reports its own errors, unless it was killed. The others would wait for it forever. */
             if (WIFSIGNALED(status))
                 fprintf(stderr, "stream: a task was killed by signal %d\n", WTERMSIG(status));
             exit(1);
@@ -189,7 +191,7 @@ static void run_tasks(Shared *shared, int tasks, size_t size, int repetitions) {
     }
 }
 
-static unsigned long long cache_size(const char *directory, int *level, char *owners, int room) {
+static unsigned long long cache_size(const char *directory, int *level, char *owners, int owner_bytes) {
     char path[300], unit = 0;
     unsigned long long size = 0;
     const char *names[] = {"level", "size", "shared_cpu_list"};
@@ -202,7 +204,7 @@ static unsigned long long cache_size(const char *directory, int *level, char *ow
             return 0;
         int got = i == 0 ? fscanf(file, "%d", level)
                 : i == 1 ? fscanf(file, "%llu%c", &size, &unit)
-                         : fgets(owners, room, file) != NULL;
+                         : fgets(owners, owner_bytes, file) != NULL;
         fclose(file);
         if (got < 1)
             return 0;
@@ -210,39 +212,39 @@ static unsigned long long cache_size(const char *directory, int *level, char *ow
     return size << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
 }
 
-/* The sum of all caches of the last level, each once however many processors share it; 0 where nobody knows. */
+/* Return the sum of all last-level caches, shared ones once; 0 if the system does not report them. */
 static unsigned long long last_level_caches(void) {
-    enum { ROOM = 256, MOST = 256 };
-    static char seen[MOST][ROOM];
+    enum { OWNER_BYTES = 256, MAX_CACHES = 256 };
+    static char seen[MAX_CACHES][OWNER_BYTES];
     unsigned long long total = 0;
-    int last = 0, known = 0;
-    glob_t found;
-    if (glob("/sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*", 0, NULL, &found) != 0)
+    int last_level = 0, count = 0;
+    glob_t paths;
+    if (glob("/sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*", 0, NULL, &paths) != 0)
         return 0;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        char owners[ROOM];
+    for (size_t i = 0; i < paths.gl_pathc; i++) {
+        char owners[OWNER_BYTES];
         int level = 0, is_new = 1;
-        unsigned long long size = cache_size(found.gl_pathv[i], &level, owners, ROOM);
-        if (level > last) {
-            last = level;
+        unsigned long long size = cache_size(paths.gl_pathv[i], &level, owners, OWNER_BYTES);
+        if (level > last_level) {
+            last_level = level;
             total = 0;
-            known = 0;
+            count = 0;
         }
-        for (int k = 0; k < known; k++)
+        for (int k = 0; k < count; k++)
             is_new = is_new && strcmp(seen[k], owners) != 0;
-        if (level == last && is_new && known < MOST) {
-            memcpy(seen[known++], owners, ROOM);
+        if (level == last_level && is_new && count < MAX_CACHES) {
+            memcpy(seen[count++], owners, OWNER_BYTES);
             total += size;
         }
     }
-    globfree(&found);
+    globfree(&paths);
     return total;
 }
 
 static unsigned long long array_bytes_for(unsigned long long cache) {
     unsigned long long memory = (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE);
-    unsigned long long wanted = cache > 0 ? 4 * cache : 1ULL << 28;
-    return wanted < memory / 8 ? wanted : memory / 8;
+    unsigned long long size = cache > 0 ? 4 * cache : 1ULL << 28;
+    return size < memory / 8 ? size : memory / 8;
 }
 
 static void print(const Shared *shared, int loop, unsigned long long array_bytes, int repetitions) {
@@ -282,6 +284,6 @@ int main(int argc, char **argv) {
     for (int loop = 0; loop < LOOPS; loop++)
         print(shared, loop, array_bytes, (int)repetitions);
     if (fflush(stdout) != 0)
-        die("write the answer");
+        die("write the output");
     return 0;
 }

@@ -1,7 +1,7 @@
-/* What the kernels of tomography share: files in the MRC format, Fourier transforms.
+/* Files in the MRC format and Fourier transforms, for the kernels of tomography.
  *
- * MRC2014 (Cheng et al., J. Struct. Biol. 192, 2015) is what electron tomography stores tilt series and
- * volumes in: a header of 1024 bytes, then 32-bit reals in the byte order of the machine, x fastest. IMOD,
+ * MRC2014 (Cheng et al., J. Struct. Biol. 192, 2015) is the format of tilt series and volumes in electron
+ * tomography: a header of 1024 bytes, then 32-bit reals in the byte order of the machine, x fastest. IMOD,
  * Fiji and ChimeraX read it.
  */
 #ifndef TOMOGRAPHY_H
@@ -47,17 +47,17 @@ static struct sizes read_header(int file, const char *path) {
         die("%s is not an MRC file of 32-bit reals in the byte order of this machine", path);
     for (int i = 0; i < 3; i++)
         if (words[i] < 1 || words[i] > MOST)
-            die("%s says it has %ld values in one direction", path, (long)words[i]);
+            die("%s has an invalid dimension: %ld", path, (long)words[i]);
     long long expected = HEADER_BYTES + 4LL * words[0] * words[1] * words[2];
     if (fstat(file, &status) != 0)
-        die("cannot look at %s: %s", path, strerror(errno));
+        die("cannot stat %s: %s", path, strerror(errno));
     if (status.st_size != expected)
         die("%s has %lld bytes, %ld x %ld x %ld values need %lld", path, (long long)status.st_size,
             (long)words[0], (long)words[1], (long)words[2], expected);
     return (struct sizes){words[0], words[1], words[2]};
 }
 
-/* Fourier transforms of LANES sequences at once, so that any compiler vectorises the inner loops. */
+/* LANES sequences are transformed together, so that any compiler vectorises the inner loops. */
 typedef float lanes[LANES];
 
 struct transform {
@@ -66,16 +66,16 @@ struct transform {
 };
 
 static struct transform transform_of(long at_least) {
-    struct transform made = {2, NULL, NULL};
-    while (made.length < at_least)
-        made.length *= 2;
-    made.cosines = allocate((size_t)made.length / 2, sizeof(float));
-    made.sines = allocate((size_t)made.length / 2, sizeof(float));
-    for (long k = 0; k < made.length / 2; k++) {
-        made.cosines[k] = (float)cos(2 * PI * (double)k / (double)made.length);
-        made.sines[k] = (float)sin(2 * PI * (double)k / (double)made.length);
+    struct transform transform = {2, NULL, NULL};
+    while (transform.length < at_least)
+        transform.length *= 2;
+    transform.cosines = allocate((size_t)transform.length / 2, sizeof(float));
+    transform.sines = allocate((size_t)transform.length / 2, sizeof(float));
+    for (long k = 0; k < transform.length / 2; k++) {
+        transform.cosines[k] = (float)cos(2 * PI * (double)k / (double)transform.length);
+        transform.sines[k] = (float)sin(2 * PI * (double)k / (double)transform.length);
     }
-    return made;
+    return transform;
 }
 
 static void swap_lanes(float *restrict a, float *restrict b) {
@@ -105,7 +105,7 @@ static void butterfly(float *restrict re0, float *restrict im0, float *restrict 
     }
 }
 
-/* In place, radix 2 (Cooley and Tukey 1965); sign -1 is forward, 1 backward, neither is scaled. */
+/* Transform in place, radix 2 (Cooley and Tukey 1965); sign -1 is forward, 1 backward; without scaling. */
 static void fourier(const struct transform *by, lanes *re, lanes *im, int sign) {
     reverse_bits(re, by->length);
     reverse_bits(im, by->length);

@@ -1,4 +1,4 @@
-"""Disk: what fio and the own kernel print, runs with either, and file systems that are full or too simple."""
+"""Disk: parsing the output of fio and of the kernel, runs with either, and unsuitable file systems."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ def files(directory: Path) -> list[Path]:
     return [file for file in (directory / "at-target" / "scratch").rglob("*") if file.is_file()]
 
 
-def test_what_fio_did_is_read() -> None:
+def test_the_result_of_fio_is_parsed() -> None:
     assert parse_fio(FIO_WRITE, "write") == OperationResult(32, 33_554_432, 0.034)
     randread = parse_fio((DATA / "randread.json").read_text(), "randread")
     assert (randread.operations, randread.size_bytes) == (8192, 33_554_432)
 
 
 @pytest.mark.parametrize(
-    ("file", "errno", "said"),
+    ("file", "errno", "message"),
     [
         ("full.json", 28, "No space left on device"),
         ("no_direct.json", 22, "Invalid argument (fio: pid="),
     ],
 )
-def test_what_fio_could_not_do_is_said_with_its_number(file: str, errno: int, said: str) -> None:
+def test_an_error_of_fio_is_parsed_with_its_number(file: str, errno: int, message: str) -> None:
     with pytest.raises(FioFailed) as raised:
         parse_fio((DATA / file).read_text(), "write")
     assert raised.value.errno == errno
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "unreadable output"),
         ("fio: unknown option", "unreadable output"),
@@ -73,21 +73,21 @@ def test_what_fio_could_not_do_is_said_with_its_number(file: str, errno: int, sa
         (FIO_WRITE.replace('"total_ios" : 32', '"total_ios" : 0'), "no operation was performed"),
     ],
 )
-def test_output_of_fio_that_says_nothing_has_failed(text: str, said: str) -> None:
-    with pytest.raises(FioFailed, match=said):
+def test_unusable_output_of_fio_is_a_failure(text: str, message: str) -> None:
+    with pytest.raises(FioFailed, match=message):
         parse_fio(text, "write")
 
 
-def test_fio_gets_whole_blocks_and_a_path_whose_colons_are_no_separators() -> None:
+def test_the_command_of_fio_has_whole_blocks_and_escaped_colons() -> None:
     command = fio_command("randwrite", "/scratch/a:b/disk.dat", 4096, 10_000, 30, is_direct=True)
     for argument in ("--filename=/scratch/a\\:b/disk.dat", "--size=8192", "--end_fsync=1", "--direct=1"):
         assert argument in command
 
 
-def test_what_the_own_kernel_did_is_read() -> None:
-    direct, measured = parse_own(PRINTED, "iu")
-    assert direct
-    assert measured["unlink"] == OperationResult(1000, 0, 0.010911171)
+def test_the_result_of_the_kernel_is_parsed() -> None:
+    is_direct, results = parse_own(PRINTED, "iu")
+    assert is_direct
+    assert results["unlink"] == OperationResult(1000, 0, 0.010911171)
     assert parse_own("direct 0\nwrite 10 40960 0.000026940\n", "iu") == (
         False,
         {"write": OperationResult(10, 40_960, 0.000026940)},
@@ -95,7 +95,7 @@ def test_what_the_own_kernel_did_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "direct 1\n", "write ten 40960 0.1", "write 10 40960"])
-def test_output_of_the_own_kernel_that_says_nothing_has_failed(text: str) -> None:
+def test_unusable_output_of_the_kernel_is_a_failure(text: str) -> None:
     with pytest.raises(ProbeFailed, match="unreadable output of disk at iu"):
         parse_own(text, "iu")
 
@@ -116,7 +116,7 @@ def test_a_run_measures_every_rate_and_leaves_no_file(tmp_path: Path, tool: str)
 @pytest.mark.parametrize(
     ("script", "warns"), [("exit 127", False), ("echo 'cannot load libaio.so.1' >&2; exit 1", True)]
 )
-def test_without_a_fio_that_runs_the_own_kernel_measures(tmp_path: Path, script: str, warns: bool) -> None:
+def test_the_kernel_measures_where_fio_does_not_run(tmp_path: Path, script: str, warns: bool) -> None:
     install(tmp_path, "fio", script)
     report = run(tmp_path, "auto")
     assert report.outcome == "passed", report.reason
@@ -125,7 +125,7 @@ def test_without_a_fio_that_runs_the_own_kernel_measures(tmp_path: Path, script:
     assert any("libaio" in line for line in logged(report, "warning")) == warns
 
 
-def test_fio_that_is_asked_for_and_missing_fails_the_run(tmp_path: Path) -> None:
+def test_a_run_that_requires_fio_fails_where_it_is_missing(tmp_path: Path) -> None:
     (tmp_path / "at-target" / "bin").mkdir(parents=True)
     for program in ("sh", "true", "mktemp", "rmdir", "df"):
         (tmp_path / "at-target" / "bin" / program).symlink_to(f"/bin/{program}")
@@ -155,7 +155,7 @@ def test_a_file_system_without_direct_io_is_measured_through_its_cache(tmp_path:
     assert logged(report, "warning") == ["no direct I/O at at-target: rates include the page cache"]
 
 
-def test_fio_that_fails_in_the_middle_fails_the_stage_and_is_quoted(tmp_path: Path) -> None:
+def test_an_error_of_fio_fails_the_stage_with_its_message(tmp_path: Path) -> None:
     refusal = f'case "$*" in *--rw=*) cat {DATA / "full.json"}; echo "no space" >&2; exit 1;; esac'
     install(tmp_path, "fio", refusal)
     report = run(tmp_path, "fio")
@@ -167,7 +167,7 @@ def test_fio_that_fails_in_the_middle_fails_the_stage_and_is_quoted(tmp_path: Pa
 
 @pytest.fixture
 def small_file_system(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MB at the site, which fills up while the kernel is built."""
+    """A scratch file system of 3 MB that is filled while the kernel is compiled."""
     scratch = tmp_path / "at-target" / "scratch"
     scratch.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=3m,mode=1777", "none", str(scratch)]
@@ -180,7 +180,7 @@ def small_file_system(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("tool", ["own", "fio"])
-def test_a_disk_that_is_full_is_named(tmp_path: Path, small_file_system: Path, tool: str) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, small_file_system: Path, tool: str) -> None:
     needs("fio")
     report = run(tmp_path, tool)
     assert report.failure is not None
@@ -189,7 +189,7 @@ def test_a_disk_that_is_full_is_named(tmp_path: Path, small_file_system: Path, t
     assert [file.name for file in small_file_system.rglob("*") if file.is_file()] == ["theirs"]
 
 
-def test_a_disk_that_is_too_small_fails_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_disk_that_is_too_small_fails_in_init(tmp_path: Path) -> None:
     report = run_locally("disk", tmp_path, {"file_bytes": 10**13, "tool": "own"})
     assert report.failure is not None
     assert (report.outcome, report.failure.stage) == ("failed", "init")
@@ -200,14 +200,14 @@ def test_a_disk_that_is_too_small_fails_before_anything_is_written(tmp_path: Pat
     "parameters",
     [{"random_block_bytes": 1000}, {"sequential_block_bytes": 512}, {"file_bytes": 8192}],
 )
-def test_blocks_that_no_direct_io_takes_are_refused(tmp_path: Path, parameters: dict[str, int]) -> None:
+def test_block_sizes_unsuited_to_direct_io_are_refused(tmp_path: Path, parameters: dict[str, int]) -> None:
     report = run_locally("disk", tmp_path, parameters)
     assert (report.outcome, "InvalidParameters" in report.reason) == ("broken", True)
 
 
 @pytest.fixture
 def large_sectors(tmp_path: Path) -> Iterator[None]:
-    """The site's scratch is a file system on a disk of sectors of 4096 bytes."""
+    """A scratch file system on a device with sectors of 4096 bytes."""
     needs("mkfs.ext4", "losetup")
     scratch, image = tmp_path / "at-target" / "scratch", tmp_path / "image"
     scratch.mkdir(parents=True)
@@ -217,7 +217,7 @@ def large_sectors(tmp_path: Path) -> Iterator[None]:
     attach = [losetup, "--find", "--show", "--sector-size", "4096", str(image)]
     attached = subprocess.run(attach, capture_output=True, text=True, check=False)
     if attached.returncode != 0:
-        pytest.skip("a loop device with sectors of 4096 bytes needs root and the kernel's leave")
+        pytest.skip("a loop device with sectors of 4096 bytes needs root and a kernel that allows it")
     device = attached.stdout.strip()
     try:
         subprocess.run([mkfs, "-q", "-O", "^has_journal", device], check=True)
@@ -230,7 +230,7 @@ def large_sectors(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("large_sectors")
-def test_blocks_smaller_than_those_of_the_disk_are_no_data_and_larger_ones_are_measured(
+def test_blocks_smaller_than_those_of_the_device_are_no_data(
     tmp_path: Path,
 ) -> None:
     report = run(tmp_path, "own", random_block_bytes=512)
@@ -245,7 +245,7 @@ def test_blocks_smaller_than_those_of_the_disk_are_no_data_and_larger_ones_are_m
     ("refusal", "outcome"),
     [('case "$*" in *bs=512*|*bs=1024*) exit 1;; esac', "no_data"), ("exit 1", "passed")],
 )
-def test_the_smallest_block_of_the_disk_counts_where_it_is_told(
+def test_the_smallest_block_of_direct_io_is_determined_with_dd(
     tmp_path: Path, refusal: str, outcome: str
 ) -> None:
     install(tmp_path, "dd", f'{refusal}; exec /bin/dd "$@"')
@@ -266,51 +266,50 @@ def run_kernel(kernel: Path, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run([str(kernel), *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_kernel_writes_what_it_is_told_and_reads_it(kernel: Path, tmp_path: Path) -> None:
+def test_the_kernel_writes_and_reads_all_blocks(kernel: Path, tmp_path: Path) -> None:
     file = str(tmp_path / "x")
     for operation, blocks in (("write", 4), ("read", 4), ("randread", 4), ("randwrite", 4)):
-        done = run_kernel(kernel, operation, file, "4096", "16384", "5")
-        assert done.returncode == 0, done.stderr
-        _, measured = parse_own(done.stdout, "here")
-        assert (measured[operation].operations, measured[operation].size_bytes) == (blocks, 16_384)
+        completed = run_kernel(kernel, operation, file, "4096", "16384", "60")
+        assert completed.returncode == 0, completed.stderr
+        _, results = parse_own(completed.stdout, "here")
+        assert (results[operation].operations, results[operation].size_bytes) == (blocks, 16_384)
     assert Path(file).stat().st_size == 16_384
 
 
-def test_the_kernel_stops_at_its_limit_with_what_it_has_done(kernel: Path, tmp_path: Path) -> None:
-    done = run_kernel(kernel, "write", str(tmp_path / "x"), "4096", "4096000000", "0")
-    assert parse_own(done.stdout, "here")[1]["write"].operations == 1
-    made = parse_own(run_kernel(kernel, "metadata", str(tmp_path / "m"), "1", "1000000", "0").stdout, "here")[
-        1
-    ]
-    assert made["create"].operations == made["unlink"].operations < 1_000_000
+def test_the_kernel_stops_at_its_time_limit(kernel: Path, tmp_path: Path) -> None:
+    completed = run_kernel(kernel, "write", str(tmp_path / "x"), "4096", "4096000000", "0")
+    assert parse_own(completed.stdout, "here")[1]["write"].operations == 1
+    completed = run_kernel(kernel, "metadata", str(tmp_path / "m"), "1", "1000000", "0")
+    _, results = parse_own(completed.stdout, "here")
+    assert results["create"].operations == results["unlink"].operations < 1_000_000
     assert [file.name for file in tmp_path.iterdir()] == ["x"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["write", "/dev/full", "4096", "8192", "5"], "cannot write /dev/full: No space left on device"),
         (["write", "/no/such/place", "4096", "8192", "5"], "cannot open /no/such/place: No such file"),
         (["read", "/proc/self/stat", "4096", "8192", "5"], "cannot read /proc/self/stat: Input/output error"),
-        (["metadata", "/no/such/place", "1", "5", "5"], "cannot make /no/such/place.0: No such file"),
+        (["metadata", "/no/such/place", "1", "5", "5"], "cannot create /no/such/place.0: No such file"),
     ],
 )
-def test_what_the_kernel_cannot_do_it_says(kernel: Path, arguments: list[str], said: str) -> None:
-    done = run_kernel(kernel, *arguments)
-    assert done.returncode == 1
-    assert said in done.stderr
+def test_the_kernel_reports_errors(kernel: Path, arguments: list[str], message: str) -> None:
+    completed = run_kernel(kernel, *arguments)
+    assert completed.returncode == 1
+    assert message in completed.stderr
 
 
 @pytest.mark.parametrize("operation", ["write", "metadata"])
-def test_an_answer_that_the_kernel_cannot_write_is_no_success(
-    kernel: Path, tmp_path: Path, operation: str
-) -> None:
+def test_the_kernel_fails_if_it_cannot_write_its_output(kernel: Path, tmp_path: Path, operation: str) -> None:
     argv = [str(kernel), operation, str(tmp_path / "x"), "512", "512", "5"]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (
+        completed = subprocess.run(
+            argv, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert (completed.returncode, completed.stderr) == (
         1,
-        "disk: cannot write the answer: No space left on device\n",
+        "disk: cannot write the output: No space left on device\n",
     )
 
 
@@ -318,5 +317,5 @@ def test_an_answer_that_the_kernel_cannot_write_is_no_success(
     "arguments",
     [["write", "x", "100", "1000", "1"], ["write", "x", "0", "0", "1"], ["erase", "x", "512", "512", "1"]],
 )
-def test_the_kernel_refuses_what_makes_no_sense(kernel: Path, arguments: list[str]) -> None:
+def test_the_kernel_refuses_invalid_arguments(kernel: Path, arguments: list[str]) -> None:
     assert run_kernel(kernel, *arguments).returncode == 2

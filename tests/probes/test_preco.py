@@ -1,4 +1,4 @@
-"""PreCo: its kernels against tomography as in the books, what its runs measure, and how they fail."""
+"""PreCo: its kernels against a reference implementation, metrics and failures of its runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ slices 16 32 read 0.000171 filter 0.001301 backproject 0.002702 write 0.000190 s
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the kernels, and ``series.mrc`` of the phantom."""
+    """Return a directory with the compiled kernels and ``series.mrc`` of the phantom."""
     directory = tmp_path_factory.mktemp("kernels")
     for kernel in ("phantom", "backproject"):
         build(directory, kernel)
@@ -61,7 +61,7 @@ def test_the_phantom_is_drawn_voxel_by_voxel(built: Path, tmp_path: Path, thickn
     assert differing.mean() < 1e-4  # where a voxel's middle lies on a surface, rounding decides
 
 
-def test_the_reconstruction_is_that_of_the_books(built: Path, tmp_path: Path) -> None:
+def test_the_reconstruction_equals_the_reference(built: Path, tmp_path: Path) -> None:
     volume = tomography.read_mrc(reconstruct(built, tmp_path / "volume"))
     expected = tomography.reconstruction(tomography.read_mrc(built / "series.mrc"), THICKNESS)
     assert volume.shape == (SIZE, THICKNESS, SIZE)
@@ -69,7 +69,7 @@ def test_the_reconstruction_is_that_of_the_books(built: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("ends", [[SIZE], [1, 2, 33, SIZE], slab_ends(SIZE, SIZE), [0, 20, 20, SIZE]])
-def test_slabs_one_after_the_other_are_the_volume_however_it_was_split(
+def test_concatenated_slabs_are_the_volume_for_any_division(
     built: Path, tmp_path: Path, ends: list[int]
 ) -> None:
     whole = reconstruct(built, tmp_path / "whole").read_bytes()
@@ -81,23 +81,25 @@ def test_slabs_one_after_the_other_are_the_volume_however_it_was_split(
     assert b"".join(slabs) == whole
 
 
-def test_the_correlations_are_those_that_numpy_finds(built: Path, tmp_path: Path) -> None:
+def test_the_correlations_equal_the_reference(built: Path, tmp_path: Path) -> None:
     file = reconstruct(built, tmp_path / "volume")
-    said = parse_correlations(run(built / "phantom", "compare", file, 60), "here")
-    volume, seen = tomography.read_mrc(file), tomography.common_cylinder(SIZE, THICKNESS)
+    message = parse_correlations(run(built / "phantom", "compare", file, 60), "here")
+    volume, cylinder = tomography.read_mrc(file), tomography.common_cylinder(SIZE, THICKNESS)
     phantom = tomography.phantom(SIZE, THICKNESS)
-    # One row more than the thickness's neighbours: an even number of rows is cut off.
+    # One row more than the size, so that an even number of rows is cut off.
     square = tomography.phantom(SIZE, SIZE + 1)
     rows = slice((SIZE + 1 - THICKNESS) // 2, (SIZE + 1 + THICKNESS) // 2)
     padded = np.pad(square, ((0, 0), (0, 0), (0, 1)))
-    fair = np.array([tomography.without_missing_wedge(one)[rows, :SIZE] for one in padded])
-    assert said.plain == pytest.approx(tomography.correlation(volume[:, seen], phantom[:, seen]), abs=1e-4)
-    assert said.without_wedge == pytest.approx(
-        tomography.correlation(volume[:, seen], fair[:, seen]), abs=5e-3
+    fair = np.array([tomography.without_missing_wedge(drawn_slice)[rows, :SIZE] for drawn_slice in padded])
+    assert message.plain == pytest.approx(
+        tomography.correlation(volume[:, cylinder], phantom[:, cylinder]), abs=1e-4
+    )
+    assert message.without_wedge == pytest.approx(
+        tomography.correlation(volume[:, cylinder], fair[:, cylinder]), abs=5e-3
     )
 
 
-def test_what_lies_outside_the_cylinder_is_not_compared(built: Path, tmp_path: Path) -> None:
+def test_voxels_outside_the_cylinder_are_not_compared(built: Path, tmp_path: Path) -> None:
     size, thickness = 9, 19
     drawn = tmp_path / "drawn"
     run(built / "phantom", "draw", drawn, size, thickness)
@@ -109,16 +111,16 @@ def test_what_lies_outside_the_cylinder_is_not_compared(built: Path, tmp_path: P
     assert parse_correlations(run(built / "phantom", "compare", drawn, 60), "here").plain == 1.0
 
 
-def test_the_phantom_itself_is_like_itself(built: Path, tmp_path: Path) -> None:
+def test_the_phantom_correlates_fully_with_itself(built: Path, tmp_path: Path) -> None:
     run(built / "phantom", "draw", tmp_path / "drawn", SIZE, SIZE)
-    said = parse_correlations(run(built / "phantom", "compare", tmp_path / "drawn", 60), "here")
-    assert said.plain == 1.0
-    everything = parse_correlations(run(built / "phantom", "compare", tmp_path / "drawn", 90), "here")
-    assert everything.without_wedge == pytest.approx(1.0, abs=1e-5)
+    within_tilts = parse_correlations(run(built / "phantom", "compare", tmp_path / "drawn", 60), "here")
+    assert within_tilts.plain == 1.0
+    all_angles = parse_correlations(run(built / "phantom", "compare", tmp_path / "drawn", 90), "here")
+    assert all_angles.without_wedge == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize(("size", "thickness"), [(32, 32), (33, 7), (64, 64), (100, 1), (127, 96)])
-def test_the_fewest_projections_that_are_accepted_suffice(
+def test_the_minimum_number_of_projections_suffices(
     built: Path, tmp_path: Path, size: int, thickness: int
 ) -> None:
     series, volume = tmp_path / "series", tmp_path / "volume"
@@ -128,7 +130,7 @@ def test_the_fewest_projections_that_are_accepted_suffice(
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("damage", "message"),
     [
         (lambda data: data[:-1], r"has 333123 bytes, 45 x 45 x 41 values need 333124"),
         (lambda data: data + b"x", r"has 333125 bytes"),
@@ -136,19 +138,19 @@ def test_the_fewest_projections_that_are_accepted_suffice(
         (lambda data: b"", r"it ends too early"),
         (lambda data: data[:12] + data[15:11:-1] + data[16:], r"not an MRC file of 32-bit reals in the byte"),
         (lambda data: data[:208] + b"PAM " + data[212:], r"not an MRC file"),
-        (lambda data: b"\xff" * 12 + data[12:], r"says it has -1 values in one direction"),
+        (lambda data: b"\xff" * 12 + data[12:], r"has an invalid dimension: -1"),
     ],
 )  # fmt: skip
-def test_a_series_that_is_not_whole_is_refused(
-    built: Path, tmp_path: Path, spoil: Callable[[bytes], bytes], said: str
+def test_a_damaged_series_is_refused(
+    built: Path, tmp_path: Path, damage: Callable[[bytes], bytes], message: str
 ) -> None:
-    (tmp_path / "spoilt").write_bytes(spoil((built / "series.mrc").read_bytes()))
-    answer = refusal(built / "backproject", tmp_path / "spoilt", tmp_path / "slab", 0, SIZE, SIZE, 60)
-    assert re.search(said, answer), answer
+    (tmp_path / "damaged").write_bytes(damage((built / "series.mrc").read_bytes()))
+    answer = refusal(built / "backproject", tmp_path / "damaged", tmp_path / "slab", 0, SIZE, SIZE, 60)
+    assert re.search(message, answer), answer
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((0, SIZE + 1, 8, 60), "END: 46 is not a number from 0 to 45"),
         ((7, 3, 8, 60), "END: 3 is not a number from 7 to 45"),
@@ -159,11 +161,11 @@ def test_a_series_that_is_not_whole_is_refused(
         ((0, 3, 8), "usage: backproject"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
-    built: Path, tmp_path: Path, arguments: tuple[object, ...], said: str
+def test_invalid_arguments_are_refused(
+    built: Path, tmp_path: Path, arguments: tuple[object, ...], message: str
 ) -> None:
     answer = refusal(built / "backproject", built / "series.mrc", tmp_path / "slab", *arguments)
-    assert said in answer
+    assert message in answer
 
 
 @pytest.mark.parametrize(
@@ -176,12 +178,12 @@ def test_arguments_that_make_no_sense_are_refused(
         "backproject series.mrc /dev/null 0 45 8 60 > /dev/full",
     ],
 )
-def test_a_full_disk_is_said_to_be_full(built: Path, command: str) -> None:
+def test_a_full_disk_is_reported(built: Path, command: str) -> None:
     answer = refusal("sh", "-c", f'cd "$1" && exec ./{command}', "sh", built)
     assert "No space left on device" in answer
 
 
-def test_a_volume_with_a_value_that_is_no_number_is_refused(built: Path, tmp_path: Path) -> None:
+def test_a_volume_with_a_nan_is_refused(built: Path, tmp_path: Path) -> None:
     volume = tomography.phantom(8, 8)
     volume[3, 0, 5] = np.nan
     tomography.write_mrc(tmp_path / "volume", volume)
@@ -190,7 +192,7 @@ def test_a_volume_with_a_value_that_is_no_number_is_refused(built: Path, tmp_pat
     )
 
 
-def test_memory_does_not_grow_with_the_slices(built: Path, tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_number_of_slices(built: Path, tmp_path: Path) -> None:
     tomography.write_mrc(tmp_path / "tall", np.zeros((2, 16_000, 32)))
     limited = ["sh", "-c", 'ulimit -v 8192 && exec "$@"', "sh"]
     run(*limited, built / "backproject", tmp_path / "tall", tmp_path / "slab", 0, 16_000, 8, 60)
@@ -198,7 +200,7 @@ def test_memory_does_not_grow_with_the_slices(built: Path, tmp_path: Path) -> No
 
 
 def run_preco(directory: Path, built: Path, **changes: object) -> Report:
-    """A small run whose sites have a quick compiler, unless a test has put another there."""
+    """Run a small PreCo with a compiler that copies, unless the test has installed another."""
     for role in ("source", "compute"):
         if not (directory / f"at-{role}" / "bin" / "cc").exists():
             install(directory, "cc", copying_compiler(built), role)
@@ -206,35 +208,35 @@ def run_preco(directory: Path, built: Path, **changes: object) -> Report:
 
 
 def replacing_backproject(built: Path, script: str) -> str:
-    """A compiler that makes *script* of the kernel, which is ``$real`` there."""
+    """Return a compiler that installs *script* as the kernel; the real kernel is ``$real``."""
     (built / "instead").write_text(f"#!/bin/sh\nreal={built}/backproject\n{script}\n")
     (built / "instead").chmod(0o755)
     take = f'case $out in */backproject) cp {built}/instead "$out"; exit ;; esac'
     return copying_compiler(built, unless=take)
 
 
-def test_a_run_measures_tasks_transfers_and_likeness(built: Path, tmp_path: Path) -> None:
+def test_a_run_measures_tasks_transfers_and_correlations(built: Path, tmp_path: Path) -> None:
     report = run_preco(tmp_path, built, tasks=3, thickness=20)
     assert report.outcome == "passed", report.reason
-    measured, unit = metrics(report), units(report)
-    seconds = [measured[f"preco.task.{task}.seconds"] for task in range(3)]
-    assert measured["compute.voxels_per_second"] == pytest.approx(32 * 32 * 20 / max(seconds))
-    assert measured["compute.flops_per_second"] == pytest.approx(estimated_flops(41, 32, 20) / max(seconds))
-    assert measured["preco.imbalance"] == pytest.approx(max(seconds) / (sum(seconds) / 3) - 1)
-    assert measured["preco.moved.bytes"] == 2 * 1024 + 4 * 32 * 32 * (41 + 20)
-    assert 0.9 <= measured["preco.correlation.plain"] <= measured["preco.correlation"] < 1
+    values, unit = metrics(report), units(report)
+    seconds = [values[f"preco.task.{task}.seconds"] for task in range(3)]
+    assert values["compute.voxels_per_second"] == pytest.approx(32 * 32 * 20 / max(seconds))
+    assert values["compute.flops_per_second"] == pytest.approx(estimated_flops(41, 32, 20) / max(seconds))
+    assert values["preco.imbalance"] == pytest.approx(max(seconds) / (sum(seconds) / 3) - 1)
+    assert values["preco.moved.bytes"] == 2 * 1024 + 4 * 32 * 32 * (41 + 20)
+    assert 0.9 <= values["preco.correlation.plain"] <= values["preco.correlation"] < 1
     assert (unit["preco.imbalance"], unit["compute.flops_per_second"]) == ("ratio", "flops_per_second")
-    assert {"transfer.seconds", "transfer.results.seconds", "queue.seconds"} <= set(measured)
+    assert {"transfer.seconds", "transfer.results.seconds", "queue.seconds"} <= set(values)
 
 
-def test_more_tasks_than_slices_are_as_many_as_slices(built: Path, tmp_path: Path) -> None:
+def test_the_number_of_tasks_is_limited_to_the_slices(built: Path, tmp_path: Path) -> None:
     report = run_preco(tmp_path, built, tasks=40)
     assert report.outcome == "passed", report.reason
     assert len([name for name in metrics(report) if name.startswith("preco.task.")]) == 32
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ('case $2 in slab.1) kill -9 $$ ;; esac; exec $real "$@"',
          "task 1 of backproject failed with status 137"),
@@ -248,39 +250,35 @@ def test_more_tasks_than_slices_are_as_many_as_slices(built: Path, tmp_path: Pat
          "does not look like the phantom: correlation"),
     ],
 )  # fmt: skip
-def test_a_task_that_does_not_do_its_work_is_noticed(
-    built: Path, tmp_path: Path, script: str, said: str
-) -> None:
+def test_a_faulty_task_fails_the_run(built: Path, tmp_path: Path, script: str, message: str) -> None:
     install(tmp_path, "cc", replacing_backproject(built, script), "compute")
     report = run_preco(tmp_path, built)
     assert report.outcome == "failed"
     assert report.failure is not None
     assert (report.failure.stage, report.failure.resource) == ("compute", "at-compute")
-    assert said in report.reason + report.failure.stderr_tail
+    assert message in report.reason + report.failure.stderr_tail
 
 
 @pytest.mark.parametrize(
-    ("role", "stage", "said"),
+    ("role", "stage", "message"),
     [
         ("source", "compute", "the tilt series from at-source was damaged on its way to at-compute"),
         ("compute", "transfer_results", "the volume arrived damaged at at-destination"),
     ],
 )
-def test_a_file_that_is_damaged_on_its_way_is_noticed(
-    built: Path, tmp_path: Path, role: str, stage: str, said: str
+def test_a_file_damaged_during_the_transfer_fails_the_run(
+    built: Path, tmp_path: Path, role: str, stage: str, message: str
 ) -> None:
-    spoil = 'printf x | dd of="$3" bs=1 seek=5000 conv=notrunc status=none'
-    install(tmp_path, "cp", f'/bin/cp "$@" && case $1 in --) {spoil} ;; esac', role)
+    damage = 'printf x | dd of="$3" bs=1 seek=5000 conv=notrunc status=none'
+    install(tmp_path, "cp", f'/bin/cp "$@" && case $1 in --) {damage} ;; esac', role)
     report = run_preco(tmp_path, built)
     assert report.outcome == "failed"
     assert report.failure is not None
     assert report.failure.stage == stage
-    assert said in report.reason
+    assert message in report.reason
 
 
-def test_a_compiler_that_does_not_know_the_processor_is_asked_again_without(
-    built: Path, tmp_path: Path
-) -> None:
+def test_a_compiler_that_refuses_march_native_is_called_again_without(built: Path, tmp_path: Path) -> None:
     refuse = (
         'case $* in *-march=native*) echo "cc: error: bad value (native) for -march=" >&2; exit 1 ;; esac'
     )
@@ -290,7 +288,7 @@ def test_a_compiler_that_does_not_know_the_processor_is_asked_again_without(
     assert [text for text in logged(report, "warning") if "retrying without -march=native" in text]
 
 
-def test_a_compiler_that_is_broken_fails_the_run(built: Path, tmp_path: Path) -> None:
+def test_a_broken_compiler_fails_the_run(built: Path, tmp_path: Path) -> None:
     install(tmp_path, "cc", 'echo "cc: internal compiler error: Killed (program cc1)" >&2; exit 4', "compute")
     report = run_preco(tmp_path, built)
     assert report.failure is not None
@@ -298,7 +296,7 @@ def test_a_compiler_that_is_broken_fails_the_run(built: Path, tmp_path: Path) ->
     assert "cannot compile backproject.c at at-compute: cc: internal compiler error" in report.reason
 
 
-def test_times_of_tasks_are_read_as_printed() -> None:
+def test_times_of_tasks_are_parsed() -> None:
     assert parse_tasks(TASKS, [16, 32], "ce1") == [TaskTiming(0, 16, 0.004812), TaskTiming(16, 32, 0.005017)]
 
 
@@ -307,12 +305,12 @@ def test_times_of_tasks_are_read_as_printed() -> None:
     ["", "nonsense\n", TASKS + "x\n", TASKS.splitlines()[0], TASKS.replace("16 32", "16 31"),
      TASKS.replace("0.004812", "0.000000"), "\n".join(reversed(TASKS.splitlines()))],
 )  # fmt: skip
-def test_times_that_are_not_of_all_slices_are_unreadable(text: str) -> None:
+def test_output_without_all_slices_is_unreadable(text: str) -> None:
     with pytest.raises(ProbeFailed, match="unreadable output of backproject at ce1"):
         parse_tasks(text, [16, 32], "ce1")
 
 
-def test_a_comparison_is_read_as_printed() -> None:
+def test_correlations_are_parsed() -> None:
     printed = "slices 512 compared 32 correlation 0.978385 plain 0.902491\n"
     assert parse_correlations(printed, "ce1") == Correlations(0.978385, 0.902491)
     for text in ("", printed.replace("0.978385", "nan"), printed + printed):
@@ -320,17 +318,17 @@ def test_a_comparison_is_read_as_printed() -> None:
             parse_correlations(text, "ce1")
 
 
-def test_projections_that_cannot_suffice_for_so_many_pixels_are_refused(tmp_path: Path) -> None:
+def test_too_few_projections_for_the_pixels_are_refused(tmp_path: Path) -> None:
     report = run_locally("preco", tmp_path, {"size": 2048, "projections": 60}, *ROLES)
     assert "projections: 60 are too few for 2048 pixels, needs 61" in report.reason
 
 
-def test_slabs_are_as_equal_as_can_be() -> None:
+def test_slabs_differ_by_at_most_one_slice() -> None:
     assert slab_ends(512, 2) == [256, 512]
     assert slab_ends(10, 3) == [3, 6, 10]
     assert slab_ends(3, 8) == [1, 2, 3]
 
 
-def test_the_work_is_counted_as_documented() -> None:
+def test_the_operations_are_counted_as_documented() -> None:
     # 4 per voxel and projection, and 41 x 32 rows of 64 places: 5 x 64 x 6 + 64 each.
     assert estimated_flops(41, 32, 20) == 4 * 41 * 32 * 32 * 20 + 41 * 32 * (5 * 64 * 6 + 64)
