@@ -1,4 +1,4 @@
-"""Draws ``preco.png`` from what PreCo's kernels make: ``.venv/bin/python docs/images/make_preco.py``."""
+"""Draw ``preco.png`` from the output of PreCo's kernels: ``.venv/bin/python docs/images/make_preco.py``."""
 
 from __future__ import annotations
 
@@ -15,58 +15,60 @@ from plotly.subplots import make_subplots
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, PROJECTIONS, TILT = 512, 61, 60
 WIDTH, HEIGHT = 1500, 416
-SLICE_AT = -0.25  # along the tilt axis, where all but two of the small ellipsoids are
+SLICE_HEIGHT = -0.25  # on the tilt axis; all small ellipsoids except two have their centres there
 TITLES = (
     "Phantom",
     "One projection, tilt 0°",
-    "What ±60° can tell of it",
+    "Phantom without the missing wedge",
     "Reconstruction",
 )
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
-        figure = drawn(Path(name))
-    photograph(figure, Path(__file__).with_name("preco.png"))
+        figure = draw(Path(name))
+    save_image(figure, Path(__file__).with_name("preco.png"))
     return 0
 
 
-def drawn(directory: Path) -> go.Figure:
+def draw(directory: Path) -> go.Figure:
     for name in ("phantom", "backproject"):
         source = ROOT / "probes" / "kernels" / f"{name}.c"
         subprocess.run(["cc", "-O3", "-o", directory / name, source, "-lm"], check=True)
-    kernel(directory, "phantom project series", SIZE, PROJECTIONS, TILT)
-    kernel(directory, "phantom draw drawn", SIZE, SIZE)
-    kernel(directory, "backproject series volume", 0, SIZE, SIZE, TILT)
-    index = round((SLICE_AT + 1) * SIZE / 2)
-    phantom = read(directory / "drawn")[index]
+    run_kernel(directory, "phantom project series", SIZE, PROJECTIONS, TILT)
+    run_kernel(directory, "phantom draw drawn", SIZE, SIZE)
+    run_kernel(directory, "backproject series volume", 0, SIZE, SIZE, TILT)
+    index = round((SLICE_HEIGHT + 1) * SIZE / 2)
+    phantom = read_mrc(directory / "drawn")[index]
+    reference, volume = without_missing_wedge(phantom), read_mrc(directory / "volume")[index]
     return panels(
-        (phantom, brain(phantom)),
-        (read(directory / "series")[PROJECTIONS // 2], (0.0, 2.2)),
-        *((image, brain(image)) for image in (within_tilts(phantom), read(directory / "volume")[index])),
+        (phantom, grey_range(phantom)),
+        (read_mrc(directory / "series")[PROJECTIONS // 2], (0.0, 2.2)),
+        (reference, grey_range(reference)),
+        (volume, grey_range(volume)),
     )
 
 
-def kernel(directory: Path, command: str, *numbers: int) -> None:
+def run_kernel(directory: Path, command: str, *numbers: int) -> None:
     program, *words = command.split()
     argv = [str(directory / program), *words, *map(str, numbers)]
     subprocess.run(argv, cwd=directory, check=True, stdout=subprocess.DEVNULL)
 
 
-def read(file: Path) -> np.ndarray:
+def read_mrc(file: Path) -> np.ndarray:
     data = file.read_bytes()
     x, y, z = np.frombuffer(data[:12], np.int32)
     return np.frombuffer(data[1024:], np.float32).reshape(z, y, x)
 
 
-def brain(image: np.ndarray) -> tuple[float, float]:
-    """Grey for what is inside the skull; the skull itself is twice as dense, and white."""
+def grey_range(image: np.ndarray) -> tuple[float, float]:
+    """Return the densities of black and white: grey inside the skull, which is twice as dense, white."""
     inside = float(np.median(image[SIZE // 3 : 2 * SIZE // 3, SIZE // 3 : 2 * SIZE // 3]))
     return inside - 0.08, inside + 0.08
 
 
-def within_tilts(slice_: np.ndarray) -> np.ndarray:
-    """The slice without the spatial frequencies that no projection measures."""
+def without_missing_wedge(slice_: np.ndarray) -> np.ndarray:
+    """Remove the spatial frequencies that no projection measures."""
     frequencies = np.fft.fftfreq(2 * SIZE)
     ky, kx = np.meshgrid(frequencies, frequencies, indexing="ij")
     measured = np.abs(ky) <= np.tan(np.radians(TILT)) * np.abs(kx)
@@ -85,7 +87,7 @@ def panels(*images: tuple[np.ndarray, tuple[float, float]]) -> go.Figure:
     return figure.update_layout(width=WIDTH, height=HEIGHT, margin=margin, font_size=17, **white)
 
 
-def photograph(figure: go.Figure, file: Path) -> None:
+def save_image(figure: go.Figure, file: Path) -> None:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         page_file = Path(name) / "page.html"
         figure.write_html(page_file, include_plotlyjs=True, config={"staticPlot": True})
