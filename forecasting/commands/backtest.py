@@ -16,7 +16,13 @@ from typing import NamedTuple
 from forecasting import methods
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up, whole_number
-from forecasting.evaluation.rolling_origin import PredictorValues, Score, Summary, judge, summaries
+from forecasting.evaluation.rolling_origin import (
+    MethodScores,
+    MethodSummary,
+    PredictorObservations,
+    evaluate,
+    summaries,
+)
 from forecasting.reading import histories
 from forecasting.reading.histories import RunHistory
 
@@ -41,12 +47,12 @@ class Task(NamedTuple):
     """One series to be forecast by *names*."""
 
     history: RunHistory
-    heard: PredictorValues
+    heard: PredictorObservations
     names: Sequence[str]
     warm_up: int
 
-    def scores(self) -> list[Score]:
-        return judge(self.history.observations, self.heard, self.names, warm_up=self.warm_up)
+    def scores(self) -> list[MethodScores]:
+        return evaluate(self.history.observations, self.heard, self.names, warm_up=self.warm_up)
 
 
 def add(subparsers: Subparsers) -> None:
@@ -65,7 +71,7 @@ def add(subparsers: Subparsers) -> None:
         action="append",
         choices=methods.names(),
         metavar="NAME",
-        help=f"judge this one; may be repeated; all by default: {', '.join(methods.names())}",
+        help=f"evaluate this one; may be repeated; all by default: {', '.join(methods.names())}",
     )
     parser.add_argument(
         "--of",
@@ -84,7 +90,7 @@ def add(subparsers: Subparsers) -> None:
 
 def run(arguments: Namespace) -> int:
     tasks = _tasks(histories.read(arguments.files), arguments)
-    judged: list[tuple[RunHistory, list[Score]]] = []
+    judged: list[tuple[RunHistory, list[MethodScores]]] = []
     for task, scores in zip(tasks, all_judged(tasks, arguments.processes), strict=True):
         judged.append((task.history, scores))
         if not arguments.json:
@@ -106,7 +112,7 @@ def _tasks(found: Sequence[RunHistory], arguments: Namespace) -> list[Task]:
     return [Task(one, histories.predictor_values_for(one, found), names, arguments.warm_up) for one in wanted]
 
 
-def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[Score]]:
+def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[MethodScores]]:
     """The scores of each of *tasks*, in their order, as soon as they are there."""
     if min(processes, len(tasks)) <= 1:
         yield from map(Task.scores, tasks)
@@ -148,23 +154,25 @@ _COLUMNS = (
     ("/simple", "interval_ratio", "{:>8.3f}"),
     ("ms", "ms_per_update", "{:>8.3f}"),
 )
-_OF_SUMMARIES = {"series", *Summary.__dataclass_fields__}
+_OF_SUMMARIES = {"series", *MethodSummary.__dataclass_fields__}
 _NAME = 24
 
 
-def _table(history: RunHistory, scores: Iterable[Score]) -> Iterator[str]:
+def _table(history: RunHistory, scores: Iterable[MethodScores]) -> Iterator[str]:
     yield f"{history}: {len(history.observations)} runs"
     yield from _lines(_COLUMNS, scores)
 
 
-def _overall_table(overall: Iterable[Summary], count: int) -> Iterator[str]:
+def _overall_table(overall: Iterable[MethodSummary], count: int) -> Iterator[str]:
     yield f"All {count} series: geometric means of ratios, means of all else"
     yield from _lines(
         (("series", "series", "{:>7d}"), *(one for one in _COLUMNS if one[1] in _OF_SUMMARIES)), overall
     )
 
 
-def _lines(columns: Sequence[tuple[str, str, str]], rows: Iterable[Score | Summary]) -> Iterator[str]:
+def _lines(
+    columns: Sequence[tuple[str, str, str]], rows: Iterable[MethodScores | MethodSummary]
+) -> Iterator[str]:
     widths = [len(shape.format(0)) for _, _, shape in columns]
     headings = (f"{name:>{width}}" for (name, _, _), width in zip(columns, widths, strict=True))
     yield f"{'':<{_NAME}}{''.join(headings)}"
@@ -178,7 +186,7 @@ def _cell(figure: float | None, shape: str) -> str:
 
 
 def _document(
-    warm_up: int, judged: Iterable[tuple[RunHistory, list[Score]]], overall: Iterable[Summary]
+    warm_up: int, judged: Iterable[tuple[RunHistory, list[MethodScores]]], overall: Iterable[MethodSummary]
 ) -> dict[str, object]:
     return {
         "warm_up": warm_up,
@@ -197,5 +205,5 @@ def _document(
     }
 
 
-def _figures(one: Score | Summary) -> dict[str, object]:
+def _figures(one: MethodScores | MethodSummary) -> dict[str, object]:
     return {name: figure for name, figure in asdict(one).items() if name != "method"}

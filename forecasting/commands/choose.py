@@ -10,7 +10,7 @@ from dataclasses import asdict
 from forecasting.base import ForecastingError, Source
 from forecasting.commands import Subparsers, probability
 from forecasting.evaluation import choice
-from forecasting.evaluation.choice import Candidate
+from forecasting.evaluation.choice import PredictorCandidate
 from forecasting.reading import histories
 from forecasting.reading.histories import RunHistory
 
@@ -55,19 +55,19 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _candidates(target: RunHistory, found: Sequence[RunHistory], quantile: float) -> list[Candidate]:
+def _candidates(target: RunHistory, found: Sequence[RunHistory], quantile: float) -> list[PredictorCandidate]:
     heard = histories.predictor_values_for(target, found)
     return choice.choose(target.observations, heard, probability=quantile).candidates()
 
 
-def _document(tables: Mapping[str, Sequence[Candidate]]) -> dict[str, object]:
+def _document(tables: Mapping[str, Sequence[PredictorCandidate]]) -> dict[str, object]:
     return {
         name: [{**asdict(row), "predictor": _named(row.predictor)} for row in rows]
         for name, rows in tables.items()
     }
 
 
-def _lines(name: str, rows: Sequence[Candidate]) -> Iterator[str]:
+def _lines(name: str, rows: Sequence[PredictorCandidate]) -> Iterator[str]:
     yield f"{name}: {_chosen(rows)}"
     for row in rows:
         mark = "used" if row.used else "" if row.helps else "no help"
@@ -77,7 +77,7 @@ def _lines(name: str, rows: Sequence[Candidate]) -> Iterator[str]:
         )
 
 
-def _chosen(rows: Sequence[Candidate]) -> str:
+def _chosen(rows: Sequence[PredictorCandidate]) -> str:
     used = next((row for row in rows if row.used), None)
     return f"{used.method} on {_named(used.predictor)}" if used else "its own history"
 

@@ -1,1 +1,1 @@
-"""How good forecasts were, and which method and predictor is the better choice for it."""
+"""Scores of forecasts, and the choice between methods and predictors by them."""

@@ -1,7 +1,7 @@
-"""Rolling origin: what would have been forecast of each run when it started, from what was known then.
+"""Rolling origin: the forecast of each run at its start, from what was known then.
 
-Nothing is chosen, fitted or scaled by what came later; that no value is used before it was known is the
-``Forecaster``'s promise, which it keeps here as it does live.
+Nothing is chosen, fitted or scaled by later values: the ``Forecaster`` uses no value before it was known,
+here as in service.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ WARM_UP = 40
 SIMPLE_LEVEL = 0.9
 
 Column = NDArray[np.float64]
-PredictorValues = Sequence[tuple[Source, Observation]]
+PredictorObservations = Sequence[tuple[Source, Observation]]
 
 
 @dataclass(frozen=True)
-class Trail:
-    """What one method said of each run of a series in the order in which they started; NaN where it
-    abstained. *quantiles* by probability."""
+class RollingForecasts:
+    """The forecasts of one method for the runs of a series in the order of their starts; NaN where it
+    abstained. *quantiles* are by probability."""
 
     method: str
-    truth: Column
+    actual: Column
     median: Column
     mean: Column
     quantiles: Mapping[float, Column]
-    update_seconds: float  # of the processor, for each value of the series and what was heard since the last
+    update_seconds: float  # of processor time, for each value with the predictor values before it
 
     def interval(self, level: float) -> tuple[Column, Column]:
         tail = lower_tail(level)
@@ -46,12 +46,12 @@ class Trail:
 
 
 @dataclass(frozen=True)
-class Score:
-    """How good one method was on one series; None where a figure has nothing to stand on.
+class MethodScores:
+    """The scores of one method on one series; None for a score that cannot be computed.
 
-    Absolute and relative errors are those of the median, squared ones those of the mean. Ratios are to the
-    last value's errors over the same runs. *interval_ratio* is the Winkler score of the 90 % interval to that
-    of the NWS MAE pick +- 1.645 times the root mean square of its errors before.
+    Absolute and relative errors are of the median, squared ones of the mean. Error ratios are to the errors
+    of the last value over the same runs. *interval_ratio* is the Winkler score of the 90 % interval as a
+    ratio to that of the NWS MAE pick +- 1.645 times the root mean square of its errors before.
     """
 
     method: str
@@ -74,31 +74,31 @@ class Score:
 def rolling_origin(
     method: str,
     observations: Sequence[Observation],
-    heard: PredictorValues = (),
+    of_predictors: PredictorObservations = (),
     *,
     levels: Sequence[float] = LEVELS,
     floor: float | None = None,
     clock: Callable[[], float] = time.process_time,
-) -> Trail:
-    """Return what *method* says of each of *observations*, having heard of other sources what was known."""
+) -> RollingForecasts:
+    """Return the forecasts of *method* for each of *observations*, with the predictor values known then."""
     forecaster = Forecaster(method)
-    for source, observation in heard:
+    for source, observation in of_predictors:
         forecaster.observe(_known_after_it_began(observation), source)
     for observation in observations:
         forecaster.observe(_known_after_it_began(observation))
     tails = list(map(lower_tail, levels))
     probabilities = [*tails, *map(_upper, tails)]
-    said, spent_seconds = [], 0.0
-    ordered = sorted(observations, key=lambda one: one.time_seconds)
+    rows, spent_seconds = [], 0.0
+    ordered = sorted(observations, key=lambda observation: observation.time_seconds)
     for observation in ordered:
-        began = clock()
+        start = clock()
         forecaster.learn_until(observation.time_seconds)
-        spent_seconds += clock() - began
-        said.append(_said(forecaster, observation.time_seconds, probabilities, floor))
-    columns = np.array(said, dtype=np.float64).reshape(len(said), 2 + len(probabilities)).T
-    return Trail(
+        spent_seconds += clock() - start
+        rows.append(_forecast(forecaster, observation.time_seconds, probabilities, floor))
+    columns = np.array(rows, dtype=np.float64).reshape(len(rows), 2 + len(probabilities)).T
+    return RollingForecasts(
         method,
-        np.array([one.value for one in ordered], dtype=np.float64),
+        np.array([observation.value for observation in ordered], dtype=np.float64),
         columns[0],
         columns[1],
         dict(zip(probabilities, columns[2:], strict=True)),
@@ -107,20 +107,23 @@ def rolling_origin(
 
 
 def _known_after_it_began(observation: Observation) -> Observation:
-    """*observation*, which no forecast for the time when its run started knows, though by its clock the run
-    took no time."""
+    """Return *observation* as known after the start of its run, even if the run took no time by its clock."""
     earliest = math.nextafter(observation.time_seconds, math.inf)
     return replace(observation, known_at_seconds=max(observation.known_at_seconds, earliest))
 
 
-def _said(
+def _forecast(
     forecaster: Forecaster, at_seconds: float, probabilities: Sequence[float], floor: float | None
 ) -> list[float]:
     try:
         forecast = forecaster.forecast(at_seconds, probabilities=probabilities, floor=floor)
     except Abstained:
         return [math.nan] * (2 + len(probabilities))
-    return [forecast.median, forecast.mean, *(forecast.quantiles[one] for one in probabilities)]
+    return [
+        forecast.median,
+        forecast.mean,
+        *(forecast.quantiles[probability] for probability in probabilities),
+    ]
 
 
 def _upper(tail: float) -> float:
@@ -128,53 +131,55 @@ def _upper(tail: float) -> float:
 
 
 @dataclass(frozen=True)
-class Yardstick:
-    """What every method of a series is held against: forecasts and intervals that anybody can make."""
+class Baselines:
+    """The simple forecasts and intervals with which the methods are compared on a series."""
 
-    last_value: Trail
-    battery: Trail
+    last_value: RollingForecasts
+    battery: RollingForecasts
 
-    def score(self, trail: Trail, warm_up: int = WARM_UP) -> Score:
-        """The figures of *trail* but for its first *warm_up* runs, and those where nobody answers."""
-        counted = np.arange(len(trail.truth)) >= warm_up
-        answered = np.isfinite(trail.median)
-        judged = counted & answered & np.isfinite(self.last_value.median) & np.isfinite(self.battery.median)
-        truth, median, mean = (column[judged] for column in (trail.truth, trail.median, trail.mean))
-        usual = self.last_value.median[judged]
-        rmse = metrics.root_mean_squared_error(truth, mean)
-        ends = {level: _within(trail.interval(level), judged) for level in LEVELS}
+    def score(self, forecasts: RollingForecasts, warm_up: int = WARM_UP) -> MethodScores:
+        """Score *forecasts*, without its first *warm_up* runs and those where it or a baseline abstained."""
+        counted = np.arange(len(forecasts.actual)) >= warm_up
+        answered = np.isfinite(forecasts.median)
+        is_scored = (
+            counted & answered & np.isfinite(self.last_value.median) & np.isfinite(self.battery.median)
+        )
+        actual, median, mean = (
+            column[is_scored] for column in (forecasts.actual, forecasts.median, forecasts.mean)
+        )
+        last_value = self.last_value.median[is_scored]
+        rmse = metrics.root_mean_squared_error(actual, mean)
+        ends = {level: _within(forecasts.interval(level), is_scored) for level in LEVELS}
         scores_80, scores_90 = (
-            metrics.forecast_scores(truth, median, *ends[level], level=level, last_value=usual)
+            metrics.forecast_scores(actual, median, *ends[level], level=level, last_value=last_value)
             for level in LEVELS
         )
-        simple = _within(_simple_interval(self.battery, SIMPLE_LEVEL), judged)
-        return Score(
-            method=trail.method,
-            n=len(truth),
+        simple = _within(_simple_interval(self.battery, SIMPLE_LEVEL), is_scored)
+        return MethodScores(
+            method=forecasts.method,
+            n=len(actual),
             abstained=int((counted & ~answered).sum()),
             mae=scores_80.mean_absolute_error,
             rmse=rmse,
             relative_error=scores_80.relative_error,
-            relative_error_variation=metrics.relative_error_variation(truth, median),
+            relative_error_variation=metrics.relative_error_variation(actual, median),
             mae_ratio=scores_80.mean_absolute_scaled_error,
-            rmse_ratio=_ratio(rmse, metrics.root_mean_squared_error(truth, usual)),
+            rmse_ratio=_ratio(rmse, metrics.root_mean_squared_error(actual, last_value)),
             coverage_80=scores_80.coverage,
             coverage_90=scores_90.coverage,
             winkler_80=scores_80.winkler_score,
             winkler_90=scores_90.winkler_score,
             interval_ratio=_ratio(
-                scores_90.winkler_score, metrics.winkler_score(truth, *simple, SIMPLE_LEVEL)
+                scores_90.winkler_score, metrics.winkler_score(actual, *simple, SIMPLE_LEVEL)
             ),
-            ms_per_update=1000.0 * trail.update_seconds,
+            ms_per_update=1000.0 * forecasts.update_seconds,
         )
 
 
 @dataclass(frozen=True)
-class Summary:
-    """One method over the *series* on which it answered at all: geometric means of ratios, means of the rest.
-
-    A figure that no series has is None.
-    """
+class MethodSummary:
+    """The scores of one method over the *series* on which it has forecasts: geometric means of ratios, means
+    of the other scores; None for a score that no series has."""
 
     method: str
     series: int
@@ -188,36 +193,36 @@ class Summary:
     ms_per_update: float
 
 
-def judge(
+def evaluate(
     observations: Sequence[Observation],
-    heard: PredictorValues,
+    of_predictors: PredictorObservations,
     names: Iterable[str],
     *,
     warm_up: int = WARM_UP,
-) -> list[Score]:
-    """How good the methods *names* are on a series, having heard of other sources what was known.
+) -> list[MethodScores]:
+    """Score the methods *names* on a series, with the observations of its predictors.
 
-    Of a series without negative values it is taken as known that it never has any, as of durations and rates.
+    A series without negative values gets a floor of 0, as durations and rates have.
     """
-    floor = 0.0 if all(one.value >= 0.0 for one in observations) else None
-    trails: dict[str, Trail] = {}
+    floor = 0.0 if all(observation.value >= 0.0 for observation in observations) else None
+    forecasts: dict[str, RollingForecasts] = {}
     for name in dict.fromkeys((*names, "last_value", "nws")):
-        trails[name] = rolling_origin(name, observations, heard, floor=floor)
-    yardstick = Yardstick(trails["last_value"], trails["nws"])
-    return [yardstick.score(trails[name], warm_up) for name in names]
+        forecasts[name] = rolling_origin(name, observations, of_predictors, floor=floor)
+    baselines = Baselines(forecasts["last_value"], forecasts["nws"])
+    return [baselines.score(forecasts[name], warm_up) for name in names]
 
 
-def summaries(series: Iterable[Iterable[Score]]) -> list[Summary]:
-    """One for each method, in the order of the first series."""
-    found: dict[str, list[Score]] = {}
+def summaries(series: Iterable[Iterable[MethodScores]]) -> list[MethodSummary]:
+    """Summarise the scores of each method over all *series*, in the order of the first series."""
+    by_method: dict[str, list[MethodScores]] = {}
     for scores in series:
         for score in scores:
-            found.setdefault(score.method, []).append(score)
-    return [_summary(method, scores) for method, scores in found.items()]
+            by_method.setdefault(score.method, []).append(score)
+    return [_summary(method, scores) for method, scores in by_method.items()]
 
 
-def _summary(method: str, scores: Sequence[Score]) -> Summary:
-    return Summary(
+def _summary(method: str, scores: Sequence[MethodScores]) -> MethodSummary:
+    return MethodSummary(
         method=method,
         series=sum(score.n > 0 for score in scores),
         abstained=sum(score.abstained for score in scores),
@@ -232,32 +237,32 @@ def _summary(method: str, scores: Sequence[Score]) -> Summary:
 
 
 def _mean(figures: Iterable[float | None]) -> float | None:
-    there = [figure for figure in figures if figure is not None]
-    return fmean(there) if there else None
+    present = [figure for figure in figures if figure is not None]
+    return fmean(present) if present else None
 
 
 def geometric_mean(ratios: Iterable[float | None]) -> float | None:
-    """Of those that are there; zero if one is."""
-    there = [ratio for ratio in ratios if ratio is not None]
-    if not there:
+    """Return the geometric mean of the *ratios* that are not None; 0 if one of them is 0."""
+    present = [ratio for ratio in ratios if ratio is not None]
+    if not present:
         return None
-    return math.exp(sum(map(math.log, there)) / len(there)) if all(there) else 0.0
+    return math.exp(sum(map(math.log, present)) / len(present)) if all(present) else 0.0
 
 
-def _simple_interval(trail: Trail, level: float) -> tuple[Column, Column]:
-    """As errors that are normal and all alike would have it; the first forecasts have none before them."""
-    misses = np.abs(np.nan_to_num(trail.truth - trail.median))
-    scale = misses.max(initial=0.0) or 1.0
-    squares = np.cumsum(np.square(misses / scale))
-    known = np.cumsum(np.isfinite(trail.median))
-    before = np.concatenate([[0.0], squares[:-1] / np.maximum(known[:-1], 1)])
+def _simple_interval(forecasts: RollingForecasts, level: float) -> tuple[Column, Column]:
+    """Return the intervals for normal errors of constant variance, estimated from those before."""
+    errors = np.abs(np.nan_to_num(forecasts.actual - forecasts.median))
+    scale = errors.max(initial=0.0) or 1.0
+    squares = np.cumsum(np.square(errors / scale))
+    counts = np.cumsum(np.isfinite(forecasts.median))
+    before = np.concatenate([[0.0], squares[:-1] / np.maximum(counts[:-1], 1)])
     reach = NormalDist().inv_cdf(1.0 - lower_tail(level)) * scale * np.sqrt(before)
-    return trail.median - reach, trail.median + reach
+    return forecasts.median - reach, forecasts.median + reach
 
 
-def _ratio(figure: float | None, measure: float | None) -> float | None:
-    return figure / measure if figure is not None and measure else None
+def _ratio(score: float | None, baseline: float | None) -> float | None:
+    return score / baseline if score is not None and baseline else None
 
 
-def _within(ends: tuple[Column, Column], judged: NDArray[np.bool_]) -> tuple[Column, Column]:
-    return ends[0][judged], ends[1][judged]
+def _within(ends: tuple[Column, Column], is_scored: NDArray[np.bool_]) -> tuple[Column, Column]:
+    return ends[0][is_scored], ends[1][is_scored]

@@ -1,11 +1,11 @@
-"""The study of two grids, repeated: how far off forecasts of an application are by its history, by a probe
-that ran before it, and by both.
+"""The study of two grids, repeated: the errors of forecasts of an application from its own history, from a
+probe that ran before it, and from both.
 
 Seven methods forecast seven metrics of each run of an application when it starts. *TSP* is the NWS battery on
 the application's own history. *LRP* is a straight line through pairs of application and probe, applied to the
-newest run of the probe; what it is drawn through are all pairs, the last 10, or a fixed first x. *TSP+LRP*
-forecasts the probe with the battery to the time asked for, and applies the line to that. A metric of the
-application is predicted from the same metric of the probe.
+newest run of the probe; it is fitted to all pairs, the last 10, or a fixed first x. *TSP+LRP* forecasts the
+probe with the battery to the time asked for, and applies the line to that. A metric of the application is
+predicted from the same metric of the probe.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from forecasting.reading.histories import RunHistory
 
 
 @dataclass(frozen=True)
-class Studied:
-    """A *method* of ours under the *label* it has in the study, and the error of the total published there,
-    in percent."""
+class StudiedMethod:
+    """A *method* with its *label* in the study, and the error of the total published there, in percent."""
 
     label: str
     method: str
@@ -32,13 +31,13 @@ class Studied:
 
 
 METHODS = (
-    Studied("TSP", "nws", 8.57),
-    Studied("LRP full", "lrp", 8.42),
-    Studied("LRP last 10", "lrp_last_10", 9.13),
-    Studied("LRP fixed first x", "lrp_first", 9.96),
-    Studied("TSP+LRP full", "tsp_lrp", 8.99),
-    Studied("TSP+LRP last 10", "tsp_lrp_last_10", 9.14),
-    Studied("TSP+LRP fixed first x", "tsp_lrp_first", 10.55),
+    StudiedMethod("TSP", "nws", 8.57),
+    StudiedMethod("LRP full", "lrp", 8.42),
+    StudiedMethod("LRP last 10", "lrp_last_10", 9.13),
+    StudiedMethod("LRP fixed first x", "lrp_first", 9.96),
+    StudiedMethod("TSP+LRP full", "tsp_lrp", 8.99),
+    StudiedMethod("TSP+LRP last 10", "tsp_lrp_last_10", 9.14),
+    StudiedMethod("TSP+LRP fixed first x", "tsp_lrp_first", 10.55),
 )
 METRICS = (
     "stage.transfer_data.seconds",
@@ -53,7 +52,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class StudyCell:
-    """The mean relative error over *n* runs, and its coefficient of variation; None where there is none."""
+    """The mean relative error over *n* runs, and its coefficient of variation; None if there is none."""
 
     n: int
     relative_error: float | None
@@ -63,15 +62,15 @@ class StudyCell:
 def error_table(
     histories: Sequence[RunHistory], *, wanted: Sequence[str] = (), warm_up: int = WARM_UP
 ) -> dict[str, dict[str, StudyCell]]:
-    """The cells by metric and by method: over all runs of applications in *histories*, each with each probe
-    of its group.
+    """Return the cells by metric and method over all runs of applications in *histories*, each paired with
+    each probe of its group.
 
-    The metrics are *wanted*, or those of the study that are there, or if none is, all. A run counts, but for
-    the first *warm_up* of its series, where each of the seven methods has an answer.
+    The metrics are *wanted*, or those of the study that occur, or all if none of these does. A run counts if
+    each of the seven methods has a forecast, and it is not among the first *warm_up* of its series.
     """
     pairs = list(_pairs(histories))
-    there = {target.source.metric for target, _ in pairs}
-    shown = wanted or [one for one in METRICS if one in there] or sorted(there)
+    metrics_of_pairs = {target.source.metric for target, _ in pairs}
+    shown = wanted or [name for name in METRICS if name in metrics_of_pairs] or sorted(metrics_of_pairs)
     return {
         metric: _cells([pair for pair in pairs if pair[0].source.metric == metric], warm_up)
         for metric in shown
@@ -79,7 +78,7 @@ def error_table(
 
 
 def _pairs(histories: Sequence[RunHistory]) -> Iterator[tuple[RunHistory, RunHistory]]:
-    """Each metric of each application, with the same metric of each probe of its group."""
+    """Yield each metric of each application with the same metric of each probe of its group."""
     for target in histories:
         for probe in histories:
             alike = (probe.group, probe.source.metric) == (target.group, target.source.metric)
@@ -88,30 +87,37 @@ def _pairs(histories: Sequence[RunHistory]) -> Iterator[tuple[RunHistory, RunHis
 
 
 def _cells(pairs: Iterable[tuple[RunHistory, RunHistory]], warm_up: int) -> dict[str, StudyCell]:
-    truths: list[NDArray[np.float64]] = []
-    said: dict[str, list[NDArray[np.float64]]] = {one.method: [] for one in METHODS}
+    actuals: list[NDArray[np.float64]] = []
+    forecasts: dict[str, list[NDArray[np.float64]]] = {studied.method: [] for studied in METHODS}
     for target, probe in pairs:
-        truth, medians = _forecasts(target, probe, warm_up)
-        truths.append(truth)
+        actual, medians = _forecasts(target, probe, warm_up)
+        actuals.append(actual)
         for method, median in medians.items():
-            said[method].append(median)
-    truth = np.concatenate([np.empty(0), *truths])
-    return {method: _cell(truth, np.concatenate([np.empty(0), *parts])) for method, parts in said.items()}
+            forecasts[method].append(median)
+    actual = np.concatenate([np.empty(0), *actuals])
+    return {
+        method: _cell(actual, np.concatenate([np.empty(0), *parts])) for method, parts in forecasts.items()
+    }
 
 
 def _forecasts(
     target: RunHistory, probe: RunHistory, warm_up: int
 ) -> tuple[NDArray[np.float64], Mapping[str, NDArray[np.float64]]]:
-    heard = [(probe.source, observation) for observation in probe.observations]
-    trails = {one.method: rolling_origin(one.method, target.observations, heard) for one in METHODS}
-    truth = next(iter(trails.values())).truth
-    counted = np.arange(len(truth)) >= warm_up
-    for trail in trails.values():
-        counted &= np.isfinite(trail.median)
-    return truth[counted], {method: trail.median[counted] for method, trail in trails.items()}
+    of_probe = [(probe.source, observation) for observation in probe.observations]
+    by_method = {
+        studied.method: rolling_origin(studied.method, target.observations, of_probe) for studied in METHODS
+    }
+    actual = next(iter(by_method.values())).actual
+    is_counted = np.arange(len(actual)) >= warm_up
+    for forecasts in by_method.values():
+        is_counted &= np.isfinite(forecasts.median)
+    medians = {method: forecasts.median[is_counted] for method, forecasts in by_method.items()}
+    return actual[is_counted], medians
 
 
-def _cell(truth: NDArray[np.float64], said: NDArray[np.float64]) -> StudyCell:
+def _cell(actual: NDArray[np.float64], forecasts: NDArray[np.float64]) -> StudyCell:
     return StudyCell(
-        len(truth), metrics.relative_error(truth, said), metrics.relative_error_variation(truth, said)
+        len(actual),
+        metrics.relative_error(actual, forecasts),
+        metrics.relative_error_variation(actual, forecasts),
     )

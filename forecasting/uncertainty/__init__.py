@@ -1,1 +1,1 @@
-"""How sure a forecast is: quantiles of what comes, and whether the run passes at all."""
+"""The uncertainty of a forecast: quantiles of the next value, and the probability that the run passes."""

@@ -1,18 +1,18 @@
-"""How far from the truth a forecast may be, judged by how far the forecasts before it were.
+"""Intervals around a forecast from the residuals of the forecasts before it.
 
-Residuals are signed, truth minus forecast, one step ahead; the last 100 of them count, so the answer follows
-a series whose noise changes. From them comes one interval for the next residual:
+Residuals are signed, actual value minus forecast, one step ahead. The last 100 of them are used, so the
+interval follows a series whose noise changes. There are two kinds:
 
-- **Enough residuals** (9 for 80 %, 19 for 90 %): order statistics. With n residuals the next one falls below
-  the k-th smallest with probability k / (n + 1) if their order is of no account, whatever their distribution.
-  So the lower end is the floor((n + 1) a / 2)-th smallest and the upper end the same rank from above, which
-  covers at least 1 - a. This is the finite-sample correction of split conformal prediction (Vovk, Gammerman,
-  Shafer, "Algorithmic Learning in a Random World", 2005) with each tail alone (Romano, Patterson, Candes,
-  "Conformalized Quantile Regression", NeurIPS 2019, theorem 2), so skewed residuals give a skewed interval.
+- **Enough residuals** (9 for 80 %, 19 for 90 %): order statistics. With n exchangeable residuals the next one
+  is below the k-th smallest with probability k / (n + 1), whatever their distribution. So the lower end is
+  the floor((n + 1) a / 2)-th smallest and the upper end the same rank from above, which covers at least 1 -
+  a. This is the finite-sample correction of split conformal prediction (Vovk, Gammerman, Shafer, "Algorithmic
+  Learning in a Random World", 2005) with each tail alone (Romano, Patterson, Candes, "Conformalized Quantile
+  Regression", NeurIPS 2019, theorem 2), so skewed residuals give a skewed interval.
 - **Few residuals** (from 2): the predictive interval of a normal residual of mean zero and unknown variance,
   +- t(n degrees of freedom) times the root mean square (Student 1908; Geisser, "Predictive Inference", 1993).
-  The mean is taken as zero and not estimated, so that two equal misses do not look like certainty. It
-  reaches at least as far as the residuals did.
+  The mean is taken as zero and not estimated, so that two equal residuals do not look like certainty. The
+  interval reaches at least as far as the residuals.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-import scipy  # its parts are loaded when they are used: most processes never ask for an interval
+import scipy  # loads its parts when they are used: most processes never need an interval
 
 from forecasting.base import Abstained, InvalidNumber
 from forecasting.learning.windows import SortedWindow
 
-LEAST_RESIDUALS = 2
-# Probabilities of which quantiles are kept; what lies between two of them lies between their quantiles.
+MIN_RESIDUALS = 2
+# Probabilities of the quantiles that are kept; others are interpolated.
 QUANTILE_LEVELS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4),
     *(0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995),
 )
-_ROUNDING = 1e-9  # (n + 1) a / 2 is a whole number for the n that matter most
+_ROUNDING = 1e-9  # (n + 1) a / 2 is a whole number for many n
 
 
 @dataclass(slots=True)
@@ -47,45 +47,44 @@ class Residuals:
         return len(self.window)
 
     def add(self, residual: float) -> None:
-        """Take in truth minus forecast, a finite number."""
+        """Add actual value minus forecast, a finite number."""
         if not math.isfinite(residual):
             raise InvalidNumber(f"expected a finite residual, got {residual!r}")
         self.window.add(residual)
 
     def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
-        """Return the value that the next one undercuts with each of *probabilities*, given its forecast
-        *point*, as ``quantiles_around``."""
+        """Return the quantiles of the next value, given its forecast *point*, as ``quantiles_around``."""
         return quantiles_around(point, self.window.ordered, probabilities)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends between which the next residual lies with probability *level*.
+        """Return the ends of the interval that contains the next residual with probability *level*.
 
         Raises:
             Abstained: fewer than two residuals.
             InvalidNumber: *level* is not inside (0, 1).
         """
         tail = lower_tail(level)
-        _require(len(self.window))
+        _require_enough(len(self.window))
         return _interval(self.window.ordered, tail)
 
 
 def quantiles_around(
     point: float, ordered: Sequence[float], probabilities: Sequence[float]
 ) -> dict[float, float]:
-    """Return the value that the next one undercuts with each of *probabilities*, given its forecast *point*
-    and the residuals before, *ordered*. The point is the median; more probable is never less; all are finite.
+    """Return the quantiles of the next value by *probabilities*, given its forecast *point* and the *ordered*
+    residuals before. The point is the median; quantiles are finite and never fall with rising probability.
 
     Raises:
         Abstained: fewer than two residuals.
         InvalidNumber: a probability is not inside (0, 1).
     """
-    _require(len(ordered))
+    _require_enough(len(ordered))
     return {probability: _quantile_around(point, ordered, probability) for probability in probabilities}
 
 
-def _require(n: int) -> None:
-    if n < LEAST_RESIDUALS:
-        raise Abstained("too_few", f"{n} residuals are known, an interval needs {LEAST_RESIDUALS}")
+def _require_enough(n: int) -> None:
+    if n < MIN_RESIDUALS:
+        raise Abstained("too_few", f"{n} residuals are known, an interval needs {MIN_RESIDUALS}")
 
 
 def _quantile_around(point: float, ordered: Sequence[float], probability: float) -> float:
@@ -106,13 +105,13 @@ def _interval(ordered: Sequence[float], tail: float) -> tuple[float, float]:
     return min(-reach, ordered[0]), max(reach, ordered[-1])
 
 
-@lru_cache(maxsize=10_000)  # the call is slow, and there are as many as probabilities are asked for
+@lru_cache(maxsize=10_000)  # the call is slow
 def _student(degrees_of_freedom: int, tail: float) -> float:
     return float(scipy.special.stdtrit(degrees_of_freedom, 1.0 - tail))
 
 
 def lower_tail(level: float) -> float:
-    """The probability below an interval that covers *level* and leaves as much above: 0.1 for 0.8.
+    """Return the probability below the central interval that covers *level*: 0.1 for 0.8.
 
     Raises:
         InvalidNumber: *level* is not inside (0, 1).
@@ -123,9 +122,9 @@ def lower_tail(level: float) -> float:
 
 
 def finite(value: float) -> float:
-    """*value*, or the largest number there is instead of infinity."""
+    """Return *value*, with infinity replaced by the largest number."""
     return min(max(value, -sys.float_info.max), sys.float_info.max)
 
 
 def _root_mean_square(numbers: Sequence[float]) -> float:
-    return math.hypot(*numbers) / math.sqrt(len(numbers))  # whose squares need not be finite
+    return math.hypot(*numbers) / math.sqrt(len(numbers))  # their squares may overflow

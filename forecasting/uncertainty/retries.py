@@ -1,12 +1,12 @@
-"""How long it takes until a run has succeeded, if a run that fails is repeated.
+"""The time T until a run has succeeded, if failed runs are retried.
 
-The first try succeeds with one probability, each repetition with another: a failure may be the beginning of
-an outage. A try that fails takes its own time, and before it is repeated a delay passes. So with N failures
+The first try succeeds with one probability, each retry with another, since a failure may be the beginning of
+an outage. A try that fails takes a time of its own, and a delay passes before the retry. With N failures
 
     T = S + F(1) + ... + F(N) + N * delay,    P(N = 0) = first,  P(N > n) = (1 - first) * (1 - later) ** n.
 
-S and F are independent of N and of each other. All arguments are arrays with an entry, or a row, for each
-*candidate*; a thousand of them take milliseconds.
+where the times of success S and of failure F are independent of N and of each other. All arguments are arrays
+with an entry, or a row, for each *candidate*; a thousand of them take milliseconds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from forecasting.base import LARGEST_VALUE, InvalidNumber
 Column = NDArray[np.float64]
 
 _SCENARIOS = 256
-_GENERATOR = 109  # of the lattice; of all, it came nearest to a hundred thousand random scenarios
-_FAILURES_DRAWN = 3  # one by one; those beyond take the mean
+_GENERATOR = 109  # of the lattice; the one that came nearest to a hundred thousand random scenarios
+_FAILURES_DRAWN = 3  # one by one; further ones take the mean time
 
 
 def mean_seconds(
@@ -34,9 +34,9 @@ def mean_seconds(
     failure_seconds: ArrayLike,
     delay_seconds: float = 0.0,
 ) -> Column:
-    """The mean of T from the mean times of a try that succeeds and of one that fails.
+    """Return the mean of T from the mean times of success and of failure.
 
-    Infinite where the first may fail and no other ever succeeds.
+    It is infinite if the first try may fail and no retry can succeed.
 
     Raises:
         InvalidNumber: a probability is not in [0, 1], or a time is negative or not finite.
@@ -49,7 +49,7 @@ def mean_seconds(
 
 
 def quantiles_seconds(
-    asked: Sequence[float],
+    probabilities: Sequence[float],
     first: ArrayLike,
     later: ArrayLike,
     levels: Sequence[float],
@@ -57,15 +57,15 @@ def quantiles_seconds(
     failure_quantiles: ArrayLike,
     delay_seconds: float = 0.0,
 ) -> Column:
-    """The quantiles of T: a row for each probability *asked*, a column for each candidate.
+    """Return the quantiles of T: a row for each of *probabilities*, a column for each candidate.
 
     *success_quantiles* and *failure_quantiles* have a row for each candidate: its quantiles at *levels*,
-    which rise. Between two levels they are read as a straight line, beyond the outermost as the outermost.
+    which rise. They are interpolated between two levels, and constant beyond the outermost.
 
-    All candidates meet the same 256 scenarios, which are spread evenly (a rank-1 lattice; Korobov 1959). So
-    the answers are the same each time, and who is better in everything, by whatever little, is never ranked
-    behind others. They are right to about 1 % of the time, where most tries fail to 2 %. Infinite is a
-    quantile where failures without end are probable enough.
+    All candidates get the same 256 scenarios, which are spread evenly (a rank-1 lattice; Korobov 1959). So
+    the result is deterministic, and a candidate that is better in everything, however little, never ranks
+    behind another. Errors are about 1 % of the time, and 2 % where most tries fail. A quantile is infinite if
+    endless failure is probable enough.
 
     Raises:
         InvalidNumber: a probability is not in [0, 1] or a time negative or not finite.
@@ -76,46 +76,46 @@ def quantiles_seconds(
     failures = _failures(first, later, scenarios[0])
     endless = np.isinf(failures)
     failures[endless] = 0.0
-    seconds = success @ _reading(levels, scenarios[1])
+    seconds = success @ _interpolation(levels, scenarios[1])
     for number, draws in enumerate(scenarios[2:], start=1):
-        seconds += np.where(failures >= number, failure @ _reading(levels, draws), 0.0)
-    mean = failure @ _reading(levels, scenarios[0]).mean(axis=1, keepdims=True)
-    with np.errstate(over="ignore"):  # where hardly any try succeeds
+        seconds += np.where(failures >= number, failure @ _interpolation(levels, draws), 0.0)
+    mean = failure @ _interpolation(levels, scenarios[0]).mean(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):  # if hardly any try succeeds
         seconds += failures * _times(delay_seconds) + np.maximum(failures - _FAILURES_DRAWN, 0.0) * mean
     seconds[endless] = math.inf
     seconds.sort(axis=1)
-    ranks = np.ceil(_probabilities(asked) * _SCENARIOS).astype(np.int64) - 1
+    ranks = np.ceil(_probabilities(probabilities) * _SCENARIOS).astype(np.int64) - 1
     return np.asarray(seconds[:, np.maximum(ranks, 0)].T)
 
 
 @functools.cache
 def _scenarios() -> Column:
-    """Points in the unit cube, a column each: for the number of failures, for S, and for each F drawn."""
+    """Return points of the unit cube, a column each: for the number of failures, S, and each F drawn."""
     powers = [pow(_GENERATOR, power, _SCENARIOS) for power in range(2 + _FAILURES_DRAWN)]
     return np.asarray((np.outer(powers, np.arange(_SCENARIOS)) % _SCENARIOS + 0.5) / _SCENARIOS)
 
 
 def _failures(first: Column, later: Column, uniform: Column) -> Column:
-    """How often each candidate fails in each scenario."""
+    """Return the number of failures of each candidate in each scenario."""
     with np.errstate(divide="ignore", invalid="ignore"):
         repetitions = np.floor((np.log1p(-uniform) - np.log1p(-first)) / np.log1p(-later))
     return np.where(uniform < first, 0.0, 1.0 + np.where(later > 0.0, repetitions, math.inf))
 
 
-def _reading(levels: Sequence[float], uniform: Column) -> Column:
-    """The matrix that turns quantiles at *levels* into those at *uniform*."""
+def _interpolation(levels: Sequence[float], uniform: Column) -> Column:
+    """Return the matrix that turns quantiles at *levels* into those at *uniform*."""
     return np.array([np.interp(uniform, levels, unit) for unit in np.eye(len(levels))])
 
 
 def _probabilities(numbers: ArrayLike) -> Column:
-    found = np.asarray(numbers, dtype=np.float64)
-    if not ((found >= 0.0) & (found <= 1.0)).all():
+    array = np.asarray(numbers, dtype=np.float64)
+    if not ((array >= 0.0) & (array <= 1.0)).all():
         raise InvalidNumber("expected probabilities from 0 to 1")
-    return found
+    return array
 
 
 def _times(numbers: ArrayLike) -> Column:
-    found = np.asarray(numbers, dtype=np.float64)
-    if not ((found >= 0.0) & (found <= LARGEST_VALUE)).all():
+    array = np.asarray(numbers, dtype=np.float64)
+    if not ((array >= 0.0) & (array <= LARGEST_VALUE)).all():
         raise InvalidNumber("expected times that are finite and not negative, in seconds")
-    return found
+    return array

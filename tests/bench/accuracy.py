@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from forecasting.commands.backtest import Task, all_judged
-from forecasting.evaluation.rolling_origin import WARM_UP, Score, geometric_mean
+from forecasting.evaluation.rolling_origin import WARM_UP, MethodScores, geometric_mean
 from forecasting.reading.histories import RunHistory, predictor_values_for
 from tests import realdata
 from tests.bench.base import Result
@@ -49,7 +49,7 @@ def measure() -> list[Result]:
     ]
 
 
-Scores = Sequence[dict[str, Score]]
+Scores = Sequence[dict[str, MethodScores]]
 
 
 def _judged(wanted: Sequence[RunHistory], all_of_them: Sequence[RunHistory]) -> Scores:
@@ -76,7 +76,7 @@ def _is_of_one_value(history: RunHistory) -> bool:
     return max(Counter(values).values()) > len(values) / 2
 
 
-def _coverage(series: Scores, long: Sequence[Score], figure: str, level: float) -> list[Result]:
+def _coverage(series: Scores, long: Sequence[MethodScores], figure: str, level: float) -> list[Result]:
     found = {method: [getattr(scores[method], figure) for scores in series] for method in METHODS}
     of_many = [getattr(score, figure) for score in long]
     return [

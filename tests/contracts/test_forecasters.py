@@ -269,7 +269,7 @@ def test_any_history_gets_a_sound_answer_or_an_abstention(
             history, at_seconds, method=name, probabilities=(tail, 1.0 - tail), floor=floor
         )
     except Abstained:
-        assert sum(seen.usable and seen.known_at_seconds <= at_seconds for seen in history) < 3
+        assert sum(seen.is_usable and seen.known_at_seconds <= at_seconds for seen in history) < 3
         return
     lower, upper = forecast.quantiles.values()
     assert math.isfinite(forecast.mean)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber, Source
-from forecasting.evaluation.choice import Choice, LossComparison, choose
+from forecasting.evaluation.choice import LossComparison, PredictorChoice, choose
 from forecasting.series import Observation
 
 HOUR_SECONDS = 3600.0
@@ -108,7 +108,7 @@ def test_what_was_not_known_yet_is_not_scored() -> None:
 def test_a_choice_is_gone_on_with_from_its_state() -> None:
     observations, heard = a_grid(60)
     choice = choose(observations, heard)
-    again = state.load(Choice, state.dump(choice))
+    again = state.load(PredictorChoice, state.dump(choice))
     assert again.candidates() == choice.candidates()
     for one in (choice, again):
         one.update(61 * HOUR_SECONDS, 300.0)
@@ -127,16 +127,16 @@ def test_what_cannot_be_used_is_refused_and_teaches_nothing() -> None:
 
 def test_nothing_is_expected_before_anything_is_known() -> None:
     with pytest.raises(Abstained):
-        Choice().forecast(0.0)
+        PredictorChoice().forecast(0.0)
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, math.nan])
 def test_what_is_no_probability_is_refused(probability: float) -> None:
     with pytest.raises(InvalidNumber, match="between 0 and 1"):
-        Choice(probability=probability)
+        PredictorChoice(probability=probability)
 
 
 def test_own_stages_are_no_candidates() -> None:
-    choice = Choice()
+    choice = PredictorChoice()
     choice.observe_predictor(Source("", "stage.compute.seconds"), 0.0, 1.0, 5.0)
     assert choice.candidates() == []

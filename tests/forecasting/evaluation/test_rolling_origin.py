@@ -10,12 +10,12 @@ import pytest
 from forecasting import methods
 from forecasting.base import Source
 from forecasting.evaluation.rolling_origin import (
-    Score,
-    Summary,
-    Trail,
-    Yardstick,
+    Baselines,
+    MethodScores,
+    MethodSummary,
+    RollingForecasts,
+    evaluate,
     geometric_mean,
-    judge,
     rolling_origin,
     summaries,
 )
@@ -38,7 +38,7 @@ def noise(length: int, seed: int = 5) -> list[float]:
 def test_each_run_is_forecast_from_what_was_known_when_it_started() -> None:
     values = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]
     prompt = rolling_origin("last_value", daily(values))
-    assert prompt.truth.tolist() == values
+    assert prompt.actual.tolist() == values
     assert prompt.median[3:].tolist() == [12.0, 13.0, 14.0]
     late = rolling_origin("last_value", daily(values, seconds=1.5 * DAY_SECONDS))
     assert late.median[4:].tolist() == [12.0, 13.0]  # each run was still going on when the next one started
@@ -97,10 +97,12 @@ def test_shuffling_the_future_of_all_series_never_moves_a_past_forecast(name: st
     np.testing.assert_array_equal(before.quantiles[0.9][:46], after.quantiles[0.9][:46])
 
 
-def a_trail(truth: list[float], said: list[float], reach: float = 1.0, method: str = "some") -> Trail:
+def a_trail(
+    actual: list[float], said: list[float], reach: float = 1.0, method: str = "some"
+) -> RollingForecasts:
     at = np.array(said)
     ends = {0.1: at - reach, 0.9: at + reach, 0.05: at - 2 * reach, 0.95: at + 2 * reach}
-    return Trail(method, np.array(truth), at, at, ends, 0.002)
+    return RollingForecasts(method, np.array(actual), at, at, ends, 0.002)
 
 
 TRUTH = [10.0, 12.0, 11.0, 15.0]
@@ -108,7 +110,7 @@ TRUTH = [10.0, 12.0, 11.0, 15.0]
 
 def test_a_score_by_hand() -> None:
     usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Yardstick(usual, usual).score(a_trail(TRUTH, [10.0, 11.0, 11.0, 14.0]), warm_up=1)
+    score = Baselines(usual, usual).score(a_trail(TRUTH, [10.0, 11.0, 11.0, 14.0]), warm_up=1)
     assert (score.method, score.n, score.abstained) == ("some", 3, 0)
     assert score.mae == pytest.approx(2 / 3)
     assert score.mae_ratio == pytest.approx((2 / 3) / (7 / 3))
@@ -121,7 +123,7 @@ def test_a_score_by_hand() -> None:
 
 def test_the_simple_interval_is_as_wide_as_the_errors_before() -> None:
     usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Yardstick(usual, usual).score(a_trail(TRUTH, TRUTH, reach=0.5), warm_up=2)
+    score = Baselines(usual, usual).score(a_trail(TRUTH, TRUTH, reach=0.5), warm_up=2)
     reach = 1.644854 * math.sqrt(5 / 2), 1.644854 * math.sqrt(2)
     simple = (2 * reach[0] + 2 * reach[1] + (15 - 11 - reach[1]) / 0.05) / 2
     assert score.interval_ratio == pytest.approx(2.0 / simple, rel=1e-6)
@@ -129,14 +131,14 @@ def test_the_simple_interval_is_as_wide_as_the_errors_before() -> None:
 
 def test_runs_that_a_method_abstains_from_are_counted_and_not_compared() -> None:
     usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Yardstick(usual, usual).score(a_trail(TRUTH, [math.nan, math.nan, 11.0, 13.0]), warm_up=1)
+    score = Baselines(usual, usual).score(a_trail(TRUTH, [math.nan, math.nan, 11.0, 13.0]), warm_up=1)
     assert (score.n, score.abstained) == (2, 1)
     assert score.mae_ratio == pytest.approx(2 / 5)
 
 
 def test_who_never_answers_has_no_figures() -> None:
     usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Yardstick(usual, usual).score(a_trail(TRUTH, [math.nan] * 4), warm_up=0)
+    score = Baselines(usual, usual).score(a_trail(TRUTH, [math.nan] * 4), warm_up=0)
     assert (score.n, score.abstained, score.mae, score.mae_ratio, score.coverage_90) == (
         0,
         4,
@@ -147,12 +149,12 @@ def test_who_never_answers_has_no_figures() -> None:
 
 
 def test_a_constant_series_has_no_ratios() -> None:
-    (score,) = judge(daily([4.0] * 60), (), ["nws"])
+    (score,) = evaluate(daily([4.0] * 60), (), ["nws"])
     assert (score.n, score.mae, score.mae_ratio, score.interval_ratio) == (20, 0.0, None, None)
 
 
 def test_the_last_value_is_its_own_measure() -> None:
-    scores = judge(daily(noise(80)), (), ["nws", "last_value"])
+    scores = evaluate(daily(noise(80)), (), ["nws", "last_value"])
     assert [score.method for score in scores] == ["nws", "last_value"]
     assert scores[1].mae_ratio == scores[1].rmse_ratio == 1.0
     assert scores[0].mae_ratio is not None
@@ -163,7 +165,7 @@ def test_the_last_value_is_its_own_measure() -> None:
     "values", [[1e300, -1e300] * 30, [0.0] * 60, [5e-324, 1e-310] * 30, [*[1.0] * 50, 1e300, *[1.0] * 9]]
 )
 def test_hard_series_have_finite_figures_or_none(values: list[float]) -> None:
-    for score in judge(daily(values), (), ["nws", "local_level"]):
+    for score in evaluate(daily(values), (), ["nws", "local_level"]):
         figures = [figure for figure in vars(score).values() if isinstance(figure, float)]
         assert all(map(math.isfinite, figures)), score
 
@@ -178,11 +180,11 @@ def test_the_geometric_mean_is_of_what_is_there(ratios: list[float | None], mean
 
 def test_a_summary_has_geometric_means_of_ratios_and_means_of_the_rest() -> None:
     usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    yardstick = Yardstick(usual, usual)
+    yardstick = Baselines(usual, usual)
     good, bad = a_trail(TRUTH, [10.0, 11.0, 11.0, 14.0]), a_trail(TRUTH, [0.0, 0.0, 0.0, 0.0])
-    scores: list[Score] = [yardstick.score(one, warm_up=0) for one in (good, bad)]
+    scores: list[MethodScores] = [yardstick.score(one, warm_up=0) for one in (good, bad)]
     (summary,) = summaries([[score] for score in scores])
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, MethodSummary)
     assert (summary.method, summary.series, summary.coverage_90) == ("some", 2, 0.5)
     assert summary.mae_ratio == pytest.approx(math.sqrt((2 / 8) * (48 / 8)))
 
@@ -206,8 +208,8 @@ def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[Run
 def test_a_probe_is_forecast_from_the_probe_that_ran_just_before_it() -> None:
     first, second = beside_each_other(noise(150))
     heard = predictor_values_for(second, [first, second])
-    (informed,) = judge(second.observations, heard, ["auto"])
-    (alone,) = judge(second.observations, [], ["auto"])
+    (informed,) = evaluate(second.observations, heard, ["auto"])
+    (alone,) = evaluate(second.observations, [], ["auto"])
     assert informed.mae is not None
     assert alone.mae is not None
     assert informed.mae < 0.6 * alone.mae

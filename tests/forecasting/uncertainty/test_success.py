@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber
-from forecasting.uncertainty.success import OPINIONS, RunOutcome, SuccessForecaster
+from forecasting.uncertainty.success import EXPERTS, RunOutcome, SuccessForecaster
 from tests import realdata
 
 HOUR_SECONDS = 3600.0
@@ -122,8 +122,8 @@ def test_a_path_that_has_become_good_is_trusted_within_weeks() -> None:
 def test_what_the_opinions_count_adds_up() -> None:
     forecaster = told(hourly(outages(20, 4, 12)))
     forecaster.learn_until(1e7)
-    assert list(forecaster.shares()) == list(OPINIONS)
-    assert sum(forecaster.shares().values()) == pytest.approx(1.0)
+    assert list(forecaster.weights()) == list(EXPERTS)
+    assert sum(forecaster.weights().values()) == pytest.approx(1.0)
 
 
 def test_the_kept_state_goes_on_as_if_nothing_had_been() -> None:
