@@ -66,10 +66,10 @@ def test_quantiles_are_those_of_many_random_histories(
     first: float, later: float, failure_median: float, within: float
 ) -> None:
     success, failure = lognormal([300.0], 0.3), lognormal([failure_median], 0.6)
-    asked = [0.25, 0.5, 0.75, 0.9]
-    found = quantiles_seconds(asked, [first], [later], LEVELS, success, failure, 60.0)[:, 0]
+    probabilities = [0.25, 0.5, 0.75, 0.9]
+    found = quantiles_seconds(probabilities, [first], [later], LEVELS, success, failure, 60.0)[:, 0]
     np.testing.assert_allclose(
-        found, np.quantile(simulated(first, later, success[0], failure[0]), asked), rtol=within
+        found, np.quantile(simulated(first, later, success[0], failure[0]), probabilities), rtol=within
     )
 
 
@@ -127,12 +127,12 @@ def test_the_most_extreme_chances_have_an_answer(number: float) -> None:
         {"success_quantiles": [[-1.0] * 7]},
         {"failure_quantiles": [[math.inf] * 7]},
         {"delay_seconds": -1.0},
-        {"asked": [2.0]},
+        {"probabilities": [2.0]},
     ],
 )
 def test_what_is_no_probability_or_no_time_is_refused(wrong: dict[str, object]) -> None:
     right = {
-        "asked": [0.5], "first": [0.5], "later": [0.5], "levels": LEVELS,
+        "probabilities": [0.5], "first": [0.5], "later": [0.5], "levels": LEVELS,
         "success_quantiles": [[1.0] * 7], "failure_quantiles": [[1.0] * 7],
     }  # fmt: skip
     with pytest.raises(InvalidNumber):
