@@ -62,7 +62,7 @@ class MetricUpdate(StateUpdate):
             source = self.sources[one.key]
             observation = Observation(one.time / _SECOND, one.known_at / _SECOND, one.value)
             self.forecaster.observe(observation, source)
-            if source == OWN_SERIES and observation.usable:
+            if source == OWN_SERIES and observation.is_usable:
                 self.last_value = one.value
                 self.last_time = max(self.last_time or EPOCH, moment(one.time))
         self.forecaster.learn_until(inputs[-1].known_at / _SECOND)
