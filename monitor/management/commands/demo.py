@@ -76,7 +76,7 @@ class Command(BaseCommand):
         """Whether nothing is unaccounted for, when the rounds are done and, unless it stops then, somebody
         has interrupted what follows."""
         try:
-            session.say_where()
+            session.say_urls()
             complete = _complete(session, rounds, more["json"])
         except KeyboardInterrupt:
             self._say(STOPPING)

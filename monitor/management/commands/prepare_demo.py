@@ -35,17 +35,17 @@ class Command(BaseCommand):
         grid = load_description(settings.VAR_DIR / ("wan" if wan else "testbed"))
         if grid is None:
             raise CommandError(f"the grid is not up: manage.py testbed up{' --wan' if wan else ''}")
-        ground = definition.WAN if wan else definition.LOCAL
-        for other in definition.GROUNDS:
-            if other != ground:
-                _rest(other)
-        series = definition.series(ground, scheduled=not unscheduled)
+        demo_grid = definition.WAN if wan else definition.LOCAL
+        for other in definition.GRIDS:
+            if other != demo_grid:
+                _disable_series(other)
+        series = definition.series(demo_grid, scheduled=not unscheduled)
         define(list(grid.resources.values()), series, definition.alerts())
 
 
-def _rest(ground: definition.Ground) -> None:
-    """Run nothing any more on a ground whose sites are down."""
-    names = [one.name for one in definition.series(ground, scheduled=False)]
+def _disable_series(demo_grid: definition.DemoGrid) -> None:
+    """Disable the series of a grid that is not up."""
+    names = [one.name for one in definition.series(demo_grid, scheduled=False)]
     Series.objects.filter(name__in=names, enabled=True).update(enabled=False)
 
 

@@ -1,1 +1,1 @@
-"""The demo: the whole of gridcast over the local grid, in one foreground process tree."""
+"""The demo: all of gridcast over a grid of this machine, in one foreground process tree."""

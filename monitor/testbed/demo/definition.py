@@ -1,4 +1,4 @@
-"""What the demo watches: the series that run over a grid of this machine, their files scaled down."""
+"""The demo's series over a grid of this machine, with files scaled down."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SITES = ("anl", "iu", "ornl", "tacc", "purdue", "ncsa", "sdsc")
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Where series run: what their names and those of the sites' resources end in, and their suite.
+class DemoGrid:
+    """A grid for series: the suffixes of names of series and resources, and the suite.
 
-    Two grounds share no series, so that no history mixes two grids.
+    Series of two grids have different names, so no history mixes two grids.
     """
 
     series: str
@@ -30,15 +30,16 @@ class Ground:
     suite: str
 
 
-LOCAL = Ground(series="-main", resources="", suite="main")
-WAN = Ground(series="-wan", resources=RESOURCE_SUFFIX, suite="emulated-wan")
-GROUNDS = (LOCAL, WAN)
+LOCAL = DemoGrid(series="-main", resources="", suite="main")
+WAN = DemoGrid(series="-wan", resources=RESOURCE_SUFFIX, suite="emulated-wan")
+GRIDS = (LOCAL, WAN)
 
 
-def series(ground: Ground = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]:
-    """Gather from five sources to NCSA, results to SDSC, and Circle round all seven, every minute.
+def series(grid: DemoGrid = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]:
+    """Return Gather and Circle every minute, and PreCo every other minute.
 
-    PreCo from Argonne by way of NCSA to SDSC every other minute: it computes as long as the others together.
+    Gather sends from five sources to NCSA and its results to SDSC, Circle goes round all seven sites, and
+    PreCo goes from Argonne to NCSA and SDSC and computes as long as the other two together.
     """
     gather = {
         "sources": ["anl", "iu", "ornl", "tacc", "purdue"],
@@ -51,14 +52,14 @@ def series(ground: Ground = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]
     image = {"projections": PROJECTIONS, "size": PROJECTION_SIZE}
     every_minute, every_other_minute = "* * * * *", "*/2 * * * *"
     return [
-        _series(ground, "gather", gather, {**files, "result_bytes": RESULT_BYTES}, every_minute, scheduled),
-        _series(ground, "circle", circle, files, every_minute, scheduled),
-        _series(ground, "preco", preco, image, every_other_minute, scheduled),
+        _series(grid, "gather", gather, {**files, "result_bytes": RESULT_BYTES}, every_minute, scheduled),
+        _series(grid, "circle", circle, files, every_minute, scheduled),
+        _series(grid, "preco", preco, image, every_other_minute, scheduled),
     ]
 
 
 def alerts() -> list[AlertDefinition]:
-    """One rule over whatever runs: told to the log, where it needs no receiver."""
+    """Return one alert rule for all series; it notifies the log, which needs no recipient."""
     return [
         AlertDefinition(
             "three-in-a-row",
@@ -72,21 +73,21 @@ def alerts() -> list[AlertDefinition]:
 
 
 def _series(
-    ground: Ground,
+    grid: DemoGrid,
     probe: str,
     sites: Mapping[str, Sequence[str]],
     parameters: Mapping[str, Any],
     schedule: str,
     enabled: bool,
 ) -> SeriesDefinition:
-    """The series of *probe*, its roles bound to the resources of *sites*."""
+    """Return the series of *probe* with its roles bound to the resources of *sites*."""
     return SeriesDefinition(
-        name=f"{probe}{ground.series}",
+        name=f"{probe}{grid.series}",
         probe=probe,
-        bindings={role: [f"{name}{ground.resources}" for name in names] for role, names in sites.items()},
+        bindings={role: [f"{name}{grid.resources}" for name in names] for role, names in sites.items()},
         parameters=parameters,
         schedule=schedule,
         enabled=enabled,
         limit_seconds=LIMIT_SECONDS,
-        suite=ground.suite,
+        suite=grid.suite,
     )

@@ -1,4 +1,4 @@
-"""Follow what runs end, as they end."""
+"""Report runs of the demo as they end."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from monitor.models.run import State
 if TYPE_CHECKING:
     import uuid
 
-JUST_ASKED = timedelta(minutes=1)  # a run whose slot is as young may not be in the ledger yet
+LEDGER_DELAY = timedelta(minutes=1)  # younger slots may not be in the ledger yet
 
 
-class Follower:
-    """Finds every run once, when it has ended; *since* is the slot from which on it looks."""
+class EndedRuns:
+    """Reports each run with a slot after *since* once, when it has ended."""
 
     def __init__(self, since: datetime) -> None:
         self._since = since
-        self._seen: set[uuid.UUID] = set()
+        self._reported: set[uuid.UUID] = set()
 
-    def news(self) -> list[str]:
-        """A line for every run that has ended since the last call, oldest first.
+    def new_lines(self) -> list[str]:
+        """Return a line for each run that has ended since the last call, oldest first.
 
         Raises:
-            DatabaseError: the depot is away; the next call tells what this one could not.
+            DatabaseError: the depot is unavailable; the next call reports these runs too.
         """
         since = self._next_since(timezone.now())
         ended = Run.objects.ended().filter(slot__gte=self._since).select_related("series")
-        found = list(ended.order_by("ended_at", "slot"))
-        told = [line(run) for run in found if run.pk not in self._seen]
-        self._seen = {run.pk for run in found}
+        runs = list(ended.order_by("ended_at", "slot"))
+        lines = [line(run) for run in runs if run.pk not in self._reported]
+        self._reported = {run.pk for run in runs}
         self._since = since
-        return told
+        return lines
 
     def _next_since(self, now: datetime) -> datetime:
-        """Nothing that has not ended is older. A demo may run for weeks, and asks four times a second."""
+        """Return the oldest slot that can still end, so that a poll reads few runs even after weeks."""
         pending = Run.objects.pending().filter(slot__gte=self._since).aggregate(oldest=Min("slot"))
-        return max(self._since, min(pending["oldest"] or now, now - JUST_ASKED))
+        return max(self._since, min(pending["oldest"] or now, now - LEDGER_DELAY))
 
 
 def line(run: Run) -> str:
-    """One line about a run: when, what, how it ended, how long it took or why not."""
+    """Return one line about a run: time, series, outcome, duration or reason."""
     at = run.ended_at or run.slot
     head = f"{at:%H:%M:%S}  {run.series.name:<14} {run.state:<9}"
     if run.state != State.PASSED:
@@ -55,12 +55,12 @@ def line(run: Run) -> str:
 
 
 def _expected(run: Run) -> str:
-    """What was forecast for this run before it began, of the segment that it is of."""
+    """Return the last forecast for this run's segment before it began; empty if there is none."""
     totals = Metric.objects.filter(
         segment__series=run.series_id, name="total.seconds", samples__time=run.slot
     )
-    before = Forecast.objects.filter(metric__in=totals)
-    last = before.filter(method=METHOD, at=None, issued_at__lte=run.started_at).first()
+    earlier = Forecast.objects.filter(metric__in=totals)
+    last = earlier.filter(method=METHOD, at=None, issued_at__lte=run.started_at).first()
     if last is None:
         return ""
     return f"forecast {last.median:.1f} s ({last.lower:.1f} to {last.upper:.1f}, {last.level:.0%})"

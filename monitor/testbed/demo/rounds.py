@@ -1,4 +1,4 @@
-"""Run every series a number of times, as fast as they go."""
+"""Run every series a number of times, back to back."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 class Rounds:
-    """Asks for the next round of a series as soon as its last has ended, until each had *count*."""
+    """Requests the next run of a series when its last has ended, until each has had *count*."""
 
     def __init__(self, series: Sequence[Series], count: int) -> None:
         self._series = series
         self._count = count
-        self.asked: dict[uuid.UUID, str] = {}  # run -> series
+        self.requested: dict[uuid.UUID, str] = {}  # run -> series
 
     def advance(self, now: datetime) -> bool:
-        """Ask for what can start now; True when every run that was to be asked for has ended."""
-        waiting = self._busy(now)
-        had = Counter(self.asked.values())
-        for one in self._series:
-            if one.name not in waiting and had[one.name] < self._count:
-                run = run_now(one, who=f"round {had[one.name] + 1} of {self._count}", now=now)
-                self.asked[run.pk] = one.name
-                waiting.add(one.name)
+        """Request the runs that can start now; return whether all rounds have ended."""
+        busy = self._busy(now)
+        counts = Counter(self.requested.values())
+        for series in self._series:
+            if series.name not in busy and counts[series.name] < self._count:
+                run = run_now(series, who=f"round {counts[series.name] + 1} of {self._count}", now=now)
+                self.requested[run.pk] = series.name
+                busy.add(series.name)
         dispatch(claim_due(now))
-        return not waiting
+        return not busy
 
     def _busy(self, now: datetime) -> set[str]:
-        """The series with a run under way, or about to be: ours, or what an earlier demo has left."""
+        """Return the series with a pending run, also of an earlier demo."""
         pending = Run.objects.filter(series__in=self._series, slot__lte=now).pending().runnable()
         return set(pending.values_list("series__name", flat=True))

@@ -1,4 +1,4 @@
-"""The demo's process tree: what runs, in which order, and how each is known to be up."""
+"""The demo's services, their order, and how each is checked to be up."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ GUNICORN = [
     "gunicorn",
     "--workers=2",
     "--worker-class=gthread",
-    "--threads=16",  # reports that come together are stored together
-    "--preload",  # imported once, not by each worker
-    "--no-control-socket",  # it would lie in the home
+    "--threads=16",  # concurrent reports are stored in one group commit
+    "--preload",  # import once, not in each worker
+    "--no-control-socket",  # its default is in the home directory
 ]
 WORKER = ["worker", "--without-gossip", "--without-mingle", "--loglevel=INFO"]
-# One thread for linear algebra a process: its libraries would take every core in every worker.
+# One thread per process for linear algebra: by default its libraries use every core in every worker.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-CHECKED = {"CELERY_SKIP_CHECKS": "1"}  # by our own command; each worker would load the pages to do so again
-# Weather that shows a newcomer both: fine for the first minutes, a fault now and then, later a long one.
+SKIP_CHECKS = {"CELERY_SKIP_CHECKS": "1"}  # the demo command has run them; they load all pages
+# Weather with good first minutes, then occasional faults, later a long one.
 SEED = 10
 
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What can be chosen about a demo."""
+    """Options of the demo."""
 
     var: Path
     port: int
@@ -55,28 +55,28 @@ class DemoOptions:
         return self.var / ("wan" if self.wan else "testbed") / "grid.json"
 
     @property
-    def ground(self) -> definition.Ground:
+    def grid(self) -> definition.DemoGrid:
         return definition.WAN if self.wan else definition.LOCAL
 
 
 def services(options: DemoOptions) -> list[Service]:
-    """Everything that the demo runs. Servers that the environment names are not started."""
+    """Return all services of the demo; servers with a URL in the environment are not started."""
     servers = needed_servers(options.var, os.environ)
-    own = [server.service() for server in servers.values()]
-    names = [service.name for service in own]
-    return [*own, _testbed(options), _prepare(options, names), *_gridcast(options, names)]
+    embedded = [server.service() for server in servers.values()]
+    names = [service.name for service in embedded]
+    return [*embedded, _testbed(options), _prepare(options, names), *_gridcast(options, names)]
 
 
 def free_port(preferred: int = 8000) -> int:
-    """The first port from *preferred* on that nobody listens to on loopback."""
+    """Return the first free port of loopback from *preferred* on."""
     for port in range(preferred, preferred + 100):
         if is_free(port):
             return port
-    raise OSError(f"every port from {preferred} to {preferred + 99} on 127.0.0.1 is taken")
+    raise OSError(f"every port from {preferred} to {preferred + 99} on 127.0.0.1 is in use")
 
 
 def is_free(port: int) -> bool:
-    """Whether we could listen to *port* on loopback."""
+    """Whether *port* of loopback can be bound."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -91,17 +91,17 @@ def _testbed(options: DemoOptions) -> Service:
     argv = ["testbed", "up", f"--sites={len(definition.SITES)}", f"--directory={directory}"]
     argv += [f"--weather={options.weather}", f"--seed={options.seed}", *(["--wan"] if options.wan else [])]
 
-    def forget_the_last_one() -> None:
+    def remove_old_description() -> None:
         options.grid_file.unlink(missing_ok=True)
 
     return _service(
-        options, "testbed", _manage(*argv), before=forget_the_last_one, ready=options.grid_file.exists
+        options, "testbed", _manage(*argv), before=remove_old_description, ready=options.grid_file.exists
     )
 
 
 def _prepare(options: DemoOptions, servers: list[str]) -> Service:
-    chosen = {"--unscheduled": not options.scheduled, "--wan": options.wan}
-    argv = _manage("prepare_demo", *(option for option, given in chosen.items() if given))
+    flags = {"--unscheduled": not options.scheduled, "--wan": options.wan}
+    argv = _manage("prepare_demo", *(flag for flag, is_given in flags.items() if is_given))
     return _service(options, "prepare", argv, once=True, depends_on=[*servers, "testbed"])
 
 
@@ -124,7 +124,7 @@ def _manage(*argv: str) -> list[str]:
 
 
 def _service(options: DemoOptions, name: str, argv: list[str], **more: object) -> Service:
-    environment = {**os.environ, **ONE_THREAD, **CHECKED, "GRIDCAST_VAR": str(options.var)}
+    environment = {**os.environ, **ONE_THREAD, **SKIP_CHECKS, "GRIDCAST_VAR": str(options.var)}
     return Service(name=name, argv=argv, env=environment, directory=env.ROOT, **more)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""One demo, from its start to its last word."""
+"""One demo from start to end: its output, its rounds and its summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from monitor.forecasts import refresh
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.testbed.demo import definition
-from monitor.testbed.demo.ended_runs import Follower
+from monitor.testbed.demo.ended_runs import EndedRuns
 from monitor.testbed.demo.rounds import Rounds
 from monitor.testbed.demo.summary import summarise
 from monitor.testbed.sites.description import load_description
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from monitor.testbed.demo.services import DemoOptions
 
 POLL_SECONDS = 0.25
-MINUTE_IS_YOUNG_SECONDS = 30
+FIRST_HALF_SECONDS = 30  # of a minute: schedules start at its beginning
 Answer = TypeVar("Answer")
 
 
 @dataclass
 class Session:
-    """Says what happens through *say*, a line at a time."""
+    """Reports what happens in a demo through *say*, a line at a time."""
 
     options: DemoOptions
     say: Callable[[str], None]
     _began: float = field(default_factory=time.monotonic)
-    _depot_is_away: bool = False
-    _before: set[Path] = field(default_factory=set)  # scratch files that a killed demo has left
+    _is_depot_unavailable: bool = False
+    _old_scratch_files: set[Path] = field(default_factory=set)  # left by a killed demo
     _states: dict[str, str] = field(default_factory=dict)
 
     def changed(self, name: str, status: ServiceStatus) -> None:
-        """A service is up, or died: said as it happens."""
+        """Report that a service is up or has died."""
         if self._states.get(name) == status.state:
             return
         self._states[name] = status.state
@@ -53,10 +53,10 @@ class Session:
         if status.state == "up":
             self.say(f"{after}  {name} is up" + (" again" if status.restarts else ""))
         elif status.state == "restarting":
-            self.say(f"{after}  {name} died ({status.last_exit}), it is started again")
+            self.say(f"{after}  {name} died ({status.last_exit}) and is being restarted")
 
-    def say_where(self) -> None:
-        """Where the dashboard is, and how to get in."""
+    def say_urls(self) -> None:
+        """Report the URL of the dashboard and its accounts."""
         token = self.options.var / "secrets" / "demo-token"
         self.say(
             f"""
@@ -65,7 +65,7 @@ gridcast is up: {self.options.url}
   read-only login   viewer / {env.demo_password("viewer")}
   with "Run now"    operator / {env.demo_password("operator")}
   forecast by API   curl -H "Authorization: Bearer $(cat {token})" \\
-                      '{self.options.url}api/v1/forecasts?series=gather{self.options.ground.series}&metric=total.seconds'
+                      '{self.options.url}api/v1/forecasts?series=gather{self.options.grid.series}&metric=total.seconds'
   logs              {self.options.var / "log"}
 
 {self._weather()}, seed {self.options.seed}. Finished runs follow; Ctrl-C stops everything.
@@ -78,70 +78,74 @@ gridcast is up: {self.options.url}
         return "The servers are real, the wide-area network between them is emulated"
 
     def follow(self) -> None:
-        """Say every finished run, until interrupted."""
-        follower = Follower(timezone.now())
-        self._when_the_depot_is_there(lambda: _begin_at_once(timezone.now()))
+        """Report every ended run until interrupted."""
+        ended_runs = EndedRuns(timezone.now())
+        self._if_depot_answers(lambda: _run_all_now(timezone.now()))
         while True:
-            self._say_news(follower)
+            self._say_ended(ended_runs)
             time.sleep(POLL_SECONDS)
 
     def run_rounds(self, count: int) -> dict[str, Any]:
-        """Run every series *count* times; return the summary when all is in the depot and forecast."""
+        """Run every series *count* times; return the summary when all runs are stored and forecast."""
         start = timezone.now()
-        self._before = set(scratch_files(self.options.grid_file.parent))
-        follower = Follower(start)
-        names = [one.name for one in definition.series(self.options.ground, scheduled=False)]
-        series = list(Series.objects.filter(name__in=names))
-        rounds = Rounds(series, count)
-        while not self._when_the_depot_is_there(lambda: rounds.advance(timezone.now())):
-            self._say_news(follower)
+        self._old_scratch_files = set(scratch_files(self.options.grid_file.parent))
+        ended_runs = EndedRuns(start)
+        names = [series.name for series in definition.series(self.options.grid, scheduled=False)]
+        all_series = list(Series.objects.filter(name__in=names))
+        rounds = Rounds(all_series, count)
+        while not self._if_depot_answers(lambda: rounds.advance(timezone.now())):
+            self._say_ended(ended_runs)
             time.sleep(POLL_SECONDS)
-        self._when_the_depot_is_there(lambda: refresh.refresh_all(timezone.now()))
-        self._say_news(follower)
-        return self._summary(rounds, series, count, start)
+        self._if_depot_answers(lambda: refresh.refresh_all(timezone.now()))
+        self._say_ended(ended_runs)
+        return self._summary(rounds, all_series, count, start)
 
-    def _say_news(self, follower: Follower) -> None:
-        for told in self._when_the_depot_is_there(follower.news) or []:
-            self.say(told)
+    def _say_ended(self, ended_runs: EndedRuns) -> None:
+        for line in self._if_depot_answers(ended_runs.new_lines) or []:
+            self.say(line)
 
-    def _when_the_depot_is_there(self, ask: Callable[[], Answer]) -> Answer | None:
-        """The answer, or None while the depot is away, which is said once."""
+    def _if_depot_answers(self, ask: Callable[[], Answer]) -> Answer | None:
+        """Return the answer, or None while the depot is unavailable, which is reported once."""
         try:
             answer = ask()
         except DatabaseError as error:
             connection.close()
-            if not self._depot_is_away:
-                self.say(f"the depot does not answer, waiting for it: {str(error).splitlines()[0]}")
-            self._depot_is_away = True
+            if not self._is_depot_unavailable:
+                self.say(f"the depot is unavailable, waiting for it: {str(error).splitlines()[0]}")
+            self._is_depot_unavailable = True
             return None
-        self._depot_is_away = False
+        self._is_depot_unavailable = False
         return answer
 
     def _summary(self, rounds: Rounds, series: list[Series], count: int, start: datetime) -> dict[str, Any]:
-        ended = Run.objects.ended().filter(pk__in=rounds.asked).values_list("series__name", flat=True)
-        accounted = Counter(ended)
-        left = [file for file in scratch_files(self.options.grid_file.parent) if file not in self._before]
+        ended = Run.objects.ended().filter(pk__in=rounds.requested).values_list("series__name", flat=True)
+        ended_counts = Counter(ended)
+        left_files = [
+            file
+            for file in scratch_files(self.options.grid_file.parent)
+            if file not in self._old_scratch_files
+        ]
         return {
             "rounds": count,
             "weather": {"profile": self.options.weather, "seed": self.options.seed},
             "series": summarise(series, start),
             "expected_runs": count * len(series),
-            "accounted_runs": sum(accounted.values()),
-            "scratch_files_left": [str(file) for file in left],
+            "accounted_runs": sum(ended_counts.values()),
+            "scratch_files_left": [str(file) for file in left_files],
             "seconds_taken": round(time.monotonic() - self._began, 3),
-            "complete": all(accounted[one.name] == count for one in series) and not left,
+            "complete": all(ended_counts[each.name] == count for each in series) and not left_files,
         }
 
 
-def _begin_at_once(now: datetime) -> None:
-    """Ask for a first run of everything, unless the schedule does so in a moment anyway."""
-    if now.second < MINUTE_IS_YOUNG_SECONDS:
+def _run_all_now(now: datetime) -> None:
+    """Run every series now, unless its schedule does so within half a minute."""
+    if now.second < FIRST_HALF_SECONDS:
         for series in Series.objects.scheduled():
             run_now(series, who="the demo at its start", now=now)
 
 
 def scratch_files(directory: Path) -> list[Path]:
-    """What lies in the scratch directories of the local grid's sites: nothing, when no run is under way."""
+    """Return the files in the sites' scratch directories: none while no run is under way."""
     grid = load_description(directory)
     scratches = {resource.scratch for resource in grid.resources.values()} if grid else set()
     return [file for scratch in scratches for file in Path(scratch).rglob("*") if not file.is_dir()]

@@ -1,4 +1,4 @@
-"""Summarise what the depot holds: per series its outcomes, stages, totals and the latest forecast."""
+"""Summarise the depot: outcomes, stages, totals and the latest forecast of each series."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 
 def summarise(series: Collection[Series], start: datetime) -> dict[str, Any]:
-    """For each of *series*, by name: everything since *start*, in plain JSON values; of what was measured,
-    what its current segment has."""
-    return {one.name: _summary(one, start) for one in series}
+    """Return the summary of each of *series*, by name, since *start*, as JSON values.
+
+    Stages and totals are those of the current segment.
+    """
+    return {each.name: _summary(each, start) for each in series}
 
 
 def _summary(series: Series, start: datetime) -> dict[str, Any]:
@@ -39,10 +41,10 @@ def _summary(series: Series, start: datetime) -> dict[str, Any]:
 
 
 def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | None]:
-    """Of passed runs, which *n* counts."""
+    """Return the statistics of passed runs, whose number is *n*."""
     figures = msgspec.structs.asdict(statistics(metric, start, timezone.now()).figures)
-    said = {name: figures[name] for name in ("mean", "min", "max", "stdev")}
-    return {"n": figures["passed"], "unit": metric.unit, **said}
+    chosen = {name: figures[name] for name in ("mean", "min", "max", "stdev")}
+    return {"n": figures["passed"], "unit": metric.unit, **chosen}
 
 
 def _forecast(metrics: Collection[Metric]) -> dict[str, Any] | None:

@@ -1,5 +1,5 @@
-"""Real servers of grid middleware on this machine, one kind a file, each a context in which it serves.
+"""Real servers of grid middleware on this machine: one kind per file, each server a context manager.
 
-They are programs of the distribution (``packages.txt``), run in the foreground as whoever starts them, under
-a guardian that ends them and all that they started, also when their owner is killed.
+They are programs of the distribution (``packages.txt``), run in the foreground as the current user. A
+guardian process ends them with all their children, also if their owner is killed.
 """

@@ -1,7 +1,7 @@
-"""GRAM5: a gatekeeper with the fork job manager, that runs jobs as whoever starts it.
+"""GRAM5: a gatekeeper with the fork job manager, which runs jobs as the current user.
 
-Job managers keep the state of a job below the home directory of the account (``~/.globus``), wherever it is;
-what they leave empty there is removed at the end.
+Job managers keep the state of a job in ``~/.globus``, which cannot be configured; empty directories there are
+removed at the end.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ _JOB_MANAGER = """\
 
 @dataclass(frozen=True)
 class Gatekeeper:
-    """A gatekeeper that serves; *contact* is where its fork job manager is reached."""
+    """A running gatekeeper; *contact* is the contact string of its fork job manager."""
 
     security: Security
     address: str
     contact: str
 
     def shell(self, proxy: Path) -> dict[str, Any]:
-        """What a resource says of its shell to be reached here, with a *proxy*."""
+        """Return the shell options of a resource behind this gatekeeper, with a *proxy*."""
         return {
             "kind": "gram",
             "contact": self.contact,
@@ -79,25 +79,25 @@ class Gatekeeper:
 def gatekeeper(
     security: Security, address: str, directory: Path, *, path: str = "/usr/local/bin:/usr/bin:/bin"
 ) -> Iterator[Gatekeeper]:
-    """Serve, on every address of this host, as *address*; *directory* gets logs and state.
+    """Run a gatekeeper on every address of this host as *address*, with logs and state in *directory*.
 
-    *path* is where jobs find programs.
+    *path* is the PATH of jobs.
 
     Raises:
         MissingProgram: something is not installed.
-        NotServing: it did not come up; with what it said.
+        NotServing: it did not come up; with its output.
     """
     identity = security.authority.host("gatekeeper", ["gatekeeper", address])
-    # An ordinary user's job manager takes its name from it, and dies without a word where it is not set.
+    # An ordinary user's job manager reads LOGNAME, and dies without a message if it is not set.
     account = pwd.getpwuid(os.geteuid()).pw_name
-    own = {"GLOBUS_HOSTNAME": address, "LOGNAME": account, "PATH": path}
-    environment = {**security.environment(identity), **own}
+    variables = {"GLOBUS_HOSTNAME": address, "LOGNAME": account, "PATH": path}
+    environment = {**security.environment(identity), **variables}
     _configure(security, directory, environment["X509_USER_PROXY"])
-    said, log = directory / "contact", directory / "gatekeeper.log"
-    to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
+    contact_file, log = directory / "contact", directory / "gatekeeper.log"
+    to_file = ["sh", "-c", 'file=$1; shift; exec "$@" > "$file"', "sh", str(contact_file)]
     argv = [*to_file, locate("globus-gatekeeper"), "-conf", str(directory / "gatekeeper.conf")]
-    with server_process.serving(argv, ready=lambda: _port(said) > 0, env=environment, log=log):
-        contact = f"{address}:{_port(said)}/jobmanager-fork:{identity.subject}"
+    with server_process.serving(argv, ready=lambda: _port(contact_file) > 0, env=environment, log=log):
+        contact = f"{address}:{_port(contact_file)}/jobmanager-fork:{identity.subject}"
         yield Gatekeeper(security, address, contact)
     _tidy(address)
 
@@ -121,14 +121,15 @@ def _configure(security: Security, directory: Path, credential: str) -> None:
     service.write_text(f"stderr_log,local_cred - {manager}\n", encoding="utf-8")
 
 
-def _port(said: Path) -> int:
-    """The port that it has said to listen at; 0 as long as it has not."""
-    found = _CONTACT.search(said.read_text(encoding="utf-8")) if said.exists() else None
-    return int(found["port"]) if found else 0
+def _port(contact_file: Path) -> int:
+    """Return the port in the printed contact string; 0 before it is printed."""
+    text = contact_file.read_text(encoding="utf-8") if contact_file.exists() else ""
+    match = _CONTACT.search(text)
+    return int(match["port"]) if match else 0
 
 
 def _tidy(address: str) -> None:
-    """Remove the directories of job managers at *address* that are empty."""
+    """Remove empty directories of job managers at *address*."""
     top = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".globus"
     for directory in (top / "job" / address.partition(".")[0], top / "job", top):
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """A Grid Engine cell: sge_qmaster and one sge_execd on this host, with a queue of two slots.
 
-It runs in the foreground as root, whom its jobs belong to too: the execution daemon changes users. Its files
-are in a directory of its own, its ports are those that the kernel chooses.
+It runs in the foreground as root, because the execution daemon switches users; its jobs belong to root too.
+Its files are in a directory of its own, its ports are free ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ listener_threads 2
 worker_threads 2
 scheduler_threads 1
 """
-# Of what the distribution has: root may have jobs, and what happened is written down at once.
+# Changes to the distribution's defaults: root may have jobs, and accounting is written at once.
 _CONFIGURATION = {
     "execd_spool_dir": "{spool}/execd",
     "mailer": "/bin/true",
@@ -70,7 +70,7 @@ _QUEUE = {
 
 @dataclass(frozen=True)
 class GridEngineCell:
-    """A cell that runs. *programs* is a directory of clients that find it, to be first on a PATH."""
+    """A running cell. *programs* is a directory of clients for it, to be put first on a PATH."""
 
     directory: Path
     host: str
@@ -82,7 +82,7 @@ class GridEngineCell:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a program of Grid Engine needs to find the cell."""
+        """Return the environment with which programs of Grid Engine find the cell."""
         return {
             "SGE_ROOT": str(self.directory / "root"),
             "SGE_CELL": "default",
@@ -92,14 +92,14 @@ class GridEngineCell:
         }
 
     def run(self, *argv: str) -> str:
-        """What a program prints. Raises TestbedError if it fails."""
+        """Return the output of a program. Raises TestbedError if it fails."""
         done = process.run(argv, timeout_seconds=_COMMAND_SECONDS, env={**os.environ, **self.environment})
         if done.returncode != 0:
             raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def jobs(self) -> list[str]:
-        """The lines of ``qstat`` about jobs that wait, run, or are about to end."""
+        """Return the lines of ``qstat`` about pending, running and ending jobs."""
         return self.run("qstat", "-u", "*").splitlines()[2:]
 
 
@@ -109,88 +109,88 @@ def cell(directory: Path) -> Iterator[GridEngineCell]:
 
     Raises:
         MissingProgram: something is not installed.
-        NotServing: a server did not come up; with what it said.
+        NotServing: a server did not come up; with its output.
     """
     ports = (free_port("127.0.0.1"), free_port("127.0.0.1"))
-    made = GridEngineCell(directory, socket.gethostname(), ports)
-    _prepare(made)
+    running_cell = GridEngineCell(directory, socket.gethostname(), ports)
+    _prepare(running_cell)
     with contextlib.ExitStack() as running:
         for program, port in zip(SERVERS, ports, strict=True):
             argv = [str(_LIBRARY / program)]
             log = directory / "spool" / program.removeprefix("sge_") / "messages"
-            server = serving(argv, ready=_listening(port), env=made.environment, log=log)
+            server = serving(argv, ready=_listening(port), env=running_cell.environment, log=log)
             running.enter_context(server)
             if program == "sge_qmaster":
-                _set_up(made)
-        _await_host(made)
-        yield made
+                _set_up(running_cell)
+        _await_host(running_cell)
+        yield running_cell
 
 
 def _listening(port: int) -> Callable[[], bool]:
     return lambda: listens("127.0.0.1", port)
 
 
-def _prepare(made: GridEngineCell) -> None:
-    """Everything that must be there before the master starts."""
-    root, spool, common = (made.directory / name for name in ("root", "spool", "root/default/common"))
-    for directory in (common, spool / "qmaster" / "job_scripts", spool / "execd", made.programs):
+def _prepare(cell: GridEngineCell) -> None:
+    """Write the files that the master needs before its start."""
+    root, spool, common = (cell.directory / name for name in ("root", "spool", "root/default/common"))
+    for directory in (common, spool / "qmaster" / "job_scripts", spool / "execd", cell.programs):
         directory.mkdir(parents=True)
-    architecture = made.run(str(_SHARE / "util" / "arch")).strip()
+    architecture = cell.run(str(_SHARE / "util" / "arch")).strip()
     for name in ("bin", "lib", "utilbin"):
         (root / name).mkdir()
         (root / name / architecture).symlink_to(_LIBRARY)
     (root / "util").symlink_to(_SHARE / "util")
-    (common / "act_qmaster").write_text(f"{made.host}\n")
-    (common / "host_aliases").write_text(f"{made.host} localhost\n")  # its address may be loopback's
+    (common / "act_qmaster").write_text(f"{cell.host}\n")
+    (common / "host_aliases").write_text(f"{cell.host} localhost\n")  # its address may be on loopback
     (common / "bootstrap").write_text(_BOOTSTRAP.format(common=common, spool=spool))
-    _initialize(made, common, spool)
+    _initialize(cell, common, spool)
     for client in CLIENTS:
-        _wrap(made, client)
+        _wrap(cell, client)
 
 
-def _initialize(made: GridEngineCell, common: Path, spool: Path) -> None:
-    configuration = made.directory / "configuration"
+def _initialize(cell: GridEngineCell, common: Path, spool: Path) -> None:
+    configuration = cell.directory / "configuration"
     text = (_SHARE / "default-configuration").read_text()
     configuration.write_text(_with(text, _CONFIGURATION, spool=spool))
     parameters = f"{common};{spool / 'qmaster'}"
-    made.run(str(_LIBRARY / "spoolinit"), "classic", "libspoolc", parameters, "init")
+    cell.run(str(_LIBRARY / "spoolinit"), "classic", "libspoolc", parameters, "init")
     defaults = str(_LIBRARY / "spooldefaults")
-    made.run(defaults, "configuration", str(configuration))
-    made.run(defaults, "complexes", str(_SHARE / "util/resources/centry"))
-    made.run(defaults, "usersets", str(_SHARE / "util/resources/usersets"))
-    made.run(defaults, "managers", "root")
+    cell.run(defaults, "configuration", str(configuration))
+    cell.run(defaults, "complexes", str(_SHARE / "util/resources/centry"))
+    cell.run(defaults, "usersets", str(_SHARE / "util/resources/usersets"))
+    cell.run(defaults, "managers", "root")
 
 
-def _set_up(made: GridEngineCell) -> None:
-    """Hosts, the scheduler and the queue, once the master is there."""
-    made.run("qconf", "-ah", made.host)
-    made.run("qconf", "-as", made.host)
-    scheduler, queue = made.directory / "scheduler", made.directory / "queue"
-    scheduler.write_text(_with(made.run("qconf", "-ssconf"), _SCHEDULER))
-    made.run("qconf", "-Msconf", str(scheduler))
-    queue.write_text(_with(made.run("qconf", "-sq"), _QUEUE, host=made.host))
-    made.run("qconf", "-Aq", str(queue))
+def _set_up(cell: GridEngineCell) -> None:
+    """Configure hosts, the scheduler and the queue of the running master."""
+    cell.run("qconf", "-ah", cell.host)
+    cell.run("qconf", "-as", cell.host)
+    scheduler, queue = cell.directory / "scheduler", cell.directory / "queue"
+    scheduler.write_text(_with(cell.run("qconf", "-ssconf"), _SCHEDULER))
+    cell.run("qconf", "-Msconf", str(scheduler))
+    queue.write_text(_with(cell.run("qconf", "-sq"), _QUEUE, host=cell.host))
+    cell.run("qconf", "-Aq", str(queue))
 
 
-def _await_host(made: GridEngineCell) -> None:
-    """Until the queue can run jobs: its host has told of its load."""
+def _await_host(cell: GridEngineCell) -> None:
+    """Wait until the queue can run jobs: its host has reported its load."""
     until = time.monotonic() + START_SECONDS
-    while " -NA- " in (queues := made.run("qstat", "-f")):
+    while " -NA- " in (queues := cell.run("qstat", "-f")):
         if time.monotonic() > until:
             raise NotServing(f"the host of Grid Engine was not ready in time: {queues.strip()}")
         time.sleep(_POLL_SECONDS)
 
 
-def _with(text: str, values: dict[str, str], **places: object) -> str:
-    """*text*, a list of names and values, with these *values* instead of its own."""
+def _with(text: str, values: dict[str, str], **parameters: object) -> str:
+    """Replace *values* in *text*, which has a name and a value per line."""
     rows = [line.split(None, 1) for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    said = {row[0]: row[1] if len(row) > 1 else "" for row in rows}
-    new = {name: value.format(**places) for name, value in values.items()}
-    return "".join(f"{name} {value}\n" for name, value in {**said, **new}.items())
+    defaults = {row[0]: row[1] if len(row) > 1 else "" for row in rows}
+    new = {name: value.format(**parameters) for name, value in values.items()}
+    return "".join(f"{name} {value}\n" for name, value in {**defaults, **new}.items())
 
 
-def _wrap(made: GridEngineCell, client: str) -> None:
-    assignments = " ".join(f"{name}={value}" for name, value in made.environment.items())
-    wrapper = made.programs / client
+def _wrap(cell: GridEngineCell, client: str) -> None:
+    assignments = " ".join(f"{name}={value}" for name, value in cell.environment.items())
+    wrapper = cell.programs / client
     wrapper.write_text(f'#!/bin/sh\n{assignments} exec {locate(client)} "$@"\n')
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)

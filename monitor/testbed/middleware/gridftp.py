@@ -1,7 +1,6 @@
-"""GridFTP servers, one a site, on addresses of their own and ports that the kernel chooses.
+"""GridFTP servers, one per site, on addresses of their own and ports chosen by the kernel.
 
-Each runs in the foreground as whoever starts it, and its user is mapped to him: everything that he may read
-or write there, the user may.
+Each runs in the foreground as the current user, to whom the grid user is mapped.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ _STARTED = "Server started in daemon mode"
 
 @dataclass(frozen=True)
 class GridFtpSite:
-    """A server to be: it listens on *address*, and its certificate is for *name* and the address.
+    """Options of a server: it listens on *address*, and its certificate is for *name* and the address.
 
-    *directory* gets its logs. *launcher* is what its command begins with, such as one that enters a network
-    namespace; the server must stay in the foreground behind it. Port 0 is one that the
-    kernel chooses.
+    *directory* gets its logs. *launcher* are words before its command, e.g. to enter a network namespace; the
+    server must stay in the foreground. Port 0: the kernel chooses.
     """
 
     name: str
@@ -40,7 +38,7 @@ class GridFtpSite:
 
 @dataclass(frozen=True)
 class GridFtpServer:
-    """A GridFTP server that serves. *subject* is the distinguished name in its certificate."""
+    """A running GridFTP server. *subject* is the distinguished name in its certificate."""
 
     security: Security
     site: GridFtpSite
@@ -53,7 +51,7 @@ class GridFtpServer:
         return _log(self.site)
 
     def transfer(self, proxy: Path) -> dict[str, Any]:
-        """What a resource says of its transfer to be reached here, with a *proxy*."""
+        """Return the transfer options of a resource with this server, with a *proxy*."""
         return {
             "kind": "gridftp",
             "host": self.site.address,
@@ -68,11 +66,11 @@ class GridFtpServer:
 def servers(
     security: Security, sites: Sequence[GridFtpSite], *options: str
 ) -> Iterator[dict[str, GridFtpServer]]:
-    """Serve all *sites* until the context ends; by name. *options* are more of globus-gridftp-server's.
+    """Run servers for *sites* until the context ends; yields them by name. *options* are for the program.
 
     Raises:
         MissingProgram: something is not installed.
-        NotServing: a server did not come up; with what it said.
+        NotServing: a server did not come up; with its output.
     """
     with contextlib.ExitStack() as stack:
         yield {site.name: stack.enter_context(server(security, site, *options)) for site in sites}
@@ -80,32 +78,32 @@ def servers(
 
 @contextlib.contextmanager
 def server(security: Security, site: GridFtpSite, *options: str) -> Iterator[GridFtpServer]:
-    """Serve one site until the context ends. Raises as ``servers`` does."""
+    """Run the server of one site until the context ends. Raises as ``servers`` does."""
     site.directory.mkdir(parents=True, exist_ok=True)
     identity = security.authority.host(site.name, [site.name, site.address])
-    said = site.directory / "contact"
-    said.unlink(missing_ok=True)
-    to_file = ["sh", "-c", 'said=$1; shift; exec "$@" > "$said"', "sh", str(said)]
+    contact_file = site.directory / "contact"
+    contact_file.unlink(missing_ok=True)
+    to_file = ["sh", "-c", 'file=$1; shift; exec "$@" > "$file"', "sh", str(contact_file)]
     argv = [*to_file, *site.launcher, locate("globus-gridftp-server"), *_arguments(site), *options]
     env = {**security.environment(identity), "GLOBUS_HOSTNAME": site.address}
     with server_process.serving(
-        argv, ready=lambda: _port(site, said) > 0, env=env, log=_log(site)
+        argv, ready=lambda: _port(site, contact_file) > 0, env=env, log=_log(site)
     ) as running:
-        yield GridFtpServer(security, site, _port(site, said), identity.subject, running)
+        yield GridFtpServer(security, site, _port(site, contact_file), identity.subject, running)
 
 
-def _port(site: GridFtpSite, said: Path) -> int:
-    """The port that a server has said to listen at; 0 as long as it has not. Given ones are not said."""
+def _port(site: GridFtpSite, contact_file: Path) -> int:
+    """Return the port once the server listens, else 0. The server prints only ports chosen by the kernel."""
     if site.port:
         return site.port if _log(site).exists() and _STARTED in _log(site).read_text("utf-8") else 0
-    text = said.read_text(encoding="utf-8") if said.exists() else ""
-    found = _LISTENS.search(text)
-    return int(found["port"]) if found else 0
+    text = contact_file.read_text(encoding="utf-8") if contact_file.exists() else ""
+    match = _LISTENS.search(text)
+    return int(match["port"]) if match else 0
 
 
 def _arguments(site: GridFtpSite) -> list[str]:
     interfaces = ["-control-interface", site.address, "-data-interface", site.address]
-    # Of containers, root is often all there is, and no account has a password.
+    # Containers often have no user but root, and no account with a password.
     accounts = ["-allow-root", "-allow-disabled-login"]
     log = ["-log-level", "ERROR,WARN,INFO", "-log-module", "stdio:buffer=0", "-logfile", str(_log(site))]
     return ["-port", str(site.port), *interfaces, *accounts, *log]

@@ -1,4 +1,4 @@
-"""Grid security for a test-bed: an authority, a user whom every site maps to whoever runs it, her proxies."""
+"""Grid security of a test-bed: an authority, a user mapped to the current account, and proxies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from monitor.testbed.middleware.programs import locate
 
 @dataclass(frozen=True)
 class Security:
-    """What sites and their user share, in a directory of its own. *gridmap* maps the user to an account."""
+    """The authority, user and grid-mapfile of a test-bed, in a directory of their own."""
 
     directory: Path
     authority: Authority
@@ -24,7 +24,11 @@ class Security:
 
     @classmethod
     def create(cls, directory: Path) -> Security:
-        """A new authority and a user of it, mapped to who runs this. Raises TestbedError, MissingProgram."""
+        """Create an authority and a user who is mapped to the current account.
+
+        Raises:
+            TestbedError, MissingProgram: openssl fails or is missing.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         authority = Authority.create(directory / "authority")
         user = authority.user("Prober")
@@ -33,17 +37,17 @@ class Security:
         return cls(directory, authority, user, gridmap)
 
     def proxy(self, name: str = "proxy", *, minutes: int = 12 * 60) -> Path:
-        """A proxy of the user that ends in *minutes*."""
+        """Create a proxy of the user that expires in *minutes*."""
         return self._proxy(name, minutes, [])
 
     def expired_proxy(self, name: str = "expired", *, hours: int = 47) -> Path:
-        """A proxy of the user that ended *hours* ago."""
+        """Create a proxy of the user that expired *hours* ago."""
         return self._proxy(name, 60, [locate("faketime"), "-f", f"-{hours + 1}h"])
 
     def environment(self, identity: Certificate) -> dict[str, str]:
-        """The environment of a server that is *identity*."""
-        # Certificate and key in one file, as in a proxy: what else Globus would find (X509_USER_CERT, /tmp)
-        # gives way to a proxy of whoever runs the server.
+        """Return the environment of a server with the certificate *identity*."""
+        # Certificate and key in one file as X509_USER_PROXY: it precedes X509_USER_CERT and a proxy in /tmp,
+        # which the current user may have.
         both = identity.key.with_suffix(".both")
         both.touch(mode=0o600)
         both.write_bytes(identity.certificate.read_bytes() + identity.key.read_bytes())
@@ -56,13 +60,13 @@ class Security:
     def _proxy(self, name: str, minutes: int, launcher: list[str]) -> Path:
         file = self.directory / name
         valid = f"{minutes // 60}:{minutes % 60:02}"
-        made_of = ["-cert", str(self.user.certificate), "-key", str(self.user.key)]
+        credential = ["-cert", str(self.user.certificate), "-key", str(self.user.key)]
         trusting = ["-certdir", str(self.authority.trust)]
         argv = [
             *launcher,
             locate("grid-proxy-init"),
             "-q",
-            *made_of,
+            *credential,
             *trusting,
             "-valid",
             valid,
@@ -71,7 +75,9 @@ class Security:
         ]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise TestbedError(f"grid-proxy-init made no {file}: {(done.stderr or done.stdout).strip()}")
+            raise TestbedError(
+                f"grid-proxy-init failed to create {file}: {(done.stderr or done.stdout).strip()}"
+            )
         return file
 
 

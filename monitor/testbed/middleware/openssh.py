@@ -1,8 +1,8 @@
-"""OpenSSH's own server, one a site, and what clients need to reach all of them.
+"""OpenSSH servers, one per site, and the configuration with which clients reach all of them.
 
-An ordinary user's server lets in that user alone; root's anybody. Every session finds the programs in the
-site's ``bin`` before the real ones; there are ``ssh``, ``scp`` and ``sftp``, which read the configuration
-that all sites share, so that a site reaches the others by their names as the reporter does.
+An ordinary user's server accepts that user only, root's server every user. The site's ``bin`` is first on the
+PATH of sessions; it has ``ssh``, ``scp`` and ``sftp`` with the configuration that all sites share, so a site
+reaches the others by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reporters.config import ResourceConfig
 _PRIVILEGE_SEPARATION = Path("/run/sshd")  # compiled into sshd; only root's needs it
 _USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
 _CLIENTS = ("ssh", "scp", "sftp")
-# SHLVL: else bash takes a session for somebody's first shell and reads his .bashrc, with a PATH of its own.
+# SHLVL: without it bash reads the user's .bashrc, which may change PATH.
 _SERVER_CONFIG = """\
 ListenAddress {address}
 Port {port}
@@ -62,11 +62,11 @@ Host {name}
 
 @dataclass(frozen=True)
 class SshdOptions:
-    """How a server is to be. Port 0 is one that the kernel chooses.
+    """Options of a server. Port 0: a free one.
 
-    *prefix* runs the server, as in ``("ip", "netns", "exec", "iu")``; *user* is who logs in, by default who
-    starts it. With *authority* it lets in whoever has a certificate of ``SshClients.authority``, and no plain
-    key. *lines* are more lines of its configuration.
+    *prefix* are words before the command, e.g. ``("ip", "netns", "exec", "iu")``; *user* logs in, by default
+    the current user. With *authority* only certificates of ``SshClients.authority`` are accepted, no plain
+    keys. *lines* are further lines of its configuration.
     """
 
     address: str = "127.0.0.1"
@@ -81,7 +81,7 @@ class SshdOptions:
 
 
 class SshClients:
-    """A directory with what clients need: one key for all servers, their host keys, a configuration."""
+    """The clients' directory: one key for all servers, the host keys, a configuration."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -92,17 +92,17 @@ class SshClients:
         self.authority = make_key(directory / "authority")
         self.authorized_keys = directory / "authorized_keys"
         self.authorized_keys.write_bytes(public(self.key).read_bytes())
-        self._known: dict[str, tuple[str, str]] = {}  # of each server: its host key, its configuration
-        self._learning = threading.Lock()
+        self._entries: dict[str, tuple[str, str]] = {}  # of each server: host key, configuration
+        self._lock = threading.Lock()
 
     def certify(self, key: Path, *, valid: str = "-5m:+1h", user: str = "") -> Path:
-        """Have the authority sign *key* for logging in as *user*, *valid* as ssh-keygen has it."""
-        who = user or getpass.getuser()
-        _keygen("-q", "-s", str(self.authority), "-I", who, "-n", who, "-V", valid, str(public(key)))
+        """Sign *key* for logins as *user*; *valid* is in ssh-keygen's format. Return the certificate."""
+        name = user or getpass.getuser()
+        _keygen("-q", "-s", str(self.authority), "-I", name, "-n", name, "-V", valid, str(public(key)))
         return key.with_name(f"{key.name}-cert.pub")
 
-    def learn(self, server: SshServer) -> None:
-        """Know *server* by its name, and no other of that name any more."""
+    def add(self, server: SshServer) -> None:
+        """Add *server* to the configuration; it replaces an earlier one with the same name."""
         host_key = public(server.root / "host_key").read_text()
         config = _CLIENT_CONFIG.format(
             name=server.name,
@@ -112,15 +112,15 @@ class SshClients:
             key=self.key,
             known_hosts=self.known_hosts,
         )
-        with self._learning:
-            self._known[server.name] = (f"{server.name} {host_key}", config)
+        with self._lock:
+            self._entries[server.name] = (f"{server.name} {host_key}", config)
             for file, part in ((self.known_hosts, 0), (self.config_file, 1)):
-                _replace(file, "".join(known[part] for known in self._known.values()))
+                _replace(file, "".join(entry[part] for entry in self._entries.values()))
 
     def resource(
         self, server: SshServer, *, shell: Mapping[str, Any] | None = None, **transfer: Any
     ) -> ResourceConfig:
-        """*server* as a resource, with more options of its *shell* and its *transfer*."""
+        """Return *server* as a resource, with further options of its *shell* and its *transfer*."""
         login = {"kind": "ssh", "host": server.name, "config_file": str(self.config_file), **(shell or {})}
         return ResourceConfig(
             name=server.name,
@@ -134,7 +134,7 @@ class SshClients:
 
 @dataclass(frozen=True)
 class SshServer:
-    """A server that runs: *root* has its ``bin``, ``scratch`` and ``log``."""
+    """A running server; *root* has its ``bin``, ``scratch`` and ``log``."""
 
     name: str
     root: Path
@@ -152,11 +152,11 @@ class SshServer:
         return self.root / "log"
 
     def sessions(self) -> list[int]:
-        """The processes that serve connections, and what runs at their other end."""
+        """Return the pids of the processes that serve connections, and of the programs of sessions."""
         return descendants(int((self.root / "pid").read_text()))
 
     def install(self, program: str, script: str) -> None:
-        """Put a program before the real ones on the PATH of every session."""
+        """Install a script that precedes the real program on the PATH of every session."""
         file = self.root / "bin" / program
         file.write_text(f"#!/bin/sh\n{script}\n")
         file.chmod(file.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
@@ -164,7 +164,7 @@ class SshServer:
 
 @contextlib.contextmanager
 def sshd(name: str, clients: SshClients, options: SshdOptions | None = None) -> Iterator[SshServer]:
-    """A server called *name* in a directory of *clients*, until the context ends. It may come again.
+    """Run a server called *name* in a directory of *clients* until the context ends; it can be restarted.
 
     Raises:
         TestbedError, NotServing, MissingProgram: it cannot be started.
@@ -175,7 +175,7 @@ def sshd(name: str, clients: SshClients, options: SshdOptions | None = None) -> 
     server = SshServer(name, root, options.address, port, options.user or getpass.getuser(), options)
     _prepare(server, clients)
     with _running(server):
-        clients.learn(server)
+        clients.add(server)
         yield server
 
 
@@ -197,7 +197,7 @@ def _configuration(server: SshServer, clients: SshClients) -> str:
         port=server.port,
         root=server.root,
         authorized_keys="none" if options.authority else clients.authorized_keys,
-        # Without PAM sshd refuses accounts whose password is locked, with it only root can run sshd.
+        # Without PAM sshd refuses accounts with a locked password; with PAM only root can run it.
         pam="yes" if os.geteuid() == 0 and _locked(server.user) else "no",
         sessions=options.sessions,
         path=options.path,
@@ -214,14 +214,14 @@ def _configuration(server: SshServer, clients: SshClients) -> str:
 def _running(server: SshServer) -> Iterator[process.Running]:
     if os.geteuid() == 0:
         _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
-    # Absolute paths: for every connection sshd runs itself anew, in the root directory.
+    # Absolute paths: sshd executes itself again for every connection, in the root directory.
     argv = [locate("sshd"), "-D", "-f", str(server.root / "sshd_config"), "-E", str(server.log)]
     with serving([*server.options.prefix, *argv], ready=lambda: _listens(server), log=server.log) as running:
         yield running
 
 
 def _listens(server: SshServer) -> bool:
-    """By its own word: in a network namespace nobody else can tell."""
+    """Check the log: a server in a network namespace cannot be connected to from here."""
     return server.log.exists() and "Server listening on" in server.log.read_text(errors="replace")
 
 
@@ -231,20 +231,20 @@ def _locked(user: str) -> bool:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Clients read it at any time."""
+    """Replace *file* atomically: clients read it at any time."""
     fresh = file.with_name(f"{file.name}.new")
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(file)
 
 
 def make_key(file: Path, passphrase: str = "") -> Path:
-    """A new Ed25519 key in *file*, and its public half beside it; *file*."""
+    """Generate an Ed25519 key in *file*, with the public key beside it; return *file*."""
     _keygen("-q", "-t", "ed25519", "-N", passphrase, "-C", "gridcast test-bed", "-f", str(file))
     return file
 
 
 def public(key: Path) -> Path:
-    """The public half of *key*."""
+    """Return the file of the public key of *key*."""
     return key.with_name(f"{key.name}.pub")
 
 

@@ -1,7 +1,7 @@
-"""A throw-away certificate authority: what Globus, XRootD and HTTPS servers and their users need.
+"""A throwaway certificate authority for Globus, XRootD and HTTPS servers and their users.
 
-Certificates are X.509 as the Grid Security Infrastructure has them (RFC 3820 for proxies); ``openssl`` makes
-them. A trust directory holds the authority's certificate under its hash, with a signing policy beside it.
+Certificates are X.509 as in the Grid Security Infrastructure (RFC 3820 for proxies), made by ``openssl``.
+A trust directory holds the authority's certificate under its hash, with a signing policy beside it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import locate
 
 ORGANISATION = "/O=Grid/OU=gridcast"
-_VALID_DAYS = "30"  # a test-bed may be left running
-_SERIAL_BITS = 120  # of at most 159
+_VALID_DAYS = "30"  # test-beds may run for days
+_SERIAL_BITS = 120  # at most 159
 _SIGNING_POLICY = """\
 access_id_CA X509 '{subject}'
 pos_rights globus CA:sign
@@ -36,7 +36,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority in a directory of its own; *trust* is what others' X509_CERT_DIR names."""
+    """A certificate authority in a directory of its own; *trust* is the X509_CERT_DIR of its users."""
 
     directory: Path
     identity: Certificate
@@ -47,23 +47,23 @@ class Authority:
 
     @classmethod
     def create(cls, directory: Path) -> Authority:
-        """Make a new one, valid as long as whatever it signs. Raises TestbedError, MissingProgram."""
+        """Create an authority, valid as long as its certificates. Raises TestbedError, MissingProgram."""
         directory.mkdir(parents=True)
         identity = _identity(directory, "ca", f"{ORGANISATION}/CN=throw-away CA")
         argv = ["req", "-x509", "-new", "-key", str(identity.key), "-out", str(identity.certificate)]
         _openssl(*argv, "-days", _VALID_DAYS, "-subj", identity.subject)
         authority = cls(directory, identity)
-        authority._trust_itself()
+        authority._create_trust_directory()
         return authority
 
     def host(self, name: str, names: Sequence[str]) -> Certificate:
-        """A certificate of the host called *name*, valid for all *names* (DNS names and IP addresses) too."""
-        kinds = ("IP" if one.replace(".", "").isdigit() or ":" in one else "DNS" for one in names)
-        alternatives = ",".join(f"{kind}:{one}" for kind, one in zip(kinds, names, strict=True))
+        """Issue a certificate to the host *name*, with the alternative *names* (DNS names, IP addresses)."""
+        kinds = ("IP" if each.replace(".", "").isdigit() or ":" in each else "DNS" for each in names)
+        alternatives = ",".join(f"{kind}:{each}" for kind, each in zip(kinds, names, strict=True))
         return self._issue(name, f"subjectAltName={alternatives}\n")
 
     def user(self, name: str) -> Certificate:
-        """A certificate of a person."""
+        """Issue a certificate to a person."""
         return self._issue(name, "keyUsage=critical,digitalSignature,keyEncipherment\n")
 
     def _issue(self, name: str, extensions: str) -> Certificate:
@@ -73,13 +73,13 @@ class Authority:
         extended.write_text(extensions, encoding="utf-8")
         _openssl("req", "-new", "-key", str(identity.key), "-subj", identity.subject, "-out", str(request))
         signing = ["-CA", str(self.identity.certificate), "-CAkey", str(self.identity.key)]
-        # Certificates are issued at the same time: a file with the next serial number would be torn.
+        # Random: concurrent requests would corrupt a file with the next serial number.
         signing += ["-set_serial", str(secrets.randbits(_SERIAL_BITS) + 1)]
         issued = ["-in", str(request), "-out", str(identity.certificate), "-extfile", str(extended)]
         _openssl("x509", "-req", *signing, *issued, "-days", _VALID_DAYS)
         return identity
 
-    def _trust_itself(self) -> None:
+    def _create_trust_directory(self) -> None:
         self.trust.mkdir()
         certificate = self.identity.certificate
         digest = _openssl("x509", "-in", str(certificate), "-noout", "-hash").strip()

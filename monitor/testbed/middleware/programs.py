@@ -1,4 +1,4 @@
-"""Where the distribution has put a server, and which of its packages has it."""
+"""Find programs of the distribution, and the packages that contain them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib import resources
 
 from monitor.testbed.errors import MissingProgram
 
-# Servers lie where an ordinary user's PATH does not lead.
+# Directories of servers, which are not on an ordinary user's PATH.
 _SERVERS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def locate(program: str) -> str:
-    """The path of *program*. Raises MissingProgram, which names the package that has it."""
+    """Return the path of *program*. Raises MissingProgram with the name of its package."""
     path = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:{_SERVERS}")
     if path is None:
         package = packages().get(program, program)
@@ -23,18 +23,18 @@ def locate(program: str) -> str:
 
 
 def missing(programs: Iterable[str]) -> list[str]:
-    """What ``locate`` says of those of *programs* that are not installed."""
-    said = []
+    """Return a message for each of *programs* that is not installed."""
+    messages = []
     for program in programs:
         try:
             locate(program)
         except MissingProgram as error:
-            said.append(str(error))
-    return said
+            messages.append(str(error))
+    return messages
 
 
 def packages() -> dict[str, str]:
-    """Program -> Debian's package."""
+    """Return the Debian package of each program."""
     text = resources.files(__package__).joinpath("packages.txt").read_text(encoding="utf-8")
     rows = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return {row[0]: row[1] for row in rows}

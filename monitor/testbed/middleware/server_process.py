@@ -14,7 +14,7 @@ from monitor.testbed.errors import NotServing
 from reporters import process
 from reporters.error_lines import tail
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
 
@@ -27,14 +27,14 @@ def serving(
     cwd: Path | None = None,
     log: Path | None = None,
 ) -> Iterator[process.Running]:
-    """Run *argv*, with *env* added to the environment, until the context ends; enter it when *ready* holds.
+    """Run *argv*, with *env* added to the environment, until the context ends; enter when *ready* is true.
 
-    A server that a signal ends before it is ready is begun once more: some of them crash now and then while
-    their threads begin.
+    A server that a signal ends before it is ready is started once more: some crash occasionally while they
+    start their threads.
 
     Raises:
-        NotServing: it ended, or was not ready in time; with the end of what it and its *log* said.
-        reporters.process.ProgramMissing: there is no such program.
+        NotServing: it ended, or was not ready in time; with the end of its output and its *log*.
+        reporters.process.ProgramMissing: the program does not exist.
     """
     with contextlib.ExitStack() as stack:
         for may_crash in (True, False):
@@ -45,14 +45,18 @@ def serving(
                 break
             done = running.poll()
             if done is None or done.returncode >= 0 or not may_crash:
-                ended = "was not ready in time" if done is None else f"ended with status {done.returncode}"
-                said = (done.stderr + done.stdout if done else "") + _text(log)
-                raise NotServing(f"{argv[0]} {ended}: {tail(said).strip() or 'it said nothing'}")
+                ended = (
+                    f"was not ready after {START_SECONDS:g} s"
+                    if done is None
+                    else f"ended with status {done.returncode}"
+                )
+                output = (done.stderr + done.stdout if done else "") + _text(log)
+                raise NotServing(f"{argv[0]} {ended}: {tail(output).strip() or 'no output'}")
         yield running
 
 
 def _comes_up(running: process.Running, ready: Callable[[], bool]) -> bool:
-    """Wait until it is *ready*, has ended, or time is over; whether it is."""
+    """Wait until the server is ready, has ended, or the deadline is over; return whether it is ready."""
     until = time.monotonic() + START_SECONDS
     while not ready():
         if running.poll() is not None or time.monotonic() > until:
@@ -62,7 +66,7 @@ def _comes_up(running: process.Running, ready: Callable[[], bool]) -> bool:
 
 
 def listens(address: str, port: int) -> bool:
-    """Whether something accepts connections there."""
+    """Whether connections to *port* are accepted."""
     try:
         socket.create_connection((address, port), timeout=1.0).close()
     except OSError:
@@ -71,18 +75,18 @@ def listens(address: str, port: int) -> bool:
 
 
 def free_port(address: str) -> int:
-    """A TCP port of *address* that nothing listens on now.
+    """Return a free TCP port of *address* outside the ephemeral range.
 
-    None of those that the kernel gives to whoever connects, or listens on any: it would be taken before its
-    server has started, on a machine that has much to do. Raises NotServing where all are taken.
+    An ephemeral port could be taken by another connection before the server has started. Raises NotServing
+    if many tries fail.
     """
-    for port in random.SystemRandom().sample(_OUR_PORTS, _TRIES):
+    for port in random.SystemRandom().sample(_PORTS, _TRIES):
         with contextlib.suppress(OSError), socket.create_server((address, port)):
             return port
-    raise NotServing(f"{address}: {_TRIES} ports from {_OUR_PORTS[0]} to {_OUR_PORTS[-1]} are all taken")
+    raise NotServing(f"{address}: {_TRIES} ports from {_PORTS[0]} to {_PORTS[-1]} are all in use")
 
 
-def _kernels_first_port() -> int:
+def _first_ephemeral_port() -> int:
     try:
         return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):
@@ -90,7 +94,7 @@ def _kernels_first_port() -> int:
 
 
 _TRIES = 100
-_OUR_PORTS = range(10_000, max(_kernels_first_port(), 20_000))
+_PORTS = range(10_000, max(_first_ephemeral_port(), 20_000))
 
 
 def _text(log: Path | None) -> str:

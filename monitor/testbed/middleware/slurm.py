@@ -1,8 +1,8 @@
 """A Slurm cluster: munged, slurmctld and the slurmds of several nodes, all on this host.
 
-It runs in the foreground as whoever starts it, with a key of its own, on ports that the kernel chooses; an
-ordinary user's runs that user's jobs alone. Nodes have two processors each, whatever the host has. There are
-two partitions: ``short`` with all nodes, up to an hour a job, and ``long`` with the first node.
+It runs in the foreground as the current user, with a key of its own, on free ports; an ordinary user's
+cluster runs only jobs of that user. Nodes have two processors each, regardless of the host. There are two
+partitions: ``short`` with all nodes and a limit of an hour, and ``long`` with the first node.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ CPUS_OF_A_NODE = 2
 _STATES = ("sinfo", "-h", "-N", "-p", "short", "-o", "%T")
 _CLIENT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
-# Jobs begin 0.3 s after they are handed in, with what scheduling this often costs; a controller that is gone
-# is given up soon; a node that is silent is down after some seconds; a job that is over is known for long.
+# Jobs start 0.3 s after their submission, at the cost of frequent scheduling; clients give up an unreachable
+# controller soon; a silent node is down after seconds; ended jobs stay known for an hour.
 _CONFIGURATION = """\
 ClusterName=gridcast
 SlurmctldHost={hostname}({address})
@@ -71,10 +71,10 @@ MinJobAge=3600
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """How a cluster is to be: its servers listen on *address* of a host that calls itself *hostname*.
+    """Options of a cluster: its servers listen on *address* of the host *hostname*.
 
-    *launcher* is what every command begins with, such as one that enters a network namespace; the program
-    must stay in the foreground behind it. *lines* are more lines of slurm.conf.
+    *launcher* are words before every command, e.g. to enter a network namespace; the program must stay in the
+    foreground. *lines* are further lines of slurm.conf.
     """
 
     nodes: int = 2
@@ -85,37 +85,37 @@ class SlurmOptions:
 
 
 class SlurmCluster:
-    """A cluster that runs. *programs* is a directory of clients that find it, to be first on a PATH."""
+    """A running cluster. *programs* is a directory of clients for it, to be put first on a PATH."""
 
-    def __init__(self, directory: Path, options: SlurmOptions, last: contextlib.ExitStack) -> None:
+    def __init__(self, directory: Path, options: SlurmOptions, stack: contextlib.ExitStack) -> None:
         self.directory = directory
         self.configuration = directory / "slurm.conf"
         self.programs = directory / "bin"
         self.nodes = [f"cn{number + 1}" for number in range(options.nodes)]
         self._options = options
-        self._last = last
+        self._stack = stack
         self._running: dict[str, contextlib.ExitStack] = {}
         self._ports = _ports(options)
         self._prepare()
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs to find the cluster, instead of ``programs``."""
+        """Return the environment with which a client finds the cluster without ``programs``."""
         return {"SLURM_CONF": str(self.configuration)}
 
     def run(self, *argv: str) -> str:
-        """What a client prints. Raises TestbedError if it fails."""
+        """Return the output of a client. Raises TestbedError if it fails."""
         done = self._client(argv)
         if done.returncode != 0:
             raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
         return done.stdout
 
     def jobs(self) -> list[str]:
-        """The names of the jobs that wait, run or are about to end."""
+        """Return the names of pending, running and completing jobs."""
         return self.run("squeue", "-h", "-o", "%j").split()
 
     def close_partitions(self, state: str = "DOWN") -> None:
-        """Start no more jobs; DRAIN takes no new ones either. ``open_partitions`` undoes it."""
+        """Start no jobs; with DRAIN also accept none. ``open_partitions`` undoes it."""
         for name in PARTITIONS:
             self.run("scontrol", "update", f"PartitionName={name}", f"State={state}")
 
@@ -123,11 +123,11 @@ class SlurmCluster:
         self.close_partitions("UP")
 
     def drain_nodes(self, reason: str) -> None:
-        """Let running jobs end and start no more, because of *reason*. ``resume_nodes`` undoes it."""
+        """Start no jobs on the nodes, for *reason*; running jobs continue. ``resume_nodes`` undoes it."""
         self.run("scontrol", "update", f"NodeName={','.join(self.nodes)}", "State=DRAIN", f"Reason={reason}")
 
     def resume_nodes(self) -> None:
-        """Let all nodes work again; one that has come back by itself is left as it is."""
+        """Resume all nodes, except those that have returned by themselves."""
         for node in self.nodes:
             done = self._client(["scontrol", "update", f"NodeName={node}", "State=RESUME"])
             if done.returncode != 0 and "Invalid node state" not in done.stderr:
@@ -137,13 +137,13 @@ class SlurmCluster:
         self._running.pop("slurmctld").close()
 
     def start_controller(self) -> None:
-        """It goes on where it stopped."""
+        """Start the controller, which continues from its saved state."""
         argv = [locate("slurmctld"), "-D"]
         port = self._ports["slurmctld"]
         self._start("slurmctld", argv, lambda: listens(self._options.address, port))
 
     def lose_node(self, name: str) -> None:
-        """Let the controller know that a node is lost, then kill it and everything on it."""
+        """Set a node DOWN in the controller, then kill it with all its processes."""
         self.run("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=lost")
         self._running.pop(name).close()
 
@@ -152,24 +152,24 @@ class SlurmCluster:
         self._start(name, [locate("slurmd"), "-D", "-N", name], lambda: listens(self._options.address, port))
 
     def start(self) -> None:
-        """Start everything. Raises MissingProgram, NotServing."""
+        """Start all servers. Raises MissingProgram, NotServing."""
         self._start("munged", _munged(self.directory), (self.directory / "munge" / "socket").is_socket)
         self.start_controller()
         for name in self.nodes:
             self.start_node(name)
 
     def await_idle(self) -> None:
-        """Until every node is up and has nothing to do. Raises NotServing."""
+        """Wait until every node is idle. Raises NotServing."""
         until = time.monotonic() + START_SECONDS
         while (states := self._client(_STATES).stdout.split()) != ["idle"] * len(self.nodes):
             if time.monotonic() > until:
-                raise NotServing(f"the nodes of Slurm are not idle but {' '.join(states) or 'unknown'}")
+                raise NotServing(f"the nodes of Slurm are not idle, but {' '.join(states) or 'unknown'}")
             time.sleep(_POLL_SECONDS)
 
     def _start(self, name: str, argv: Sequence[str], ready: Callable[[], bool]) -> None:
         argv = [*self._options.launcher, *argv]
         log = self.directory / f"{name}.log"
-        self._running[name] = self._last.enter_context(contextlib.ExitStack())
+        self._running[name] = self._stack.enter_context(contextlib.ExitStack())
         self._running[name].enter_context(
             serving(argv, ready=ready, env=self.environment, cwd=self.directory, log=log)
         )
@@ -198,23 +198,23 @@ class SlurmCluster:
 
 @contextlib.contextmanager
 def cluster(directory: Path, options: SlurmOptions = SlurmOptions()) -> Iterator[SlurmCluster]:
-    """Run a cluster in a new *directory* until the context ends; all its nodes are idle at first.
+    """Run a cluster in a new *directory* until the context ends; initially all nodes are idle.
 
-    The path of *directory* must be short, 80 bytes or so: there is a socket in it.
+    The path of *directory* has at most about 80 bytes, because it contains a socket.
 
     Raises:
         MissingProgram: something is not installed.
-        NotServing: a server did not come up; with what it said.
+        NotServing: a server did not come up; with its output.
     """
-    with contextlib.ExitStack() as last:
-        made = SlurmCluster(directory, options, last)
-        made.start()
-        made.await_idle()
-        yield made
+    with contextlib.ExitStack() as stack:
+        cluster = SlurmCluster(directory, options, stack)
+        cluster.start()
+        cluster.await_idle()
+        yield cluster
 
 
 def _munged(root: Path) -> list[str]:
-    """Forced: it dislikes a directory below /tmp, which others may write to."""
+    """Return the command of munged; --force, because it refuses directories below the writable /tmp."""
     files = {"key": "munge.key", "socket": "munge/socket", "pid": "munge/pid", "seed": "munge/seed"}
     options = [f"--{name}-file={root / file}" for name, file in files.items() if name != "socket"]
     socket_and_log = [f"--socket={root / files['socket']}", f"--log-file={root / 'munged.log'}"]
@@ -222,7 +222,7 @@ def _munged(root: Path) -> list[str]:
 
 
 def _ports(options: SlurmOptions) -> dict[str, int]:
-    """A port for the controller and each node, all different."""
+    """Return a free port for the controller and for each node."""
     names = ["slurmctld", *(f"cn{number + 1}" for number in range(options.nodes))]
     ports: set[int] = set()
     while len(ports) < len(names):
@@ -232,7 +232,7 @@ def _ports(options: SlurmOptions) -> dict[str, int]:
 
 def _configuration(root: Path, options: SlurmOptions, ports: Mapping[str, int]) -> str:
     hostname = options.hostname or socket.gethostname().partition(".")[0]
-    where = {"root": root, "hostname": hostname, "address": options.address, "user": getpass.getuser()}
+    values = {"root": root, "hostname": hostname, "address": options.address, "user": getpass.getuser()}
     host = f"NodeHostname={hostname} NodeAddr={options.address} CPUs={CPUS_OF_A_NODE}"
     nodes = {name: port for name, port in ports.items() if name != "slurmctld"}
     lines = [
@@ -241,4 +241,4 @@ def _configuration(root: Path, options: SlurmOptions, ports: Mapping[str, int]) 
         f"PartitionName=short Nodes={','.join(nodes)} Default=YES MaxTime=60",
         "PartitionName=long Nodes=cn1 MaxTime=INFINITE",
     ]
-    return _CONFIGURATION.format(port=ports["slurmctld"], **where) + "\n".join(lines) + "\n"
+    return _CONFIGURATION.format(port=ports["slurmctld"], **values) + "\n".join(lines) + "\n"

@@ -1,8 +1,8 @@
-"""XRootD servers, one a site: root:// with grid security, and https with third-party copies and macaroons.
+"""XRootD servers, one per site: root:// with grid security, and https with third-party copies and macaroons.
 
-A server exports one directory as its "/", to the user of the site's security, at two ports that the kernel
-chose. XRootD refuses to be root: as root it runs as nobody, who is left the right to every file. What it
-writes is nobody's then, and root's shell can read, move and remove it; otherwise it is whoever's runs it.
+A server exports one directory as its "/" to the user of the site's security, at two free ports. XRootD
+refuses to run as root: root runs it as the user nobody with the capability to access every file. Its files
+belong to nobody then, and root's shell can read, move and remove them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _USER = "prober"
 _NOBODY = "nobody"
 _REQUEST_SECONDS = 10.0
 _RIGHTS = "+dac_override,+fowner"
-# Servers copy with their own client, which would try for minutes to reach one that is away.
+# Servers copy with their own client, which by default retries an unreachable server for minutes.
 _CLIENT = {"XRD_CONNECTIONRETRY": "1", "XRD_CONNECTIONWINDOW": "5", "XRD_STREAMTIMEOUT": "10"}
 _CONFIGURATION = """\
 all.role server
@@ -69,9 +69,9 @@ macaroons.secretkey {directory}/secret
 
 @dataclass(frozen=True)
 class XrootdSite:
-    """A server to be. *exported* is its "/"; it keeps its own files in *directory*.
+    """Options of a server. *exported* is its "/"; *directory* has the server's own files.
 
-    Paths that begin with one of *closed* may be listed by its user, and nothing else.
+    Paths that begin with one of *closed* may only be listed by its user.
     """
 
     name: str
@@ -82,7 +82,7 @@ class XrootdSite:
 
 @dataclass(frozen=True)
 class XrootdServer:
-    """An XRootD server that serves."""
+    """A running XRootD server."""
 
     site: XrootdSite
     security: Security
@@ -92,7 +92,7 @@ class XrootdServer:
 
     @property
     def pid(self) -> int:
-        """Its process, for signals."""
+        """Return the pid of the server itself, for signals."""
         return int(_pid_file(self.site).read_text(encoding="ascii"))
 
     @property
@@ -100,16 +100,16 @@ class XrootdServer:
         return _log(self.site)
 
     def transfer(self, proxy: Path) -> dict[str, Any]:
-        """A resource's options for copies by xrdcp, as who holds *proxy*."""
-        return {"kind": "xrootd", **self._reached(self.port), "proxy_file": str(proxy)}
+        """Return the transfer options of a resource for copies by xrdcp with *proxy*."""
+        return {"kind": "xrootd", **self._location(self.port), "proxy_file": str(proxy)}
 
     def https_transfer(self, token: Path) -> dict[str, Any]:
-        """A resource's options for copies by WebDAV, as who holds the *token*."""
-        return {"kind": "http", **self._reached(self.https_port), "token_file": str(token)}
+        """Return the transfer options of a resource for copies by WebDAV with *token*."""
+        return {"kind": "http", **self._location(self.https_port), "token_file": str(token)}
 
     def macaroon(self, proxy: Path, *, path: str = "/", minutes: int = 60, activities: str = "") -> str:
-        """A token for what is below *path*, asked of the server with a *proxy*. Raises TestbedError."""
-        asked = {
+        """Request a token for *path* and below from the server with a *proxy*. Raises TestbedError."""
+        request = {
             "caveats": [f"activity:{activities or 'DOWNLOAD,UPLOAD,DELETE,MANAGE,LIST'}"],
             "validity": f"PT{minutes}M",
         }
@@ -120,36 +120,36 @@ class XrootdServer:
         )
         with contextlib.closing(connection):
             connection.request(
-                "POST", path, json.dumps(asked), {"Content-Type": "application/macaroon-request"}
+                "POST", path, json.dumps(request), {"Content-Type": "application/macaroon-request"}
             )
             answer = connection.getresponse()
             body = answer.read()
         if answer.status != 200:
-            raise TestbedError(f"no macaroon of {self.site.name}: {answer.status} {body.decode()}")
+            raise TestbedError(f"{self.site.name} refused a macaroon: {answer.status} {body.decode()}")
         return str(json.loads(body)["macaroon"])
 
-    def _reached(self, port: int) -> dict[str, Any]:
+    def _location(self, port: int) -> dict[str, Any]:
         trust, exported = self.security.authority.trust, self.site.exported
         return {"host": ADDRESS, "port": port, "directory": str(exported), "ca_directory": str(trust)}
 
 
 @contextlib.contextmanager
 def servers(security: Security, sites: Sequence[XrootdSite]) -> Iterator[dict[str, XrootdServer]]:
-    """Serve all *sites* until the context ends; by name.
+    """Run servers for *sites* until the context ends; yields them by name.
 
     Raises:
         MissingProgram: something is not installed.
-        NotServing: a server did not come up; with what it said.
+        NotServing: a server did not come up; with its output.
     """
-    certified = security.authority.host(ADDRESS, [ADDRESS, "127.0.0.1", "::1"])
+    certificate = security.authority.host(ADDRESS, [ADDRESS, "127.0.0.1", "::1"])
     with contextlib.ExitStack() as stack:
-        yield {site.name: stack.enter_context(_server(security, certified, site)) for site in sites}
+        yield {site.name: stack.enter_context(_server(security, certificate, site)) for site in sites}
 
 
 @contextlib.contextmanager
-def _server(security: Security, certified: Certificate, site: XrootdSite) -> Iterator[XrootdServer]:
+def _server(security: Security, certificate: Certificate, site: XrootdSite) -> Iterator[XrootdServer]:
     port, https_port = server_process.free_port(ADDRESS), server_process.free_port(ADDRESS)
-    configuration = _write_configuration(security, certified, site, port, https_port)
+    configuration = _write_configuration(security, certificate, site, port, https_port)
     log = ["-l", f"={_log(site)}"]
     argv = [*_launcher(), locate("xrootd"), "-n", site.name, "-c", str(configuration), *log]
     env = {**_CLIENT, "X509_CERT_DIR": str(security.authority.trust)}
@@ -158,15 +158,15 @@ def _server(security: Security, certified: Certificate, site: XrootdSite) -> Ite
     def ready() -> bool:
         return all(server_process.listens(ADDRESS, number) for number in (port, https_port))
 
-    # It makes a directory of its name where it is started.
+    # It creates a directory with its name in the working directory.
     with server_process.serving(argv, ready=ready, env=env, cwd=site.directory, log=_log(site)) as running:
         yield XrootdServer(site, security, port, https_port, running)
 
 
 def _write_configuration(
-    security: Security, certified: Certificate, site: XrootdSite, port: int, https_port: int
+    security: Security, certificate: Certificate, site: XrootdSite, port: int, https_port: int
 ) -> Path:
-    """The server's files in its directory; its configuration."""
+    """Write the server's files to its directory; return the configuration file."""
     for directory in (site.directory, site.exported):
         directory.mkdir(parents=True, exist_ok=True)
     values = {
@@ -175,8 +175,8 @@ def _write_configuration(
         "directory": site.directory,
         "port": port,
         "https_port": https_port,
-        "certificate": certified.certificate,
-        "key": certified.key,
+        "certificate": certificate.certificate,
+        "key": certificate.key,
         "trust": security.authority.trust,
         "client": locate("xrdcp"),
     }
@@ -194,14 +194,14 @@ def _write_configuration(
 
 
 def _launcher() -> list[str]:
-    """What makes it nobody with root's right to files, where we are root; else nothing."""
+    """Return the command that switches root to nobody with access to all files; empty for other users."""
     if os.geteuid() != 0:
         return []
     try:
         nobody = pwd.getpwnam(_NOBODY)
     except KeyError:
-        raise NotServing(f"XRootD refuses to be root, and there is no user {_NOBODY} for it to be") from None
-    # Without the secure bit, access(2) tells that it has no right to what it can open.
+        raise NotServing(f"XRootD refuses to run as root, and there is no user {_NOBODY}") from None
+    # Without the secure bit, access(2) denies files that open(2) allows.
     to_files = [f"--inh-caps={_RIGHTS}", f"--ambient-caps={_RIGHTS}", "--securebits=+no_setuid_fixup"]
     user = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
     return [locate("setpriv"), *user, *to_files, "--"]

@@ -1,6 +1,6 @@
-"""A Slurm cluster inside a site: ``python -m monitor.testbed.wan.cluster DIRECTORY HOSTNAME``, run in there.
+"""Run a Slurm cluster in a site's namespaces: ``python -m monitor.testbed.wan.cluster DIRECTORY HOSTNAME``.
 
-It says ``up`` when jobs can be handed in. All of it is on the site's own loopback, which nobody else sees.
+It prints ``up`` when jobs can be submitted. All servers listen on the site's own loopback interface.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from monitor.testbed.middleware.slurm import SlurmOptions, cluster
 
-PROGRAMS = "bin"  # of the cluster's directory: clients that find it
+PROGRAMS = "bin"  # in the cluster's directory: its clients
 
 
 def main(argv: Sequence[str]) -> None:
     directory, hostname = argv[1:]
     with cluster(Path(directory), SlurmOptions(hostname=hostname)):
-        print("up", flush=True)  # noqa: T201 - whoever started this waits for it
-        signal.pause()  # the end of its namespaces is the end of it
+        print("up", flush=True)  # noqa: T201 - the parent process waits for it
+        signal.pause()  # until its namespaces end
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The emulator: one process that holds a TUN device in every namespace and passes packets between them.
+"""The emulator: one process with a TUN device in every namespace that forwards packets between them.
 
 ``python -m monitor.testbed.wan.emulator PLAN`` with the path of a plan in JSON: ``network``, ``mtu_bytes``,
-``seed``, ``ends`` (name, address, device, pid; a pid of 0 is the namespace in which the emulator runs),
-``tables`` (files of links, later ones win, any may be missing) and ``counters`` (a file to write).
+``seed``, ``ends`` (name, address, device, pid; pid 0 is the emulator's own namespace), ``tables`` (link
+tables; later ones override earlier ones, each may be missing) and ``counters`` (a file to write).
 
-It says ``up`` when all devices are there. Tables are read again whenever one of them changes; one that cannot
-be read is complained of, in a line, and the network stays as it was. Counters are written every second if
-they have changed.
+It prints ``up`` when all devices exist. Tables are reread when one of them changes; if one cannot be parsed,
+it prints one line with the error and keeps the network unchanged. Counters are written every second if they
+have changed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from monitor.testbed.wan.links import BadLinkTable, LinkTable, parse_lines
 from monitor.testbed.wan.namespaces import configure, network_of, open_tun
 from monitor.testbed.wan.queueing import Network
 
-_LOOK_SECONDS = 0.1
-_COUNT_SECONDS = 1.0
-_PACKETS_AT_ONCE = 32  # of one device, before the others have their turn
+_TABLES_SECONDS = 0.1
+_COUNTERS_SECONDS = 1.0
+_PACKETS_AT_ONCE = 32  # read from one device before the other devices
 _LARGEST_PACKET_BYTES = 65_535
 _DESTINATION = slice(16, 20)  # of an IPv4 header
 
 
 @dataclass(frozen=True)
 class NetworkEnd:
-    """One end of the network: *pid* is a process in its namespace, 0 for the emulator's own."""
+    """One end of the network: *pid* is a process in its namespace, 0: the emulator's own namespace."""
 
     name: str
     address: str
@@ -48,7 +48,7 @@ class NetworkEnd:
 
 @dataclass(frozen=True)
 class EmulatorPlan:
-    """What an emulator is told. *network* is all addresses that it knows, as in "10.98.0.0/24"."""
+    """The parameters of an emulator. *network* has the addresses of all ends, e.g. "10.98.0.0/24"."""
 
     network: str
     ends: Sequence[NetworkEnd]
@@ -58,12 +58,12 @@ class EmulatorPlan:
     seed: int = 0
 
     def to_json(self) -> str:
-        """The text of a plan."""
+        """Return the plan as JSON."""
         return json.dumps(asdict(self), default=str)
 
     @classmethod
     def from_json(cls, text: str) -> EmulatorPlan:
-        """The inverse of ``to_json``."""
+        """Parse the text of ``to_json``."""
         document = json.loads(text)
         document["ends"] = [NetworkEnd(**end) for end in document["ends"]]
         document["tables"] = [Path(table) for table in document["tables"]]
@@ -76,31 +76,31 @@ class EmulatorPlan:
 
 
 class Tables:
-    """Files of links, and whether they have changed since they were last read."""
+    """The link tables in files, reread when one of them has changed."""
 
     def __init__(self, sites: Sequence[str], files: Sequence[Path]) -> None:
         self._sites = sites
         self._files = files
-        self._seen: list[tuple[int, int]] | None = None
+        self._stamps: list[tuple[int, int]] | None = None
 
     def changed(self) -> LinkTable | None:
-        """The table, if a file has changed. Raises BadLinkTable, once for each change."""
-        seen = [_stamp(file) for file in self._files]
-        if seen == self._seen:
+        """Return the table if a file has changed, else None. Raises BadLinkTable, once per change."""
+        stamps = [_stamp(file) for file in self._files]
+        if stamps == self._stamps:
             return None
-        self._seen = seen
+        self._stamps = stamps
         return read_table(self._sites, self._files)
 
 
 def read_table(sites: Sequence[str], files: Sequence[Path]) -> LinkTable:
-    """What *files*, in order, say of the network of *sites*. Raises BadLinkTable."""
+    """Return the link table of *sites* from *files*, in order. Raises BadLinkTable."""
     return LinkTable.of(
         sites, [line for file in files for line in parse_lines(_text(file), origin=file.name)]
     )
 
 
 class Emulator:
-    """Passes packets between open devices (by end's name) as *tables* say."""
+    """Forwards packets between open *devices*, by name of their ends, as the link tables specify."""
 
     def __init__(self, plan: EmulatorPlan, devices: dict[str, int]) -> None:
         self._tables = Tables(plan.names, plan.tables)
@@ -112,41 +112,41 @@ class Emulator:
         for name, device in devices.items():
             self._sources[device] = name
             self._poll.register(device, select.EPOLLIN)
-        # One chance for each packet: the course of packets differs from run to run, so seeds make no promise.
+        # Seeded, but not reproducible: the order of packets differs from run to run.
         self.network = Network(LinkTable.of(plan.names, ()), random.Random(plan.seed).random)  # noqa: S311
-        self._waiting: list[tuple[float, int, int, bytes]] = []  # when, number, device, packet
+        self._waiting: list[tuple[float, int, int, bytes]] = []  # time, number, device, packet
         self._number = 0
-        self._counted = ""
+        self._written_counters = ""
 
     def run(self) -> None:
-        """Never returns."""
-        self.look()
-        look_at = count_at = time.monotonic()
+        """Forward packets forever."""
+        self.update_table()
+        tables_at = counters_at = time.monotonic()
         while True:
             now = time.monotonic()
-            if now >= look_at:
-                look_at = now + _LOOK_SECONDS
-                self.look()
-            if now >= count_at:
-                count_at = now + _COUNT_SECONDS
+            if now >= tables_at:
+                tables_at = now + _TABLES_SECONDS
+                self.update_table()
+            if now >= counters_at:
+                counters_at = now + _COUNTERS_SECONDS
                 self._write_counters()
             self._deliver(now)
-            next_at = min(look_at, self._waiting[0][0]) if self._waiting else look_at
+            next_at = min(tables_at, self._waiting[0][0]) if self._waiting else tables_at
             for device, _ in self._poll.poll(max(0.0, next_at - time.monotonic())):
-                self._take(device)
+                self._receive(device)
 
-    def look(self) -> None:
-        """Follow the tables."""
+    def update_table(self) -> None:
+        """Apply the link tables if they have changed."""
         try:
             table = self._tables.changed()
         except BadLinkTable as error:
-            print(f"the network stays as it was: {error}", flush=True)  # noqa: T201
+            print(f"the network stays unchanged: {error}", flush=True)  # noqa: T201
             return
         if table is not None:
             self.network.change(table)
 
-    def _take(self, device: int) -> None:
-        """Read what an end sends."""
+    def _receive(self, device: int) -> None:
+        """Read packets of one end and queue them for delivery."""
         source = self._sources[device]
         for _ in range(_PACKETS_AT_ONCE):
             try:
@@ -165,23 +165,23 @@ class Emulator:
         waiting = self._waiting
         while waiting and waiting[0][0] <= now:
             _, _, device, packet = heapq.heappop(waiting)
-            with contextlib.suppress(OSError):  # an end that takes no more loses packets, as hosts do
+            with contextlib.suppress(OSError):  # a full device loses packets, as hosts do
                 os.write(device, packet)
 
     def _write_counters(self) -> None:
-        counted = [
+        rows = [
             {"source": pair[0], "target": pair[1], **asdict(counters)}
             for pair, counters in self.network.counters.items()
             if counters.packets
         ]
-        text = json.dumps(counted)
-        if text != self._counted:
-            self._counted = text
+        text = json.dumps(rows)
+        if text != self._written_counters:
+            self._written_counters = text
             write_atomically(self._counters_file, text)
 
 
 def open_devices(plan: EmulatorPlan) -> dict[str, int]:
-    """A device at every end, with its address. Raises OSError, TestbedError."""
+    """Open and configure a device at every end. Raises OSError, TestbedError."""
     devices = {}
     for end in plan.ends:
         with network_of(end.pid) if end.pid else contextlib.nullcontext():
@@ -208,7 +208,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 def main(argv: Sequence[str]) -> None:
     plan = EmulatorPlan.from_json(Path(argv[1]).read_text(encoding="utf-8"))
     emulator = Emulator(plan, open_devices(plan))
-    print("up", flush=True)  # noqa: T201 - whoever started this waits for it
+    print("up", flush=True)  # noqa: T201 - the parent process waits for it
     emulator.run()
 
 

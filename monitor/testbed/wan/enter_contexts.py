@@ -1,4 +1,4 @@
-"""Enter many contexts at once: servers start in parallel, whatever one of them does."""
+"""Enter contexts in parallel, so that servers start concurrently."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Value = TypeVar("Value")
-_AT_ONCE = 4  # more on two processors only make each slower
+_AT_ONCE = 4  # more do not help on two processors
 
 
-def all_entered(
-    last: contextlib.ExitStack, contexts: Sequence[contextlib.AbstractContextManager[Value]]
+def enter_all(
+    stack: contextlib.ExitStack, contexts: Sequence[contextlib.AbstractContextManager[Value]]
 ) -> list[Value]:
-    """Enter all *contexts*, to be left by *last*; their values in order.
+    """Enter all *contexts* and push them on *stack*; return their values in order.
 
-    Raises what the first that failed has raised, when the others are entered.
+    If some fail, the exception of the first of them is raised after the others have been entered.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         entering = [pool.submit(context.__enter__) for context in contexts]
     for context, entered in zip(contexts, entering, strict=True):
         if entered.exception() is None:
-            last.push(context)
+            stack.push(context)
     return [entered.result() for entered in entering]

@@ -1,4 +1,4 @@
-"""What the network is like in good weather: delays by distance, uplinks by site. Ours, but plausible."""
+"""The network in good weather: delays by distance, uplinks by site; plausible, not published."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from monitor.testbed.wan.links import EVERY_SITE, TableLine, link_line
 
-HUB = "hub"  # where the reporter is
+HUB = "hub"  # the end of the reporter
 
 # Latitude and longitude in degrees, uplink in Mbit/s.
 _PLACES = {
@@ -19,17 +19,17 @@ _PLACES = {
     "purdue": (40.4, -86.9, 60.0),
     "ncsa": (40.1, -88.2, 400.0),
     "sdsc": (32.9, -117.2, 200.0),
-    HUB: (39.8, -86.2, 400.0),  # Indianapolis, where the Global NOC is
+    HUB: (39.8, -86.2, 400.0),  # Indianapolis, seat of the Global NOC
 }
-_ELSEWHERE = (39.7, -104.9, 100.0)  # Denver, for sites that are not on the list
+_ELSEWHERE = (39.7, -104.9, 100.0)  # Denver, for all other sites
 _EARTH_KILOMETRES = 6371.0
 _KILOMETRES_PER_MS = 200.0  # light in a fibre
-_DETOUR = 1.4  # no fibre is straight
+_DETOUR = 1.4  # fibre length over distance
 _LEAST_DELAY_MS = 0.5
 
 
 def good_weather(names: Sequence[str]) -> list[TableLine]:
-    """The lines of a link table for these sites, the hub among them."""
+    """Return the lines of a link table for the sites *names*, which include the hub."""
     uplinks = [TableLine("site", (name,), {"uplink_mbit": uplink_mbit(name)}) for name in names]
     delays = [
         link_line(source, target, delay_ms=round(delay_ms(source, target), 1))
@@ -39,19 +39,19 @@ def good_weather(names: Sequence[str]) -> list[TableLine]:
 
 
 def uplink_mbit(name: str) -> float:
-    """What *name* can send in all."""
+    """Return the uplink rate of a site."""
     return _PLACES.get(name, _ELSEWHERE)[2]
 
 
 def delay_ms(source: str, target: str) -> float:
-    """One way between two sites, along a fibre with detours."""
+    """Return the one-way delay between two sites along a fibre with detours."""
     here, there = (_PLACES.get(name, _ELSEWHERE)[:2] for name in (source, target))
     travelled = _distance_kilometres(here, there) * _DETOUR / _KILOMETRES_PER_MS
     return max(_LEAST_DELAY_MS, travelled)
 
 
 def _distance_kilometres(here: tuple[float, float], there: tuple[float, float]) -> float:
-    """Along a great circle (haversine)."""
+    """Return the great-circle distance (haversine)."""
     (south, west), (north, east) = ([math.radians(angle) for angle in point] for point in (here, there))
     square = (
         math.sin((north - south) / 2) ** 2

@@ -1,11 +1,11 @@
 """The wide-area test-bed as a whole: network, servers, weather, description.
 
-In its directory, beside what every kind of server keeps in one of its own::
+Files in its directory, beside one directory for each kind of server::
 
-    grid.json                   appears when all serve
-    state.json                  what a restart keeps: the network's number, the epoch of its weather
-    good.links  weather.links  hand.links      the network: by distance, by the schedule, by hand
-    counters.json               what became of the packets of each direction
+    grid.json                   the description; exists while all servers run
+    state.json                  kept by a restart: the number of the network, the epoch of its weather
+    good.links  weather.links  hand.links      link tables: by distance, by the weather, by hand
+    counters.json               packets of each direction: forwarded, lost, dropped
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from monitor.testbed.wan.geography import HUB, good_weather
 from monitor.testbed.wan.links import format_lines
 from monitor.testbed.wan.network import WideAreaNetwork
 from monitor.testbed.wan.schedule import STEP_SECONDS, weather_lines
-from monitor.testbed.wan.services import Serving
+from monitor.testbed.wan.services import RunningServers
 from reporters.report import parse_rfc3339, rfc3339
 
 GOOD, WEATHER, HAND = "good.links", "weather.links", "hand.links"
 TABLES = (GOOD, WEATHER, HAND)
-CHANGING = "wan"  # the profile of a grid whose network follows the schedule
+CHANGING = "wan"  # profile of a grid whose network has weather
 _STATE = "state.json"
-_KEPT = {_STATE, "lock"}
+_KEPT_FILES = {_STATE, "lock"}
 _RENEW_SECONDS = 3600.0
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WanOptions:
-    """What kind of grid. *weather* lets the network change by itself, as *seed* says."""
+    """Options of the wide-area test-bed. With *weather* the network changes as a function of *seed*."""
 
     sites: int = 7
     transfer: str = "gridftp"
@@ -56,20 +56,20 @@ class WanOptions:
     destination: str | None = None
 
     def roles(self) -> tuple[str, str]:
-        """The compute site and the destination. Raises ValueError."""
+        """Return the compute site and the destination. Raises ValueError."""
         return LocalGridOptions(sites=self.sites, compute=self.compute, destination=self.destination).roles()
 
 
 @dataclass
 class WanState:
-    """What a restart keeps."""
+    """The state that a restart keeps."""
 
     number: int
     epoch: datetime
 
     @classmethod
     def load(cls, directory: Path) -> WanState:
-        """What the last start left, or a new state where it left nothing that can be read."""
+        """Return the state of the last start; a new one if there is none or it cannot be parsed."""
         try:
             document = json.loads((directory / _STATE).read_text(encoding="utf-8"))
             return cls(int(document["number"]), parse_rfc3339(document["epoch"]))
@@ -82,33 +82,33 @@ class WanState:
 
 
 class WideAreaGrid:
-    """A grid that is up. Whoever has it calls ``keep`` every second or so."""
+    """A running grid. Its owner must call ``keep`` about every second."""
 
-    def __init__(self, description: GridDescription, wan: WideAreaNetwork, serving: Serving) -> None:
+    def __init__(self, description: GridDescription, wan: WideAreaNetwork, servers: RunningServers) -> None:
         self.description = description
         self.wan = wan
-        self._serving = serving
+        self._servers = servers
         self._renew_at = time.monotonic() + _RENEW_SECONDS
-        self._complaints = 0
+        self._logged_messages = 0
         self._step: int | None = None
 
     def keep(self, now: datetime) -> None:
-        """Let the weather follow the time, and renew proxies.
+        """Update the weather to *now*, log messages of the emulator, renew proxies.
 
         Raises:
-            NotServing: something of the network has ended.
+            NotServing: the emulator or a site has ended.
         """
         self.wan.check()
-        for complaint in self.wan.complaints()[self._complaints :]:
-            self._complaints += 1
-            log.warning("%s", complaint)
+        for message in self.wan.messages()[self._logged_messages :]:
+            self._logged_messages += 1
+            log.warning("%s", message)
         if time.monotonic() >= self._renew_at:
             self._renew_at += _RENEW_SECONDS
-            self._serving.renew()
+            self._servers.renew()
         if self.description.profile == CHANGING:
-            self._follow_weather((now - self.description.epoch).total_seconds())
+            self._update_weather((now - self.description.epoch).total_seconds())
 
-    def _follow_weather(self, seconds: float) -> None:
+    def _update_weather(self, seconds: float) -> None:
         step = int(max(0.0, seconds) // STEP_SECONDS)
         if step != self._step:
             self._step = step
@@ -119,32 +119,32 @@ class WideAreaGrid:
 
 @contextlib.contextmanager
 def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
-    """Serve a grid from *directory* until the context ends; then nothing of it is left but files.
+    """Run a grid in *directory* until the context ends; only files are left then.
 
     Raises:
         CannotRunHere, AlreadyRunning, NoNetwork, NotServing, TestbedError: see there.
-        ValueError: the options name what there is not.
+        ValueError: the options name an unknown site.
     """
     compute, destination = options.roles()
     requirements.check(options.transfer, options.batch)
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    with directory_lock(directory), contextlib.ExitStack() as last:
+    with directory_lock(directory), contextlib.ExitStack() as stack:
         network.kill_leftovers(directory)
-        _empty(directory)
+        _remove_old_files(directory)
         state, names = WanState.load(directory), site_names(options.sites)
         write_atomically(directory / GOOD, format_lines(good_weather((*names, HUB))))
         tables = [directory / table for table in TABLES]
-        wan = last.enter_context(
+        wan = stack.enter_context(
             network.emulated(directory, names, tables, preferred=state.number, seed=options.seed)
         )
         WanState(wan.number, state.epoch).save(directory)
         chosen = services.Services(options.transfer, options.batch, compute)
-        serving = last.enter_context(services.serving(directory, wan, chosen))
+        servers = stack.enter_context(services.run_servers(directory, wan, chosen))
         description = GridDescription(
             directory=directory,
             sites=names,
-            resources=serving.resources,
+            resources=servers.resources,
             compute=compute,
             destination=destination,
             profile=CHANGING if options.weather else NO_WEATHER,
@@ -157,14 +157,14 @@ def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
             kind=WAN,
         )
         write_atomically(directory / FILE_NAME, description.to_json())
-        last.callback((directory / FILE_NAME).unlink, missing_ok=True)
-        yield WideAreaGrid(description, wan, serving)
+        stack.callback((directory / FILE_NAME).unlink, missing_ok=True)
+        yield WideAreaGrid(description, wan, servers)
 
 
-def _empty(directory: Path) -> None:
-    """Remove what an earlier grid has left: keys, certificates and files of sites are made anew."""
+def _remove_old_files(directory: Path) -> None:
+    """Remove the files of an earlier grid except kept ones; keys and certificates are generated anew."""
     for entry in directory.iterdir():
-        if entry.name in _KEPT:
+        if entry.name in _KEPT_FILES:
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

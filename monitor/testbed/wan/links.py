@@ -1,13 +1,13 @@
-"""The link table: what the emulated network is like, as text that may change at any time.
+"""Link tables: the properties of the emulated network as text, which may change at any time.
 
 ::
 
-    queue bytes=2000000                      # before each bottleneck; what does not fit is dropped
-    site anl uplink_mbit=100                 # all that leaves the site; 0 is no limit
-    link * * delay_ms=20 jitter_ms=1         # one way; * is every site
+    queue bytes=2000000                      # before each bottleneck; excess packets are dropped
+    site anl uplink_mbit=100                 # for all packets of the site; 0: no limit
+    link * * delay_ms=20 jitter_ms=1         # one direction; *: every site
     link anl sdsc delay_ms=31 loss_percent=0.01 rate_mbit=50
 
-Later lines win, and change only the figures that they name.
+Later lines override earlier ones, and only the figures that they name.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ EVERY_SITE = "*"
 DEFAULT_QUEUE_BYTES = 2_000_000
 BYTES_PER_MBIT = 125_000.0
 
-# Figure of a line -> what it is of a LinkProperties, and how many of it are one there.
+# Figure of a line -> the field of LinkProperties, and the factor to its unit.
 _LINK_FIGURES = {
     "delay_ms": ("delay_seconds", 1e-3),
     "jitter_ms": ("jitter_seconds", 1e-3),
     "loss_percent": ("loss", 1e-2),
     "rate_mbit": ("bytes_per_second", BYTES_PER_MBIT),
 }
-# Kind of line -> how many names it has, and its figures.
+# Kind of line -> its number of names, and its figures.
 _KINDS = {"queue": (0, ("bytes",)), "site": (1, ("uplink_mbit",)), "link": (2, tuple(_LINK_FIGURES))}
 
 
 class BadLinkTable(TestbedError):
-    """A line of a link table cannot be read, or names what there is not."""
+    """A line of a link table cannot be parsed, or names an unknown site."""
 
 
 @dataclass(frozen=True)
 class LinkProperties:
-    """One direction between two sites. *loss* is the share of packets; a rate of 0 is no limit.
+    """Properties of one direction between two sites. *loss* is a share of packets; a rate of 0 is no limit.
 
-    The jitter is how much a packet may be earlier or later than the delay; packets stay in order.
+    Packets arrive up to the jitter earlier or later than the delay, and stay in order.
     """
 
     delay_seconds: float = 0.0
@@ -54,7 +54,7 @@ class LinkProperties:
 
 @dataclass(frozen=True)
 class TableLine:
-    """One line: *kind* is "queue", "site" or "link", *figures* are as written, in units of their names."""
+    """One line: *kind* is "queue", "site" or "link"; *figures* have the units in their names."""
 
     kind: str
     names: tuple[str, ...]
@@ -76,7 +76,7 @@ class LinkTable:
 
     @classmethod
     def of(cls, sites: Sequence[str], lines: Iterable[TableLine]) -> LinkTable:
-        """What *lines*, in order, make of *sites*. Raises BadLinkTable for a site that is none of them."""
+        """Apply *lines*, in order, to a network of *sites*. Raises BadLinkTable for an unknown site."""
         links = dict.fromkeys(itertools.permutations(sites, 2), LinkProperties())
         uplinks = dict.fromkeys(sites, 0.0)
         queue_bytes = DEFAULT_QUEUE_BYTES
@@ -94,13 +94,13 @@ class LinkTable:
 
 
 def link_line(source: str, target: str, **figures: float | None) -> TableLine:
-    """A line for one direction; figures that are None stay as they are. Raises BadLinkTable."""
-    known = {name: value for name, value in figures.items() if value is not None}
-    return _checked("link", (source, target), known, "")
+    """Return a line for one direction without the figures that are None. Raises BadLinkTable."""
+    given = {name: value for name, value in figures.items() if value is not None}
+    return _checked("link", (source, target), given, "")
 
 
 def parse_lines(text: str, origin: str = "") -> list[TableLine]:
-    """Read the lines of a table; *origin* says in errors where they stand. Raises BadLinkTable."""
+    """Parse the lines of a table; *origin* is their file for errors. Raises BadLinkTable."""
     return [
         _parsed(words, f"{origin}:{number}: " if origin else f"line {number}: ")
         for number, line in enumerate(text.splitlines(), 1)
@@ -109,7 +109,7 @@ def parse_lines(text: str, origin: str = "") -> list[TableLine]:
 
 
 def format_lines(lines: Iterable[TableLine]) -> str:
-    """The inverse of ``parse_lines``."""
+    """Return the text of *lines* for ``parse_lines``."""
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -137,13 +137,13 @@ def _number(text: str, where: str) -> float:
 def _checked(kind: str, names: tuple[str, ...], figures: Mapping[str, float], where: str) -> TableLine:
     if kind not in _KINDS:
         raise BadLinkTable(f"{where}unknown kind of line {kind!r}; known are {', '.join(_KINDS)}")
-    wanted, known = _KINDS[kind]
-    if len(names) != wanted:
-        raise BadLinkTable(f"{where}{kind!r} takes {wanted} names, got {len(names)}")
-    unknown = sorted(set(figures) - set(known))
+    name_count, valid = _KINDS[kind]
+    if len(names) != name_count:
+        raise BadLinkTable(f"{where}{kind!r} takes {name_count} names, got {len(names)}")
+    unknown = sorted(set(figures) - set(valid))
     if unknown or not figures:
         got = f"unknown {unknown[0]!r}" if unknown else "no figure"
-        raise BadLinkTable(f"{where}{got}; {kind!r} takes {', '.join(known)}")
+        raise BadLinkTable(f"{where}{got}; {kind!r} takes {', '.join(valid)}")
     for name, value in figures.items():
         _number(str(value), f"{where}{name}")
     if figures.get("loss_percent", 0.0) > 100.0:

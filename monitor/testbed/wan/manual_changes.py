@@ -1,4 +1,4 @@
-"""Changes of the emulated network by hand, while it is up; they outlast the weather until they are mended."""
+"""Manual changes of a running emulated network; they override the weather until they are mended."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ FIGURES = ("delay_ms", "jitter_ms", "loss_percent", "rate_mbit")
 
 
 def change(directory: Path, source: str, target: str, figures: Mapping[str, float | None]) -> None:
-    """Change one direction of the network in *directory*; figures that are None stay as they are.
+    """Change one direction of the network in *directory*; figures that are None stay unchanged.
 
     Raises:
-        BadLinkTable, TestbedError: there is no such network or site, or no figure was given.
+        BadLinkTable, TestbedError: the network is not up, a site is unknown, or no figure was given.
     """
     grid = _up(directory)
     file = directory / HAND
@@ -39,18 +39,18 @@ def change(directory: Path, source: str, target: str, figures: Mapping[str, floa
 
 
 def mend(directory: Path) -> None:
-    """Take back all changes by hand; without any this does nothing."""
+    """Undo all manual changes; no effect without any."""
     (directory / HAND).unlink(missing_ok=True)
 
 
 def report(directory: Path) -> Iterator[str]:
-    """What the network is like, a line for each direction, with what became of its packets so far."""
+    """Return a line for each direction of the network: its properties and counts of packets."""
     grid = _up(directory)
     table = read_table((*grid.sites, HUB), [directory / name for name in TABLES])
-    counted = _counted(directory / "counters.json")
+    counts = _counts(directory / "counters.json")
     for (source, target), link in table.links.items():
         uplink = table.uplinks[source] / BYTES_PER_MBIT
-        yield f"{source:>8} > {target:<8} {_figures(link, uplink)}{counted.get((source, target), '')}"
+        yield f"{source:>8} > {target:<8} {_figures(link, uplink)}{counts.get((source, target), '')}"
 
 
 def _up(directory: Path) -> GridDescription:
@@ -67,7 +67,7 @@ def _figures(link: LinkProperties, uplink_mbit: float) -> str:
     return f"{delay:<18}{rate:<14}{link.loss:.3%} lost"
 
 
-def _counted(file: Path) -> dict[tuple[str, str], str]:
+def _counts(file: Path) -> dict[tuple[str, str], str]:
     if not file.exists():
         return {}
     rows = json.loads(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Network namespaces and TUN devices, as the kernel has them. Linux, root."""
+"""Network namespaces and TUN devices of the kernel. Linux and root only."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TUN = Path("/dev/net/tun")
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
 _IFF_TUN, _IFF_NO_PI, _IFF_TUN_EXCL = 0x0001, 0x1000, 0x8000
-_IP_SECONDS = 10.0
+_IP_SECONDS = 60.0
 
 
 @contextlib.contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """Have this thread in the network namespace of the process *pid* meanwhile. Raises OSError."""
+    """Move this thread to the network namespace of *pid* while the context is open. Raises OSError."""
     ours = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         theirs = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -49,10 +49,10 @@ def _enter(descriptor: int) -> None:
 
 
 def open_tun(name: str) -> int:
-    """Make the TUN device *name* in this network namespace; it lives as long as the descriptor is open.
+    """Create the TUN device *name* in this network namespace; it exists while the descriptor is open.
 
     Raises:
-        OSError: not allowed, or there is a device of that name.
+        OSError: permission denied, or a device of that name exists.
     """
     descriptor = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -60,12 +60,12 @@ def open_tun(name: str) -> int:
         fcntl.ioctl(descriptor, _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
     except OSError as error:
         os.close(descriptor)
-        raise OSError(error.errno, f"cannot make the device {name}: {error.strerror}") from error
+        raise OSError(error.errno, f"cannot create the device {name}: {error.strerror}") from error
     return descriptor
 
 
 def configure(name: str, address: str, network: str, mtu_bytes: int) -> None:
-    """Give the device *name* its *address* and the way to *network*. Raises TestbedError."""
+    """Set the *address* of device *name* and its route to *network*. Raises TestbedError."""
     ip(
         f"address add {address}/32 dev {name}",
         f"link set {name} up mtu {mtu_bytes}",
@@ -74,7 +74,7 @@ def configure(name: str, address: str, network: str, mtu_bytes: int) -> None:
 
 
 def ip(*commands: str) -> None:
-    """Have ``ip`` do *commands* in this network namespace. Raises TestbedError, MissingProgram."""
+    """Run ``ip`` with *commands* in this network namespace. Raises TestbedError, MissingProgram."""
     done = subprocess.run(
         [locate("ip"), "-batch", "-"],
         input="\n".join(commands),
@@ -84,11 +84,11 @@ def ip(*commands: str) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise TestbedError(f"ip cannot {'; '.join(commands)}: {done.stderr.strip()}")
+        raise TestbedError(f"ip failed to {'; '.join(commands)}: {done.stderr.strip()}")
 
 
 def routes() -> list[IPv4Network]:
-    """The networks to which this network namespace has a way of their own, without the default."""
+    """Return the networks to which this network namespace has routes, without the default route."""
     done = subprocess.run(
         [locate("ip"), "-json", "-4", "route", "show", "table", "all"],
         capture_output=True,

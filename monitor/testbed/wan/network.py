@@ -1,4 +1,4 @@
-"""Namespaces for some sites and the emulator between them, as one context."""
+"""The namespaces of all sites and the emulator between them, as one context."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from monitor import env
 from monitor.testbed.errors import NotServing, TestbedError
 from monitor.testbed.sites.processes import kill_with_variable
 from monitor.testbed.wan.emulator import EmulatorPlan, NetworkEnd
-from monitor.testbed.wan.enter_contexts import all_entered
+from monitor.testbed.wan.enter_contexts import enter_all
 from monitor.testbed.wan.geography import HUB
 from monitor.testbed.wan.namespaces import routes
-from monitor.testbed.wan.site_namespaces import Namespaces, covers, holding
+from monitor.testbed.wan.site_namespaces import Namespaces, site_namespaces, write_covers
 from reporters import process
 from reporters.error_lines import tail
 
-MARK = "GRIDCAST_WAN"  # names the directory in the environment of everything of a network
-MTU_BYTES = 9000  # jumbo frames, as research networks have them: the emulator is quicker with fewer packets
+VARIABLE = "GRIDCAST_WAN"  # has the network's directory in the environment of its processes
+MTU_BYTES = 9000  # jumbo frames, as in research networks: fewer packets to emulate
 _MAXIMUM_SITES = 200
 _NUMBERS = range(64)
 _HUB_HOST = 250
-_UP_SECONDS = 30.0
+_UP_SECONDS = 60.0
 
 
 class NoNetwork(TestbedError):
-    """Every network that the test-bed might use is taken on this machine."""
+    """All networks for test-beds are in use on this machine."""
 
 
 @dataclass(frozen=True)
 class WideAreaNetwork:
-    """A network that is up. *number* is its own on this machine; *sites* are in order, without the hub."""
+    """A running network. *number* is unique on this machine; *sites* are in order, without the hub."""
 
     number: int
     sites: Mapping[str, Namespaces]
@@ -45,15 +45,15 @@ class WideAreaNetwork:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Of every site, and of the hub: the machine as sites see it."""
+        """Return the address of every site and of the hub, which is the host."""
         return addresses(self.number, tuple(self.sites))
 
-    def complaints(self) -> list[str]:
-        """What the emulator has complained of so far."""
+    def messages(self) -> list[str]:
+        """Return the emulator's error messages so far."""
         return self.emulator.output.splitlines()[1:]
 
     def check(self) -> None:
-        """Raise NotServing if the emulator or a site's namespaces have ended."""
+        """Raise NotServing if the emulator or the first process of a site has ended."""
         for name, running in [("the emulator", self.emulator), *self._holders()]:
             try:
                 done = running.poll()
@@ -67,39 +67,39 @@ class WideAreaNetwork:
 
 
 def addresses(number: int, sites: Sequence[str]) -> dict[str, str]:
-    """Site -> address in the network of that number; the hub's too."""
-    known = {name: f"10.98.{number}.{host}" for host, name in enumerate(sites, 1)}
-    return {**known, HUB: f"10.98.{number}.{_HUB_HOST}"}
+    """Return the addresses of *sites* and of the hub in network *number*."""
+    site_addresses = {name: f"10.98.{number}.{host}" for host, name in enumerate(sites, 1)}
+    return {**site_addresses, HUB: f"10.98.{number}.{_HUB_HOST}"}
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """That of everything that belongs to the network in *directory*."""
-    return {**os.environ, MARK: str(directory)}
+    """Return the environment of the processes of the network in *directory*."""
+    return {**os.environ, VARIABLE: str(directory)}
 
 
 def kill_leftovers(directory: Path) -> None:
-    """Kill what a network in *directory* has left that could not end by itself; namespaces go with it."""
-    kill_with_variable(f"{MARK}={directory}")
+    """Kill processes left by a network in *directory*; their namespaces end with them."""
+    kill_with_variable(f"{VARIABLE}={directory}")
 
 
 @contextlib.contextmanager
 def emulated(
     directory: Path, sites: Sequence[str], tables: Sequence[Path], *, preferred: int = 0, seed: int = 0
 ) -> Iterator[WideAreaNetwork]:
-    """A network of *sites* as *tables* say, until the context ends; each gets a directory in *directory*.
+    """Run a network of *sites* with the link *tables* until the context ends; each site has a subdirectory.
 
     Raises:
-        NotServing, NoNetwork, TestbedError, OSError: it cannot be had.
+        NotServing, NoNetwork, TestbedError, OSError: it cannot be started.
     """
     if not 1 <= len(sites) <= _MAXIMUM_SITES or HUB in sites:
         raise ValueError(f"a network has 1 to {_MAXIMUM_SITES} sites, none of them called {HUB!r}")
-    with contextlib.ExitStack() as last:
-        number = last.enter_context(_reserved(preferred))
+    with contextlib.ExitStack() as stack:
+        number = stack.enter_context(_reserved(preferred))
         hosts = addresses(number, sites)
-        names = all_entered(last, [_site(directory / name, hosts) for name in sites])
-        held = dict(zip(sites, names, strict=True))
+        names = enter_all(stack, [_site(directory / name, hosts) for name in sites])
+        namespaces = dict(zip(sites, names, strict=True))
         counters = directory / "counters.json"
-        ends = [NetworkEnd(name, hosts[name], "wan0", held[name].pid) for name in sites]
+        ends = [NetworkEnd(name, hosts[name], "wan0", namespaces[name].pid) for name in sites]
         plan = EmulatorPlan(
             network=f"10.98.{number}.0/24",
             ends=[NetworkEnd(HUB, hosts[HUB], _device(number)), *ends],
@@ -108,14 +108,14 @@ def emulated(
             mtu_bytes=MTU_BYTES,
             seed=seed,
         )
-        yield WideAreaNetwork(number, held, last.enter_context(_emulator(directory, plan)), counters)
+        yield WideAreaNetwork(number, namespaces, stack.enter_context(_emulator(directory, plan)), counters)
 
 
 def _site(directory: Path, hosts: Mapping[str, str]) -> contextlib.AbstractContextManager[Namespaces]:
     home = directory / "home"
     home.mkdir(parents=True, exist_ok=True)
-    mounts = covers(directory, hosts, home)
-    return holding(directory.name, mounts=mounts, environment=environment(directory.parent))
+    mounts = write_covers(directory, hosts, home)
+    return site_namespaces(directory.name, mounts=mounts, environment=environment(directory.parent))
 
 
 @contextlib.contextmanager
@@ -126,24 +126,24 @@ def _emulator(directory: Path, plan: EmulatorPlan) -> Iterator[process.Running]:
     with process.start(argv, env=environment(directory), cwd=str(env.ROOT)) as running:
         if not running.wait_for_output(lambda text: "\n" in text, _UP_SECONDS):
             done = running.poll()
-            said = tail(done.stderr).strip() if done else "it was not ready in time"
-            raise NotServing(f"the network cannot be emulated: {said}")
+            reason = tail(done.stderr).strip() if done else f"not up after {_UP_SECONDS:g} s"
+            raise NotServing(f"cannot emulate the network: {reason}")
         yield running
 
 
 @contextlib.contextmanager
 def _reserved(preferred: int) -> Iterator[int]:
-    """The number of a network that nobody else on this machine has, *preferred* if it is free."""
+    """Reserve the number of a network that is unused on this machine, *preferred* if possible."""
     for number in (preferred, *_NUMBERS):
         with socket.socket(socket.AF_UNIX) as reservation:
             try:
-                reservation.bind(f"\0{_device(number)}")  # the kernel gives it back however we end
+                reservation.bind(f"\0{_device(number)}")  # the kernel releases it however the process ends
             except OSError:
                 continue
             if not _is_taken(number):
                 yield number
                 return
-    raise NoNetwork(f"the networks 10.98.0.0/24 to 10.98.{_NUMBERS[-1]}.0/24 are all in use here")
+    raise NoNetwork(f"the networks 10.98.0.0/24 to 10.98.{_NUMBERS[-1]}.0/24 are all in use on this machine")
 
 
 def _is_taken(number: int) -> bool:

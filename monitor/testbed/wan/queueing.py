@@ -1,7 +1,7 @@
-"""When does a packet arrive? Pure arithmetic of queues and delays; time is an argument.
+"""Arrival times of packets from queues and delays; pure functions, time is an argument.
 
-A packet first waits for its site's uplink, then for its link, then travels for the delay. Before each of the
-two bottlenecks there is a queue; what does not fit any more is dropped (tail drop).
+A packet waits for its site's uplink, then for its link, then travels for the delay. Each of the two
+bottlenecks has a queue with tail drop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from monitor.testbed.wan.links import LinkProperties, LinkTable
 
 
 class Bottleneck:
-    """Something that carries *bytes_per_second* (0: no limit), with a queue of *queue_bytes* before it."""
+    """A rate limit of *bytes_per_second* (0: no limit) behind a queue of *queue_bytes*."""
 
     __slots__ = ("bytes_per_second", "free_at", "queue_bytes")
 
@@ -23,7 +23,7 @@ class Bottleneck:
         self.free_at = 0.0
 
     def passed_at(self, size_bytes: int, arrives_at: float) -> float | None:
-        """When a packet has passed that comes at *arrives_at*; None where the queue is full then."""
+        """Return when a packet that comes at *arrives_at* has passed; None if the queue is full."""
         if not self.bytes_per_second:
             return arrives_at
         begins = max(self.free_at, arrives_at)
@@ -35,12 +35,12 @@ class Bottleneck:
 
 @dataclass
 class Counters:
-    """What became of the packets of one direction so far."""
+    """Counts of the packets of one direction."""
 
     packets: int = 0
     bytes: int = 0
-    lost: int = 0  # by the link's loss
-    dropped: int = 0  # by a full queue
+    lost: int = 0  # by random loss
+    dropped: int = 0  # by full queues
 
 
 class _Direction:
@@ -57,7 +57,7 @@ class _Direction:
 
 
 class Network:
-    """The state of every queue. *chance* returns a number in [0, 1) for each loss and each jitter."""
+    """The state of all queues. *chance* returns a random number in [0, 1) for each loss and each jitter."""
 
     def __init__(self, table: LinkTable, chance: Callable[[], float]) -> None:
         self.chance = chance
@@ -65,7 +65,7 @@ class Network:
         self.change(table)
 
     def change(self, table: LinkTable) -> None:
-        """Be as *table* says from now on. New packets do not wait behind those that are under way."""
+        """Apply *table* with empty queues: new packets do not wait behind packets under way."""
         self.table = table
         queue_bytes = table.queue_bytes
         uplinks = {site: Bottleneck(rate, queue_bytes) for site, rate in table.uplinks.items()}
@@ -75,7 +75,7 @@ class Network:
         }
 
     def arrival(self, source: str, target: str, size_bytes: int, now: float) -> float | None:
-        """When a packet that *source* sends at *now* arrives at *target*; None if it never does."""
+        """Return when a packet sent by *source* at *now* arrives at *target*; None if it is lost."""
         direction = self._directions[source, target]
         link, counters = direction.link, direction.counters
         counters.packets += 1

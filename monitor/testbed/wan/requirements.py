@@ -1,4 +1,4 @@
-"""What the wide-area test-bed takes, and what this machine lacks of it."""
+"""The requirements of the wide-area test-bed, and which of them this machine lacks."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ TRANSFERS, BATCHES = tuple(_OF_TRANSFER), tuple(_OF_BATCH)
 
 
 class CannotRunHere(TestbedError):
-    """This machine, or who asks, cannot have a wide-area test-bed."""
+    """Rights or programs for the wide-area test-bed are missing."""
 
 
 def check(transfer: str, batch: str) -> None:
-    """Raise CannotRunHere naming everything that is missing."""
+    """Raise CannotRunHere with everything that is missing."""
     lacking = [*lacking_rights(), *missing((*_TOOLS, *_OF_TRANSFER[transfer], *_OF_BATCH[batch]))]
     if lacking:
-        raise CannotRunHere(f"no wide-area test-bed here: {'; '.join(lacking)}")
+        raise CannotRunHere(f"the wide-area test-bed cannot run here: {'; '.join(lacking)}")
 
 
 def lacking_rights() -> Iterable[str]:
-    """What stands in the way of namespaces and TUN devices."""
+    """Return the missing rights for namespaces and TUN devices."""
     if os.geteuid() != 0:
         yield "network namespaces need root"
     elif not TUN.exists():
-        yield f"there is no {TUN} (the kernel's module tun)"
+        yield f"{TUN} does not exist (kernel module tun)"
     elif not _opens():
-        yield f"{TUN} cannot be opened, perhaps inside a container that has no right to it"
+        yield f"{TUN} cannot be opened, perhaps because a container has no permission"
 
 
 def _opens() -> bool:

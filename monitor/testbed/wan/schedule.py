@@ -1,7 +1,7 @@
-"""How the emulated network changes by itself: a daily curve of load, and now and then something broken.
+"""The weather of the emulated network: a daily load and occasional trouble of sites.
 
-Pure functions of a seed and the seconds since the grid began: equal arguments give equal weather. It is as
-fast as the local grid's, whose day takes 72 minutes. Ours; nothing of it is published.
+Pure functions of a seed and the seconds since the epoch of the grid. As on the local grid, a day takes 72
+minutes. The figures are not from publications.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from monitor.testbed.wan.links import EVERY_SITE, TableLine, link_line
 
 STEP_SECONDS = 5
 DAY_SECONDS = 4320.0
-FINE_SECONDS = 240.0  # for somebody who looks for the first time
-_BLOCK_SECONDS = 300  # in each, something happens to a site or nothing does
+FINE_SECONDS = 240.0  # without trouble at first
+_BLOCK_SECONDS = 300  # a site has at most one trouble per block
 _TROUBLE_CHANCE = 0.05
 _TROUBLES = ("cut", "lossy", "slow")
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 30, 180
-_SHARE_AT_PEAK = 0.4  # of the uplink that others leave
+_SHARE_AT_PEAK = 0.4  # of the uplink, left by other traffic
 _JITTER_AT_PEAK_MS = 4.0
 _LOSSY_PERCENT = 2.0
 _SLOW_SHARE = 0.1
@@ -29,7 +29,7 @@ _SLOW_SHARE = 0.1
 
 @dataclass(frozen=True)
 class NetworkTrouble:
-    """What is wrong with *site*: "cut" (nothing passes), "lossy" or "slow"; from when to when, in seconds."""
+    """Trouble of a *site* from *begins* to *ends*, in seconds: "cut" (no packet passes), "lossy", "slow"."""
 
     site: str
     kind: str
@@ -38,7 +38,7 @@ class NetworkTrouble:
 
 
 def weather_lines(seed: int, seconds: float, sites: Sequence[str]) -> list[TableLine]:
-    """What the weather of *seed* changes of a link table, *seconds* after the grid began."""
+    """Return the lines that the weather of *seed* adds to the link table, *seconds* after the epoch."""
     busy = _busy(seconds)
     lines = [_uplink(site, _share_left(seed, site, seconds)) for site in sites]
     lines.append(link_line(EVERY_SITE, EVERY_SITE, jitter_ms=round(0.2 + _JITTER_AT_PEAK_MS * busy, 2)))
@@ -48,13 +48,13 @@ def weather_lines(seed: int, seconds: float, sites: Sequence[str]) -> list[Table
 
 
 def troubles(seed: int, seconds: float, sites: Sequence[str]) -> list[NetworkTrouble]:
-    """What is wrong at that moment. The hub never is: a reporter that is cut off sees nothing."""
-    found = (_trouble(seed, site, int(seconds // _BLOCK_SECONDS)) for site in sites if site != HUB)
-    return [trouble for trouble in found if trouble and trouble.begins <= seconds < trouble.ends]
+    """Return the current troubles. The hub never has any, because the reporter is there."""
+    candidates = (_trouble(seed, site, int(seconds // _BLOCK_SECONDS)) for site in sites if site != HUB)
+    return [trouble for trouble in candidates if trouble and trouble.begins <= seconds < trouble.ends]
 
 
 def _trouble(seed: int, site: str, block: int) -> NetworkTrouble | None:
-    """What happens to *site* in a block of time, if anything."""
+    """Return the trouble of *site* in a block of time, if any."""
     chance = random.Random(f"{seed} {site} {block}")  # noqa: S311 - weather, not secrets
     if chance.random() >= _TROUBLE_CHANCE:
         return None
@@ -78,11 +78,11 @@ def _uplink(site: str, share: float) -> TableLine:
 
 
 def _share_left(seed: int, site: str, seconds: float) -> float:
-    """How much of its uplink others leave *site*: less by day, and a little by luck of each five minutes."""
-    luck = random.Random(f"{seed} {site} load {seconds // _BLOCK_SECONDS}").uniform(0.85, 1.0)  # noqa: S311
-    return luck * (1 - (1 - _SHARE_AT_PEAK) * _busy(seconds))
+    """Return the share of its uplink that *site* has: less by day, and random in each five minutes."""
+    noise = random.Random(f"{seed} {site} load {seconds // _BLOCK_SECONDS}").uniform(0.85, 1.0)  # noqa: S311
+    return noise * (1 - (1 - _SHARE_AT_PEAK) * _busy(seconds))
 
 
 def _busy(seconds: float) -> float:
-    """From 0 at night to 1 in the middle of the day; the grid begins at six in the morning."""
+    """Return the load from 0 at night to 1 at midday; the epoch is six in the morning."""
     return (1 - math.cos(2 * math.pi * (seconds / DAY_SECONDS + 0.25))) / 2

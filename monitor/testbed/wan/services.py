@@ -1,4 +1,4 @@
-"""The servers of every site, and what a reporter needs to use them."""
+"""The servers of all sites, and the resources with which a reporter uses them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from monitor.testbed.errors import NotServing
 from monitor.testbed.middleware import gridftp, openssh
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.wan import cluster, network
-from monitor.testbed.wan.enter_contexts import all_entered
+from monitor.testbed.wan.enter_contexts import enter_all
 from monitor.testbed.wan.network import WideAreaNetwork
 from reporters import process
 from reporters.config import ResourceConfig
 from reporters.error_lines import tail
 
-RESOURCE_SUFFIX = "-wan"  # a site's resource on the wide-area test-bed is another than on the local grid
+RESOURCE_SUFFIX = "-wan"  # resources differ from those of the local grid
 _SSH_PORT = 22
 _GRIDFTP_PORT = 2811
 _USUAL_PATH = openssh.SshdOptions.path
-_CLUSTER_SECONDS = 60.0
+_CLUSTER_SECONDS = 120.0
 _PROXY = "proxy"
 
 
 @dataclass(frozen=True)
 class Services:
-    """What is to run: *transfer* is "ssh" or "gridftp"; *batch*, at the site *compute*, "slurm" or "fork"."""
+    """The kinds of servers: *transfer* is "ssh" or "gridftp"; *batch* at site *compute* "slurm" or "fork"."""
 
     transfer: str
     batch: str
@@ -39,20 +39,20 @@ class Services:
 
 
 @dataclass(frozen=True)
-class Serving:
-    """Sites that serve: their resources, and what their users need to stay users."""
+class RunningServers:
+    """Running servers: the resources of their sites, and the security of GridFTP."""
 
     resources: dict[str, ResourceConfig]
     security: Security | None
 
     def renew(self) -> None:
-        """Give the reporter a new proxy, where there are any."""
+        """Renew the reporter's proxy, if proxies are used."""
         if self.security is not None:
             self.security.proxy("renewed").replace(self.security.directory / _PROXY)
 
 
 @contextlib.contextmanager
-def serving(directory: Path, wan: WideAreaNetwork, services: Services) -> Iterator[Serving]:
+def run_servers(directory: Path, wan: WideAreaNetwork, services: Services) -> Iterator[RunningServers]:
     """Run the servers of all sites until the context ends.
 
     Raises:
@@ -62,20 +62,20 @@ def serving(directory: Path, wan: WideAreaNetwork, services: Services) -> Iterat
     (directory / "ssh_config").symlink_to(clients.config_file)
     security = Security.create(directory / "gridftp") if services.transfer == "gridftp" else None
     programs = directory / "slurm" / cluster.PROGRAMS
-    with contextlib.ExitStack() as last:
+    with contextlib.ExitStack() as stack:
         paths = [programs if _has_cluster(services, name) else None for name in wan.sites]
         logins = [_sshd(clients, wan, name, path) for name, path in zip(wan.sites, paths, strict=True)]
-        servers = all_entered(last, logins)
-        transfers = last.enter_context(_gridftp(wan, security)) if security else _ssh(wan)
+        servers = enter_all(stack, logins)
+        transfers = stack.enter_context(_gridftp(wan, security)) if security else _ssh(wan)
         if services.batch == "slurm":
-            last.enter_context(_cluster(directory / "slurm", wan, services.compute))
+            stack.enter_context(_cluster(directory / "slurm", wan, services.compute))
         resources = {
             server.name: _resource(
                 clients, server, transfers[server.name], batch=_batch(services, server.name)
             )
             for server in servers
         }
-        yield Serving(resources, security)
+        yield RunningServers(resources, security)
 
 
 def _has_cluster(services: Services, name: str) -> bool:
@@ -98,7 +98,7 @@ def _ssh(wan: WideAreaNetwork) -> dict[str, Mapping[str, Any]]:
 
 @contextlib.contextmanager
 def _gridftp(wan: WideAreaNetwork, security: Security) -> Iterator[dict[str, Mapping[str, Any]]]:
-    """A GridFTP server at every site; how the reporter reaches each."""
+    """Run a GridFTP server at every site; yields the transfer options of each resource."""
     proxy = security.proxy(_PROXY)
     sites = [
         gridftp.GridFtpSite(
@@ -106,21 +106,21 @@ def _gridftp(wan: WideAreaNetwork, security: Security) -> Iterator[dict[str, Map
         )
         for name in wan.sites
     ]
-    with contextlib.ExitStack() as last:
-        servers = all_entered(last, [gridftp.server(security, site) for site in sites])
+    with contextlib.ExitStack() as stack:
+        servers = enter_all(stack, [gridftp.server(security, site) for site in sites])
         yield {server.site.name: server.transfer(proxy) for server in servers}
 
 
 @contextlib.contextmanager
 def _cluster(directory: Path, wan: WideAreaNetwork, site: str) -> Iterator[None]:
-    # Whoever enters a mount namespace begins in its root directory.
+    # nsenter starts programs in the root directory.
     python = {**network.environment(directory.parent), "PYTHONPATH": str(env.ROOT)}
     argv = [sys.executable, "-m", "monitor.testbed.wan.cluster", str(directory), site]
     with process.start([*wan.sites[site].prefix, *argv], env=python) as running:
         if not running.wait_for_output(lambda text: "\n" in text, _CLUSTER_SECONDS):
             done = running.poll()
-            said = tail(done.stderr).strip() if done else "it was not ready in time"
-            raise NotServing(f"no Slurm at {site}: {said}")
+            reason = tail(done.stderr).strip() if done else f"not up after {_CLUSTER_SECONDS:g} s"
+            raise NotServing(f"cannot run Slurm at {site}: {reason}")
         yield
 
 

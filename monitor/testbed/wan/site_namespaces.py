@@ -1,7 +1,7 @@
-"""A site's namespaces, held by its first process: network, processes, mounts, host name.
+"""The namespaces of a site (network, process, mount, UTS), which exist while its first process runs.
 
-Nothing is written below /etc or /run: a namespace has no name but its first process, and ends with it. Files
-that a site has of its own (its hosts, its accounts) are mounted over the machine's, for the site alone.
+Nothing is written below /etc or /run: the namespaces are unnamed and end with the first process. A site's own
+files (its hosts, its accounts) are bind-mounted over the host's, in the site's mount namespace only.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from monitor.testbed.errors import NotServing
 from monitor.testbed.middleware.programs import locate
 from reporters import process
 
-_UP_SECONDS = 10.0
-# The first process of a process namespace: a shell, which collects the orphans that fall to it. It learns its
-# number outside from the machine's /proc, which is still mounted then.
+_UP_SECONDS = 60.0
+# The first process of a process namespace: a shell, which reaps orphans. It reads its pid on the host from
+# the host's /proc, which is still mounted then.
 _FIRST = """\
 set -e
 read -r pid rest </proc/self/stat
@@ -33,7 +33,7 @@ exit
 
 @dataclass(frozen=True)
 class Namespaces:
-    """Those of one site; *pid* is their first process, as the machine counts."""
+    """The namespaces of one site; *pid* is that of their first process on the host."""
 
     name: str
     pid: int
@@ -41,35 +41,37 @@ class Namespaces:
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """What a command begins with that is to run in there."""
+        """Return the words before a command that run it in the namespaces."""
         kinds = ("--net", "--uts", "--mount", "--pid")
         return (locate("nsenter"), f"--target={self.pid}", *kinds, "--")
 
 
 @contextlib.contextmanager
-def holding(name: str, *, mounts: Mapping[Path, str], environment: Mapping[str, str]) -> Iterator[Namespaces]:
-    """Namespaces with the host name *name* until the context ends; then nothing lives in there any more.
+def site_namespaces(
+    name: str, *, mounts: Mapping[Path, str], environment: Mapping[str, str]
+) -> Iterator[Namespaces]:
+    """Create namespaces with the host name *name*; their processes are killed when the context ends.
 
-    *mounts* are files of its own -> what of the machine's they cover. Raises NotServing, MissingProgram.
+    *mounts* maps files of the site to the host's files that they cover. Raises NotServing, MissingProgram.
     """
     unshare = [locate("unshare"), "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--"]
-    covered = [word for ours, theirs in mounts.items() for word in (str(ours), theirs)]
+    covered = [word for own, covered_file in mounts.items() for word in (str(own), covered_file)]
     argv = [*unshare, "sh", "-c", _FIRST, "site", name, *covered]
     with process.start(argv, env=environment) as running:
         if not running.wait_for_output(lambda text: "\n" in text, _UP_SECONDS):
-            raise NotServing(f"no namespaces for {name}: {_said(running)}")
+            raise NotServing(f"cannot create namespaces for {name}: {_failure(running)}")
         yield Namespaces(name, int(running.output), running)
 
 
-def _said(running: process.Running) -> str:
+def _failure(running: process.Running) -> str:
     done = running.poll()
-    return (done.stderr.strip() or f"status {done.returncode}") if done else "not ready in time"
+    return (done.stderr.strip() or f"status {done.returncode}") if done else f"not up after {_UP_SECONDS:g} s"
 
 
-def covers(directory: Path, hosts: Mapping[str, str], home: Path) -> dict[Path, str]:
-    """Write a site's hosts (name -> address) and accounts; what of the machine's they cover.
+def write_covers(directory: Path, hosts: Mapping[str, str], home: Path) -> dict[Path, str]:
+    """Write a site's hosts (name -> address) and accounts; return them with the host's files that they cover.
 
-    Root's home is *home*, and root may log in with a key although no password opens the account.
+    Root's home is *home*, and root may log in with a key but not with a password.
     """
     files = {
         directory / "hosts": ("/etc/hosts", _hosts(hosts)),
@@ -88,7 +90,7 @@ def _hosts(hosts: Mapping[str, str]) -> str:
 
 
 def _passwd(text: str, home: Path) -> str:
-    """The accounts of *text* (an /etc/passwd) with root at home in *home*."""
+    """Return the accounts of *text* (an /etc/passwd) with *home* as root's home."""
     rows = [line.split(":") for line in text.splitlines() if line.count(":") == 6]
     return "".join(
         ":".join([*row[:5], str(home), "/bin/sh"] if row[0] == "root" else row) + "\n" for row in rows

@@ -13,7 +13,7 @@ from monitor.ledger.claim import claim_due
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
-from monitor.testbed.demo.ended_runs import Follower
+from monitor.testbed.demo.ended_runs import EndedRuns
 from monitor.testbed.demo.rounds import Rounds
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -28,22 +28,22 @@ def test_rounds_begin_when_the_runs_of_an_earlier_demo_have_ended(circle: Series
     claim_due(now)
     rounds = Rounds([circle], 1)
     assert not rounds.advance(now)
-    assert rounds.asked == {}
+    assert rounds.requested == {}
     transitions.move(Run.objects.all(), [left.pk], State.PASSED, cause="it ran")
     assert not rounds.advance(now)
-    (asked,) = rounds.asked
-    transitions.move(Run.objects.all(), [asked], State.FAILED, cause="it ran")
+    (requested,) = rounds.requested
+    transitions.move(Run.objects.all(), [requested], State.FAILED, cause="it ran")
     assert rounds.advance(now)
 
 
 def test_every_ended_run_is_printed_once_even_if_it_ends_late(circle: Series) -> None:
     begin = timezone.now() - 10 * MINUTE
-    follower = Follower(begin)
+    ended_runs = EndedRuns(begin)
     slow, quick = begin + MINUTE, begin + 2 * MINUTE
     run_now(circle, who="ada", now=slow)
-    told = []
+    lines = []
     for slot in (quick, slow):
         ingest(wire.to_json(circle_report(slot)))
-        told.append([line[:8] for line in follower.news()])
-    assert told == [[f"{slot + timedelta(seconds=7):%H:%M:%S}"] for slot in (quick, slow)]
-    assert follower.news() == []
+        lines.append([line[:8] for line in ended_runs.new_lines()])
+    assert lines == [[f"{slot + timedelta(seconds=7):%H:%M:%S}"] for slot in (quick, slow)]
+    assert ended_runs.new_lines() == []

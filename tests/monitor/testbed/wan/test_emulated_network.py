@@ -67,7 +67,7 @@ def wan(directory: Path) -> Iterator[Wan]:
     table.write_text(QUIET)
     with emulated(directory, ("anl", "iu"), [table]) as up:
         yield Wan(up, table)
-    assert pids_with_variable(f"{network.MARK}={directory}") == set()
+    assert pids_with_variable(f"{network.VARIABLE}={directory}") == set()
     assert f"gridcast{up.number}" not in {path.name for path in Path("/sys/class/net").iterdir()}
 
 
@@ -126,7 +126,7 @@ def test_an_unreadable_table_leaves_the_network_unchanged(wan: Wan) -> None:
     assert eventually(lambda: min(filter(None, wan.round_trips("anl", "iu", 1)), default=0) > 0.1)
     wan.change("link anl iu delay_ms=slow\n")
     assert eventually(
-        lambda: any("links:2: delay_ms: expected a number" in line for line in wan.up.complaints())
+        lambda: any("links:2: delay_ms: expected a number" in line for line in wan.up.messages())
     )
     assert min(filter(None, wan.round_trips("anl", "iu", 1))) > 0.1
     wan.up.check()

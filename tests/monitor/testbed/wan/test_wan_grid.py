@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from monitor.testbed.sites import GridDescription
 from monitor.testbed.sites.processes import pids_with_variable
 from monitor.testbed.wan.grid import WanOptions, open_grid
-from monitor.testbed.wan.network import MARK
+from monitor.testbed.wan.network import VARIABLE
 from monitor.testbed.wan.requirements import CannotRunHere, check
 from reporters.config import Assignment
 from reporters.report import Report
@@ -44,7 +44,7 @@ def leftovers(directory: Path) -> list[str]:
         for entry in Path("/proc").iterdir()
         if entry.name.isdigit() and (command := command_of(entry)) and str(directory) in command
     ]
-    return [*commands, *map(str, pids_with_variable(f"{MARK}={directory}"))]
+    return [*commands, *map(str, pids_with_variable(f"{VARIABLE}={directory}"))]
 
 
 def command_of(process: Path) -> str:
