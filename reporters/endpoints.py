@@ -1,4 +1,4 @@
-"""Servers that copy among themselves: where one is, and what of a resource's files it shows."""
+"""The address of a resource's file server and the directory that it exports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from probes.base import InvalidParameters
 from reporters.base import CannotCopy, End
 
 CONNECT_SECONDS = 10.0
-# Labels of 1 to 63 characters: for others Python's resolver has errors of its own.
+# Labels of 1 to 63 characters; for others Python's resolver raises UnicodeError.
 _SAFE_HOST = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*",
     re.ASCII,
@@ -19,15 +19,15 @@ _SAFE_HOST = re.compile(
 
 
 def is_host(host: object) -> bool:
-    """Whether *host* is a name or an address that a URL takes."""
+    """Return whether *host* is a name or an address that is valid in a URL."""
     return isinstance(host, str) and _SAFE_HOST.fullmatch(host) is not None
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The server of one end, for the reporter and for the other end's server alike.
+    """The file server of one end, by which the reporter and the other end's server reach it.
 
-    *directory* is the one of the resource that the server exports as its root.
+    *directory* is the directory of the resource that the server exports as its root.
     """
 
     resource: str
@@ -37,9 +37,9 @@ class Endpoint:
 
     @classmethod
     def of(cls, end: End, port: int) -> Endpoint:
-        """From the options *host* (by default its shell's), *port* (by default *port*) and *directory*.
+        """Read the options *host* (by default the resource's address or its shell's), *port* and *directory*.
 
-        Raises InvalidParameters: they make no address.
+        Raises InvalidParameters.
         """
         name, options = end.resource.name, end.options
         host = options.get("host") or end.resource.address or end.resource.shell.get("host")
@@ -54,19 +54,21 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """Host and port, as a URL has them."""
+        """Host and port, as in a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def exported(self, path: str) -> str:
-        """What the server calls *path*. Raises CannotCopy where it does not export that."""
+        """Return the server's path of *path*. Raises CannotCopy if it is not exported."""
         plain = posixpath.normpath(path)
         root = posixpath.normpath(self.directory)
         if posixpath.commonpath([root, plain]) != root:
-            raise CannotCopy(f"{path} is not in {self.directory}, which is exported", resource=self.resource)
+            raise CannotCopy(
+                f"{path} is not in the exported directory {self.directory}", resource=self.resource
+            )
         return posixpath.join("/", posixpath.relpath(plain, root))
 
     def check_reachable(self, timeout_seconds: float) -> None:
-        """Raise CannotCopy unless something accepts connections there: where nothing does, clients hang."""
+        """Raise CannotCopy unless the server accepts connections; without one, clients hang."""
         address = (self.host, self.port)
         try:
             socket.create_connection(address, timeout=min(CONNECT_SECONDS, timeout_seconds)).close()

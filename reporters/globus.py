@@ -1,6 +1,6 @@
-"""What Globus says when security or the network is in the way, in one line of ours.
+"""Explain the security and network errors of Globus clients in one line.
 
-Its clients end with 1 for nearly everything; what happened is in pages of text, innermost error last.
+The exit status is 1 for nearly every error; the cause is in a long text, the innermost error last.
 """
 
 from __future__ import annotations
@@ -10,77 +10,77 @@ from dataclasses import dataclass
 
 from probes.base import ProbeFailed
 from reporters.base import CannotConnect, CredentialUnfit
-from reporters.credentials.lifetime import in_words
+from reporters.credentials.lifetime import format_duration
 
 
 @dataclass(frozen=True)
-class Complaint:
-    """What is wrong: the kind of error, and in words; of a server ("it") where that is CannotConnect."""
+class GlobusError:
+    """The class of an error and its description; in CannotConnect, "it" is the server."""
 
     error: type[ProbeFailed]
-    words: str
+    text: str
 
 
 _LONGEST_CHARACTERS = 32768
-# The first that fits counts: what is found within another's text comes before it.
+# The first match counts; specific patterns come before those that match their text, too.
 _RULES = (
     (
         r"proxy credential: (?P<file>\S.*)\n\s+with subject: .*\n\s+expired (?P<minutes>\d+) minutes ago",
-        Complaint(CredentialUnfit, "proxy {file} expired {ago} ago"),
+        GlobusError(CredentialUnfit, "proxy {file} expired {ago} ago"),
     ),
     (
         r"^530 530-globus_xio: Server side credential failure\n(?:530-.*\n)*?"
         r"530-globus_credential: .*\n530-\s+with subject: .*\n530-\s+(has )?expired (?P<minutes>\d+) minutes",
-        Complaint(CannotConnect, "its own certificate expired {ago} ago"),
+        GlobusError(CannotConnect, "its own certificate expired {ago} ago"),
     ),
     (
         r"Error reading proxy credential\n(?:globus_sysconfig: .*\n)*?globus_sysconfig: (?P<why>File .*)",
-        Complaint(CredentialUnfit, "no valid proxy: {why}"),
+        GlobusError(CredentialUnfit, "no valid proxy: {why}"),
     ),
-    (r"Error reading proxy credential: (?P<why>.*)", Complaint(CredentialUnfit, "no valid proxy: {why}")),
-    (r"Valid credentials could not be found", Complaint(CredentialUnfit, "no valid proxy")),
+    (r"Error reading proxy credential: (?P<why>.*)", GlobusError(CredentialUnfit, "no valid proxy: {why}")),
+    (r"Valid credentials could not be found", GlobusError(CredentialUnfit, "no valid proxy")),
     (
         r"a valid trusted CA certificates directory\n(?:.*\n)*?globus_sysconfig: (?P<why>File .*)",
-        Complaint(CredentialUnfit, "no trusted authorities: {why}"),
+        GlobusError(CredentialUnfit, "no trusted authorities: {why}"),
     ),
     (
         r"the remote entity \((?P<actual>.*?)\), and the expected name .* \((?P<expected>.*?)\) do not match",
-        Complaint(CannotConnect, "it is {actual}, not {expected}"),
+        GlobusError(CannotConnect, "it is {actual}, not {expected}"),
     ),
     (
         r"^530 530-globus_xio: Authentication Error\n(?:.*\n)*530-globus_gsi_callback_module: (?P<why>.*)",
-        Complaint(CannotConnect, "it does not trust us: {why}"),
+        GlobusError(CannotConnect, "it does not trust us: {why}"),
     ),
     (
         r"certificate verify failed\n(?:.*\n)*globus_gsi_callback_module: (?P<why>.*)",
-        Complaint(CannotConnect, "its certificate is not trusted: {why}"),
+        GlobusError(CannotConnect, "its certificate is not trusted: {why}"),
     ),
     (
         r"530[ -]Login incorrect\. : (?:globus_gss_assist: )?(?P<why>.*)",
-        Complaint(CannotConnect, "it does not let us in: {why}"),
+        GlobusError(CannotConnect, "it does not let us in: {why}"),
     ),
-    (r"^530[ -](?P<why>.*)", Complaint(CannotConnect, "it does not let us in: {why}")),
+    (r"^530[ -](?P<why>.*)", GlobusError(CannotConnect, "it does not let us in: {why}")),
     (
         r"globus_libc_getaddrinfo failed\.\nglobus_common: (?P<why>.*)",
-        Complaint(CannotConnect, "{why}"),
+        GlobusError(CannotConnect, "{why}"),
     ),
-    (r"Unable to connect to .*\n.*System error in connect: (?P<why>.*)", Complaint(CannotConnect, "{why}")),
+    (r"Unable to connect to .*\n.*System error in connect: (?P<why>.*)", GlobusError(CannotConnect, "{why}")),
 )
 
 
-def complaint(text: str) -> Complaint | None:
-    """What *text* complains of; None where it is not about security or the network."""
-    latest = text[-_LONGEST_CHARACTERS:]  # some patterns take time by the square of it
-    for pattern, says in _RULES:
-        found = re.search(pattern, latest, re.MULTILINE)
-        if found:
-            words = says.words.format(**_values(found))
-            return Complaint(says.error, words.rstrip(": "))  # a reason that was not given
+def explain(text: str) -> GlobusError | None:
+    """Return the error in *text*; None if it is not about security or the network."""
+    latest = text[-_LONGEST_CHARACTERS:]  # some patterns take quadratic time
+    for pattern, rule_error in _RULES:
+        match = re.search(pattern, latest, re.MULTILINE)
+        if match:
+            description = rule_error.text.format(**_values(match))
+            return GlobusError(rule_error.error, description.rstrip(": "))  # the reason may be missing
     return None
 
 
-def _values(found: re.Match[str]) -> dict[str, str]:
-    values = {name: value.strip() for name, value in found.groupdict().items()}
+def _values(match: re.Match[str]) -> dict[str, str]:
+    values = {name: value.strip() for name, value in match.groupdict().items()}
     if "minutes" in values:
-        values["ago"] = in_words(60.0 * float(values["minutes"]))
+        values["ago"] = format_duration(60.0 * float(values["minutes"]))
     return values

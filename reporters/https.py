@@ -1,17 +1,17 @@
-"""HTTPS requests with one limit over all: names, connections, headers, and bodies however slowly they come.
+"""HTTPS requests with one time limit over everything: name resolution, connections, headers and bodies.
 
-A time-out of a socket is of one read only, so a server that says a byte now and then would be listened to for
-ever. Here every read and write gets what is left of the limit. A redirection is followed to the same host and
-port only, because the headers hold tokens.
+A socket's timeout applies to a single read, so a server that sends a byte now and then could hold a request
+for ever. Here every read and write is limited by the remaining time. Redirects are followed only to the same
+host and port, because the headers hold tokens.
 
 Errors::
 
     HttpsError
-    |-- Unreachable      nothing answers there, or it is not who it should be
-    |-- Broken           the connection ended, or what came was no HTTP
-    |-- WrongWay         a redirection that must not be followed
-    |-- RequestTimedOut        the limit was reached
-    `-- Silent           nothing came for a while, before the limit
+    |-- Unreachable        no answer, or a server that is not trusted
+    |-- Broken             the connection ended, or the response was no HTTP
+    |-- RefusedRedirect    a redirect to another server, or too many
+    |-- RequestTimedOut    the limit was reached
+    `-- Silent             no data came for the permitted silence, before the limit
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _CHUNK_BYTES = 65536
 
 
 class HttpsError(Exception):
-    """Root of what goes wrong with a request."""
+    """Base of the errors of a request."""
 
 
 class Unreachable(HttpsError):
-    """Nothing answers there, or it is not who it should be."""
+    """No answer, or a server that is not trusted."""
 
 
 class Broken(HttpsError):
-    """The connection ended, or what came was no HTTP."""
+    """The connection ended, or the response was no HTTP."""
 
 
-class WrongWay(HttpsError):
-    """A redirection that must not be followed."""
+class RefusedRedirect(HttpsError):
+    """A redirect to another server, or too many redirects."""
 
 
 class RequestTimedOut(HttpsError):
@@ -57,32 +57,32 @@ class RequestTimedOut(HttpsError):
 
 
 class Silent(HttpsError):
-    """Nothing came for a while."""
+    """No data came for the permitted silence."""
 
 
 class Limit:
-    """Everything ends at *until*, of the monotonic clock; nothing is awaited for over *silence_seconds*."""
+    """A limit at *until* on the monotonic clock; no single wait is longer than *silence_seconds*."""
 
     def __init__(self, until: float, silence_seconds: float = threading.TIMEOUT_MAX) -> None:
         self._until = until
         self._silence_seconds = silence_seconds
 
     def wait_seconds(self) -> float:
-        """How long the next thing may be awaited. Raises RequestTimedOut."""
+        """Return the limit of the next wait. Raises RequestTimedOut."""
         left_seconds = self._until - time.monotonic()
         if left_seconds <= 0:
             raise RequestTimedOut
         return min(left_seconds, self._silence_seconds)
 
-    def passed(self) -> HttpsError:
-        """What a wait that was in vain means."""
+    def timeout_error(self) -> HttpsError:
+        """Return the error for a wait that timed out."""
         if time.monotonic() >= self._until:
             return RequestTimedOut()
-        return Silent(f"nothing was heard for {self._silence_seconds:g} s")
+        return Silent(f"no data for {self._silence_seconds:g} s")
 
 
 class _LimitedSocket(ssl.SSLSocket):
-    """A socket that waits for no single read or write longer than its limit allows."""
+    """A socket whose every read and write is limited by the remaining time."""
 
     limit: Limit
 
@@ -95,25 +95,25 @@ class _LimitedSocket(ssl.SSLSocket):
         return super().send(*arguments, **named)
 
 
-class Answer:
-    """What a server says: status and headers, and a body as it comes."""
+class HttpsResponse:
+    """A response: status, headers and a streamed body."""
 
     def __init__(self, response: http.client.HTTPResponse, limit: Limit) -> None:
         self._response = response
         self._limit = limit
         self.status = response.status
-        self.is_empty = response.length == 0  # it has said that there is no body
+        self.is_empty = response.length == 0  # Content-Length: 0
 
     @property
-    def is_fine(self) -> bool:
-        """Whether the status says so."""
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
     def header(self, name: str) -> str:
         return self._response.headers.get(name, "")
 
     def pieces(self) -> Iterator[bytes]:
-        """The body as it comes, to its end. Raises Broken, RequestTimedOut, Silent."""
+        """Yield the body in pieces as it arrives. Raises Broken, RequestTimedOut, Silent."""
         while True:
             with _translated(self._limit):
                 piece = self._response.read1(_CHUNK_BYTES)
@@ -123,18 +123,15 @@ class Answer:
 
 
 @contextlib.contextmanager
-def asked(
+def request(
     endpoint: Endpoint,
     method: str,
     path: str,
     headers: Mapping[str, str],
     context: ssl.SSLContext,
     limit: Limit,
-) -> Iterator[Answer]:
-    """Ask the server for *path* (not quoted yet); its answer while in this context.
-
-    Raises HttpsError.
-    """
+) -> Iterator[HttpsResponse]:
+    """Send a request for *path* (not quoted yet); yield the response. Raises HttpsError."""
     target = urllib.parse.quote(path)
     for _ in range(_REDIRECTS):
         with contextlib.closing(_connected(endpoint, context, limit)) as connection:
@@ -143,27 +140,27 @@ def asked(
                 response = connection.getresponse()
             with contextlib.closing(response):
                 if response.status not in _MOVED:
-                    yield Answer(response, limit)
+                    yield HttpsResponse(response, limit)
                     return
-                target = _elsewhere(endpoint, target, response.headers.get("Location", ""))
-    raise WrongWay(f"redirected more than {_REDIRECTS} times")
+                target = _redirected(endpoint, target, response.headers.get("Location", ""))
+    raise RefusedRedirect(f"redirected more than {_REDIRECTS} times")
 
 
-def context_of(*, ca_file: str, ca_directory: str, certificate_file: str) -> ssl.SSLContext:
-    """Whom to trust (the system's authorities where neither is named), and who we are (certificate and key).
+def tls_context(*, ca_file: str, ca_directory: str, certificate_file: str) -> ssl.SSLContext:
+    """Return the TLS context: trusted authorities (by default the system's), client certificate and key.
 
     Raises Unreachable: a file cannot be read.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslsocket_class = _LimitedSocket
     try:
-        if ca_file and not stat.S_ISREG(Path(ca_file).stat().st_mode):  # a pipe would be waited for
+        if ca_file and not stat.S_ISREG(Path(ca_file).stat().st_mode):  # a pipe would block
             raise Unreachable(f"cannot use {ca_file}: not a regular file")
         if ca_file or ca_directory:
             context.load_verify_locations(ca_file or None, ca_directory or None)
         else:
             context.load_default_certs()
-        if certificate_file:  # with a password for its key, lest OpenSSL ask somebody
+        if certificate_file:  # with a password, so that OpenSSL does not prompt for one
             context.load_cert_chain(certificate_file, password="")
     except OSError as error:  # ssl.SSLError is one
         files = ", ".join(file for file in (ca_file, ca_directory, certificate_file) if file)
@@ -173,7 +170,7 @@ def context_of(*, ca_file: str, ca_directory: str, certificate_file: str) -> ssl
 
 def _connected(endpoint: Endpoint, context: ssl.SSLContext, limit: Limit) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
-    connection.auto_open = 0  # never again without our limit
+    connection.auto_open = 0  # no reconnect without the limit
     plain = _socket(endpoint, limit)
     try:
         plain.settimeout(limit.wait_seconds())
@@ -188,20 +185,20 @@ def _connected(endpoint: Endpoint, context: ssl.SSLContext, limit: Limit) -> htt
 
 
 def _socket(endpoint: Endpoint, limit: Limit) -> socket.socket:
-    """A connection to the first of its addresses that takes one."""
-    said = "it has no address"
+    """Connect to the first address that accepts."""
+    reason = "it has no address"
     for family, address in _addresses(endpoint, limit):
         seconds = min(CONNECT_SECONDS, limit.wait_seconds())
         try:
             return _connection(family, address, seconds)
         except OSError as error:
-            limit.wait_seconds()  # the limit's end is the cause that counts
-            said = error.strerror or str(error)
-    raise Unreachable(f"cannot connect to {endpoint.address}: {said}")
+            limit.wait_seconds()  # the limit takes precedence
+            reason = error.strerror or str(error)
+    raise Unreachable(f"cannot connect to {endpoint.address}: {reason}")
 
 
 def _connection(family: int, address: Any, seconds: float) -> socket.socket:
-    """Raises OSError, also where this host has nothing of that family."""
+    """Connect to one address. Raises OSError, also if this host lacks the family."""
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.settimeout(seconds)
@@ -213,7 +210,7 @@ def _connection(family: int, address: Any, seconds: float) -> socket.socket:
 
 
 def _addresses(endpoint: Endpoint, limit: Limit) -> list[tuple[int, Any]]:
-    """In a thread, because nothing else bounds a resolver; one that hangs is left to its own limit."""
+    """Resolve the host in a thread, since a resolver has no time limit of its own."""
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def resolve() -> None:
@@ -224,24 +221,28 @@ def _addresses(endpoint: Endpoint, limit: Limit) -> list[tuple[int, Any]]:
 
     threading.Thread(target=resolve, name=f"resolve {endpoint.host}", daemon=True).start()
     try:
-        found = answers.get(timeout=limit.wait_seconds())
+        answer = answers.get(timeout=limit.wait_seconds())
     except queue.Empty:
-        raise limit.passed() from None
-    if isinstance(found, OSError):
-        raise Unreachable(f"cannot connect to {endpoint.address}: {found.strerror}")
-    return [(family, address) for family, _, _, _, address in found]
+        raise limit.timeout_error() from None
+    if isinstance(answer, OSError):
+        raise Unreachable(f"cannot connect to {endpoint.address}: {answer.strerror}")
+    return [(family, address) for family, _, _, _, address in answer]
 
 
-def _elsewhere(endpoint: Endpoint, target: str, location: str) -> str:
-    """The target of a redirection. Raises WrongWay where it leads to another server."""
+def _redirected(endpoint: Endpoint, target: str, location: str) -> str:
+    """Return the target of a redirect. Raises RefusedRedirect if it is another server."""
     here = urllib.parse.urlsplit(f"https://{endpoint.address}{target}")
     there = urllib.parse.urlsplit(urllib.parse.urljoin(here.geturl(), location))
     try:
-        same = (there.scheme, there.hostname, there.port or 443) == ("https", here.hostname, here.port)
-    except ValueError:  # a port that is none
-        same = False
-    if not same:
-        raise WrongWay(f"redirected to {location or 'nowhere'}, where no token is sent")
+        is_same_server = (there.scheme, there.hostname, there.port or 443) == (
+            "https",
+            here.hostname,
+            here.port,
+        )
+    except ValueError:  # an invalid port
+        is_same_server = False
+    if not is_same_server:
+        raise RefusedRedirect(f"redirected to {location or 'nowhere'}, to which no token is sent")
     return there.path + (f"?{there.query}" if there.query else "")
 
 
@@ -250,11 +251,11 @@ def _translated(limit: Limit) -> Iterator[None]:
     try:
         yield
     except socket.timeout:
-        raise limit.passed() from None
+        raise limit.timeout_error() from None
     except ssl.SSLCertVerificationError as error:
         raise Unreachable(f"its certificate is not trusted: {error.verify_message}") from None
     except http.client.IncompleteRead:
         raise Broken("the connection ended in the middle of the answer") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise Broken(f"the connection was lost: {said}") from None
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise Broken(f"the connection was lost: {reason}") from None

@@ -1,4 +1,4 @@
-"""The load guard: a run does not begin while one of its resources has enough to do."""
+"""The load guard: a run is skipped while one of its resources is busy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _READ_SECONDS = 10.0
 
 
 class TooBusy(ProbeError):
-    """A resource has more to do than the run may meet: outcome ``skipped``."""
+    """The load of a resource is above the run's limit. The outcome is ``skipped``."""
 
 
 def check(
@@ -20,13 +20,13 @@ def check(
     max_load1: float,
     log: Callable[[str, str], None],
 ) -> None:
-    """Raise TooBusy if the load of one minute is above *max_load1* at any of *resources*.
+    """Raise TooBusy if the one-minute load of any of *resources* is above *max_load1*.
 
-    One whose load cannot be read keeps nobody from beginning, which is logged: that it cannot be reached is
-    for the first stage to say.
+    A resource whose load cannot be read does not prevent the run: the first stage reports an unreachable
+    resource.
     """
 
-    def measured(resource: str) -> tuple[float | None, str]:
+    def load_of(resource: str) -> tuple[float | None, str]:
         try:
             load1 = read(shell(resource))
         except ProbeFailed as error:
@@ -35,7 +35,7 @@ def check(
         log(f"the load at {resource} is {load1:g}", "info")
         return load1, resource
 
-    loads = in_parallel(measured, resources)
+    loads = in_parallel(load_of, resources)
     busy = [
         f"{load1:g} at {resource}" for load1, resource in loads if load1 is not None and load1 > max_load1
     ]
@@ -44,13 +44,13 @@ def check(
 
 
 def read(shell: Shell) -> float:
-    """The load of one minute behind *shell*. Raises ProbeFailed."""
+    """Return the one-minute load behind *shell*. Raises ProbeFailed."""
     text = shell.check(["cat", "/proc/loadavg"], timeout_seconds=_READ_SECONDS, doing="read /proc/loadavg")
     return parse_loadavg(text)
 
 
 def parse_loadavg(text: str) -> float:
-    """The first number of Linux's ``/proc/loadavg``. Raises ProbeFailed for anything else."""
+    """Parse the first number of Linux's ``/proc/loadavg``. Raises ProbeFailed."""
     words = text.split()
     try:
         load1, _load5, _load15 = (float(word) for word in words[:3])

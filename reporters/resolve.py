@@ -1,4 +1,4 @@
-"""From what a resource says of itself to its shell, transfer and batch system."""
+"""Create the shell, transfer and batch system of a resource from its configuration."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from reporters.options import invalid_option
 from reporters.registry import UnknownPlugin
 
 Loaded = TypeVar("Loaded")
-_signature = functools.cache(
-    inspect.signature
-)  # every run asks for several; mypy takes no class for hashable
+_signature = functools.cache(inspect.signature)  # each run needs several
 
 
 def check(resource: ResourceConfig) -> None:
-    """Raise InvalidParameters unless *resource* can be reached as it says. Nothing is connected."""
+    """Raise InvalidParameters unless the configuration of *resource* is valid. Connects to nothing."""
     if not resource.scratch.startswith("/"):
         raise InvalidParameters(f"resource {resource.name}: scratch {resource.scratch!r} is not absolute")
     shell = shell_of(resource, "")
@@ -30,27 +28,30 @@ def check(resource: ResourceConfig) -> None:
     batch_of(resource, shell)
 
 
-def option_types(way: str, kind: str) -> Mapping[str, str]:
-    """The options of *kind* of a *way* (shell, transfer, batch), each with its type. Raises UnknownPlugin."""
-    if way == "transfer":
+def option_types(method: str, kind: str) -> Mapping[str, str]:
+    """Return the options of *kind* of a *method* (shell, transfer, batch) with their types.
+
+    Raises UnknownPlugin.
+    """
+    if method == "transfer":
         return transfers.load(kind).option_types
-    made: type[Any] = shells.load(kind) if way == "shell" else batch.load(kind)
-    parameters = _signature(made).parameters.values()  # type: ignore[arg-type]
-    return {one.name: one.annotation for one in parameters if one.kind is one.KEYWORD_ONLY}
+    plugin: type[Any] = shells.load(kind) if method == "shell" else batch.load(kind)
+    parameters = _signature(plugin).parameters.values()  # type: ignore[arg-type]  # mypy: no class is hashable
+    return {option.name: option.annotation for option in parameters if option.kind is option.KEYWORD_ONLY}
 
 
 def shell_of(resource: ResourceConfig, label: str) -> ResourceShell:
-    """The shell of *resource*, not connected yet. Raises InvalidParameters."""
-    return _made(resource, "shell", resource.shell, shells.load, resource.name, label)
+    """Return the shell of *resource*, not connected yet. Raises InvalidParameters."""
+    return _create(resource, "shell", resource.shell, shells.load, resource.name, label)
 
 
 def batch_of(resource: ResourceConfig, shell: ResourceShell) -> BatchSystem:
-    """The batch system of *resource*. Raises InvalidParameters."""
-    return _made(resource, "batch", resource.batch, batch.load, shell)
+    """Return the batch system of *resource*. Raises InvalidParameters."""
+    return _create(resource, "batch", resource.batch, batch.load, shell)
 
 
 def transfer_between(source: End, target: End) -> FileTransfer:
-    """What copies from *source* to *target*. Raises InvalidParameters; CannotCopy for two kinds."""
+    """Return the transfer from *source* to *target*. Raises InvalidParameters; CannotCopy for two kinds."""
     kinds = [end.resource.transfer.get("kind") for end in (source, target)]
     if kinds[0] != kinds[1]:
         raise CannotCopy(
@@ -58,48 +59,48 @@ def transfer_between(source: End, target: End) -> FileTransfer:
             f"one has transfer {kinds[0]!r}, the other {kinds[1]!r}",
             resource=target.resource.name,
         )
-    transfer = _loaded(target.resource, "transfer", kinds[0], transfers.load)
+    transfer = _load(target.resource, "transfer", kinds[0], transfers.load)
     for end in (source, target):
-        _refuse_unfit_options(end, transfer.option_types)
+        _check_options(end, transfer.option_types)
     return transfer(source, target)
 
 
-def _refuse_unfit_options(end: End, types: Mapping[str, str]) -> None:
+def _check_options(end: End, types: Mapping[str, str]) -> None:
     unknown = sorted(end.options.keys() - types.keys())
     if unknown:
         known = ", ".join(sorted(types)) or "none"
-        why = f"unknown option {unknown[0]!r}; known are {known}"
+        problem = f"unknown option {unknown[0]!r}; known are {known}"
     else:
-        why = invalid_option(end.options, types)
-    if why:
+        problem = invalid_option(end.options, types)
+    if problem:
         raise InvalidParameters(
-            f"resource {end.resource.name}: transfer {end.resource.transfer.get('kind')!r}: {why}"
+            f"resource {end.resource.name}: transfer {end.resource.transfer.get('kind')!r}: {problem}"
         )
 
 
-def _loaded(resource: ResourceConfig, what: str, kind: Any, load: Callable[[str], Loaded]) -> Loaded:
+def _load(resource: ResourceConfig, method: str, kind: Any, load: Callable[[str], Loaded]) -> Loaded:
     try:
         return load(kind)
     except UnknownPlugin as error:
-        raise InvalidParameters(f"resource {resource.name}: {what}: {error}") from None
+        raise InvalidParameters(f"resource {resource.name}: {method}: {error}") from None
 
 
-def _made(
+def _create(
     resource: ResourceConfig,
-    what: str,
+    method: str,
     options: Mapping[str, Any],
     load: Callable[[str], type[Loaded]],
     *arguments: Any,
 ) -> Loaded:
-    """An instance of the kind that *options* name, with the others as its keyword arguments."""
+    """Return an instance of the kind in *options*, with the other options as keyword arguments."""
     kind = options.get("kind")
-    made = _loaded(resource, what, kind, load)
-    others, signature = options_of(options), _signature(made)  # type: ignore[arg-type]
+    plugin = _load(resource, method, kind, load)
+    others, signature = options_of(options), _signature(plugin)  # type: ignore[arg-type]
     try:
         signature.bind(*arguments, **others)
-        why = invalid_option(others, {name: signature.parameters[name].annotation for name in others})
+        problem = invalid_option(others, {name: signature.parameters[name].annotation for name in others})
     except TypeError as error:
-        why = str(error)
-    if why:
-        raise InvalidParameters(f"resource {resource.name}: {what} {kind!r}: {why}")
-    return made(*arguments, **others)
+        problem = str(error)
+    if problem:
+        raise InvalidParameters(f"resource {resource.name}: {method} {kind!r}: {problem}")
+    return plugin(*arguments, **others)

@@ -1,11 +1,11 @@
-"""No batch system: the job is a session of processes at the resource, behind whatever launcher it demands.
+"""No batch system: the job is a process session at the resource, with an optional launcher.
 
-A supervisor at the site starts the job in a session of its own and says over its stdout, which is a session
-of the resource's shell, when it was handed in, began and ended; times are seconds of the site's uptime. The
-job dies with that session: when it is cancelled, or when the reporter is gone.
+A supervisor at the site starts the job in a session of its own. Over its stdout, a session of the resource's
+shell, it reports when the job was submitted, started and ended, in seconds of the site's uptime. The job ends
+with the supervisor's session: when it is cancelled, or when the reporter is gone.
 
-Files in the job's directory: ``pid`` (its session), ``events`` (a pipe), ``started`` and ``ended``
-(time and exit status), ``stdout``, ``stderr``.
+Files in the job's directory: ``pid`` (its session), ``events`` (a pipe), ``started`` and ``ended`` (time and
+exit status), ``stdout``, ``stderr``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ANSWER_SECONDS = 30.0  # for a small command at the site
 _CANCEL_SECONDS = 10.0
 
 _NOW = "now() { { read -r up _ < /proc/uptime && echo $up; } 2> /dev/null || date +%s; }\n"
-# The job's first breath. The pipe has a name, so that it can be reached from behind any launcher.
+# Reports the start. A named pipe can be reached through any launcher.
 _JOB = f"""{_NOW}
 job=$1; shift
 now > "$job/started"
@@ -89,7 +89,7 @@ _EVENT = re.compile(
 
 @dataclass(frozen=True)
 class Events:
-    """What the supervisor has said so far; times in seconds of one clock at the site."""
+    """The events that the supervisor has reported; times in seconds of one clock at the site."""
 
     submitted: float | None = None
     started: float | None = None
@@ -98,18 +98,18 @@ class Events:
 
 
 def parse_events(text: str) -> Events:
-    """Parse the supervisor's output as far as it has come: a half line is no event yet, other lines none."""
-    said: dict[str, re.Match[str]] = {}
-    for found in _EVENT.finditer(text):
-        said.setdefault(found["event"], found)
-    times = {name: float(found["at"]) for name, found in said.items()}
-    return Events(**times, status=int(said["ended"]["status"]) if "ended" in said else None)
+    """Parse the supervisor's output so far; incomplete and other lines are ignored."""
+    events: dict[str, re.Match[str]] = {}
+    for match in _EVENT.finditer(text):
+        events.setdefault(match["event"], match)
+    times = {name: float(match["at"]) for name, match in events.items()}
+    return Events(**times, status=int(events["ended"]["status"]) if "ended" in events else None)
 
 
 class Batch(BatchSystem):
-    """Options: *launcher*, the beginning of every job's command line, such as ``["nice", "-n", "19"]``.
+    """Option: *launcher*, the start of every job's command line, such as ``["nice", "-n", "19"]``.
 
-    All processors of the resource are there for all jobs: *cpus* makes no difference.
+    Jobs share all processors of the resource: *cpus* has no effect.
     """
 
     survives_its_session = False
@@ -118,8 +118,8 @@ class Batch(BatchSystem):
         super().__init__(shell)
         if not shell.interactive:
             raise InvalidParameters(
-                f"resource {shell.resource}: batch 'fork': a job is a program that goes on, "
-                "which its shell cannot start"
+                f"resource {shell.resource}: batch 'fork': a job runs in the background, "
+                "which its shell does not support"
             )
         self._launcher = list(launcher)
 
@@ -148,7 +148,7 @@ class ForkedJob(SubmittedJob):
         self._wall_seconds = wall_seconds
 
     def wait_submitted(self) -> None:
-        """Until the supervisor is there. Raises JobFailed."""
+        """Wait for the supervisor. Raises JobFailed."""
         self._wait("submitted", _ANSWER_SECONDS)
 
     def wait_started(self, *, timeout_seconds: float) -> float:
@@ -172,7 +172,7 @@ class ForkedJob(SubmittedJob):
             self._session.close_input()
             self._session.wait_for_output(lambda text: parse_events(text).ended is not None, _CANCEL_SECONDS)
         self._session.stop()
-        if self._events().ended is None:  # the session was lost, the job may live
+        if self._events().ended is None:  # the session was lost, but the job may be alive
             self._shell.check(
                 ["sh", "-c", KILL_JOB, "sh", f"{self._directory}/pid"],
                 timeout_seconds=_ANSWER_SECONDS,
@@ -183,7 +183,7 @@ class ForkedJob(SubmittedJob):
         return parse_events(self._session.output)
 
     def _wait(self, event: str, timeout_seconds: float) -> Events:
-        """Until *event*; raises JobFailed where it cannot come any more, TookTooLong where it did not."""
+        """Wait for *event*. Raises JobFailed if it can no longer come, TookTooLong at the limit."""
 
         def decided(text: str) -> bool:
             events = parse_events(text)
@@ -195,10 +195,10 @@ class ForkedJob(SubmittedJob):
             return events
         if events.ended is not None:
             raise self._failed("was refused", events)
-        raise self._silent(event, timeout_seconds)
+        raise self._missing_event(event, timeout_seconds)
 
-    def _silent(self, event: str, timeout_seconds: float) -> ProbeFailed:
-        """Why *event* did not come: nothing came in time, or the session is gone."""
+    def _missing_event(self, event: str, timeout_seconds: float) -> ProbeFailed:
+        """Return the error for a missing *event*: a timeout, or a lost session."""
         resource = self._shell.resource
         try:
             done = self._session.poll()
@@ -209,23 +209,23 @@ class ForkedJob(SubmittedJob):
         if done is None:
             waited = f"waited {timeout_seconds:g} s for it"
             return TookTooLong(f"the job at {resource} was not {event}: {waited}", resource=resource)
-        said = decisive_line(done.stderr) or describe_exit(done.returncode)
+        reason = decisive_line(done.stderr) or describe_exit(done.returncode)
         failed = JobFailed if event == "submitted" else ConnectionLost
-        what = "cannot submit a job" if event == "submitted" else "the session of the job was lost"
-        return failed(f"{what} at {resource}: {said}", resource=resource, stderr_tail=tail(done.stderr))
+        problem = "cannot submit a job" if event == "submitted" else "the session of the job was lost"
+        return failed(f"{problem} at {resource}: {reason}", resource=resource, stderr_tail=tail(done.stderr))
 
     def _failed(self, how: str, events: Events) -> JobFailed:
         stderr = self._stderr()
-        said = decisive_line(stderr)
+        reason = decisive_line(stderr)
         return JobFailed(
-            f"the job at {self._shell.resource} {how}{f': {said}' if said else ''}",
+            f"the job at {self._shell.resource} {how}{f': {reason}' if reason else ''}",
             resource=self._shell.resource,
             exit_status=events.status,
             stderr_tail=tail(stderr),
         )
 
     def _stderr(self) -> str:
-        """The end of what the job wrote to stderr; nothing where that cannot be had."""
+        """Return the end of the job's stderr; empty if unreadable."""
         done = Completed(1, "", "", 0.0)
         with contextlib.suppress(ProbeFailed):
             done = self._shell.run(

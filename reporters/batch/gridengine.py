@@ -1,7 +1,7 @@
-"""Grid Engine, of Sun and its heirs: qsub, qstat, qacct, qdel.
+"""Grid Engine and its derivatives: qsub, qstat, qacct, qdel.
 
-What waits or runs is in ``qstat``, what has ended in ``qacct``, after the master has got round to writing
-that down. Times are asked for in UTC, or come in seconds, or milliseconds, since the epoch.
+Waiting and running jobs are in ``qstat``; ended jobs are in ``qacct``, once the master has written its
+records. Times are in UTC, or in seconds or milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import ClassVar
-from xml.etree import ElementTree  # a document that declares anything is refused before it is parsed
+from xml.etree import ElementTree  # documents with declarations are refused before parsing
 
 from reporters.base import ResourceShell
 from reporters.jobrecord import (
@@ -38,15 +38,15 @@ REMOVING = 'qdel "$@"'
 NEVER_ARRIVED = re.compile(r"unable to send message to qmaster|unable to contact qmaster", re.IGNORECASE)
 
 _ID = re.compile(r"^(\d+)(?:\.\S+)?$", re.MULTILINE)
-_OF_LIMIT = "37"  # what qacct has as "failed" for a job over a limit that the master enforced
-_AFTER_JOB = "100"  # and for one that was killed
-_EPOCH_MILLISECONDS = 1e11  # more than that are no seconds
+_OF_LIMIT = "37"  # "failed" in qacct for a job over a limit that the master enforced
+_AFTER_JOB = "100"  # "failed" in qacct for a killed job
+_EPOCH_MILLISECONDS = 1e11  # above this, a time is in milliseconds
 
 
 def submit_command(
     request: JobRequest, queue: str, account: str, extra: Sequence[str], parallel_environment: str
 ) -> list[str]:
-    """Grid Engine counts in seconds. A job that is started twice would be measured twice."""
+    """Return the submit command. Grid Engine counts seconds; a rerun job would be measured twice."""
     return [
         "qsub",
         "-terse",
@@ -66,13 +66,13 @@ def submit_command(
 
 
 def parse_id(text: str) -> str:
-    """The number in what ``qsub -terse`` prints; warnings may come before."""
-    found = _ID.findall(text)
-    return found[-1] if found else ""
+    """Parse the number from ``qsub -terse``; warnings may precede it."""
+    numbers = _ID.findall(text)
+    return numbers[-1] if numbers else ""
 
 
 def parse_status(text: str) -> JobRecord | None:
-    """What ``STATUS`` prints: XML of ``qstat -xml -j``, or ``qacct -j``; None for anything else."""
+    """Parse the output of ``qstat -xml -j`` or ``qacct -j``; None for anything else."""
     if text.startswith("===="):
         return _of_accounting(parse_accounting(text))
     root = parse_xml(text)
@@ -82,7 +82,7 @@ def parse_status(text: str) -> JobRecord | None:
 
 
 def parse_xml(text: str) -> ElementTree.Element | None:
-    """The document; None for none, or for one with declarations, which are nobody's but an attacker's."""
+    """Parse an XML document; None if it is invalid or has declarations, as in entity attacks."""
     if "<!" in text:
         return None
     try:
@@ -92,14 +92,14 @@ def parse_xml(text: str) -> ElementTree.Element | None:
 
 
 def parse_accounting(text: str) -> dict[str, str]:
-    """The last record in what ``qacct -j`` prints, name -> value."""
+    """Parse the last record of ``qacct -j``, name -> value."""
     record = re.split(r"^=+$", text, flags=re.MULTILINE)[-1]
     rows = (line.split(None, 1) for line in record.splitlines())
     return {row[0]: row[1].strip() for row in rows if len(row) == 2}
 
 
 def parse_seconds(text: str) -> float | None:
-    """A time since the epoch, or one in UTC in either of the two formats of qacct; None for anything else."""
+    """Parse a time since the epoch, or in UTC in a format of qacct; None for anything else."""
     if re.fullmatch(r"\d+", text):
         return float(text) / (1000 if float(text) > _EPOCH_MILLISECONDS else 1) or None
     form = "%a %b %d %H:%M:%S %Y" if text[:1].isalpha() else "%m/%d/%Y %H:%M:%S.%f"
@@ -123,16 +123,16 @@ def _of_qstat(root: ElementTree.Element) -> JobRecord:
     )
 
 
-def _of_accounting(said: dict[str, str]) -> JobRecord:
-    number, _, text = said.get("failed", "0").partition(":")
-    exit_status = said.get("exit_status", "").partition(" ")[0]
+def _of_accounting(fields: dict[str, str]) -> JobRecord:
+    number, _, text = fields.get("failed", "0").partition(":")
+    exit_status = fields.get("exit_status", "").partition(" ")[0]
     return JobRecord(
         OVER,
         "ended",
         text.strip(),
-        submitted=parse_seconds(said.get("qsub_time", "")),
-        started=parse_seconds(said.get("start_time", "")),
-        ended=parse_seconds(said.get("end_time", "")),
+        submitted=parse_seconds(fields.get("qsub_time", "")),
+        started=parse_seconds(fields.get("start_time", "")),
+        ended=parse_seconds(fields.get("end_time", "")),
         status=int(exit_status) if exit_status.isdigit() else None,
         how=_how(number.strip()),
     )
@@ -145,8 +145,9 @@ def _how(failed: str) -> str:
 
 
 class Batch(QueueingSystem):
-    """Options: *queue*, *account*, *extra* arguments for qsub; *parallel_environment*, in which a job with
-    more than one processor is to run.
+    """Options: *queue*, *account*, *extra* arguments for qsub, and *parallel_environment*.
+
+    The latter is for jobs with more than one processor.
     """
 
     status = STATUS

@@ -1,7 +1,7 @@
 """HTCondor: condor_submit, condor_q and condor_history, condor_rm.
 
-It has no queues to choose from, and knows times in seconds since the epoch. A job that it holds stays so
-until somebody releases it. It has no wall limit either: the job asks to be removed when it is over its own.
+HTCondor has no queues, and its times are seconds since the epoch. A held job stays held until a user releases
+it. There is no wall limit: the job's description asks for its removal after the limit.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ periodic_remove = JobStatus == 2 && time() - EnteredCurrentStatus > {wall_second
 
 
 def submit_command(request: JobRequest, account: str, extra: Sequence[str]) -> list[str]:
-    """It reads the description from its stdin."""
-    here = 'description=$1; shift; exec "$@" <<end\n$description\nend'
-    return ["sh", "-c", here, "sh", description(request, account), "condor_submit", "-terse", *extra]
+    """Return the submit command, which reads the description from stdin."""
+    script = 'description=$1; shift; exec "$@" <<end\n$description\nend'
+    return ["sh", "-c", script, "sh", description(request, account), "condor_submit", "-terse", *extra]
 
 
 def description(request: JobRequest, account: str) -> str:
-    """What condor_submit is to read."""
+    """Return the submit description."""
     return _DESCRIPTION.format(
         arguments=quoted([request.script]),
         directory=request.directory,
@@ -87,19 +87,19 @@ def description(request: JobRequest, account: str) -> str:
 
 
 def quoted(arguments: Sequence[str]) -> str:
-    """Arguments in the "new" syntax: all in double quotes, each in single ones, of either two for one."""
+    """Quote arguments in the "new" syntax: all in double quotes, each in single ones, with quotes doubled."""
     single = (argument.replace("'", "''").replace('"', '""') for argument in arguments)
     return '"{}"'.format(" ".join(f"'{argument}'" for argument in single))
 
 
 def parse_id(text: str) -> str:
-    """The number in what ``condor_submit -terse`` prints: "12.0 - 12.0"."""
-    found = _ID.search(text)
-    return found[1] if found else ""
+    """Parse the number from ``condor_submit -terse``: "12.0 - 12.0"."""
+    match = _ID.search(text)
+    return match[1] if match else ""
 
 
 def parse_status(text: str, complaint: str) -> JobRecord | None:
-    """What ``condor_q -json`` and ``condor_history -json`` print: a list each, or nothing at all."""
+    """Parse the output of ``condor_q -json`` and ``condor_history -json``: a list each, or nothing."""
     ads = parse_ads(text)
     if ads:
         return _record(ads[0])
@@ -107,9 +107,9 @@ def parse_status(text: str, complaint: str) -> JobRecord | None:
 
 
 def parse_ads(text: str) -> list[dict[str, Any]]:
-    """All job ads in *text*; none where it is no JSON."""
+    """Parse all job ads in *text*; none if it is no JSON."""
     try:
-        return [ad for found in _ADS.findall(text) for ad in json.loads(found)]
+        return [ad for ads in _ADS.findall(text) for ad in json.loads(ads)]
     except ValueError:
         return []
 
@@ -137,7 +137,7 @@ def _seconds(at: Any) -> float | None:
 
 
 def _status(ad: Mapping[str, Any]) -> int | None:
-    """As a shell says it."""
+    """Return a shell's exit status."""
     if ad.get("ExitBySignal"):
         return 128 + int(ad.get("ExitSignal", 0))
     return int(ad["ExitCode"]) if "ExitCode" in ad else None

@@ -1,7 +1,7 @@
-"""PBS, in its two living dialects: OpenPBS (and PBS Professional) and Torque. qsub, qstat, qselect, qdel.
+"""PBS in its two dialects, OpenPBS (and PBS Professional) and Torque: qsub, qstat, qselect, qdel.
 
-Both print ``name = value`` with long values going on in the next line after a tab. OpenPBS says of what has
-ended that it is history (``-x``, an XML format in Torque), Torque keeps it in the queue as completed.
+Both print ``name = value``; long values continue in the next line after a tab. OpenPBS moves ended jobs to
+the history (``-x``, which is an XML format in Torque); Torque keeps them in the queue as completed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reporters.jobrecord import (
 from reporters.queueing import QueueingSystem
 
 STATUS = 'export LC_ALL=C TZ=UTC; qstat -f "$id" || qstat -f -x "$id"\n'
-# Not what is completed; Torque does not know of suspended ones.
+# Without completed jobs. Torque has no suspended state.
 LISTING = 'qselect -N "$name" -s EHQRTWSU 2> /dev/null || qselect -N "$name" -s EHQRTW'
 REMOVING = 'qdel "$@"'
 NEVER_ARRIVED = re.compile(r"cannot connect to server|Connection refused", re.IGNORECASE)
@@ -51,16 +51,16 @@ _STATES = {
     "F": "finished",
     "C": "completed",
 }
-# What the execution daemon says instead of an exit status; OpenPBS and Torque use some numbers differently.
+# Codes of the execution daemon in place of an exit status; some differ between OpenPBS and Torque.
 _OPENPBS_HOW = {-26: NO_MEMORY, -27: NO_MEMORY, -28: "used up its CPU time", -29: WALL_LIMIT}
 _TORQUE_HOW = {-9: NO_MEMORY, -10: WALL_LIMIT, -11: "used up its CPU time"}
-_DELETED = "91"  # a substate of OpenPBS
+_DELETED = "91"  # a substate in OpenPBS
 
 
 def submit_command(
     request: JobRequest, queue: str, account: str, extra: Sequence[str], *, select: bool
 ) -> list[str]:
-    """PBS counts in seconds. A job that is started twice would be measured twice."""
+    """Return the submit command. PBS counts seconds; a rerun job would be measured twice."""
     chunk = f"select=1:ncpus={request.cpus}" if select else f"nodes=1:ppn={request.cpus}"
     return [
         "qsub",
@@ -80,37 +80,37 @@ def submit_command(
 
 
 def clock_text(seconds: int) -> str:
-    """As in "100:00:01"."""
+    """Format hours, minutes and seconds, as in "100:00:01"."""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
 def parse_id(text: str) -> str:
-    """The number in what ``qsub`` prints, with its server: "12.pbs"."""
-    found = _ID.search(text)
-    return found[0] if found else ""
+    """Parse the number from ``qsub``, with its server: "12.pbs"."""
+    match = _ID.search(text)
+    return match[0] if match else ""
 
 
 def parse_status(text: str, complaint: str) -> JobRecord | None:
-    """What ``qstat -f`` prints of one job."""
-    said = parse_attributes(text)
-    if "job_state" in said:
-        return _record(said)
+    """Parse the output of ``qstat -f`` for one job."""
+    attributes = parse_attributes(text)
+    if "job_state" in attributes:
+        return _record(attributes)
     return UNKNOWN_JOB if _NO_SUCH_JOB.search(complaint) else None
 
 
 def parse_attributes(text: str) -> dict[str, str]:
-    """The attributes, whole: a line that begins with a tab goes on where the one before was broken."""
+    """Parse the attributes; a line that begins with a tab continues the one before."""
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith("\t") and lines:
             lines[-1] += line[1:]
         else:
             lines.append(line)
-    return {found[1]: found[2] for found in map(_ATTRIBUTE.match, lines) if found}
+    return {match[1]: match[2] for match in map(_ATTRIBUTE.match, lines) if match}
 
 
 def parse_seconds(text: str) -> float | None:
-    """A time in UTC as C's ``ctime`` writes it; None for anything else."""
+    """Parse a time in UTC in the format of C's ``ctime``; None for anything else."""
     try:
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").replace(tzinfo=timezone.utc).timestamp()
     except ValueError:
@@ -118,52 +118,56 @@ def parse_seconds(text: str) -> float | None:
 
 
 def parse_clock(text: str) -> float | None:
-    """The seconds in "01:00:00"."""
+    """Parse "01:00:00" into seconds; None for anything else."""
     words = text.split(":")
     if not all(word.isdigit() for word in words):
         return None
     return float(sum(int(word) * 60**power for power, word in enumerate(reversed(words))))
 
 
-def _record(said: Mapping[str, str]) -> JobRecord:
-    letter = said["job_state"]
+def _record(attributes: Mapping[str, str]) -> JobRecord:
+    letter = attributes["job_state"]
     phase = _PHASES.get(letter, WAITING)
-    code = said.get("Exit_status", said.get("exit_status", ""))
+    code = attributes.get("Exit_status", attributes.get("exit_status", ""))
     return JobRecord(
         phase,
         _STATES.get(letter, letter),
-        said.get("comment", ""),
-        submitted=parse_seconds(said.get("ctime", "")),
-        started=parse_seconds(said.get("stime", said.get("start_time", ""))),
-        ended=parse_seconds(said.get("obittime", said.get("comp_time", ""))) if phase == OVER else None,
+        attributes.get("comment", ""),
+        submitted=parse_seconds(attributes.get("ctime", "")),
+        started=parse_seconds(attributes.get("stime", attributes.get("start_time", ""))),
+        ended=parse_seconds(attributes.get("obittime", attributes.get("comp_time", "")))
+        if phase == OVER
+        else None,
         status=_status(code) if phase == OVER else None,
-        how=_how(said, code) if phase == OVER else "",
+        how=_how(attributes, code) if phase == OVER else "",
     )
 
 
 def _status(code: str) -> int | None:
-    """As a shell says it; PBS adds a signal to 256, and has less than nothing for what never was."""
+    """Return a shell's exit status. PBS adds 256 to a signal; a negative code is none of the job's."""
     if not re.fullmatch(r"-?\d+", code) or int(code) < 0:
         return None
     return int(code) if int(code) < 256 else 128 + int(code) - 256
 
 
-def _how(said: Mapping[str, str], code: str) -> str:
-    if said.get("substate") == _DELETED:
+def _how(attributes: Mapping[str, str], code: str) -> str:
+    if attributes.get("substate") == _DELETED:
         return CANCELLED
     if re.fullmatch(r"-\d+", code):
-        known = _TORQUE_HOW if "exit_status" in said else _OPENPBS_HOW
+        known = _TORQUE_HOW if "exit_status" in attributes else _OPENPBS_HOW
         return known.get(int(code), "could not be run")
     used, limit = (
-        parse_clock(said.get(f"{what}.walltime", "")) for what in ("resources_used", "Resource_List")
+        parse_clock(attributes.get(f"{kind}.walltime", "")) for kind in ("resources_used", "Resource_List")
     )
     killed = (_status(code) or 0) > 128
     return WALL_LIMIT if killed and used is not None and limit is not None and used >= limit else ""
 
 
 class Batch(QueueingSystem):
-    """Options: *queue*, *account*, *extra* arguments for qsub; *select*, to ask for processors as only
-    OpenPBS understands it ("select=1:ncpus=2") instead of as both do ("nodes=1:ppn=2").
+    """Options: *queue*, *account*, *extra* arguments for qsub, and *select*.
+
+    With *select*, processors are requested in OpenPBS's syntax ("select=1:ncpus=2") instead of the common one
+    ("nodes=1:ppn=2").
     """
 
     status = STATUS

@@ -1,6 +1,6 @@
-"""Slurm: sbatch, and scontrol, sacct or squeue, whichever knows the job; scancel.
+"""Slurm: sbatch, scancel, and scontrol, sacct or squeue, whichever knows the job.
 
-Times are asked for in UTC. What the controller has forgotten, the accounting knows, where there is any.
+Times are requested in UTC. Jobs that the controller has forgotten are in the accounting, if there is any.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else
 fi
 sacct -n -P -X -j "$id" -o JobID,State,Reason,Submit,Start,End,ExitCode 2> /dev/null
 """
-# Of a job that has said its last, only what follows it at the node (the epilog) can be going on still.
+# After a job's end stamp, only the epilog at the node may still run; such a job counts as gone.
 LISTING = """\
 [ ! -e ended ] || set -- -t PENDING,CONFIGURING,RUNNING,SUSPENDED
 squeue -h -o %A -n "$name" "$@"
@@ -62,7 +62,7 @@ _HOW = {
     "LAUNCH_FAILED": "could not be launched",
     "RECONFIG_FAIL": "could not be launched",
 }
-_OVER = {"COMPLETED", "FAILED", *_HOW}  # whatever else there is, or will be, goes on
+_OVER = {"COMPLETED", "FAILED", *_HOW}  # any other state counts as running
 _NOT_LAUNCHED = "0:53"  # its script or its output could not be opened
 _NO_SUCH_JOB = re.compile(r"Invalid job id specified")
 NEVER_ARRIVED = re.compile(r"\(connect failure\)|Connection refused")
@@ -70,7 +70,7 @@ _ID = re.compile(r"^(\d+)(?:;\S+)?$", re.MULTILINE)
 
 
 def submit_command(request: JobRequest, queue: str, account: str, extra: Sequence[str]) -> list[str]:
-    """Slurm counts in minutes. A job that is started twice would be measured twice."""
+    """Return the submit command. Slurm counts minutes; a requeued job would be measured twice."""
     return [
         "sbatch",
         "--parsable",
@@ -90,13 +90,13 @@ def submit_command(request: JobRequest, queue: str, account: str, extra: Sequenc
 
 
 def parse_id(text: str) -> str:
-    """The number in what ``sbatch --parsable`` prints: "12", or "12;cluster" of a federation."""
-    found = _ID.search(text)
-    return found[1] if found else ""
+    """Parse the number from ``sbatch --parsable``: "12", or "12;cluster" in a federation."""
+    match = _ID.search(text)
+    return match[1] if match else ""
 
 
 def parse_status(text: str, complaint: str) -> JobRecord | None:
-    """What ``STATUS`` prints: one line of scontrol, or of sacct or squeue with bars."""
+    """Parse the output of ``STATUS``: a line of scontrol, or of sacct or squeue separated by bars."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return UNKNOWN_JOB if _NO_SUCH_JOB.search(complaint) else None
@@ -107,7 +107,7 @@ def parse_status(text: str, complaint: str) -> JobRecord | None:
 
 
 def parse_seconds(text: str) -> float | None:
-    """A time in UTC as Slurm prints it, "Unknown" or "N/A" where there is none."""
+    """Parse a time in UTC; None for "Unknown" and "N/A"."""
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
     except ValueError:
@@ -115,16 +115,16 @@ def parse_seconds(text: str) -> float | None:
 
 
 def _of_scontrol(line: str) -> JobRecord:
-    said = dict(re.findall(r"(?:^| )(\w+)=(\S*)", line))
+    fields = dict(re.findall(r"(?:^| )(\w+)=(\S*)", line))
     return _record(
-        said.get("JobState", ""),
-        said.get("Reason", ""),
-        *(said.get(name, "") for name in ("SubmitTime", "StartTime", "EndTime", "ExitCode")),
+        fields.get("JobState", ""),
+        fields.get("Reason", ""),
+        *(fields.get(name, "") for name in ("SubmitTime", "StartTime", "EndTime", "ExitCode")),
     )
 
 
 def _record(state: str, reason: str, submitted: str, started: str, ended: str, exit_code: str) -> JobRecord:
-    """*state* may go on, as in "CANCELLED by 1000"; a start that is still to come is a guess."""
+    """Build the record. *state* may end as in "CANCELLED by 1000"; a future start is an estimate."""
     word = state.partition(" ")[0].rstrip("+")
     phase = WAITING if word in _NOT_YET else OVER if word in _OVER else RUNNING
     reason = "" if reason in ("", "None", "(null)") else reason
@@ -141,7 +141,7 @@ def _record(state: str, reason: str, submitted: str, started: str, ended: str, e
 
 
 def _status(exit_code: str) -> int | None:
-    """As a shell says it; Slurm has "status:signal"."""
+    """Parse Slurm's "status:signal" into a shell's exit status."""
     status, _, signal = exit_code.partition(":")
     if not status.isdigit():
         return None

@@ -1,1 +1,1 @@
-"""What lets the reporter in somewhere, checked before it is needed: one file a kind."""
+"""Checks of the reporter's credentials before a run needs them: one file for each kind."""

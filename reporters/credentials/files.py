@@ -1,6 +1,4 @@
-"""Files that should hold credentials: read without waiting for a pipe or a device, and never far beyond what
-a credential is long.
-"""
+"""Read files of credentials without blocking on a pipe or device, and at most ``LONGEST_BYTES``."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ LONGEST_BYTES = 1024 * 1024
 
 
 def read(file: Path) -> tuple[os.stat_result, bytes]:
-    """Its status, and its first ``LONGEST_BYTES``. Raises OSError, whose *strerror* says why."""
+    """Return the file's status and its first ``LONGEST_BYTES``. Raises OSError with a *strerror*."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
@@ -26,13 +24,13 @@ def read(file: Path) -> tuple[os.stat_result, bytes]:
         os.close(descriptor)
 
 
-def is_there(path: Path) -> bool:
-    """Whether *path* leads to something; not where we may not look (pathlib raises there)."""
+def exists(path: Path) -> bool:
+    """Return whether *path* exists; False if permission is denied, where pathlib raises."""
     return _mode(path) is not None
 
 
 def is_directory(path: Path) -> bool:
-    """The same of a directory."""
+    """Return whether *path* is a directory; False if permission is denied."""
     mode = _mode(path)
     return mode is not None and stat.S_ISDIR(mode)
 

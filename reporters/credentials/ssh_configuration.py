@@ -1,4 +1,4 @@
-"""What the OpenSSH client makes of its configuration for one host, as ``ssh -G`` shows it."""
+"""The effective configuration of the OpenSSH client for one host, from ``ssh -G``."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# What ssh tries by itself.
-_USUAL = frozenset(
+# The keys that ssh tries by default.
+_DEFAULT_KEYS = frozenset(
     f"~/.ssh/id_{kind}" for kind in ("rsa", "ecdsa", "ecdsa_sk", "ed25519", "ed25519_sk", "xmss", "dsa")
 )
 _TOKEN = re.compile(r"%(.)|\$\{(\w+)\}")
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """Each option's values; names in lower case."""
+class SshConfiguration:
+    """The values of each option; names are in lower case."""
 
     values: dict[str, list[str]]
 
-    def one(self, name: str, otherwise: str = "") -> str:
-        return self.values.get(name, [otherwise])[0]
+    def first(self, name: str, default: str = "") -> str:
+        return self.values.get(name, [default])[0]
 
     @property
     def identity_files(self) -> Sequence[str]:
@@ -36,32 +36,32 @@ class Configuration:
         return self.values.get("certificatefile", [])
 
     @property
-    def names_keys(self) -> bool:
-        """Whether certain keys are to be used, and no others."""
-        return self.one("identitiesonly") == "yes" and not _USUAL.issuperset(self.identity_files)
+    def has_only_configured_keys(self) -> bool:
+        """Whether only configured keys are used."""
+        return self.first("identitiesonly") == "yes" and not _DEFAULT_KEYS.issuperset(self.identity_files)
 
     @property
     def agent(self) -> str:
         """The socket of the agent, empty for none."""
-        asked_for = self.one("identityagent", "SSH_AUTH_SOCK")
-        if asked_for == "none":
+        option = self.first("identityagent", "SSH_AUTH_SOCK")
+        if option == "none":
             return ""
-        if asked_for == "SSH_AUTH_SOCK" or asked_for.startswith("$"):
-            return os.environ.get(asked_for.lstrip("$"), "")
-        return str(self.path(asked_for) or "")
+        if option == "SSH_AUTH_SOCK" or option.startswith("$"):
+            return os.environ.get(option.lstrip("$"), "")
+        return str(self.path(option) or "")
 
     @property
     def has_other_ways(self) -> bool:
-        """Whether we may get in without a key in a file: by Kerberos, with hardware."""
+        """Whether a login may work without a key file, by Kerberos or hardware."""
         ticket = "KRB5CCNAME" in os.environ or Path(f"/tmp/krb5cc_{os.getuid()}").exists()  # noqa: S108
         return (
-            self.one("pubkeyauthentication", "yes") in ("no", "false")
-            or self.one("pkcs11provider", "none") != "none"
-            or (self.one("gssapiauthentication") == "yes" and ticket)
+            self.first("pubkeyauthentication", "yes") in ("no", "false")
+            or self.first("pkcs11provider", "none") != "none"
+            or (self.first("gssapiauthentication") == "yes" and ticket)
         )
 
     def path(self, text: str) -> Path | None:
-        """A file's path with ssh's tokens replaced; None where they are beyond us."""
+        """Return a file's path with ssh's tokens replaced; None if a token is unknown."""
         try:
             replaced = _TOKEN.sub(self._replaced, text)
             return Path(_home(), replaced[2:]) if replaced.startswith("~/") else Path(replaced).expanduser()
@@ -75,27 +75,27 @@ class Configuration:
         return {
             "%": "%",
             "d": _home(),
-            "h": self.one("hostname"),
+            "h": self.first("hostname"),
             "i": str(os.getuid()),
-            "k": self.one("hostkeyalias", self.one("host")),
+            "k": self.first("hostkeyalias", self.first("host")),
             "l": socket.gethostname(),
-            "n": self.one("host"),
-            "p": self.one("port"),
-            "r": self.one("user"),
+            "n": self.first("host"),
+            "p": self.first("port"),
+            "r": self.first("user"),
             "u": getpass.getuser(),
         }
 
 
 def _home() -> str:
-    """As ssh has it, which does not look at HOME."""
+    """Return the home directory as ssh does, which ignores HOME."""
     return pwd.getpwuid(os.getuid()).pw_dir
 
 
-def parse_configuration(text: str) -> Configuration:
-    """From the output of ``ssh -G``."""
+def parse_configuration(text: str) -> SshConfiguration:
+    """Parse the output of ``ssh -G``."""
     values: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, separator, value = line.partition(" ")
         if separator:
             values.setdefault(name, []).append(value)
-    return Configuration(values)
+    return SshConfiguration(values)

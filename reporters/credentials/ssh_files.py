@@ -1,4 +1,4 @@
-"""What can be told of the files of an SSH key without its passphrase."""
+"""Parse the files of an SSH key without its passphrase."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIME = re.compile(r"(from|after|before|to) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 @dataclass(frozen=True)
 class KeyFile:
-    """What a file holds. *public* is the public half (the second word of a .pub file), empty if unknown."""
+    """A key file. *public* is the public key (the second word of a .pub file), empty if unknown."""
 
     private: bool
     encrypted: bool
@@ -29,7 +29,7 @@ class KeyFile:
 
 
 def parse_key_file(data: bytes) -> KeyFile | None:
-    """A private key of OpenSSH's format or PEM, or a public key; None for anything else."""
+    """Parse a private key in OpenSSH or PEM format, or a public key; None for anything else."""
     openssh, pem = _OPENSSH.search(data), _PEM.search(data)
     if openssh:
         return _parse_openssh(openssh[1])
@@ -41,13 +41,13 @@ def parse_key_file(data: bytes) -> KeyFile | None:
 
 
 def parse_public_key(line: str) -> str:
-    """The key of a line ``ssh-ed25519 AAAA... comment``; empty where it is none."""
+    """Parse the key of a line ``ssh-ed25519 AAAA... comment``; empty if it is none."""
     words = line.split()
     return words[1] if len(words) > 1 and words[1].startswith("AAAA") else ""
 
 
 def parse_validity(text: str) -> list[Lifetime]:
-    """When the certificates are valid of which ``ssh-keygen -L`` tells, with TZ=UTC."""
+    """Parse the periods of validity from ``ssh-keygen -L``, run with TZ=UTC."""
     lifetimes = []
     for valid in _VALID.findall(text):
         times = {word: _seconds(time) for word, time in _TIME.findall(valid)}
@@ -57,7 +57,7 @@ def parse_validity(text: str) -> list[Lifetime]:
 
 
 def _parse_openssh(encoded: bytes) -> KeyFile | None:
-    """OpenSSH's PROTOCOL.key: magic, cipher, kdf, its options, number of keys, the public key, secrets."""
+    """Parse OpenSSH's PROTOCOL.key: magic, cipher, kdf, its options, number of keys, public key, secrets."""
     try:
         data = base64.b64decode(encoded)
         if not data.startswith(_MAGIC):
@@ -72,7 +72,7 @@ def _parse_openssh(encoded: bytes) -> KeyFile | None:
 
 
 def _string(data: bytes) -> tuple[bytes, bytes]:
-    """A string of SSH's wire format (RFC 4251, section 5), and what follows it."""
+    """Return a string of SSH's wire format (RFC 4251, section 5) and the data after it."""
     (size,) = struct.unpack(">I", data[:4])
     return data[4 : 4 + size], data[4 + size :]
 

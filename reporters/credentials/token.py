@@ -1,6 +1,6 @@
-"""Bearer tokens in files: JSON web tokens (RFC 7519), macaroons, and others that only their issuer can read.
+"""Bearer tokens in files: JSON web tokens (RFC 7519), macaroons, and opaque tokens.
 
-Nothing is verified, which only the issuer could: what is read is when a token begins and ends.
+Only the period of validity is read; only the issuer can verify a token.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from reporters.credentials import files
 from reporters.credentials.lifetime import Lifetime
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_LONGEST_BYTES = 65536  # no server takes longer headers
-_IN_A_HEADER = re.compile(r"[!-~]+", re.ASCII)
+_LONGEST_BYTES = 65536  # no server accepts longer headers
+_HEADER_VALUE = re.compile(r"[!-~]+", re.ASCII)
 _BEFORE = b"before:"
 _DIGITS = 4  # a packet of a macaroon begins with its length in hexadecimal
 
 
 class BearerToken(Credential):
-    """A token in *file*, which is read anew each time: others renew it. *now* is a clock."""
+    """A token in *file*, which is read at each use because others renew it. *now* is a clock."""
 
     def __init__(self, file: str, *, now: Callable[[], float] = time.time) -> None:
         self.file = file
@@ -41,28 +41,28 @@ class BearerToken(Credential):
         lifetime.check(f"token {self.file}", now=self._now(), needed_seconds=needed_seconds)
 
     def read(self) -> str:
-        """The token. Raises CredentialUnfit unless there is one, in a file that is private."""
+        """Return the token. Raises CredentialUnfit unless a private file holds one."""
         try:
             status, data = files.read(Path(self.file))
         except OSError as error:
-            raise self._none(str(error.strerror)) from None
+            raise self._invalid(str(error.strerror)) from None
         text = data.decode("utf-8", "replace").strip()
         if status.st_uid != os.geteuid():
-            raise self._none(f"belongs to user {status.st_uid}, not to user {os.geteuid()}")
+            raise self._invalid(f"belongs to user {status.st_uid}, not to user {os.geteuid()}")
         if status.st_mode & _OTHERS:
-            raise self._none(f"others may use it (mode {stat.S_IMODE(status.st_mode):o}, must be 600)")
+            raise self._invalid(f"accessible to others (mode {stat.S_IMODE(status.st_mode):o}, must be 600)")
         if not text:
-            raise self._none("is empty")
-        if len(text) > _LONGEST_BYTES or not _IN_A_HEADER.fullmatch(text):
-            raise self._none("holds something else")
+            raise self._invalid("is empty")
+        if len(text) > _LONGEST_BYTES or not _HEADER_VALUE.fullmatch(text):
+            raise self._invalid("holds no token")
         return text
 
-    def _none(self, why: str) -> CredentialUnfit:
-        return CredentialUnfit(f"no token: {self.file}: {why}")
+    def _invalid(self, reason: str) -> CredentialUnfit:
+        return CredentialUnfit(f"no token: {self.file}: {reason}")
 
 
 def parse_lifetime(token: str) -> Lifetime:
-    """From when to when a token says that it is valid; for ever where it says nothing that is known here."""
+    """Parse a token's period of validity; unlimited for an opaque token."""
     claims = _claims(token)
     if claims is not None:
         begins, ends = _seconds(claims.get("nbf")), _seconds(claims.get("exp"))
@@ -73,7 +73,7 @@ def parse_lifetime(token: str) -> Lifetime:
 
 
 def _claims(token: str) -> dict[str, Any] | None:
-    """What a JSON web token claims; None for another kind of token."""
+    """Return the claims of a JSON web token; None for another kind of token."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -85,14 +85,14 @@ def _claims(token: str) -> dict[str, Any] | None:
 
 
 def _seconds(claim: object) -> float | None:
-    """A NumericDate: seconds since the epoch."""
+    """Parse a NumericDate: seconds since the epoch."""
     if isinstance(claim, bool) or not isinstance(claim, (int, float)):
         return None
     return float(claim) if abs(claim) < 1e15 else None
 
 
 def _decoded(text: str) -> bytes:
-    """Base64 of either alphabet; nothing where it is none."""
+    """Decode base64 of either alphabet; empty if it is invalid."""
     plain = text.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -101,7 +101,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _ends(macaroon: bytes) -> Iterator[float]:
-    """When each of a macaroon's caveats ``before:`` ends it."""
+    """Yield the times of a macaroon's caveats ``before:``."""
     for packet in _packets(macaroon):
         key, _, value = packet.partition(b" ")
         if key == b"cid" and value.startswith(_BEFORE):
@@ -115,7 +115,7 @@ def _ends(macaroon: bytes) -> Iterator[float]:
 
 
 def _packets(macaroon: bytes) -> Iterator[bytes]:
-    """The packets of libmacaroons' version 1: a length with itself, a key, a space, a value, a newline."""
+    """Yield the packets of a macaroon (libmacaroons, version 1): length, key, space, value, newline."""
     while macaroon:
         try:
             size = int(macaroon[:_DIGITS], 16)

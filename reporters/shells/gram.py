@@ -1,9 +1,9 @@
-"""GRAM5, the Globus job service: every program is a job that globusrun hands in, about three seconds each.
+"""GRAM5, the Globus job service: globusrun submits every program as a job, in about three seconds each.
 
-A job has no connection of its own and its exit status does not come back (the fork job manager does not know
-it). So the job is a small shell of ours: it runs the program, and says on stderr, after all that the program
-said, how it ended. Its text travels encoded: job managers have quoting rules of their own, and not all keep
-them. The site reads files of the reporter (by GASS) only where a program has an input.
+A job has no connection of its own, and GRAM does not return its exit status (the fork job manager does not
+know it). So the job is a small shell script that runs the program and then reports on stderr how it ended.
+The script is sent encoded, because job managers have quoting rules of their own and not all follow them. The
+site reads a file of the reporter (by GASS) only if the program has input.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from reporters.base import (
 from reporters.commandline import RUN_ENCODED, encoded
 from reporters.credentials.proxy import ProxyCertificate
 from reporters.error_lines import decisive_line, tail
-from reporters.globus import complaint
+from reporters.globus import explain
 
 _CONNECT_SECONDS = 30.0
-_CANCEL_SECONDS = 6.0  # the fork job manager takes five to be sure
-_ARGUMENT_CHARACTERS = 20_000  # a gatekeeper takes 64,000 for the whole request
+_CANCEL_SECONDS = 6.0  # the fork job manager takes five
+_ARGUMENT_CHARACTERS = 20_000  # a gatekeeper accepts 64,000 for the whole request
 _PASSED_ON = (
     "GLOBUS_HOSTNAME",
     "GLOBUS_TCP_PORT_RANGE",
@@ -47,7 +47,7 @@ _PASSED_ON = (
     "TZ",
     "USER",
 )
-# The reporter's end. Told to stop by the end of its input; of SIGTERM globusrun dies, and the job lives on.
+# At the reporter. Stops the job at the end of its stdin: SIGTERM would end globusrun but not the job.
 _CLIENT = """
 exec 3<&0 < /dev/null
 "$@" 3<&- & client=$!
@@ -55,8 +55,8 @@ exec 3<&0 < /dev/null
 exec 3<&-
 wait "$client"
 """
-# The site's end. A job manager that cancels a job signals its process group, and timeout has its own.
-# What is said before it begins (start-up files of a batch system's shell) is no output of the program.
+# At the site. A job manager cancels a job by signalling its process group; timeout has a group of its own, so
+# the script forwards SIGTERM. The marker line separates the program's output from that of start-up files.
 _JOB = """
 echo "$word"; echo "$word" >&2
 now() { { read -r up _ < /proc/uptime && echo "$up"; } 2> /dev/null || date +%s; }
@@ -72,12 +72,12 @@ _FROM_INPUT = 'IFS= read -r job; eval "$(printf %s "$job" | base64 -d)"'
 _FAILED = re.compile(
     r"GRAM (?:Job|Authentication test) (?:submission )?fail\w+(?: because|:) (?P<why>.*)", re.DOTALL
 )
-_BESIDE_THE_POINT = re.compile(r"\s*\(error code \d+\)\s*(Details:\s*)?$|\.\s+Possible reasons:.*")
+_IRRELEVANT = re.compile(r"\s*\(error code \d+\)\s*(Details:\s*)?$|\.\s+Possible reasons:.*")
 
 
 @dataclass(frozen=True)
 class RemoteExit:
-    """What the site's end said: the program's own stderr, its exit status and its seconds."""
+    """The result of the job script: the program's stderr, exit status and seconds."""
 
     stderr: str
     status: int
@@ -85,10 +85,12 @@ class RemoteExit:
 
 
 class Shell(ResourceShell):
-    """Options: *contact* of the job manager, as in "ce.example.org:2119/jobmanager-fork:/O=Grid/CN=ce"; the
-    *directory* there in which programs run (the home directory); *callback_host*, the name or address under
-    which the site reaches the reporter (its host name); *path* to find globusrun on; *proxy_file* and
-    *ca_directory* (by default where Globus looks for them)."""
+    """Options: *contact*, the job manager, as in "ce.example.org:2119/jobmanager-fork:/O=Grid/CN=ce".
+
+    *directory*: where programs run at the site (default: home). *callback_host*: the name or address by which
+    the site reaches the reporter (default: its host name). *path*: the PATH for globusrun. *proxy_file* and
+    *ca_directory*: by default those of Globus.
+    """
 
     interactive = False
 
@@ -117,7 +119,7 @@ class Shell(ResourceShell):
         return (self._proxy,)
 
     def connect(self, *, timeout_seconds: float) -> None:
-        """Authenticate: there is no connection to keep."""
+        """Authenticate; there is no persistent connection."""
         limit_seconds = min(timeout_seconds, _CONNECT_SECONDS)
         argv = ["globusrun", "-a", "-r", self._contact]
         try:
@@ -131,27 +133,27 @@ class Shell(ResourceShell):
 
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
         word = f"gridcast-{uuid.uuid4().hex}"
-        limit = math.ceil(timeout_seconds) + 2  # the limit here comes first, and says so
+        limit = math.ceil(timeout_seconds) + 2  # so that the local limit comes first
         script = self._script(word, ["timeout", "-k", "2", str(limit), *argv])
         try:
             with self._request(script, input or "") as request:
                 done = self._globusrun(argv[0], request, timeout_seconds, marker=word)
         except process.ProcessError as error:
             raise ConnectionLost(f"{argv[0]} at {self.resource}: {error}", resource=self.resource) from None
-        ending = parse_ending(done.stderr, word)
-        if ending is None:
+        result = parse_exit(done.stderr, word)
+        if result is None:
             raise self._lost(argv[0], done)
-        return Completed(ending.status, done.stdout, ending.stderr, ending.seconds)
+        return Completed(result.status, done.stdout, result.stderr, result.seconds)
 
     def start(self, argv: Sequence[str]) -> process.Running:
-        """Raises NoData: a job cannot be talked to while it runs."""
+        """Raise NoData: a job has no input and output while it runs."""
         raise NoData(
-            f"{self.resource} is reached by GRAM, which cannot start {argv[0]} and let it go on: "
-            "it runs a program to its end"
+            f"cannot start {argv[0]} in the background at {self.resource}: "
+            "GRAM only runs programs to their end"
         )
 
     def close(self) -> None:
-        """There is no connection to end."""
+        """Do nothing: there is no connection."""
 
     def _script(self, word: str, argv: Sequence[str]) -> str:
         names = f"LC_GRIDCAST_RUN={shlex.quote(self.label)}; export LC_GRIDCAST_RUN; word={word}\n"
@@ -159,26 +161,26 @@ class Shell(ResourceShell):
 
     @contextlib.contextmanager
     def _request(self, script: str, input: str) -> Iterator[list[str]]:
-        """The arguments of globusrun for a job that runs *script* on *input*."""
+        """Yield the arguments of globusrun for a job that runs *script* with *input*."""
         job = encoded(script)
         if not input and len(job) <= _ARGUMENT_CHARACTERS:
             yield ["-o", "-r", self._contact, self._description(["-c", RUN_ENCODED, job], "")]
             return
-        with tempfile.TemporaryFile() as file:  # without a name: nothing is left of a reporter that is killed
+        with tempfile.TemporaryFile() as file:  # unnamed: a killed reporter leaves nothing
             file.write(f"{job}\n{input}".encode("utf-8", "replace"))
             file.flush()
             path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
             yield ["-s", "-r", self._contact, self._description(["-c", _FROM_INPUT], path)]
 
     def _description(self, arguments: Sequence[str], input_file: str) -> str:
-        """The job in GRAM's Resource Specification Language."""
-        here = "$(GLOBUSRUN_GASS_URL) # "
+        """Return the job in GRAM's Resource Specification Language."""
+        gass = "$(GLOBUSRUN_GASS_URL) # "
         relations = {
             "executable": _quoted("/bin/sh"),
             "arguments": " ".join(_quoted(argument) for argument in arguments),
-            "stdout": here + _quoted("/dev/stdout"),
-            "stderr": here + _quoted("/dev/stderr"),
-            **({"stdin": here + _quoted(input_file)} if input_file else {}),
+            "stdout": gass + _quoted("/dev/stdout"),
+            "stderr": gass + _quoted("/dev/stderr"),
+            **({"stdin": gass + _quoted(input_file)} if input_file else {}),
             **({"directory": _quoted(self._directory)} if self._directory else {}),
         }
         return "&" + "".join(f"({name}={value})" for name, value in relations.items())
@@ -198,23 +200,23 @@ class Shell(ResourceShell):
         )
 
     def _lost(self, program: str, done: Completed) -> ProbeFailed:
-        """What became of a job whose end is not known."""
-        known = complaint(done.stderr)
+        """Return the error for a job that did not report its end."""
+        known = explain(done.stderr)
         if known is not None and known.error is CredentialUnfit:
-            return CredentialUnfit(known.words, stderr_tail=tail(done.stderr))
-        why = known.words if known else parse_failure(done.stderr) or "the job ended without a word"
+            return CredentialUnfit(known.text, stderr_tail=tail(done.stderr))
+        reason = known.text if known else parse_failure(done.stderr) or "the job did not report its end"
         return ConnectionLost(
-            f"{program} at {self.resource} was lost: {why}",
+            f"{program} at {self.resource} was lost: {reason}",
             resource=self.resource,
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
         )
 
     def _refused(self, text: str) -> ProbeFailed:
-        known = complaint(text)
+        known = explain(text)
         if known is not None and known.error is CredentialUnfit:
-            return CredentialUnfit(known.words, stderr_tail=tail(text))
-        return self._cannot_connect(known.words if known else parse_failure(text), text)
+            return CredentialUnfit(known.text, stderr_tail=tail(text))
+        return self._cannot_connect(known.text if known else parse_failure(text), text)
 
     def _cannot_connect(self, reason: str, stderr: str) -> CannotConnect:
         where = self._contact.partition(":/")[0]
@@ -223,19 +225,19 @@ class Shell(ResourceShell):
         )
 
 
-def parse_ending(stderr: str, word: str) -> RemoteExit | None:
-    """Read how the program ended from a job's stderr; None where the job did not come so far."""
-    found = re.search(rf"\n{word} (?P<status>\d+) (?P<began>[\d.]+) (?P<ended>[\d.]+)\n", stderr)
-    if found is None:
+def parse_exit(stderr: str, word: str) -> RemoteExit | None:
+    """Parse how the program ended from a job's stderr; None if the job did not report it."""
+    match = re.search(rf"\n{word} (?P<status>\d+) (?P<began>[\d.]+) (?P<ended>[\d.]+)\n", stderr)
+    if match is None:
         return None
-    seconds = float(found["ended"]) - float(found["began"])
-    return RemoteExit(stderr[: found.start()], int(found["status"]), seconds)
+    seconds = float(match["ended"]) - float(match["began"])
+    return RemoteExit(stderr[: match.start()], int(match["status"]), seconds)
 
 
 def parse_failure(text: str) -> str:
-    """Why globusrun says that a job, or its submission, failed."""
+    """Parse why a job, or its submission, failed according to globusrun."""
     found = _FAILED.search(text)
-    return _BESIDE_THE_POINT.sub("", found["why"]).strip() if found else decisive_line(text)
+    return _IRRELEVANT.sub("", found["why"]).strip() if found else decisive_line(text)
 
 
 def _quoted(text: str) -> str:

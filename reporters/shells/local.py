@@ -1,4 +1,4 @@
-"""This host is the site: programs run here, in a directory, with an environment of their own."""
+"""The reporter's host is the site: programs run in a directory with a reduced environment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from reporters import process
 from reporters.base import ConnectionLost, ResourceShell, TookTooLong
 from reporters.error_lines import tail
 
-# The reporter's other variables (tokens, database URLs ...) are none of a probe's business.
+# The reporter's other variables (tokens, database URLs) must not reach a probe.
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 
 
 class Shell(ResourceShell):
-    """Options: *directory* in which programs run (the home directory), *path* to find them on (as here)."""
+    """Options: *directory*, where programs run (default: home); *path*, their PATH (the reporter's)."""
 
     def __init__(
         self, resource: str, label: str, *, directory: str | None = None, path: str | None = None
     ) -> None:
         super().__init__(resource, label)
-        self._directory = directory or os.path.expanduser("~")  # noqa: PTH111  # it is handed on as text
+        self._directory = directory or os.path.expanduser("~")  # noqa: PTH111  # used as text
         self._environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._environment["LC_GRIDCAST_RUN"] = label
         if path is not None:
@@ -29,7 +29,7 @@ class Shell(ResourceShell):
         self._started: list[process.Running] = []
 
     def connect(self, *, timeout_seconds: float) -> None:
-        """There is no connection to make."""
+        """Do nothing: there is no connection."""
 
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
         try:
@@ -41,7 +41,7 @@ class Shell(ResourceShell):
                 cwd=self._directory,
             )
         except process.ProgramMissing as error:
-            return Completed(127, "", f"{error}\n", 0.0)  # as a shell answers
+            return Completed(127, "", f"{error}\n", 0.0)  # as a shell does
         except process.TimedOut as error:
             raise TookTooLong(
                 f"{argv[0]} at {self.resource} ran longer than {timeout_seconds:g} s and was stopped",

@@ -1,7 +1,7 @@
-"""GridFTP: globus-url-copy at the reporter lets the servers of both ends copy from one to the other.
+"""GridFTP: globus-url-copy at the reporter makes the servers of both ends copy from one to the other.
 
-It ends with 1 for everything, and is asked to log its talk with the servers: that tells which of them was at
-fault, and how often it began anew.
+Its exit status is 1 for every error. Its debug log of the control connections tells which server was at fault
+and how often the copy was restarted.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
 from reporters.endpoints import is_host
 from reporters.error_lines import decisive_line, tail
-from reporters.globus import complaint
+from reporters.globus import explain
 
 DEFAULT_PORT = 2811
-_CHECKSUM = "ADLER32"  # every server has it, and it costs a tenth of the others
+_CHECKSUM = "ADLER32"  # supported by every server, at a tenth of the cost of the others
 _STARTED = re.compile(r"^debug: starting to transfer ", re.MULTILINE)
 _FAULT = re.compile(r"^debug: fault on connection to (?P<url>\S+?):?(?= |$)", re.MULTILINE)
 _ERROR = re.compile(r"^error: .*\Z", re.MULTILINE | re.DOTALL)
-_OFFLINE = re.compile(r"^42\d[ -](?P<why>.*)", re.MULTILINE)
-# One server's word that the other hung up on it.
+_OFFLINE = re.compile(r"^42\d[ -](?P<reason>.*)", re.MULTILINE)
+# One server's report that the other closed the connection.
 _OTHER_LOST = re.compile(r"^500-.*System error in \w+: (Connection reset by peer|Broken pipe)", re.MULTILINE)
 _LOST = re.compile(r"an end-of-file was reached|Connection reset by peer|Broken pipe|operation was aborted")
-_FILE = re.compile(r"(?P<what>Unable to open file .*)\n\S*globus_xio: System error in \w+: (?P<why>.*)")
-_SYSTEM = re.compile(r"System error in (?P<what>\w+): (?P<why>.*)")
+_FILE = re.compile(r"(?P<what>Unable to open file .*)\n\S*globus_xio: System error in \w+: (?P<reason>.*)")
+_SYSTEM = re.compile(r"System error in (?P<what>\w+): (?P<reason>.*)")
 _CHECKSUMS = re.compile(
     r"checksum verification failure.*\n\s*got '(?P<got>.*)',\s*expected '(?P<expected>.*)'"
 )
@@ -48,7 +48,7 @@ _CHECKSUMS = re.compile(
 
 @dataclass(frozen=True)
 class CopyLog:
-    """What globus-url-copy said: its error, if any; the URL of the connection at fault; attempts made."""
+    """The log of globus-url-copy: its error, if any, the URL of the connection at fault, and the attempts."""
 
     error: str
     at_fault: str
@@ -56,11 +56,11 @@ class CopyLog:
 
 
 class Transfer(ClientProgram):
-    """Options of an end: *host*, *port* (2811), *subject* (the distinguished name of the server's certificate
-    where that is not for its host name), *proxy_file* and *ca_directory* (by default where Globus looks for
-    them). Of the target: *retries*, how often the tool may begin anew where it stopped (0).
+    """Options: *host*, *port* (2811), *subject*, *proxy_file*, *ca_directory*; of the target *retries*.
 
-    A block size is passed on, though servers between themselves keep to their own.
+    *subject* is the distinguished name of the server's certificate if that is not for its host name. The
+    files are by default those of Globus. *retries* is how often the tool may resume the copy (0). A block
+    size is passed on, although servers use their own between each other.
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
@@ -80,7 +80,9 @@ class Transfer(ClientProgram):
         self._retries = target.options.get("retries", 0)
         for end in (source, target):
             if not is_host(end.options.get("host")):
-                raise InvalidParameters(f"resource {end.resource.name}: transfer 'gridftp': it needs a host")
+                raise InvalidParameters(
+                    f"resource {end.resource.name}: transfer 'gridftp': the host is missing or invalid"
+                )
 
     def credentials(self) -> Sequence[Credential]:
         source, target = self._proxies
@@ -110,51 +112,49 @@ class Transfer(ClientProgram):
         try:
             return super().send(source_path, partial_path, options, timeout_seconds)
         except ConnectionLost as error:
-            # A target whose disk is full hangs up, and its own word for it may come too late.
-            why = self.write_error(partial_path) if error.resource == self.target.resource.name else ""
-            if not why:
+            # A target with a full disk closes the connection, and its own message may come too late.
+            cause = self.write_error(partial_path) if error.resource == self.target.resource.name else ""
+            if not cause:
                 raise
             raise CannotCopy(
-                f"{why} ({error.message})",
+                f"{cause} ({error.message})",
                 resource=error.resource,
                 exit_status=error.exit_status,
                 stderr_tail=error.stderr_tail,
             ) from None
 
     def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
-        said = parse(done.stderr)
-        if done.returncode == 0 and not said.error:
-            return Transferred(size_bytes, done.seconds, options.streams, max(0, said.attempts - 1))
-        raise self._failure(said, done)
+        log = parse(done.stderr)
+        if done.returncode == 0 and not log.error:
+            return Transferred(size_bytes, done.seconds, options.streams, max(0, log.attempts - 1))
+        raise self._failure(log, done)
 
     def _delegated(self) -> list[str]:
-        """The options for ends with a proxy each."""
+        """Return the options for two different proxies."""
         source, target = (proxy.file for proxy in self._proxies)
         return [] if source == target else ["-src-cred", source, "-dst-cred", target]
 
-    def _failure(self, said: CopyLog, done: Completed) -> ProbeFailed:
-        end = self._at_fault(said)
-        error, words = explained(said.error, _address(end) if end else "a server")
+    def _failure(self, log: CopyLog, done: Completed) -> ProbeFailed:
+        end = self._at_fault(log)
+        error, description = explained(log.error, _address(end) if end else "a server")
         return error(
-            words or decisive_line(done.stderr) or describe_exit(done.returncode),
+            description or decisive_line(done.stderr) or describe_exit(done.returncode),
             resource=end.resource.name if end and error is not CredentialUnfit else None,
             exit_status=done.returncode,
-            stderr_tail=tail(said.error or done.stderr),
+            stderr_tail=tail(log.error or done.stderr),
         )
 
-    def _at_fault(self, said: CopyLog) -> End | None:
-        told_by = [
-            end
-            for end in (self.source, self.target)
-            if said.at_fault.startswith(f"gsiftp://{_address(end)}/")
+    def _at_fault(self, log: CopyLog) -> End | None:
+        reporting = [
+            end for end in (self.source, self.target) if log.at_fault.startswith(f"gsiftp://{_address(end)}/")
         ]
-        if told_by and _OTHER_LOST.search(said.error):
-            return self.source if told_by[0] is self.target else self.target
-        return told_by[0] if told_by else self.target if "checksum" in said.error else None
+        if reporting and _OTHER_LOST.search(log.error):
+            return self.source if reporting[0] is self.target else self.target
+        return reporting[0] if reporting else self.target if "checksum" in log.error else None
 
 
 def parse(stderr: str) -> CopyLog:
-    """Parse what ``globus-url-copy -dbg`` says."""
+    """Parse the output of ``globus-url-copy -dbg``."""
     text = stderr.replace("\r", "")
     error, faults = _ERROR.search(text), _FAULT.findall(text)
     return CopyLog(
@@ -165,25 +165,25 @@ def parse(stderr: str) -> CopyLog:
 
 
 def explained(text: str, where: str) -> tuple[type[ProbeFailed], str]:
-    """The kind of error that *text* is about, and what is wrong in a line; *where* is the server at fault."""
-    known = complaint(text)
+    """Return the class and a one-line description of the error in *text*; *where* is the server at fault."""
+    known = explain(text)
     if known is not None:
-        server = known.error is CannotConnect
-        return known.error, f"cannot connect to {where}: {known.words}" if server else known.words
+        is_server = known.error is CannotConnect
+        return known.error, f"cannot connect to {where}: {known.text}" if is_server else known.text
     offline, checksums = _OFFLINE.search(text), _CHECKSUMS.search(text)
     if offline:
-        return CannotConnect, f"cannot connect to {where}: {offline['why']}"
+        return CannotConnect, f"cannot connect to {where}: {offline['reason']}"
     if checksums:
         return CannotCopy, f"checksums differ: {checksums['got']} arrived, not {checksums['expected']}"
     lost = _LOST.search(text)
     if lost:
         return ConnectionLost, f"the connection to {where} was lost: {lost[0]}"
     system = _FILE.search(text) or _SYSTEM.search(text)
-    return CannotCopy, f"{system['what']}: {system['why']}" if system else decisive_line(text)
+    return CannotCopy, f"{system['what']}: {system['reason']}" if system else decisive_line(text)
 
 
 def url(end: End, path: str) -> str:
-    """The URL of a file; every character that has a meaning in one is encoded."""
+    """Return the URL of a file, with special characters encoded."""
     return f"gsiftp://{_address(end)}{urllib.parse.quote(os.fsencode(path))}"
 
 

@@ -1,8 +1,8 @@
-"""WebDAV over HTTPS: one server gets the file from the other, or puts it there, told to by the reporter.
+"""WebDAV over HTTPS: one server copies the file from or to the other, at the reporter's request.
 
-HTTP-TPC of the WLCG: COPY goes to the target's server (*mode* "pull") or to the source's ("push"), with a
-token of its own and one for the other server. How it went is in the body of the answer (``reporters.tpc``),
-never in its status alone.
+HTTP-TPC of the WLCG: the reporter sends COPY to the target's server (*mode* "pull") or to the source's
+("push"), with a token for it and one for the other server. The result is in the body of the response
+(``reporters.tpc``), not only in its status.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ _CHECKSUM = "adler32"
 _REFUSAL_BYTES = 65536
 _DIGEST = re.compile(rf"\b{_CHECKSUM}=(?P<sum>[0-9a-f]{{1,8}})(?![0-9a-z])", re.ASCII | re.IGNORECASE)
 _STATUS = re.compile(r"\bstatus(?: code)?:? (?P<status>\d{3})\b", re.ASCII | re.IGNORECASE)
-# What a server says of the other one, not of itself.
-_OF_THE_OTHER = re.compile(
+# Messages of a server about the other one.
+_ABOUT_OTHER = re.compile(
     r"remote|connect|resolve|status|response|peer|ssl|tls|certificate|time|too slow|partial file|nothing",
     re.IGNORECASE,
 )
-_IN_WORDS = {
+_EXPLANATIONS = {
     401: "no token that is valid at {name}",
     403: "no token that is valid at {name}",
     404: "no such file at {name}",
-    405: "{name} makes no third-party copies",
-    412: "the file is at {name} already",
-    501: "{name} makes no third-party copies",
-    502: "no answer for {name}",
-    503: "{name} is not in service",
-    504: "no answer for {name}",
+    405: "{name} does not support third-party copies",
+    412: "the file already exists at {name}",
+    501: "{name} does not support third-party copies",
+    502: "no answer from {name}",
+    503: "{name} is unavailable",
+    504: "no answer from {name}",
     507: "no space left at {name}",
 }
 
 
 class Transfer(CheckedCopy):
-    """Options of an end: *host*, *port* and *directory* (``Endpoint``); *token_file*; *proxy_file*, which
-    says who we are by certificate; *ca_file* or *ca_directory*, whom to trust (else whom the system trusts).
+    """Options of an end: *host*, *port* and *directory* (``Endpoint``), *token_file*, *proxy_file* (a client
+    certificate), *ca_file* or *ca_directory* (trusted authorities, by default the system's).
 
-    Of either end, the target's first: *mode*, "pull" or "push"; *stall_seconds*, after which a copy has
-    failed of which nothing new was heard. Streams are for whoever pulls: one that pushes has one.
+    Of either end, the target's first: *mode*, "pull" or "push"; *stall_seconds*, after which a copy without
+    progress fails. Only "pull" supports several streams.
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
@@ -104,48 +104,48 @@ class Transfer(CheckedCopy):
     def _copy(self, source_path: str, partial_path: str, size_bytes: int, streams: int, until: float) -> None:
         pulled = {"Source": self._from.url(source_path), "X-Number-Of-Streams": str(streams)}
         if self._pulls:
-            active, path, passive, told = self._to, partial_path, self._from, pulled
+            active, path, passive, direction = self._to, partial_path, self._from, pulled
         else:
             active, path, passive = self._from, source_path, self._to
-            told = {"Destination": self._to.url(partial_path)}
+            direction = {"Destination": self._to.url(partial_path)}
         authorizations = [server.authorization() for server in (active, passive)]
         headers = {
-            **told,
+            **direction,
             "Overwrite": "T",
-            "Credential": "none",  # it is to use the token, and to ask for no proxy
+            "Credential": "none",  # use the token, request no proxy
             "User-Agent": f"gridcast {self.source.shell.label}",
             **authorizations[0],
             **{f"TransferHeader{name}": value for name, value in authorizations[1].items()},
         }
-        with active.asked("COPY", path, headers, https.Limit(until, self._stall_seconds)) as answer:
-            secrets = [one["Authorization"].partition(" ")[2] for one in authorizations if one]
-            report = self._followed(answer, passive, size_bytes, CopyReport(secrets))
+        with active.request("COPY", path, headers, https.Limit(until, self._stall_seconds)) as response:
+            secrets = [values["Authorization"].partition(" ")[2] for values in authorizations if values]
+            report = self._followed(response, passive, size_bytes, CopyReport(secrets))
         try:
-            _judge(answer, report, active, passive)
+            _judge(response, report, active, passive)
         except CannotCopy:
-            # One that pushes may know no more than that the other end has hung up.
-            why = self.write_error(partial_path) if report.failure else ""
-            if why:
-                raise self._to.failed(f"{why}: {report.failure}", report.tail) from None
+            # A pushing server may only know that the other end closed the connection.
+            cause = self.write_error(partial_path) if report.failure else ""
+            if cause:
+                raise self._to.failed(f"{cause}: {report.failure}", report.tail) from None
             raise
 
     def _followed(
-        self, answer: https.Answer, passive: _Server, size_bytes: int, report: CopyReport
+        self, response: https.HttpsResponse, passive: _Server, size_bytes: int, report: CopyReport
     ) -> CopyReport:
-        """What the server has said in the end. Raises CannotCopy where it says that nothing moves."""
-        heard_bytes = 0
+        """Read the progress to its end. Raises CannotCopy if the copy makes no progress."""
+        read_bytes = 0
         arrived_bytes, grew = 0, time.monotonic()
-        for piece in answer.pieces():
+        for piece in response.pieces():
             report.feed(piece)
-            heard_bytes += len(piece)
-            if not answer.is_fine and heard_bytes > _REFUSAL_BYTES:
+            read_bytes += len(piece)
+            if not response.is_success and read_bytes > _REFUSAL_BYTES:
                 break
             if report.transferred_bytes > arrived_bytes:
                 arrived_bytes, grew = report.transferred_bytes, time.monotonic()
-            # With the last byte there, servers compare checksums.
+            # After the last byte, servers compare checksums.
             if arrived_bytes < size_bytes and time.monotonic() - grew > self._stall_seconds:
-                so_far = f"{arrived_bytes} of {size_bytes} bytes"
-                raise passive.failed(f"stalled for {self._stall_seconds:g} s at {so_far}", report.tail)
+                progress = f"{arrived_bytes} of {size_bytes} bytes"
+                raise passive.failed(f"stalled for {self._stall_seconds:g} s at {progress}", report.tail)
         report.end()
         return report
 
@@ -153,7 +153,7 @@ class Transfer(CheckedCopy):
         sent, arrived = self._from.checksum(source_path, limit), self._to.checksum(partial_path, limit)
         if sent != arrived:
             raise self._to.failed(
-                f"the {_CHECKSUM} checksums of the servers differ: {sent} was sent, {arrived} arrived"
+                f"the {_CHECKSUM} checksums of the servers differ: {sent} sent, {arrived} arrived"
             )
 
 
@@ -178,69 +178,69 @@ class _Server:
         return f"https://{self._endpoint.address}{urllib.parse.quote(self._endpoint.exported(path))}"
 
     @contextlib.contextmanager
-    def asked(
+    def request(
         self, method: str, path: str, headers: Mapping[str, str], limit: https.Limit
-    ) -> Iterator[https.Answer]:
-        """Its answer while in this context. Raises CannotCopy, https.RequestTimedOut."""
+    ) -> Iterator[https.HttpsResponse]:
+        """Send a request and yield the response. Raises CannotCopy, https.RequestTimedOut."""
         exported = self._endpoint.exported(path)
         try:
-            context = https.context_of(
+            context = https.tls_context(
                 **self._trusted, certificate_file=self._proxy.file if self._proxy else ""
             )
-            with https.asked(self._endpoint, method, exported, headers, context, limit) as answer:
-                yield answer
+            with https.request(self._endpoint, method, exported, headers, context, limit) as response:
+                yield response
         except https.RequestTimedOut:
             raise
         except https.HttpsError as error:
             raise self.failed(f"{self._endpoint.address}: {error}") from None
 
     def checksum(self, path: str, limit: https.Limit) -> str:
-        """The checksum of a file as the server has it, 8 hexadecimal digits (RFC 3230). Raises CannotCopy."""
+        """Return the server's checksum of a file, 8 hexadecimal digits (RFC 3230). Raises CannotCopy."""
         headers = {"Want-Digest": _CHECKSUM, **self.authorization()}
-        with self.asked("HEAD", path, headers, limit) as answer:
-            digest = _DIGEST.search(answer.header("Digest"))
-        if answer.status != 200 or digest is None:
+        with self.request("HEAD", path, headers, limit) as response:
+            digest = _DIGEST.search(response.header("Digest"))
+        if response.status != 200 or digest is None:
             raise self.failed(
-                f"{self.name} tells no {_CHECKSUM} checksum of {path}: HTTP status {answer.status}"
+                f"{self.name} returns no {_CHECKSUM} checksum of {path}: HTTP status {response.status}"
             )
         return digest["sum"].lower().rjust(8, "0")
 
-    def failed(self, said: str, body_tail: str = "") -> CannotCopy:
-        """The error for what this server has said, or has not done."""
-        return CannotCopy(said, resource=self.name, stderr_tail=body_tail)
+    def failed(self, reason: str, body_tail: str = "") -> CannotCopy:
+        """Return the error with this server at fault."""
+        return CannotCopy(reason, resource=self.name, stderr_tail=body_tail)
 
 
-def _judge(answer: https.Answer, report: CopyReport, active: _Server, passive: _Server) -> None:
-    """Raise CannotCopy unless the server says that it has copied."""
-    if not answer.is_fine:
-        at_fault = passive if answer.status in (502, 504) else active
-        said = f"HTTP status {answer.status} from {active.name}: {report.first_line or 'no more'}"
-        raise at_fault.failed(_in_words(answer.status, at_fault) + said, report.tail)
+def _judge(response: https.HttpsResponse, report: CopyReport, active: _Server, passive: _Server) -> None:
+    """Raise CannotCopy unless the server reports success."""
+    if not response.is_success:
+        at_fault = passive if response.status in (502, 504) else active
+        message = f"HTTP status {response.status} from {active.name}: {report.first_line or 'empty response'}"
+        raise at_fault.failed(_explanation(response.status, at_fault) + message, report.tail)
     if report.failure:
-        at_fault = passive if _OF_THE_OTHER.search(report.failure) else active
+        at_fault = passive if _ABOUT_OTHER.search(report.failure) else active
         status = _STATUS.search(report.failure)
-        words = _in_words(int(status["status"]), at_fault) if status else ""
-        raise at_fault.failed(words + report.failure, report.tail)
-    if not report.succeeded and not answer.is_empty:
-        raise active.failed(f"{active.name} does not say how it went: {report.last_line!r}", report.tail)
+        explanation = _explanation(int(status["status"]), at_fault) if status else ""
+        raise at_fault.failed(explanation + report.failure, report.tail)
+    if not report.succeeded and not response.is_empty:
+        raise active.failed(f"{active.name} does not report the result: {report.last_line!r}", report.tail)
 
 
-def _in_words(status: int, server: _Server) -> str:
-    words = _IN_WORDS.get(status)
-    return f"{words.format(name=server.name)}: " if words else ""
+def _explanation(status: int, server: _Server) -> str:
+    text = _EXPLANATIONS.get(status)
+    return f"{text.format(name=server.name)}: " if text else ""
 
 
 def _mode(mode: str, end: End) -> str:
     if mode not in ("pull", "push"):
-        raise _unfit(end, f"mode is pull or push, not {mode!r}")
+        raise _invalid(end, f"mode: expected pull or push, got {mode!r}")
     return mode
 
 
 def _positive(seconds: float, end: End) -> float:
     if not seconds > 0:
-        raise _unfit(end, f"stall_seconds is a number over 0, not {seconds!r}")
+        raise _invalid(end, f"stall_seconds: expected a number > 0, got {seconds!r}")
     return float(seconds)
 
 
-def _unfit(end: End, why: str) -> InvalidParameters:
-    return InvalidParameters(f"resource {end.resource.name}: transfer 'http': {why}")
+def _invalid(end: End, problem: str) -> InvalidParameters:
+    return InvalidParameters(f"resource {end.resource.name}: transfer 'http': {problem}")

@@ -1,4 +1,4 @@
-"""Both resources are directories on one host: ``cp``, under another name until the copy is whole."""
+"""``cp`` between two directories of one host."""
 
 from __future__ import annotations
 

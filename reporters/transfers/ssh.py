@@ -1,8 +1,7 @@
-"""OpenSSH's tools, or rsync over ssh, run at the source: the bytes go from site to site, never through the
-reporter.
+"""scp, sftp, or rsync over ssh, run at the source: the bytes go directly from site to site.
 
-The source reaches the target with credentials of its own (or with the reporter's agent, where the source's
-shell forwards it) and with what its own ~/.ssh/config says.
+The source reaches the target with its own credentials, or with the reporter's agent if the source's shell
+forwards it, and with its own ~/.ssh/config.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from probes.base import InvalidParameters
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.base import CannotCopy, End
 from reporters.copying import SourceProgram, copy_failed
-from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options, host_is_checked
+from reporters.shells.ssh import SERVER_ALIVE_COUNT, SERVER_ALIVE_SECONDS, as_options, host_key_options
 
 _CONNECT_TIMEOUT_SECONDS = 10
-_LARGEST_WRITE_BYTES = 255 * 1024  # that OpenSSH's SFTP server takes
-# Old versions of scp and rsync hand the target's path to a shell at the target.
+_LARGEST_WRITE_BYTES = 255 * 1024  # limit of OpenSSH's SFTP server
+# Old versions of scp and rsync pass the target's path to a shell at the target.
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9_./+,@%=-]*")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.:-]*", re.ASCII)
 _SPECIAL_TO_SFTP = re.compile(r"[^A-Za-z0-9_./+,@%=-]", re.ASCII)
 _NO_RSYNC_THERE = re.compile(r"remote command not found|rsync: (command )?not found")
-# The SFTP protocol has no word for a full disk; rsync may forget what the other end said, and takes what is
-# denied for missing. Writing a little more, in the same place, says it.
+# The SFTP protocol has no status for a full disk; rsync may lose the other end's message, and reports denied
+# permission as a missing file. In these cases a write at the same place gives the reason.
 _NO_REASON = re.compile(r": Failure$|\(code (3|11)\)$|\[receiver\] open .* failed: No such file or directory")
 
-# For when rsync says nothing; its manual, "exit values".
+# From rsync's manual, "exit values", for the case that it prints nothing.
 _RSYNC_ENDED = {
     3: "errors selecting input/output files, dirs",
     11: "error in file IO",
@@ -43,9 +42,11 @@ PROGRAMS = ("scp", "rsync", "sftp")
 
 
 class Transfer(SourceProgram):
-    """Options of the target, as other sites see it: *host*, *port*, *user*; by default its shell's. The host
-    may be another one with the same files. *program* is ``scp``, ``rsync`` (needed at both ends; it compares
-    checksums), or ``sftp`` (for a target without a shell)."""
+    """Options of the target: *host*, *port*, *user* (by default its shell's) and *program*.
+
+    The host may be another one with the same files. *program* is ``scp``, ``rsync`` (needed at both ends;
+    compares checksums) or ``sftp`` (for a target without a shell).
+    """
 
     option_types: ClassVar[Mapping[str, str]] = {
         "host": "str",
@@ -59,7 +60,7 @@ class Transfer(SourceProgram):
         self._program = target.options.get("program", "scp")
         if self._program not in PROGRAMS:
             raise InvalidParameters(
-                f"resource {target.resource.name}: transfer 'ssh': program {self._program!r} is none of "
+                f"resource {target.resource.name}: transfer 'ssh': program {self._program!r} is not one of "
                 f"{', '.join(PROGRAMS)}"
             )
         self._host, self._port, self._user = _address(target)
@@ -104,11 +105,11 @@ class Transfer(SourceProgram):
         try:
             return super().send(source_path, partial_path, options, timeout_seconds)
         except CannotCopy as error:
-            why = self.write_error(partial_path) if _NO_REASON.search(error.message) else ""
-            if not why:
+            cause = self.write_error(partial_path) if _NO_REASON.search(error.message) else ""
+            if not cause:
                 raise
             raise CannotCopy(
-                f"{error.message}: {why}",
+                f"{error.message}: {cause}",
                 resource=error.resource,
                 exit_status=error.exit_status,
                 stderr_tail=error.stderr_tail,
@@ -118,13 +119,13 @@ class Transfer(SourceProgram):
         if program == "rsync" and _NO_RSYNC_THERE.search(done.stderr) and "rsync error" in done.stderr:
             return copy_failed(f"rsync is not installed at {self.target.resource.name}", self.target, done)
         if program == "rsync" and done.stdout and not done.stderr and done.returncode in _RSYNC_ENDED:
-            said = f"rsync error: {_RSYNC_ENDED[done.returncode]} (code {done.returncode})"
-            return copy_failed(said, self.target, done)
+            reason = f"rsync error: {_RSYNC_ENDED[done.returncode]} (code {done.returncode})"
+            return copy_failed(reason, self.target, done)
         return super().failed(program, source_path, done)
 
     def _ssh_options(self) -> list[str]:
         return as_options(
-            **host_is_checked(),
+            **host_key_options(),
             BatchMode="yes",
             ConnectTimeout=str(_CONNECT_TIMEOUT_SECONDS),
             ServerAliveInterval=str(SERVER_ALIVE_SECONDS),
@@ -133,20 +134,20 @@ class Transfer(SourceProgram):
         )
 
     def _rsync_options(self) -> list[str]:
-        # In place: the name is ours alone, and no other is left behind by a receiver that is killed.
+        # In place: the name is unique, and a killed receiver leaves no other temporary file.
         port = ["-p", str(self._port)] if self._port else []
         return ["--inplace", "--rsh", shlex.join(["ssh", *port, *self._ssh_options()])]
 
 
 def sftp_quoted(path: str) -> str:
-    """*path* as a word of sftp's command language, in which wildcards work even within quotation marks."""
+    """Quote *path* for sftp's command language, where wildcards work even within quotation marks."""
     return _SPECIAL_TO_SFTP.sub(lambda special: f"\\{special[0]}", path)
 
 
 def _address(target: End) -> tuple[str, int | None, str]:
-    """Where other sites reach *target*. Raises InvalidParameters."""
-    seen = {**target.resource.shell, **target.resource.transfer}
-    host, port, user = seen.get("host") or None, seen.get("port"), seen.get("user") or ""
+    """Return host, port and user by which other sites reach *target*. Raises InvalidParameters."""
+    merged = {**target.resource.shell, **target.resource.transfer}
+    host, port, user = merged.get("host") or None, merged.get("port"), merged.get("user") or ""
     for text in (host, user):
         if not isinstance(text, str) or not _SAFE_NAME.fullmatch(text) or text.startswith("-"):
             raise InvalidParameters(

@@ -1,8 +1,8 @@
-"""XRootD: the target's server fetches the file from the source's, told to by ``xrdcp`` at the reporter.
+"""XRootD: ``xrdcp`` at the reporter makes the target's server fetch the file from the source's.
 
-Both servers know the user by her proxy; the target's is lent one of it to fetch the file with, unless both
-trust each other as they are (*delegate* false). xrdcp looks every 2.5 s whether a copy is done (version 5),
-so the seconds of a copy are a multiple of that and some more.
+Both servers authenticate the user by the proxy. The target's server gets a delegated proxy for the fetch,
+unless the servers trust each other (*delegate* false). xrdcp (version 5) polls every 2.5 s whether a copy is
+done, so the seconds of a copy are a multiple of that, plus a little.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from reporters.endpoints import Endpoint
 from reporters.error_lines import decisive_line, tail
 
 _PORT = 1094
-_STREAMS = 15  # xrdcp takes no more
-_CHECKSUM = "adler32"  # what every server has
-_AWAY_SECONDS = 2.0
-# Its own limits are hours. It tries once: what it would have to try again is what a run is to show.
+_STREAMS = 15  # limit of xrdcp
+_CHECKSUM = "adler32"  # supported by every server
+_REACHABLE_SECONDS = 2.0
+# The default limits are hours. No retries: a run shall show the failures that a retry would hide.
 _LIMITS = {
     "XRD_CONNECTIONRETRY": "1",
     "XRD_CONNECTIONWINDOW": "10",
     "XRD_STREAMTIMEOUT": "60",
     "XRD_CPRETRY": "0",
 }
-# A path and what follows it are one string to XRootD; no other character cuts it.
-_CUTS = re.compile(r"[?&\x00-\x1f\x7f]")
-_FAILED = re.compile(r"^(?:Run: )?(?P<said>\[(?:ERROR|FATAL)\].*)$", re.MULTILINE)
+# XRootD has path and parameters in one string; only these characters end the path.
+_PATH_END = re.compile(r"[?&\x00-\x1f\x7f]")
+_FAILED = re.compile(r"^(?:Run: )?(?P<message>\[(?:ERROR|FATAL)\].*)$", re.MULTILINE)
 _WRAPPING = re.compile(r"\[(?:ERROR|FATAL)\] ?(?:Server responded with an error: )?(?:\[3005\] )?")
-_IN_WORDS = (
-    (re.compile(r"^Auth failed"), "not let in: no proxy that is valid there, or a host that is not trusted"),
+_EXPLANATIONS = (
+    (re.compile(r"^Auth failed"), "login refused: no proxy that is valid there, or an untrusted host"),
     (re.compile(r"^Connection error|^Invalid address"), "cannot connect"),
     (re.compile(r"^CheckSum error"), f"the {_CHECKSUM} checksums of the servers differ"),
     (re.compile(r"^\[3010\]"), "permission denied"),
@@ -90,53 +90,55 @@ class Transfer(ClientProgram):
         failure = parse_failure(done.stderr)
         if failure is None and done.returncode == 0:
             return Transferred(size_bytes, done.seconds, streams=max(1, min(options.streams, _STREAMS)))
-        said, side = failure or (decisive_line(done.stderr) or _ended_as(done.returncode), None)
+        message, side = failure or (decisive_line(done.stderr) or _describe_exit(done.returncode), None)
         ends = {"source": self._from, "destination": self._to}
         raise CannotCopy(
-            said,
-            resource=ends[side].resource if side else self._away(),
+            message,
+            resource=ends[side].resource if side else self._unreachable(),
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
         )
 
-    def _away(self) -> str | None:
-        """The resource whose server is gone, if one is."""
-        return next((end.resource for end in (self._from, self._to) if _is_away(end)), None)
+    def _unreachable(self) -> str | None:
+        """Return the resource whose server is unreachable, if any."""
+        return next((end.resource for end in (self._from, self._to) if not _is_reachable(end)), None)
 
 
 def parse_failure(stderr: str) -> tuple[str, str | None] | None:
-    """What xrdcp says has failed, in words, and whether at the "source" or the "destination".
+    """Parse xrdcp's error: its description, and "source" or "destination" if one is at fault.
 
-    None where it says nothing of the kind.
+    None if there is no error.
     """
     found = _FAILED.search(stderr)
     if found is None:
         return None
-    said = found["said"].replace("\0", "").strip()
-    # What the source has told the target is an error in an error.
-    side = "source" if said.endswith("(source)") or re.search(r"\[3005\] \[ERROR\] Server", said) else None
-    if said.endswith("(destination)") or "Local error" in said:
+    message = found["message"].replace("\0", "").strip()
+    # An error of the source, reported by the target, is nested in another error.
+    side = (
+        "source" if message.endswith("(source)") or re.search(r"\[3005\] \[ERROR\] Server", message) else None
+    )
+    if message.endswith("(destination)") or "Local error" in message:
         side = "destination"
-    plain = re.sub(r"\s*\((source|destination)\)$", "", _WRAPPING.sub("", said)).strip(" :")
-    words = next((words for pattern, words in _IN_WORDS if pattern.search(plain)), "")
+    plain = re.sub(r"\s*\((source|destination)\)$", "", _WRAPPING.sub("", message)).strip(" :")
+    words = next((words for pattern, words in _EXPLANATIONS if pattern.search(plain)), "")
     return f"{words}: {plain}" if words else plain, side
 
 
 def _url(endpoint: Endpoint, path: str) -> str:
-    """Raises CannotCopy for a path that cannot be told to XRootD."""
+    """Return the URL of *path*. Raises CannotCopy for a path that XRootD does not support."""
     exported = endpoint.exported(path)
-    if _CUTS.search(exported):
-        raise CannotCopy(f"XRootD takes no path with ? or & in it: {path!r}", resource=endpoint.resource)
+    if _PATH_END.search(exported):
+        raise CannotCopy(f"XRootD supports no path with ? or & in it: {path!r}", resource=endpoint.resource)
     return f"root://{endpoint.address}/{exported}"
 
 
-def _is_away(endpoint: Endpoint) -> bool:
+def _is_reachable(endpoint: Endpoint) -> bool:
     try:
-        endpoint.check_reachable(_AWAY_SECONDS)
+        endpoint.check_reachable(_REACHABLE_SECONDS)
     except CannotCopy:
-        return True
-    return False
+        return False
+    return True
 
 
-def _ended_as(returncode: int) -> str:
+def _describe_exit(returncode: int) -> str:
     return describe_exit(128 - returncode if returncode < 0 else returncode)

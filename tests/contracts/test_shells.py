@@ -161,10 +161,10 @@ def test_a_program_that_takes_too_long_is_stopped_at_the_site_too(place: Place) 
 
 def test_a_started_program_sees_the_end_of_its_input_or_is_refused_where_none_can_be(place: Place) -> None:
     if not place.shell.interactive:
-        with pytest.raises(NoData, match=r"^one is reached by \w+, which cannot start sh and let it go on"):
+        with pytest.raises(NoData, match=r"^cannot start sh in the background at one"):
             place.shell.start(["sh"])
         with pytest.raises(
-            InvalidParameters, match=r"^resource one: batch 'fork': .* its shell cannot start"
+            InvalidParameters, match=r"^resource one: batch 'fork': .* its shell does not support"
         ):
             Batch(place.shell)
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reporters.base import Credential, CredentialUnfit
-from reporters.credentials.files import LONGEST_BYTES, is_directory, is_there, read
+from reporters.credentials.files import LONGEST_BYTES, exists, is_directory, read
 from reporters.credentials.proxy import ProxyCertificate
 from reporters.credentials.ssh_key import SshKey
 from reporters.credentials.token import BearerToken
@@ -55,8 +55,8 @@ def test_a_file_of_terabytes_is_told_at_once(tmp_path: Path, refused: Callable[[
 
 
 def test_where_nobody_may_look_there_is_nothing(tmp_path: Path) -> None:
-    assert is_there(tmp_path)
+    assert exists(tmp_path)
     assert is_directory(tmp_path)
     beyond = Path("/proc/1/cwd/x") if os.geteuid() else tmp_path / "x"
-    assert not is_there(beyond)
+    assert not exists(beyond)
     assert not is_directory(beyond)

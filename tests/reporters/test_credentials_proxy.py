@@ -62,7 +62,7 @@ def test_an_expired_proxy_says_how_long_ago(security: Security) -> None:
 
 def test_a_proxy_from_the_future_is_not_valid_yet(proxy: Path, security: Security) -> None:
     early = ProxyCertificate(str(proxy), str(security.authority.trust), now=lambda: time.time() - 7200)
-    with pytest.raises(CredentialUnfit, match=f"proxy {proxy} is not valid yet: it begins in"):
+    with pytest.raises(CredentialUnfit, match=f"proxy {proxy} is not valid yet: valid in"):
         early.check(needed_seconds=0)
 
 
@@ -72,7 +72,9 @@ def test_a_proxy_that_is_missing_is_named(security: Security) -> None:
 
 def test_a_proxy_that_others_may_read_is_none(proxy: Path, security: Security) -> None:
     proxy.chmod(0o640)
-    assert refused(proxy, security) == (f"no valid proxy: {proxy}: others may use it (mode 640, must be 600)")
+    assert refused(proxy, security) == (
+        f"no valid proxy: {proxy}: accessible to others (mode 640, must be 600)"
+    )
 
 
 def test_a_proxy_of_somebody_else_is_none(proxy: Path, security: Security) -> None:

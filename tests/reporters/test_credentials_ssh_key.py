@@ -12,7 +12,7 @@ import pytest
 
 from monitor.testbed.middleware.openssh import SshClients, make_key, public
 from reporters.base import CredentialUnfit
-from reporters.credentials.lifetime import Lifetime, in_words
+from reporters.credentials.lifetime import Lifetime, format_duration
 from reporters.credentials.ssh_configuration import parse_configuration
 from reporters.credentials.ssh_files import parse_key_file, parse_validity
 from reporters.shells.ssh import Shell
@@ -182,7 +182,7 @@ def test_a_certificate_must_be_there_and_last_for_the_run(
     ("valid", "said"),
     [
         ("20200101:20200102", r"SSH certificate .*-cert.pub expired \d+ d ago"),
-        ("+3h:+4h", r"SSH certificate .*-cert.pub is not valid yet: it begins in 3 h"),
+        ("+3h:+4h", r"SSH certificate .*-cert.pub is not valid yet: valid in 3 h"),
     ],
 )
 def test_a_certificate_must_be_valid_now(clients: SshClients, key: Path, valid: str, said: str) -> None:
@@ -229,4 +229,4 @@ def test_a_truncated_private_key_is_no_key() -> None:
     ("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (240, "4 min"), (7000, "117 min"), (129600, "36 h")]
 )
 def test_durations_are_in_the_largest_unit_of_which_there_are_two(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+    assert format_duration(seconds) == words

@@ -14,7 +14,7 @@ from monitor.testbed.middleware import gram
 from monitor.testbed.middleware.gsi import Security
 from probes.base import ProbeFailed
 from reporters.base import CannotConnect, ConnectionLost, CredentialUnfit
-from reporters.shells.gram import RemoteExit, Shell, parse_ending, parse_failure
+from reporters.shells.gram import RemoteExit, Shell, parse_exit, parse_failure
 from tests.reporters.needs import needs
 
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
@@ -126,7 +126,7 @@ def test_jobs_run_where_they_are_told_and_a_lost_one_is_told(shell_of: Shells, t
         nowhere = pool.submit(shell_of(directory="/no/such").run, ["pwd"], timeout_seconds=60)
     assert where.result().stdout == f"{tmp_path}\n"
     assert long.result().stdout == "x" * 50_000
-    with pytest.raises(ConnectionLost, match=r"^sh at ce was lost: the job ended without a word$"):
+    with pytest.raises(ConnectionLost, match=r"^sh at ce was lost: the job did not report its end$"):
         lost.result()
     with pytest.raises(ConnectionLost, match=r"pwd at ce was lost: .*unable to set default to the"):
         nowhere.result()
@@ -134,9 +134,9 @@ def test_jobs_run_where_they_are_told_and_a_lost_one_is_told(shell_of: Shells, t
 
 def test_how_a_program_ended_is_read_from_behind_what_it_said() -> None:
     said = "no line end\ngridcast-1 3 100.50 101.25\nGRAM says more\n"
-    assert parse_ending(said, "gridcast-1") == RemoteExit("no line end", 3, 0.75)
-    assert parse_ending(said, "gridcast-2") is None
-    assert parse_ending("", "gridcast-1") is None
+    assert parse_exit(said, "gridcast-1") == RemoteExit("no line end", 3, 0.75)
+    assert parse_exit(said, "gridcast-2") is None
+    assert parse_exit("", "gridcast-1") is None
 
 
 @pytest.mark.parametrize(

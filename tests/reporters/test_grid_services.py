@@ -113,7 +113,7 @@ def test_the_address_is_what_other_sites_see(tmp_path: Path, changes: dict[str, 
 
 def test_a_resource_without_an_address_says_what_to_do(tmp_path: Path) -> None:
     grid = grid_of(tmp_path, shell={"kind": "gram", "contact": "ce.example.org"}, batch={"kind": "slurm"})
-    with pytest.raises(ResourceUnfit, match="one has no address: set one, as other sites see it"):
+    with pytest.raises(ResourceUnfit, match="one has no address: set the one that other sites use"):
         grid.address("one")
 
 

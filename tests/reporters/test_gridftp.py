@@ -265,7 +265,8 @@ def test_a_client_that_is_not_installed_is_named(grid: Grid, target: Path, tmp_p
 
 
 def test_a_transfer_without_a_host_is_refused(grid: Grid) -> None:
-    with pytest.raises(InvalidParameters, match="resource one: transfer 'gridftp': it needs a host"):
+    message = "resource one: transfer 'gridftp': the host is missing or invalid"
+    with pytest.raises(InvalidParameters, match=message):
         grid.transfer(host="")
 
 

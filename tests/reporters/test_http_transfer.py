@@ -357,11 +357,11 @@ def test_each_server_gets_the_tokens_that_it_needs_and_the_label_of_the_run(
         (401, "no token that is valid at two: HTTP status 401 from two: said", "two"),
         (403, "no token that is valid at two: HTTP status 403 from two: said", "two"),
         (404, "no such file at two: HTTP status 404 from two: said", "two"),
-        (405, "two makes no third-party copies: HTTP status 405 from two: said", "two"),
-        (501, "two makes no third-party copies: HTTP status 501 from two: said", "two"),
-        (502, "no answer for one: HTTP status 502 from two: said", "one"),
-        (503, "two is not in service: HTTP status 503 from two: said", "two"),
-        (504, "no answer for one: HTTP status 504 from two: said", "one"),
+        (405, "two does not support third-party copies: HTTP status 405 from two: said", "two"),
+        (501, "two does not support third-party copies: HTTP status 501 from two: said", "two"),
+        (502, "no answer from one: HTTP status 502 from two: said", "one"),
+        (503, "two is unavailable: HTTP status 503 from two: said", "two"),
+        (504, "no answer from one: HTTP status 504 from two: said", "one"),
         (507, "no space left at two: HTTP status 507 from two: said", "two"),
         (418, "HTTP status 418 from two: said", "two"),
     ],
@@ -424,7 +424,7 @@ def test_an_answer_without_a_verdict_is_a_failure(
 
     scripted.script = answer
     error = failure(played)
-    assert "two does not say how it went: " in error.message
+    assert "two does not report the result: " in error.message
     assert error.resource == "two"
 
 
@@ -491,7 +491,7 @@ def test_a_copy_that_is_heard_of_no_more_has_stalled(played: Sites, scripted: Sc
 
     scripted.script = fall_silent
     error = failure(played, played.transfer(stall_seconds=0.2))
-    assert error.message.endswith("nothing was heard for 0.2 s")
+    assert error.message.endswith("no data for 0.2 s")
     assert error.resource == "two"
 
 
@@ -544,7 +544,7 @@ def test_a_redirection_elsewhere_gets_no_token(
     for location in locations:
         scripted.script = lambda connection, _, to=location: connection.answer(307, Location=to)  # type: ignore[misc]
         error = failure(played)
-        assert "where no token is sent" in error.message or "more than 5 times" in error.message
+        assert "to which no token is sent" in error.message or "more than 5 times" in error.message
     assert other.requests == []
 
 
@@ -562,14 +562,15 @@ def test_a_server_without_checksums_is_named(played: Sites, scripted: ScriptedSe
 
     scripted.script = answer
     error = failure(played, server_checksum=True)
-    assert error.message.endswith(f"one tells no adler32 checksum of {played.root}/one/file: HTTP status 200")
+    expected = f"one returns no adler32 checksum of {played.root}/one/file: HTTP status 200"
+    assert error.message.endswith(expected)
     assert error.resource == "one"
 
 
 def test_options_that_mean_nothing_are_refused(played: Sites) -> None:
     with pytest.raises(
-        InvalidParameters, match=r"resource two: transfer 'http': mode is pull or push, not 'pul'"
+        InvalidParameters, match=r"resource two: transfer 'http': mode: expected pull or push, got 'pul'"
     ):
         played.transfer(mode="pul")
-    with pytest.raises(InvalidParameters, match=r"stall_seconds is a number over 0, not 0"):
+    with pytest.raises(InvalidParameters, match=r"stall_seconds: expected a number > 0, got 0"):
         played.transfer(there={"stall_seconds": 0})

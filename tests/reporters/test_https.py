@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from reporters.https import Unreachable, context_of
+from reporters.https import Unreachable, tls_context
 from tests.reporters.needs import needs
 
 
 def test_a_pipe_in_place_of_authorities_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Unreachable, match=r"cannot use .*/pipe: not a regular file"):
-        context_of(ca_file=str(tmp_path / "pipe"), ca_directory="", certificate_file="")
+        tls_context(ca_file=str(tmp_path / "pipe"), ca_directory="", certificate_file="")
 
 
 def test_nobody_is_asked_for_the_passphrase_of_a_key(tmp_path: Path) -> None:
@@ -37,4 +37,4 @@ def test_nobody_is_asked_for_the_passphrase_of_a_key(tmp_path: Path) -> None:
     with Path(file).open("a") as both:
         both.write(Path(f"{file}.key").read_text())
     with pytest.raises(Unreachable, match=r"cannot use .*/proxy: "):
-        context_of(ca_file="", ca_directory="", certificate_file=file)
+        tls_context(ca_file="", ca_directory="", certificate_file=file)

@@ -130,7 +130,7 @@ def test_a_host_behind_another_is_reached_by_way_of_it(
 
 @pytest.mark.parametrize("jump", ["-oProxyCommand=true", "", "a b", "gate,-v", "$(id)"])
 def test_what_is_no_host_is_not_jumped_over(jump: str) -> None:
-    with pytest.raises(InvalidParameters, match="names no hosts to jump over"):
+    with pytest.raises(InvalidParameters, match="is no list of jump hosts"):
         Shell("iu", LABEL, host="iu", jump=jump)
 
 
@@ -436,7 +436,7 @@ def test_sftp_takes_no_line_break_in_a_name(servers: Servers) -> None:
 def test_another_program_is_refused_by_name(servers: Servers) -> None:
     end = servers.end(servers.ncsa, program="ftp")
     with pytest.raises(
-        InvalidParameters, match="ncsa: transfer 'ssh': program 'ftp' is none of scp, rsync, sftp"
+        InvalidParameters, match="ncsa: transfer 'ssh': program 'ftp' is not one of scp, rsync, sftp"
     ):
         resolve.transfer_between(end, end)
 

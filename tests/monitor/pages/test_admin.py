@@ -79,7 +79,7 @@ def test_what_no_run_could_be_made_from_is_refused(
     [
         ("shell", '{"kind": "telnet"}', "there is no shell 'telnet'"),
         ("shell", '{"kind": "ssh"}', "missing a required argument: 'host'"),
-        ("transfer", '{"kind": "gridftp"}', "it needs a host"),
+        ("transfer", '{"kind": "gridftp"}', "the host is missing or invalid"),
         ("transfer", '{"kind": "gridftp", "host": "a", "prot": 1}', "unknown option 'prot'"),
         ("transfer", '{"kind": "gridftp", "host": "a", "retries": -1}', "retries: -1 is negative"),
         ("transfer", '{"kind": "xrootd", "host": "a b"}', "no host that a URL takes"),
