@@ -20,8 +20,10 @@ from monitor.api.paths import Total, checked, metric_of, path, together
 from monitor.api.problems import Refused
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.lookup import LEAST, MOST, candidates, quantile
-from monitor.forecasts.query import Asked, NoAnswer, Said, UnknownMetric, UnknownSeries
+from monitor.forecasts.lookup import candidates
+from monitor.forecasts.lookup_sql import ForecastAnswer
+from monitor.forecasts.quantiles import HIGHEST, LOWEST, quantile
+from monitor.forecasts.query import ForecastQuestion, NoAnswer, UnknownMetric, UnknownSeries
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -125,7 +127,7 @@ def forecast(
     than *max_age* seconds), ``site_down``, ``past``."""
     wanted = metric_of(metric, stage, total)
     now = timezone.now()
-    asked = Asked(
+    asked = ForecastQuestion(
         series=_series(request, series, application, resources, wanted),
         metric=checked(wanted),
         method=method,
@@ -151,9 +153,9 @@ def time_asked(at: datetime | None, horizon: float | None, now: datetime) -> dat
     return time
 
 
-def _foretold(request: HttpRequest, asked: Asked, now: datetime) -> Said:
+def _foretold(request: HttpRequest, asked: ForecastQuestion, now: datetime) -> ForecastAnswer:
     try:
-        return service.foretell(request.user, asked, now)
+        return service.answer_question(request.user, asked, now)
     except UnknownSeries as error:
         said = f"there is no series {asked.series!r} that you may see"
         raise Refused(404, "unknown_series", said) from error
@@ -189,7 +191,7 @@ def _series(request: HttpRequest, series: str, application: str, resources: str,
     found = candidates(
         request.user, by, [wanted], application=checked(application), metric=metric, probability=0.5
     )
-    names = sorted(one.place.name for one in found)
+    names = sorted(one.name for one in found)
     if not names:
         said = f"there is no series of {application!r} on {wanted} that you may see"
         raise Refused(404, "unknown_path", said)
@@ -204,18 +206,18 @@ def _probabilities(said: str) -> list[float]:
         found = [float(one) for one in said.split(",") if one.strip()]
     except ValueError:
         found = [0.0]
-    if len(found) > MOST_QUANTILES or not all(LEAST <= one <= MOST for one in found):
-        expected = f"expected at most {MOST_QUANTILES} numbers from {LEAST} to {MOST}"
+    if len(found) > MOST_QUANTILES or not all(LOWEST <= one <= HIGHEST for one in found):
+        expected = f"expected at most {MOST_QUANTILES} numbers from {LOWEST} to {HIGHEST}"
         raise Refused(422, "invalid", f"quantiles: {expected}, separated by commas, got {said[:100]!r}")
     return found
 
 
 def _shown(
-    asked: Asked, said: Said, level: float, probabilities: Sequence[float], now: datetime
+    asked: ForecastQuestion, said: ForecastAnswer, level: float, probabilities: Sequence[float], now: datetime
 ) -> dict[str, Any]:
     """As ``Forecast``."""
     tail = lower_tail(level)
-    record = said.record
+    said_quantiles = said.quantiles or ()
     return {
         "forecast": said.forecast,
         "series": asked.series,
@@ -227,30 +229,30 @@ def _shown(
         "median": said.median,
         "interval": {
             "level": level,
-            "lower": quantile(said.quantiles, tail),
-            "upper": quantile(said.quantiles, 1.0 - tail),
+            "lower": quantile(said_quantiles, tail),
+            "upper": quantile(said_quantiles, 1.0 - tail),
         },
-        "quantiles": _quantiles(said.quantiles, probabilities),
+        "quantiles": _quantiles(said_quantiles, probabilities),
         "n": said.n,
         "at": max(asked.at or now, now),
         "issued_at": said.issued_at,
         "data_until": said.last_time,
-        "data_age_seconds": max((now - said.known_until).total_seconds(), 0.0),
+        "data_age_seconds": max((now - (said.known_until or now)).total_seconds(), 0.0),
         "success": _success(said, probabilities),
         "track_record": {
-            "n": record.record_n,
+            "n": said.record_n,
             "level": level,
-            "mean_absolute_error": record.mean_absolute_error,
-            "relative_error": record.relative_error,
-            "mean_absolute_scaled_error": record.mean_absolute_scaled_error,
-            "coverage": record.coverage(level),
-            "winkler_score": record.winkler_score,
+            "mean_absolute_error": said.mean_absolute_error,
+            "relative_error": said.relative_error,
+            "mean_absolute_scaled_error": said.mean_absolute_scaled_error,
+            "coverage": said.coverage(level),
+            "winkler_score": said.winkler_score,
         },
         "stages": msgspec.Raw((said.explanation or "[]").encode()),
     }
 
 
-def _success(said: Said, probabilities: Sequence[float]) -> dict[str, Any] | None:
+def _success(said: ForecastAnswer, probabilities: Sequence[float]) -> dict[str, Any] | None:
     success = said.success
     if success is None:
         return None

@@ -17,8 +17,8 @@ from monitor.api.auth import require_read
 from monitor.api.forecasts import time_asked
 from monitor.api.paths import checked, path, together
 from monitor.api.problems import Refused
-from monitor.forecasts.lookup import LEAST, MOST
-from monitor.forecasts.query import SLACK
+from monitor.forecasts.quantiles import HIGHEST, LOWEST
+from monitor.forecasts.query import CLOCK_TOLERANCE
 from monitor.forecasts.rank import By, Ranked, Unranked, rank
 
 MOST_CANDIDATES = 1000
@@ -119,7 +119,7 @@ def rank_them(request: HttpRequest) -> HttpResponse:
     asked = _read(request)
     now = timezone.now()
     at = time_asked(asked.at, asked.horizon, now) or now
-    if at < now - SLACK:
+    if at < now - CLOCK_TOLERANCE:
         raise Refused(409, "past", f"at: {at.isoformat()} is past: that would not be a forecast")
     by, names = _wanted(asked)
     ranked, unranked = rank(
@@ -142,8 +142,8 @@ def _read(request: HttpRequest) -> Asked:
         raise Refused(422, "invalid", str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(400, "malformed", f"expected JSON: {error}") from error
-    if not LEAST <= asked.quantile <= MOST:
-        raise Refused(422, "invalid", f"quantile: expected {LEAST} to {MOST}, got {asked.quantile}")
+    if not LOWEST <= asked.quantile <= HIGHEST:
+        raise Refused(422, "invalid", f"quantile: expected {LOWEST} to {HIGHEST}, got {asked.quantile}")
     if asked.at is not None and asked.at.tzinfo is None:
         raise Refused(422, "invalid", "at: expected a time with its offset, as 2026-03-01T12:00:00Z")
     return asked
@@ -178,13 +178,13 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _shown(one: Ranked, now: datetime) -> dict[str, Any]:
     """As ``RankedOut``."""
-    known = one.known
+    known = one.candidate
     age = now - (known.known_until or now)
     return {
         "candidate": one.number,
         "rank": one.rank,
         "tied": one.tied,
-        "series": known.place.name,
+        "series": known.name,
         "seconds": known.seconds,
         "expected_seconds": known.success_seconds,
         "success_probability": known.success_probability,
@@ -198,4 +198,4 @@ def _shown(one: Ranked, now: datetime) -> dict[str, Any]:
 
 def _why(one: Unranked) -> dict[str, Any]:
     """As ``UnrankedOut``."""
-    return {"candidate": one.number, "code": one.code, "detail": one.said, "series": list(one.series)}
+    return {"candidate": one.number, "code": one.code, "detail": one.reason, "series": list(one.series)}

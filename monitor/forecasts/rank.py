@@ -4,48 +4,60 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from monitor.forecasts.delivered import give
-from monitor.forecasts.lookup import candidates, is_settled, quantile
+from monitor.forecasts.defaults import HEADLINE
+from monitor.forecasts.deliveries import record_deliveries
+from monitor.forecasts.lookup import candidates, is_settled
+from monitor.forecasts.quantiles import quantile
 from monitor.forecasts.success_state import estimates
-from monitor.forecasts.unavailable import down
+from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Segment
 from monitor.series.segments import segment_statuses
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.forecasts.lookup_sql import Candidate
+    from monitor.forecasts.lookup_sql import RankCandidate
     from monitor.forecasts.success_state import SuccessEstimate
     from monitor.series.segments import SegmentStatus
 
 By = Literal["series", "path", "resources"]
 Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale"]
-METRIC = "total.seconds"
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate, by its *number* in the question. Of those with equal *seconds* all have the first *rank*,
-    from 1 on."""
+    """A *candidate*, by its *number* in the question.
+
+    *rank* counts from 1. Candidates with equal *seconds* are *tied* and have the first rank of them.
+    """
 
     number: int
     rank: int
     tied: bool
-    known: Candidate
+    candidate: RankCandidate
 
 
 @dataclass(frozen=True)
 class Unranked:
-    """A candidate of which nothing can be told, and why; *series* are those that were found."""
+    """A candidate that cannot be ranked, and the *reason*; *series* are the names of those found."""
 
     number: int
     code: Code
-    said: str
+    reason: str
     series: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Obstacles:
+    """What prevents ranking: resources that are *down* and why, *new* series, those with too *few* runs."""
+
+    down: Mapping[str, str]
+    new: Collection[int]
+    few: Mapping[int, SegmentStatus]
 
 
 def rank(
@@ -58,68 +70,50 @@ def rank(
     at: datetime,
     now: datetime,
 ) -> tuple[list[Ranked], list[Unranked]]:
-    """Those *asked* for (each once, see ``ready.candidates``), the quickest first; and the others. Together
-    they are all. Of those that are ranked *user* may tell later what became of them."""
-    found = candidates(user, by, asked, application=application, metric=METRIC, probability=probability)
-    closed = down(user, _resources(found), at, now)
-    new, few = _new(found), _few(found)
-    of: dict[str, list[Candidate]] = {}
+    """Return the candidates that are *asked* for (as ``lookup.candidates``), fastest first, and the others.
+
+    *user* may report outcomes of those that are ranked.
+    """
+    found = candidates(user, by, asked, application=application, metric=HEADLINE, probability=probability)
+    resources = sorted({name for one in found for name in one.resource_names})
+    down = find_unavailable(user, resources, at, now)
+    obstacles = _Obstacles(down, _new(found), _few(found))
+    by_name: dict[str, list[RankCandidate]] = {}
     for one in found:
-        of.setdefault(one.place.name if by == "series" else getattr(one.place, by), []).append(one)
+        by_name.setdefault(one.name if by == "series" else getattr(one, by), []).append(one)
     known, unranked = [], []
     for number, name in enumerate(asked):
-        there = of.get(name, [])
-        fault = _fault(there, closed, new, few, now)
-        if fault:
-            unranked.append(Unranked(number, *fault, sorted(one.place.name for one in there)))
+        matching = by_name.get(name, [])
+        if problem := _problem(matching, obstacles, now):
+            unranked.append(Unranked(number, *problem, sorted(one.name for one in matching)))
         else:
-            known.append((number, there[0]))
-    give([(one.forecast, one.given_at) for _, one in known], now)
-    if at > now:
-        known = _at(known, at, probability)
+            known.append((number, matching[0]))
+    record_deliveries([(one.forecast, one.delivered_at) for _, one in known], now)
+    if at > now:  # what is stored is of the next runs
+        success = estimates([one.series for _, one in known], at)
+        known = [(number, _with(one, success.get(one.series), probability)) for number, one in known]
     return _ranked(known), unranked
 
 
-def _fault(
-    found: Sequence[Candidate],
-    closed: Mapping[str, str],
-    new: Collection[int],
-    few: Mapping[int, SegmentStatus],
-    now: datetime,
-) -> tuple[Code, str] | None:
-    """Why a candidate that has *found* these series cannot be ranked."""
+def _problem(found: Sequence[RankCandidate], obstacles: _Obstacles, now: datetime) -> tuple[Code, str] | None:
+    """Return why a candidate cannot be ranked for which these series were *found*."""
     if not found:
         return "unknown", "there is no such series that you may see"
     if len(found) > 1:
         return "ambiguous", f"{len(found)} series are there: rank them as series"
     (one,) = found
-    if shut := [closed[name] for name in one.place.resources.split(",") if name in closed]:
-        return "site_down", "; ".join(sorted(set(shut)))
-    if one.place.series in new:
+    if reasons := [obstacles.down[name] for name in one.resource_names if name in obstacles.down]:
+        return "site_down", "; ".join(sorted(set(reasons)))
+    if one.series in obstacles.new:
         return "too_few", "no run has passed yet"
-    if stands := few.get(one.place.series):
-        return "segment_changed" if stands.changes else "too_few", stands.passed_text(one.n or 0)
-    return _untold(one, now)
+    if status := obstacles.few.get(one.series):
+        return "segment_changed" if status.changes else "too_few", status.passed_text(one.n or 0)
+    return _missing(one, now)
 
 
-def _new(found: Iterable[Candidate]) -> set[int]:
-    """Those of the series of which nothing has been reported, ever."""
-    unsettled = {one.place.series for one in found if not is_settled(one.place)}
-    if not unsettled:
-        return unsettled
-    ran = Segment.objects.filter(series__in=unsettled).values_list("series", flat=True)
-    return unsettled - set(ran)
-
-
-def _few(found: Iterable[Candidate]) -> dict[int, SegmentStatus]:
-    """Those of the series of whose next run too little is known, and since when that is all."""
-    few = [one.place.series for one in found if is_settled(one.place) and one.mean is None]
-    return segment_statuses(few) if few else {}
-
-
-def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:
-    """Why of a series that is there nothing can be told."""
-    if not is_settled(one.place):
+def _missing(one: RankCandidate, now: datetime) -> tuple[Code, str] | None:
+    """Return which data a candidate lacks."""
+    if not is_settled(one):
         return "segment_changed", "no run has passed of what it runs now"
     if one.seconds is None:
         return "too_few", "it is not known how likely a run passes"
@@ -128,20 +122,26 @@ def _untold(one: Candidate, now: datetime) -> tuple[Code, str] | None:
     return None
 
 
-def _at(
-    known: Sequence[tuple[int, Candidate]], at: datetime, probability: float
-) -> list[tuple[int, Candidate]]:
-    """The same of runs that start *at* some time: what is ready is of the next ones. How long they take that
-    pass is what the next ones do."""
-    found = estimates([one.place.series for _, one in known], at)
-    return [(number, _with(one, found.get(one.place.series), probability)) for number, one in known]
+def _new(found: Iterable[RankCandidate]) -> set[int]:
+    """Return the series that never had a report."""
+    unsettled = {one.series for one in found if not is_settled(one)}
+    if not unsettled:
+        return unsettled
+    ran = Segment.objects.filter(series__in=unsettled).values_list("series", flat=True)
+    return unsettled - set(ran)
 
 
-def _with(one: Candidate, success: SuccessEstimate | None, probability: float) -> Candidate:
-    """What is known of *one*; with *success*, where that is known, too."""
+def _few(found: Iterable[RankCandidate]) -> dict[int, SegmentStatus]:
+    """Return the series with too few values in their current segment."""
+    few = [one.series for one in found if is_settled(one) and one.mean is None]
+    return segment_statuses(few) if few else {}
+
+
+def _with(one: RankCandidate, success: SuccessEstimate | None, probability: float) -> RankCandidate:
     if success is None or success.quantiles is None:
         return one
-    return one._replace(
+    return replace(
+        one,
         success_n=success.n,
         success_probability=success.probability,
         success_seconds=success.expected_seconds,
@@ -149,14 +149,10 @@ def _with(one: Candidate, success: SuccessEstimate | None, probability: float) -
     )
 
 
-def _ranked(known: Iterable[tuple[int, Candidate]]) -> list[Ranked]:
-    in_order = sorted(known, key=lambda one: (one[1].seconds or 0.0, one[1].place.name))
-    many = Counter(one.seconds for _, one in in_order)
+def _ranked(known: Iterable[tuple[int, RankCandidate]]) -> list[Ranked]:
+    in_order = sorted(known, key=lambda one: (one[1].seconds or 0.0, one[1].name))
+    counts = Counter(one.seconds for _, one in in_order)
     first: dict[float | None, int] = {}
     for place, (_, one) in enumerate(in_order, start=1):
         first.setdefault(one.seconds, place)
-    return [Ranked(number, first[one.seconds], many[one.seconds] > 1, one) for number, one in in_order]
-
-
-def _resources(found: Iterable[Candidate]) -> list[str]:
-    return sorted({name for one in found for name in one.place.resources.split(",") if name})
+    return [Ranked(number, first[one.seconds], counts[one.seconds] > 1, one) for number, one in in_order]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from forecasting.evaluation.metrics import forecast_scores
-from forecasting.series import QUANTILE_LEVELS
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS, lower_tail
 from monitor.forecasts import daily_scores, forecasts_sql
 from monitor.forecasts.defaults import HEADLINE, LEVEL, METHOD
+from monitor.forecasts.quantiles import quantile
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -25,6 +28,33 @@ KEPT_OF_OTHERS = 200
 DAY = timedelta(days=1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ForecastRecord:
+    """The scores of the newest *record_n* forecasts of a metric by one method; as in ``ForecastState``.
+
+    For each level of ``QUANTILE_LEVELS``, *less* counts the actual values that were less than that quantile,
+    and *most* those that were not more.
+    """
+
+    record_n: int = 0
+    mean_absolute_error: float | None = None
+    relative_error: float | None = None
+    mean_absolute_scaled_error: float | None = None
+    winkler_score: float | None = None
+    less: Sequence[int] = ()
+    most: Sequence[int] = ()
+
+    def coverage(self, level: float) -> float | None:
+        """Return the share of actual values in the interval of *level*, ends included.
+
+        Between the levels of stored quantiles it is interpolated.
+        """
+        if not self.record_n or not self.less:
+            return None
+        tail = lower_tail(level)
+        return (quantile(self.most, 1.0 - tail) - quantile(self.less, tail)) / self.record_n
+
+
 def score(now: datetime, metrics: Collection[int] | None = None) -> int:
     """Score the forecasts of *metrics* (None: of all) whose actual values are known; return how many.
 
@@ -36,17 +66,14 @@ def score(now: datetime, metrics: Collection[int] | None = None) -> int:
     ours = {one.metric for one in scored if one.method == METHOD and one.at is None}
     if ours:
         found = forecasts_sql.records(ours, METHOD, RECORD_FORECASTS)
-        forecasts_sql.write_records({"metric": one.metric, **_record(one)} for one in found)
+        forecasts_sql.write_records({"metric": one.metric, **vars(_record(one))} for one in found)
     return len(scored)
 
 
-def record_of(metric: int, method: str) -> dict[str, Any]:
-    """Return the record of a metric (its key) by *method*, named as the columns of ``ForecastState``.
-
-    Without scored forecasts it is empty.
-    """
+def record_of(metric: int, method: str) -> ForecastRecord:
+    """Return the record of the forecasts of a metric (its key) by *method*."""
     found = forecasts_sql.records([metric], method, RECORD_FORECASTS)
-    return _record(found[0]) if found else {}
+    return _record(found[0]) if found else ForecastRecord()
 
 
 def keep_newest(names: dict[int, str], now: datetime) -> None:
@@ -76,22 +103,18 @@ def _once(scored: Iterable[ScoredForecast]) -> list[ScoredForecast]:
     return list(first.values())
 
 
-def _record(columns: ScoredColumns) -> dict[str, Any]:
+def _record(columns: ScoredColumns) -> ForecastRecord:
+    intervals = columns.lower, columns.upper
     scores = forecast_scores(
-        columns.truth,
-        columns.median,
-        columns.lower,
-        columns.upper,
-        level=LEVEL,
-        last_value=columns.last_value,
+        columns.truth, columns.median, *intervals, level=LEVEL, last_value=columns.last_value
     )
     upto, below = np.array(columns.upto), np.array(columns.below)
-    return {
-        "record_n": scores.n,
-        "mean_absolute_error": scores.mean_absolute_error,
-        "relative_error": scores.relative_error,
-        "mean_absolute_scaled_error": scores.mean_absolute_scaled_error,
-        "winkler_score": scores.winkler_score,
-        "less": [int((upto <= place).sum()) for place in range(len(QUANTILE_LEVELS))],
-        "most": [int((below <= place).sum()) for place in range(len(QUANTILE_LEVELS))],
-    }
+    return ForecastRecord(
+        record_n=scores.n,
+        mean_absolute_error=scores.mean_absolute_error,
+        relative_error=scores.relative_error,
+        mean_absolute_scaled_error=scores.mean_absolute_scaled_error,
+        winkler_score=scores.winkler_score,
+        less=[int((upto <= place).sum()) for place in range(len(QUANTILE_LEVELS))],
+        most=[int((below <= place).sum()) for place in range(len(QUANTILE_LEVELS))],
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.lookup import quantile
-from monitor.forecasts.query import Record
+from monitor.forecasts.quantiles import quantile
+from monitor.forecasts.score import ForecastRecord
 from monitor.models import Forecast, ForecastState, SuccessState
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Outlook:
     run passes, if that is known."""
 
     forecast: Forecast | None
-    record: Record
+    record: ForecastRecord
     abstained: str = ""
     success: SuccessState | None = None
 
@@ -51,21 +51,20 @@ def outlook(standing: SegmentStatus) -> Outlook:
     """The newest forecast that was issued of the current segment; none is made by looking."""
     metric = standing.current.metrics.filter(name=TOTAL).first() if standing.current else None
     if metric is None:
-        return Outlook(None, Record(), abstained=f"{_sentence(standing.passed_text(0))}: {_NOTHING}")
+        return Outlook(None, ForecastRecord(), abstained=f"{_sentence(standing.passed_text(0))}: {_NOTHING}")
     newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
     if newest is None:
         passed = _sentence(standing.passed_text(metric.samples.filter(passed=True).count()))
-        return Outlook(None, Record(), abstained=f"{passed}: {_TOO_FEW}")
+        return Outlook(None, ForecastRecord(), abstained=f"{passed}: {_TOO_FEW}")
     success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
     return Outlook(newest, _record(metric), success=success.first())
 
 
-def _record(metric: Metric) -> Record:
-    """The same that the API tells."""
-    figures = ("mean_absolute_error", "relative_error", "mean_absolute_scaled_error", "winkler_score")
-    state = ForecastState.objects.filter(metric=metric)
-    row = state.values_list("record_n", *figures, "less", "most").first()
-    return Record(*row) if row else Record()
+def _record(metric: Metric) -> ForecastRecord:
+    """Return the record that the API serves as well."""
+    names = [field.name for field in fields(ForecastRecord)]
+    row = ForecastState.objects.filter(metric=metric).values(*names).first()
+    return ForecastRecord(**row) if row else ForecastRecord()
 
 
 def _sentence(said: str) -> str:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.forecasts.delivered import forget_given
+from monitor.forecasts.deliveries import prune_deliveries
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.forecasts.score import keep_newest
@@ -190,8 +190,8 @@ def test_what_was_given_a_month_ago_or_to_nobody_is_not_kept_for_that(
     forecast: Issued, client: Client
 ) -> None:
     ask(client, forecast)
-    assert forget_given(timezone.now() + timedelta(days=29)) == 0
-    assert forget_given(timezone.now() + timedelta(days=31)) == 1
+    assert prune_deliveries(timezone.now() + timedelta(days=29)) == 0
+    assert prune_deliveries(timezone.now() + timedelta(days=31)) == 1
     superseded(forecast)
     assert tell(client, forecast.pk).json()["code"] == "unknown_forecast"
 
@@ -200,8 +200,8 @@ def test_what_is_about_a_time_to_come_is_kept_for_a_month_after_that(
     forecast: Issued, client: Client
 ) -> None:
     client.get("/api/v1/forecasts", {"series": "circle", "horizon": f"{60 * 86_400}"})
-    assert forget_given(timezone.now() + timedelta(days=89)) == 0
-    assert forget_given(timezone.now() + timedelta(days=91)) == 1
+    assert prune_deliveries(timezone.now() + timedelta(days=89)) == 0
+    assert prune_deliveries(timezone.now() + timedelta(days=91)) == 1
 
 
 def test_a_forecast_of_others_is_not_there(forecast: Issued, client: Client) -> None:

@@ -12,9 +12,8 @@ from django.utils import timezone
 from forecasting.base import Abstained, UnknownMethod
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
-from monitor.forecasts.query import Record
 from monitor.forecasts.refresh import refresh_all
-from monitor.forecasts.score import record_of, score
+from monitor.forecasts.score import ForecastRecord, record_of, score
 from monitor.ingest.service import ingest
 from monitor.models import DayScore, Forecast, ForecastState, Metric, Series
 from reporters import report as wire
@@ -129,7 +128,7 @@ def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon:
         refresh_all(noon + number * MINUTE)
         feed(noon, 4.0 + number % 3, first=number)
     refresh_all(noon + 15 * MINUTE)
-    record = Record(**record_of(total.pk, METHOD))
+    record = record_of(total.pk, METHOD)
     assert record.record_n == 10
     assert record.mean_absolute_error is not None
     assert 0 < record.mean_absolute_error < 2.5
@@ -137,7 +136,7 @@ def test_the_track_record_counts_what_was_issued_and_scored(total: Metric, noon:
 
 
 def test_a_metric_without_scored_forecasts_has_no_record(total: Metric) -> None:
-    assert record_of(total.pk, METHOD) == {}
+    assert record_of(total.pk, METHOD) == ForecastRecord()
 
 
 def test_refreshing_scores_and_forecasts_every_duration_that_has_news(total: Metric, noon: datetime) -> None:

@@ -7,8 +7,9 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.forecasts.lookup import LEAST, MOST, candidates, place_of, quantile, ready
-from monitor.forecasts.query import Record
+from monitor.forecasts.lookup import candidates, look_up
+from monitor.forecasts.quantiles import HIGHEST, LOWEST, neighbours, quantile
+from monitor.forecasts.score import ForecastRecord
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import ForecastState, Metric, Series, Suite
@@ -24,17 +25,17 @@ def test_between_two_quantiles_of_the_grid_lie_those_between(probability: float)
 
 
 def test_the_ends_of_the_grid_are_in_it() -> None:
-    assert place_of(LEAST) == (0, 0, 0.0)
-    assert place_of(MOST) == (len(QUANTILE_LEVELS) - 1, len(QUANTILE_LEVELS) - 1, 0.0)
+    assert neighbours(LOWEST) == (0, 0, 0.0)
+    assert neighbours(HIGHEST) == (len(QUANTILE_LEVELS) - 1, len(QUANTILE_LEVELS) - 1, 0.0)
 
 
 def test_coverage_is_what_lay_between_two_quantiles_ends_included() -> None:
     less = [round(100 * probability) for probability in QUANTILE_LEVELS]
     most = [many + 5 for many in less]
-    assert Record(100, less=less, most=most).coverage(0.8) == pytest.approx(0.85)
-    assert Record(100, less=less, most=most).coverage(0.85) == pytest.approx(0.905, abs=0.01)
-    assert Record().coverage(0.8) is None
-    assert Record(100).coverage(0.8) is None
+    assert ForecastRecord(record_n=100, less=less, most=most).coverage(0.8) == pytest.approx(0.85)
+    assert ForecastRecord(record_n=100, less=less, most=most).coverage(0.85) == pytest.approx(0.905, abs=0.01)
+    assert ForecastRecord().coverage(0.8) is None
+    assert ForecastRecord(record_n=100).coverage(0.8) is None
 
 
 @pytest.fixture
@@ -44,26 +45,26 @@ def reader(db: None) -> User:
 
 def test_what_is_ready_is_of_what_the_next_run_does(circle: Series, reader: User) -> None:
     now = timezone.now()
-    assert ready(reader, "circle", "total.seconds", now) is not None
+    assert look_up(reader, "circle", "total.seconds", now) is not None
     ingest(wire.to_json(circle_report(now)))
     total = Metric.objects.get(name="total.seconds")
     ForecastState.objects.update_or_create(metric=total, defaults={"mean": 7.0})
-    found = ready(reader, "circle", "total.seconds", now)
+    found = look_up(reader, "circle", "total.seconds", now)
     assert found is not None
-    assert (found.metric, found.mean, found.place.path) == (total.pk, 7.0, "ring=here,there")
+    assert (found.metric, found.mean, found.path) == (total.pk, 7.0, "ring=here,there")
     Series.objects.update(parameters={"file_bytes": 5000})
-    found = ready(reader, "circle", "total.seconds", now)
+    found = look_up(reader, "circle", "total.seconds", now)
     assert found is not None
-    assert (found.metric, found.place.is_current) == (None, False)
+    assert (found.metric, found.is_current) == (None, False)
 
 
 def test_what_is_of_others_is_not_there(circle: Series, reader: User) -> None:
     Suite.objects.get().viewers.add(staff := Group.objects.create(name="staff"))
     now = timezone.now()
-    assert ready(reader, "circle", "total.seconds", now) is None
-    assert ready(User.objects.create_superuser("root"), "circle", "total.seconds", now) is not None
+    assert look_up(reader, "circle", "total.seconds", now) is None
+    assert look_up(User.objects.create_superuser("root"), "circle", "total.seconds", now) is not None
     reader.groups.add(staff)
-    assert ready(reader, "circle", "total.seconds", now) is not None
+    assert look_up(reader, "circle", "total.seconds", now) is not None
 
 
 def test_series_are_found_by_name_path_and_resources(circle: Series, reader: User) -> None:
@@ -71,7 +72,7 @@ def test_series_are_found_by_name_path_and_resources(circle: Series, reader: Use
 
     def found(by: str, *asked: str) -> list[str]:
         wanted = candidates(reader, by, asked, application="circle", metric="total.seconds", probability=0.9)
-        return sorted(one.place.name for one in wanted)
+        return sorted(one.name for one in wanted)
 
     assert found("series", "back", "nobody") == ["back"]
     assert found("path", "ring=here,there", "ring=here") == ["circle"]

@@ -10,7 +10,7 @@ import pytest
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
-from monitor.forecasts.delivered import give
+from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import retain_forecasts
 from monitor.forecasts.refresh import refresh_all, reset
@@ -127,7 +127,7 @@ def test_forecasts_about_a_time_that_is_over_go_unless_somebody_was_given_them(
     over, given, to_come = (
         issue(before, now, at=time) for time in (now + HOUR, now + 2 * HOUR, now + 90 * DAY)
     )
-    give([(given.pk, None)], now)
+    record_deliveries([(given.pk, None)], now)
     counted = Forecast.objects.filter(at=None).count()
     retain_forecasts(now + 3 * DAY)
     assert set(Forecast.objects.exclude(at=None)) == {given, to_come}

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 
 from monitor.depot.rollups.worker import gather
-from monitor.forecasts.unavailable import down
+from monitor.forecasts.unavailable import find_unavailable
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.ledger.holds import hold
@@ -37,47 +37,47 @@ def later(noon: datetime) -> datetime:
     return noon + timedelta(hours=1)
 
 
-def test_where_all_is_well_nothing_is_down(circle: Series, noon: datetime, later: datetime) -> None:
+def test_no_resource_is_unavailable_without_trouble(circle: Series, noon: datetime, later: datetime) -> None:
     deliver(circle_report(noon))
-    assert down(OPERATOR, BOTH, later, later) == {}
-    assert down(OPERATOR, (), later, later) == {}
+    assert find_unavailable(OPERATOR, BOTH, later, later) == {}
+    assert find_unavailable(OPERATOR, (), later, later) == {}
 
 
 def test_a_site_in_maintenance_is_down_while_it_lasts(circle: Series, later: datetime) -> None:
     ends_at = later + timedelta(hours=2)
     work = MaintenanceWindow.objects.create(name="disks", title="new disks", starts_at=later, ends_at=ends_at)
     work.sites.add(Site.objects.get(name="site-of-there"))
-    assert list(down(OPERATOR, BOTH, later, later)) == ["there"]
-    assert "new disks, until 2026-03-01 15:00 UTC" in down(OPERATOR, BOTH, later, later)["there"]
-    assert down(OPERATOR, BOTH, later - MINUTE, later) == {}
-    assert down(OPERATOR, BOTH, ends_at, later) == {}
+    assert list(find_unavailable(OPERATOR, BOTH, later, later)) == ["there"]
+    assert "new disks, until 2026-03-01 15:00 UTC" in find_unavailable(OPERATOR, BOTH, later, later)["there"]
+    assert find_unavailable(OPERATOR, BOTH, later - MINUTE, later) == {}
+    assert find_unavailable(OPERATOR, BOTH, ends_at, later) == {}
 
 
 def test_maintenance_everywhere_is_of_every_site(circle: Series, later: datetime) -> None:
     MaintenanceWindow.objects.create(name="network", starts_at=later, ends_at=later + MINUTE)
-    assert sorted(down(OPERATOR, BOTH, later, later)) == ["here", "there"]
+    assert sorted(find_unavailable(OPERATOR, BOTH, later, later)) == ["here", "there"]
 
 
 def test_a_site_that_is_held_is_down_until_the_hold_ends(circle: Series, later: datetime) -> None:
     until = later + timedelta(hours=1)
     site = Scope(HoldKind.SITE, "site-of-here")
     hold(site, HoldMode.PAUSE, who="ada", why="disk swap", now=later, until=until)
-    assert "disk swap" in down(OPERATOR, BOTH, later, later)["here"]
-    assert down(OPERATOR, BOTH, until + MINUTE, later) == {}
+    assert "disk swap" in find_unavailable(OPERATOR, BOTH, later, later)["here"]
+    assert find_unavailable(OPERATOR, BOTH, until + MINUTE, later) == {}
 
 
 def test_a_held_suite_says_nothing_of_its_sites(circle: Series, later: datetime) -> None:
     hold(Scope(HoldKind.SUITE, circle.suite.name), HoldMode.PAUSE, who="ada", why="no need", now=later)
-    assert down(OPERATOR, BOTH, later, later) == {}
+    assert find_unavailable(OPERATOR, BOTH, later, later) == {}
 
 
 def test_a_resource_is_down_after_three_failures_in_a_row(
     circle: Series, noon: datetime, later: datetime
 ) -> None:
     deliver(circle_report(noon), *failed(noon + MINUTE, 2))
-    assert down(OPERATOR, BOTH, later, later) == {}
+    assert find_unavailable(OPERATOR, BOTH, later, later) == {}
     deliver(*failed(noon + 3 * MINUTE, 1))
-    assert down(OPERATOR, BOTH, later, later) == {
+    assert find_unavailable(OPERATOR, BOTH, later, later) == {
         "there": "the last 3 runs failed at there, since 2026-03-01 12:01 UTC"
     }
 
@@ -91,19 +91,19 @@ def test_who_may_not_see_a_series_does_not_learn_that_it_fails(
     member.groups.add(staff)
     circle.suite.viewers.add(staff)
     deliver(*failed(noon, 3))
-    assert down(other, BOTH, later, later) == {}
-    assert list(down(member, BOTH, later, later)) == ["there"]
+    assert find_unavailable(other, BOTH, later, later) == {}
+    assert list(find_unavailable(member, BOTH, later, later)) == ["there"]
 
 
 def test_what_has_not_been_tried_for_days_may_work_again(circle: Series, noon: datetime) -> None:
     deliver(*failed(noon, 3))
-    assert down(OPERATOR, BOTH, noon + timedelta(days=3), noon + timedelta(days=3)) == {}
+    assert find_unavailable(OPERATOR, BOTH, noon + timedelta(days=3), noon + timedelta(days=3)) == {}
 
 
 def test_nobody_says_of_an_outage_that_it_lasts_till_tomorrow(circle: Series, later: datetime) -> None:
     deliver(*failed(later - 5 * MINUTE, 3))
-    assert list(down(OPERATOR, BOTH, later, later)) == ["there"]
-    assert down(OPERATOR, BOTH, later + timedelta(days=1), later) == {}
+    assert list(find_unavailable(OPERATOR, BOTH, later, later)) == ["there"]
+    assert find_unavailable(OPERATOR, BOTH, later + timedelta(days=1), later) == {}
 
 
 def test_a_resource_at_which_another_series_passed_since_is_up(
@@ -111,6 +111,6 @@ def test_a_resource_at_which_another_series_passed_since_is_up(
 ) -> None:
     define([], [SeriesDefinition("other", "circle", {"ring": list(BOTH)}, {"file_bytes": 1000})])
     deliver(circle_report(noon - MINUTE, series="other"), *failed(noon, 4))
-    assert list(down(OPERATOR, BOTH, later, later)) == ["there"]
+    assert list(find_unavailable(OPERATOR, BOTH, later, later)) == ["there"]
     deliver(circle_report(noon + 2 * MINUTE, series="other"))
-    assert down(OPERATOR, BOTH, later, later) == {}
+    assert find_unavailable(OPERATOR, BOTH, later, later) == {}

@@ -36,9 +36,10 @@ def test_a_series_that_has_run_continues_its_segment(circle: Series, noon: datet
 
 def is_current(series: Series) -> bool:
     """Return whether the stored segment of *series* is up to date."""
-    found = lookup_sql.one(series.name, "total.seconds", timezone.now(), {"user": 0, "sees_all": True})
+    everything = {"user": 0, "sees_all": True}
+    found = lookup_sql.read_answer(series.name, "total.seconds", timezone.now(), everything)
     assert found is not None
-    return found.place.is_current
+    return found.is_current
 
 
 def test_series_without_a_stored_segment_are_found(circle: Series) -> None:

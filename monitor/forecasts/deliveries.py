@@ -1,0 +1,52 @@
+"""Record which forecasts clients received: these are kept, because clients may report outcomes of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError
+
+from monitor.forecasts.statements import execute
+
+RECORD_EVERY = timedelta(days=1)  # while the same forecast is delivered again and again
+KEEP_FOR = timedelta(days=30)
+PRUNE_AT_ONCE = 5_000
+logger = logging.getLogger(__name__)
+
+# Clients do not wait for the disk. A crash of the database may lose the deliveries of its last second.
+_RECORD = """
+WITH asynchronous AS (SELECT set_config('synchronous_commit', 'off', true))
+INSERT INTO monitor_forecastgiven AS delivery (forecast_id, given_at)
+SELECT forecast, %(now)b FROM asynchronous, unnest(%(forecasts)b::bigint[]) AS new (forecast)
+ORDER BY forecast
+ON CONFLICT (forecast_id) DO UPDATE SET given_at = excluded.given_at
+    WHERE delivery.given_at < excluded.given_at
+"""
+# The period begins, for a forecast of a future time, at that time.
+_PRUNE = """
+DELETE FROM monitor_forecastgiven WHERE forecast_id = ANY (ARRAY(
+    SELECT delivery.forecast_id FROM monitor_forecastgiven AS delivery
+    LEFT JOIN monitor_forecast AS forecast ON forecast.id = delivery.forecast_id
+    WHERE given_at < %(before)b AND (forecast.at IS NULL OR forecast.at < %(before)b)
+    ORDER BY delivery.forecast_id LIMIT %(at_most)b FOR UPDATE OF delivery SKIP LOCKED))
+"""
+
+
+def record_deliveries(forecasts: Iterable[tuple[int | None, datetime | None]], now: datetime) -> None:
+    """Record that a client receives these forecasts: each a key, and when its delivery was recorded last.
+
+    If that fails, as on a full disk, the failure is logged and the client still gets its answer.
+    """
+    new = {key for key, recorded in forecasts if key and (recorded is None or now - recorded > RECORD_EVERY)}
+    if new:
+        try:
+            execute(_RECORD, {"forecasts": sorted(new), "now": now})
+        except DatabaseError as error:
+            logger.warning("cannot record the delivery of %d forecasts: %s", len(new), error)
+
+
+def prune_deliveries(now: datetime) -> int:
+    """Delete deliveries so old that no outcome is expected any more; return how many."""
+    return execute(_PRUNE, {"before": now - KEEP_FOR, "at_most": PRUNE_AT_ONCE})
