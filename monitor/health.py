@@ -76,7 +76,7 @@ def broker_problem() -> HealthProblem | None:
 
 
 def _no_room() -> list[HealthProblem]:
-    room = gauge.room()
+    room = gauge.space()
     if room is None or room.suffices:
         return []
     return [HealthProblem("depot", f"No reports are taken: {room}. They wait in the reporters' spools.")]

@@ -13,7 +13,8 @@ from monitor.api import envelope
 from monitor.api.auth import PersonAuth, SenderAuth, reportable
 from monitor.api.envelope import EnvelopeError, Malformed, TooMuch, Unsupported
 from monitor.api.problems import Refused, problem
-from monitor.ingest.http_senders import IngestBusy, receive
+from monitor.ingest.group_commit import QueueFull
+from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,10 +93,10 @@ def send(request: HttpRequest) -> HttpResponse:
         bodies = envelope.reports(_body(request), request.content_type or envelope.JSON)
         if not bodies:
             raise Malformed("expected a report, got none")
-        return _answer(receive(bodies, visible))
+        return _answer(sender_commit.submit(SentReports(bodies, visible)))
     except EnvelopeError as error:
         raise Refused(*_STATUS[type(error)], str(error)) from error
-    except IngestBusy as error:
+    except (QueueFull, IngestBusy) as error:
         return _come_again(error)
 
 
@@ -133,7 +134,7 @@ def _why(shown: Sequence[dict[str, Any]]) -> str:
     return first if len(shown) == 1 else f"none of {len(shown)} reports was accepted; the first: {first}"
 
 
-def _come_again(error: IngestBusy) -> HttpResponse:
+def _come_again(error: QueueFull | IngestBusy) -> HttpResponse:
     answer = problem(503, "busy", f"{error}; try again in a second")
     answer["Retry-After"] = str(BUSY_SECONDS)
     return answer

@@ -1,1 +1,1 @@
-"""Reports in: read, matched with the ledger, and written in one transaction."""
+"""Reports in: parsed, matched with the ledger, and stored in one transaction."""

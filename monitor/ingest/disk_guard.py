@@ -1,9 +1,9 @@
-"""Is there room in the depot? Asked before reports are taken: what cannot wait needs what is left.
+"""Refuse reports while only the disk reserve is left; the ledger needs it.
 
-A disk that is full stops PostgreSQL itself: it cannot even write that something was deleted. So reports are
-refused while there still is a reserve, their senders keep them and come again, and the depot goes on keeping
-its ledger. How much is free is known where the data are on a disk of this host, or where somebody said how
-large the database may become; where neither is known, PostgreSQL says when it is full.
+PostgreSQL stops when its disk is full: it cannot even record deletions. Reports are therefore refused before
+that, their senders keep them and retry, and the ledger goes on. The free space is known where the data lie on
+a disk of this host, or where ``GRIDCAST_DEPOT_MAX_BYTES`` limits the database; elsewhere PostgreSQL's own
+error refuses reports.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from django.db import OperationalError, connection
 
 from monitor.units import humanised
 
-RETRY_SECONDS = 30  # senders come again after
-ASKED_EVERY_SECONDS = 5.0
+RETRY_SECONDS = 30  # the Retry-After of refused senders
+MEASURE_EVERY_SECONDS = 5.0
 DISK_FULL = "53100"  # SQLSTATE
 
 
 class DepotFull(OperationalError):
-    """The depot has no room for more: nothing was stored, and the same will be taken when there is."""
+    """The disk of the depot is full: nothing was stored; retry when there is space."""
 
 
 @dataclass(frozen=True)
-class Room:
-    """What is *free_bytes*, of which reports leave *reserve_bytes* for others."""
+class FreeSpace:
+    """Reports may use *free_bytes* except for *reserve_bytes*."""
 
     free_bytes: int
     reserve_bytes: int
@@ -46,82 +46,82 @@ class Room:
         return f"the depot has {free} left, and {reserve} are its reserve"
 
 
-class Gauge:
-    """Remembers for a moment what *measure* said, so that to ask costs nothing."""
+class FreeSpaceGauge:
+    """Caches the result of *measure* for ``MEASURE_EVERY_SECONDS``, so that checking it costs nothing."""
 
     def __init__(
-        self, measure: Callable[[], Room | None], clock: Callable[[], float] = time.monotonic
+        self, measure: Callable[[], FreeSpace | None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._measure, self._clock = measure, clock
         self._lock = threading.Lock()
-        self._said: Room | None = None
-        self._until = float("-inf")
+        self._space: FreeSpace | None = None
+        self._valid_until = float("-inf")
 
-    def room(self) -> Room | None:
-        """How much room there is, as of some seconds ago; None where nobody knows."""
+    def space(self) -> FreeSpace | None:
+        """Return the free space as of some seconds ago, None where it is unknown."""
         with self._lock:
-            if self._clock() >= self._until:
-                self._remember(self._measure())
-            return self._said
+            if self._clock() >= self._valid_until:
+                self._cache(self._measure())
+            return self._space
 
-    def forget(self) -> None:
-        """Ask anew, next time."""
-        self._until = float("-inf")
+    def reset(self) -> None:
+        """Measure again at the next call of ``space``."""
+        self._valid_until = float("-inf")
 
-    def told_full(self) -> None:
-        """PostgreSQL said that its disk is full, whatever was measured: do not ask it again at once."""
+    def report_full(self) -> None:
+        """Cache that the disk is full, whatever was measured: PostgreSQL said so."""
         with self._lock:
-            self._remember(Room(0, settings.GRIDCAST_DEPOT_RESERVE_BYTES))
+            self._cache(FreeSpace(0, settings.GRIDCAST_DEPOT_RESERVE_BYTES))
 
-    def _remember(self, room: Room | None) -> None:
-        self._said, self._until = room, self._clock() + ASKED_EVERY_SECONDS
-
-
-def measured() -> Room | None:
-    """The least of what the disk and the budget leave; None where neither is known."""
-    known = [free for free in (_on_disk(), _in_budget()) if free is not None]
-    return Room(min(known), settings.GRIDCAST_DEPOT_RESERVE_BYTES) if known else None
+    def _cache(self, space: FreeSpace | None) -> None:
+        self._space, self._valid_until = space, self._clock() + MEASURE_EVERY_SECONDS
 
 
-gauge = Gauge(measured)
+def measure_space() -> FreeSpace | None:
+    """Return the lesser of what the disk and the size limit leave, None where both are unknown."""
+    limits = [free for free in (_free_on_disk(), _free_in_limit()) if free is not None]
+    return FreeSpace(min(limits), settings.GRIDCAST_DEPOT_RESERVE_BYTES) if limits else None
 
 
-def refuse_without_room() -> None:
-    """Raises DepotFull: only the reserve is left."""
-    room = gauge.room()
-    if room is not None and not room.suffices:
-        raise DepotFull(f"{room}: reports are taken again when there is more")
+gauge = FreeSpaceGauge(measure_space)
+
+
+def require_space() -> None:
+    """Raise DepotFull if only the reserve is left."""
+    space = gauge.space()
+    if space is not None and not space.suffices:
+        raise DepotFull(f"{space}: reports are accepted again when there is more")
 
 
 @contextmanager
-def told_when_full() -> Iterator[None]:
-    """Around what writes reports: raises DepotFull where PostgreSQL found its disk full."""
+def raising_depot_full() -> Iterator[None]:
+    """Raise DepotFull where a statement of the block fails because PostgreSQL's disk is full."""
     try:
         yield
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != DISK_FULL:
             raise
-        gauge.told_full()
+        gauge.report_full()
         raise DepotFull(f"the disk of the depot is full: {error}".strip()) from error
 
 
-def _on_disk() -> int | None:
-    """Bytes that are free where the data lie, if that is a directory of this host."""
+def _free_on_disk() -> int | None:
+    """Return the free bytes of the disk with the data, None unless it is a readable directory here."""
     directory: Path | None = settings.GRIDCAST_DEPOT_DIRECTORY
     if directory is None:
         return None
     try:
-        found = os.statvfs(directory)
-    except OSError:  # not made yet, or not ours to see
+        disk = os.statvfs(directory)
+    except OSError:  # not created yet, or not readable
         return None
-    return found.f_bavail * found.f_frsize
+    return disk.f_bavail * disk.f_frsize
 
 
-def _in_budget() -> int | None:
-    """Bytes that the database may still grow by, if somebody said how large it may become."""
-    most: int | None = settings.GRIDCAST_DEPOT_MAX_BYTES
-    if most is None:
+def _free_in_limit() -> int | None:
+    """Return the bytes by which the database may still grow, None without a limit."""
+    limit: int | None = settings.GRIDCAST_DEPOT_MAX_BYTES
+    if limit is None:
         return None
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
-        return most - int(cursor.fetchone()[0])
+        return limit - int(cursor.fetchone()[0])

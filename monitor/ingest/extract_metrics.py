@@ -1,4 +1,4 @@
-"""The numbers that a report gives, by the names of their metrics."""
+"""Extract the metrics of a report: its own, the durations of its stages, and its totals."""
 
 from __future__ import annotations
 
@@ -12,32 +12,28 @@ if TYPE_CHECKING:
 
     from monitor.ingest.fast_parser import ParsedReport
 
-# Of what is made of a report: counted up with every change of ``values``. Reports that an older one has read
-# are read again by ``manage.py depot reparse``.
+# Increment with every change of ``values``: ``manage.py depot reparse`` then applies it to stored reports.
 VERSION = 1
 
 
 def values(report: ParsedReport) -> dict[str, float]:
-    """Every number of *report*: its own metrics, its stages and, of a passed run, its totals.
-
-    None of a run that was skipped: its cleanup is no measurement.
-    """
+    """Return the values of *report* by metric name; a skipped run, which only cleans up, has none."""
     if report.outcome == State.SKIPPED:
         return {}
-    return {metric.name: metric.value for metric in report.metrics} | _derived(report)
+    return {metric.name: metric.value for metric in report.metrics} | _durations(report)
 
 
 def units(report: ParsedReport) -> dict[str, str]:
-    """The unit of each of its ``values``."""
+    """Return the unit of each of its ``values``."""
     return {metric.name: metric.unit for metric in report.metrics} | dict.fromkeys(
-        _derived(report), "seconds"
+        _durations(report), "seconds"
     )
 
 
-def _derived(report: ParsedReport) -> dict[str, float]:
-    """Durations, which no metric of the report's own hides."""
+def _durations(report: ParsedReport) -> dict[str, float]:
+    """Return stages and totals, which override metrics of the same name that a report may have."""
     seconds = {f"stage.{stage.name}.seconds": stage.seconds for stage in report.stages}
-    # The totals of half a run are no runtimes, and what was measured without a clock took no zero seconds.
+    # The totals of an unfinished run are no runtimes, and a run without stages did not take zero seconds.
     if report.outcome == State.PASSED and report.stages:
         seconds |= wire.totals(cast("Sequence[wire.StageTiming]", report.stages))
     return seconds

@@ -1,4 +1,7 @@
-"""Answer together those who ask at once: what asking costs the depot is paid once for all of them."""
+"""Group commit: the first caller executes; callers that arrive meanwhile queue and form the next batch.
+
+The cost of a transaction is paid once for all callers of a batch.
+"""
 
 from __future__ import annotations
 
@@ -7,113 +10,108 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-Asked = TypeVar("Asked")
-Answer = TypeVar("Answer")
+Request = TypeVar("Request")
+Result = TypeVar("Result")
 
 
-class TooMany(Exception):
-    """As many as may wait for an answer do so already."""
+class QueueFull(Exception):
+    """The queue has its maximum length; the request was not executed."""
 
 
-class _Waiting(Generic[Asked, Answer]):
-    """One who waits for his *turn*: he has been answered then, or is to answer."""
+class _QueuedRequest(Generic[Request, Result]):
+    """A request whose caller waits for *wake_up*: then it is done, or its caller executes the next batch."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
-        self.turn = threading.Semaphore(0)
-        self.answers: list[Answer] = []  # one, when it is there
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.wake_up = threading.Semaphore(0)
+        self.results: list[Result | Exception] = []  # one, when the request is done
         self.error: BaseException | None = None
 
     @property
-    def is_answered(self) -> bool:
-        return bool(self.answers) or self.error is not None
+    def is_done(self) -> bool:
+        return bool(self.results) or self.error is not None
 
-    def answer(self) -> Answer:
-        if self.error is not None:
-            raise self.error
-        return self.answers[0]
+    def result(self) -> Result:
+        result = self.results[0] if self.error is None else self.error
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
 
-class GroupCommit(Generic[Asked, Answer]):
-    """Whoever asks while nobody answers does so himself, at once, in his own thread. Those who come meanwhile
-    wait; then the first of them answers all of them.
+class GroupCommit(Generic[Request, Result]):
+    """Executes the requests of concurrent threads in batches, one batch at a time, in one of these threads.
 
-    *answer_all* gives an answer for each, in their order; what it raises, each of them raises. Those who are
-    answered together do not weigh more than *most*, unless one does alone; at most *may_wait* wait.
+    *execute* returns a result for each request, in order, or an exception that its caller raises; an error
+    that it raises itself is raised by every caller of the batch. A batch weighs at most *most*, unless a
+    single request weighs more; at most *max_queued* requests wait.
     """
 
     def __init__(
         self,
-        answer_all: Callable[[Sequence[Asked]], Sequence[Answer]],
+        execute: Callable[[Sequence[Request]], Sequence[Result | Exception]],
         *,
         most: int,
-        weight: Callable[[Asked], int] = lambda _: 1,
-        may_wait: Callable[[], float] = lambda: float("inf"),
+        weight: Callable[[Request], int] = lambda _: 1,
+        max_queued: Callable[[], float] = lambda: float("inf"),
     ) -> None:
-        self._answer_all = answer_all
+        self._execute = execute
         self._most = most
         self._weight = weight
-        self._may_wait = may_wait
-        self._lock = threading.Lock()  # held for a moment, around what follows
-        self._waiting: deque[_Waiting[Asked, Answer]] = deque()
-        self._is_answering = False
+        self._max_queued = max_queued
+        self._lock = threading.Lock()  # guards the two attributes below
+        self._queue: deque[_QueuedRequest[Request, Result]] = deque()
+        self._is_executing = False
 
     @property
-    def waiting(self) -> int:
-        """How many wait."""
-        return len(self._waiting)
+    def queued(self) -> int:
+        """Return the number of requests that wait."""
+        return len(self._queue)
 
-    def submit(self, asked: Asked) -> Answer:
-        """The answer.
+    def submit(self, request: Request) -> Result:
+        """Execute *request*, alone or in a batch, and return its result.
 
         Raises:
-            TooMany: nothing was asked.
-            Exception: what *answer_all* raises.
+            QueueFull: the request was not executed.
+            Exception: the error of *execute*.
         """
-        one = _Waiting[Asked, Answer](asked)
-        if not self._is_first(one):
-            one.turn.acquire()
-        if not one.is_answered:
-            self._answer(one)
-        return one.answer()
-
-    def _is_first(self, one: _Waiting[Asked, Answer]) -> bool:
+        mine = _QueuedRequest[Request, Result](request)
         with self._lock:
-            if not self._is_answering:
-                self._is_answering = True
-                return True
-            if len(self._waiting) >= self._may_wait():
-                raise TooMany(f"{len(self._waiting)} requests wait already")
-            self._waiting.append(one)
-            return False
-
-    def _answer(self, first: _Waiting[Asked, Answer]) -> None:
-        """Answer *first* and those who wait; then it is the turn of the others, and of who is to be next."""
-        others = self._taken(self._most - self._weight(first.asked))
-        everybody = [first, *others]
+            must_wait = self._is_executing
+            if must_wait and len(self._queue) >= self._max_queued():
+                raise QueueFull(f"{len(self._queue)} requests wait already")
+            if must_wait:
+                self._queue.append(mine)
+            self._is_executing = True
+        if must_wait:
+            mine.wake_up.acquire()
+        if mine.is_done:
+            return mine.result()
+        batch = [mine, *self._dequeue(self._most - self._weight(request))]
         try:
-            answers = self._answer_all([one.asked for one in everybody])
-            for one, answer in zip(everybody, answers, strict=True):
-                one.answers.append(answer)
-        except BaseException as error:  # noqa: BLE001  # each raises it in his own thread
-            for one in everybody:
-                one.error = error
+            results = self._execute([each.request for each in batch])
+            for each, result in zip(batch, results, strict=True):
+                each.results.append(result)
+        except BaseException as error:  # noqa: BLE001  # every caller of the batch raises it
+            for each in batch:
+                each.error = error
         finally:
-            self._hand_on()
-            for one in others:
-                one.turn.release()
+            self._start_next_batch()
+            for each in batch[1:]:
+                each.wake_up.release()
+        return mine.result()
 
-    def _taken(self, weight: int) -> list[_Waiting[Asked, Answer]]:
-        """Those who wait, the first of them first, up to this *weight*."""
-        taken = []
+    def _dequeue(self, weight: int) -> list[_QueuedRequest[Request, Result]]:
+        """Remove the oldest requests from the queue, up to this *weight* together."""
+        batch = []
         with self._lock:
-            while self._waiting and (weight := weight - self._weight(self._waiting[0].asked)) >= 0:
-                taken.append(self._waiting.popleft())
-        return taken
+            while self._queue and (weight := weight - self._weight(self._queue[0].request)) >= 0:
+                batch.append(self._queue.popleft())
+        return batch
 
-    def _hand_on(self) -> None:
+    def _start_next_batch(self) -> None:
+        """Let the caller of the oldest queued request execute the next batch."""
         with self._lock:
-            if self._waiting:
-                self._waiting.popleft().turn.release()
+            if self._queue:
+                self._queue.popleft().wake_up.release()
             else:
-                self._is_answering = False
+                self._is_executing = False

@@ -1,4 +1,4 @@
-"""Which runs of the ledger reports are of. Those that nobody expected are put into it."""
+"""Match reports with runs of the ledger, insert runs that were not expected, and lock them."""
 
 from __future__ import annotations
 
@@ -16,164 +16,167 @@ if TYPE_CHECKING:
     from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.series import SeriesQuerySet
 
-# Whoever knows between which slots looks at those parts of the ledger alone.
-_LOOK = """
-SELECT said.run, coalesce(run.series_id, series.id), run.id IS NOT NULL
-FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[]) AS said (run, slot, name)
-LEFT JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
-LEFT JOIN monitor_series AS series ON run.id IS NULL AND series.name = said.name
+# The bounds of the slots prune the partitions of the ledger, here and below.
+_FIND = """
+SELECT reported.run, coalesce(run.series_id, series.id), run.id IS NOT NULL
+FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[]) AS reported (run, slot, name)
+LEFT JOIN monitor_run AS run
+    ON run.id = reported.run AND run.slot = reported.slot AND run.slot BETWEEN %b AND %b
+LEFT JOIN monitor_series AS series ON run.id IS NULL AND series.name = reported.name
 WHERE run.id IS NOT NULL OR series.id IS NOT NULL
 """
-_LIST = """
+_INSERT = """
 INSERT INTO monitor_run
     (id, series_id, slot, due_at, trigger, forced, state, reason, cause, attempt, stage, failed_resource)
 SELECT run, series, slot, slot, trigger, false, 'expected', '', '', 0, '', ''
-FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[], %b::text[]) AS said (run, series, slot, trigger)
+FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[], %b::text[]) AS reported (run, series, slot, trigger)
 ORDER BY series, slot
 ON CONFLICT DO NOTHING
 RETURNING id
 """
-_LISTED_AS = """
-SELECT said.run, run.id FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[]) AS said (run, series, slot)
-JOIN monitor_run AS run ON run.series_id = said.series AND run.slot = said.slot
+_FIND_BY_SLOT = """
+SELECT reported.run, run.id
+FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[]) AS reported (run, series, slot)
+JOIN monitor_run AS run ON run.series_id = reported.series AND run.slot = reported.slot
 """
 _LOCK = """
-SELECT run.id, run.state FROM unnest(%b::uuid[], %b::timestamptz[]) AS said (run, slot)
-JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot AND run.slot BETWEEN %b AND %b
+SELECT run.id, run.state FROM unnest(%b::uuid[], %b::timestamptz[]) AS reported (run, slot)
+JOIN monitor_run AS run
+    ON run.id = reported.run AND run.slot = reported.slot AND run.slot BETWEEN %b AND %b
 ORDER BY run.id FOR NO KEY UPDATE OF run
 """
-# What is so old that reports are not kept had its report, too.
-_REPORTED = """
-WITH said AS (SELECT * FROM unnest(%b::uuid[], %b::timestamptz[]) AS said (run, slot))
-SELECT run_id FROM said
-JOIN monitor_rawreport AS raw ON raw.run_id = said.run AND raw.slot = said.slot
+# A run older than its series' reports are kept has ended by a report that was deleted or never stored.
+_HAVE_REPORTS = """
+WITH ended AS (SELECT * FROM unnest(%b::uuid[], %b::timestamptz[]) AS ended (run, slot))
+SELECT run_id FROM ended
+JOIN monitor_rawreport AS raw ON raw.run_id = ended.run AND raw.slot = ended.slot
 UNION
-SELECT run.id FROM said JOIN monitor_run AS run ON run.id = said.run AND run.slot = said.slot
-JOIN monitor_retentioncutoff AS horizon ON horizon.series_id = run.series_id AND kind = 'reports'
+SELECT run.id FROM ended JOIN monitor_run AS run ON run.id = ended.run AND run.slot = ended.slot
+JOIN monitor_retentioncutoff AS cutoff ON cutoff.series_id = run.series_id AND kind = 'reports'
 WHERE run.slot < kept_from
 """
 
 
-class Gone(Exception):
-    """What was looked for has been taken away meanwhile."""
+class RunsDeleted(Exception):
+    """Runs were deleted from the ledger between ``find`` and ``lock``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run belongs: the key of its series, and whether the ledger has it."""
+class LedgerEntry:
+    """What the ledger knows of a reported run: its series (the key), and whether the run is in the ledger."""
 
     series: int
     is_listed: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
-    """A report whose series is known, and the *body* that it was read from. *trigger* is that of a run which
-    nobody expected."""
+class MatchedReport:
+    """A report of a known series, and the *body* that it was parsed from.
 
-    place: Place
-    report: ParsedReport
+    *trigger* is stored for a run that was not expected.
+    """
+
+    entry: LedgerEntry
+    parsed: ParsedReport
     body: bytes
     trigger: str = "reporter"
 
     @property
     def series(self) -> int:
-        return self.place.series
+        return self.entry.series
 
     @property
-    def at(self) -> tuple[int, datetime]:
-        """The key of its series, and its slot."""
-        return self.place.series, self.report.slot
+    def key(self) -> tuple[int, datetime]:
+        """Return the key of the series, and the slot."""
+        return self.entry.series, self.parsed.slot
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
-    """A run, by its key in the ledger, which nobody else may change until the end of the transaction."""
+class LockedRun:
+    """A run (its key in the ledger) that no other transaction can change."""
 
-    run: uuid.UUID
+    key: uuid.UUID
     is_reported: bool
 
 
-def look(reports: Iterable[ParsedReport], visible: SeriesQuerySet | None) -> dict[uuid.UUID, Place]:
-    """By run, where it belongs; without those of no series, or of none that is *visible*.
+def find(reports: Iterable[ParsedReport], visible: SeriesQuerySet | None) -> dict[uuid.UUID, LedgerEntry]:
+    """Return the ledger entry of each reported run, without runs of unknown or not *visible* series.
 
-    A series may have got another name since its run was put into the ledger.
+    The run decides, not the name: its series may have been renamed since the run was put into the ledger.
     """
-    said = {report.run: report for report in reports}
-    if not said:
+    by_run = {report.run: report for report in reports}
+    if not by_run:
         return {}
-    slots = [report.slot for report in said.values()]
-    names = [report.series for report in said.values()]
+    slots = [report.slot for report in by_run.values()]
+    names = [report.series for report in by_run.values()]
     with binary.cursor() as cursor:
-        cursor.execute(_LOOK, [list(said), slots, names, min(slots), max(slots)])
-        found = {run: Place(series, is_listed) for run, series, is_listed in cursor.fetchall()}
-    if visible is None or not found:
-        return found
-    seen = set(visible.filter(pk__in={place.series for place in found.values()}).values_list("pk", flat=True))
-    return {run: place for run, place in found.items() if place.series in seen}
+        cursor.execute(_FIND, [list(by_run), slots, names, min(slots), max(slots)])
+        entries = {run: LedgerEntry(series, is_listed) for run, series, is_listed in cursor.fetchall()}
+    if visible is None or not entries:
+        return entries
+    keys = {entry.series for entry in entries.values()}
+    visible_keys = set(visible.filter(pk__in=keys).values_list("pk", flat=True))
+    return {run: entry for run, entry in entries.items() if entry.series in visible_keys}
 
 
-def locked(incoming: Sequence[Incoming]) -> list[Locked]:
-    """The run of each. To be called in a transaction.
+def lock(reports: Sequence[MatchedReport]) -> list[LockedRun]:
+    """Lock the run of each report until the end of the transaction; insert those that are not in the ledger.
 
-    Several may do so at once: rows are made, and locked, in the order of their keys, and none is made by who
-    has locked any.
+    Concurrent calls do not deadlock: runs are inserted and locked in the order of their keys, and a
+    transaction inserts none after it has locked any.
 
     Raises:
-        Gone: one was there when it was looked for, and is not any more: look again.
+        RunsDeleted: a run was deleted since ``find``: find again.
     """
-    wanted = {one.report.run: one for one in incoming}
-    strangers = {run: one for run, one in wanted.items() if not one.place.is_listed}
-    made = _list(strangers)
-    if len(made) == len(wanted):
-        return [Locked(one.report.run, is_reported=False) for one in incoming]
-    listed_as = _listed_as({run: one for run, one in strangers.items() if run not in made})
-    slots = {listed_as.get(run, run): one.report.slot for run, one in wanted.items()}
+    by_run = {report.parsed.run: report for report in reports}
+    unlisted = {run: report for run, report in by_run.items() if not report.entry.is_listed}
+    inserted = _insert(unlisted)
+    if len(inserted) == len(by_run):
+        return [LockedRun(report.parsed.run, is_reported=False) for report in reports]
+    renamed = _find_by_slot({run: report for run, report in unlisted.items() if run not in inserted})
+    slots = {renamed.get(run, run): report.parsed.slot for run, report in by_run.items()}
     is_reported = _lock(slots)
     if len(is_reported) < len(slots):
-        raise Gone(f"{len(slots) - len(is_reported)} runs were taken from the ledger meanwhile")
-    runs = [listed_as.get(one.report.run, one.report.run) for one in incoming]
-    return [Locked(run, is_reported[run]) for run in runs]
+        raise RunsDeleted(f"{len(slots) - len(is_reported)} runs were deleted from the ledger meanwhile")
+    keys = [renamed.get(report.parsed.run, report.parsed.run) for report in reports]
+    return [LockedRun(key, is_reported[key]) for key in keys]
 
 
-def _list(strangers: Mapping[uuid.UUID, Incoming]) -> set[uuid.UUID]:
-    """Put them into the ledger, which did not expect them; those that are there now and were not."""
-    if not strangers:
+def _insert(unlisted: Mapping[uuid.UUID, MatchedReport]) -> set[uuid.UUID]:
+    """Insert runs that were not expected; return those that did not exist."""
+    if not unlisted:
         return set()
     with binary.cursor() as cursor:
-        cursor.execute(_LIST, [*_columns(strangers), [one.trigger for one in strangers.values()]])
+        cursor.execute(_INSERT, [*_columns(unlisted), [report.trigger for report in unlisted.values()]])
         return {run for (run,) in cursor.fetchall()}
 
 
-def _listed_as(others: Mapping[uuid.UUID, Incoming]) -> dict[uuid.UUID, uuid.UUID]:
-    """The keys of runs that could not be made, for there is one of their series and slot.
-
-    It is another one where the series was renamed after the slot had been listed.
-    """
-    if not others:
+def _find_by_slot(reports: Mapping[uuid.UUID, MatchedReport]) -> dict[uuid.UUID, uuid.UUID]:
+    """Return the keys of runs that the ledger has under another one: their series was renamed since."""
+    if not reports:
         return {}
     with binary.cursor() as cursor:
-        cursor.execute(_LISTED_AS, _columns(others))
+        cursor.execute(_FIND_BY_SLOT, _columns(reports))
         return dict(cursor.fetchall())
 
 
-def _columns(runs: Mapping[uuid.UUID, Incoming]) -> list[list[Any]]:
+def _columns(reports: Mapping[uuid.UUID, MatchedReport]) -> list[list[Any]]:
     return [
-        list(runs),
-        [one.series for one in runs.values()],
-        [one.report.slot for one in runs.values()],
+        list(reports),
+        [report.series for report in reports.values()],
+        [report.parsed.slot for report in reports.values()],
     ]
 
 
 def _lock(slots: Mapping[uuid.UUID, datetime]) -> dict[uuid.UUID, bool]:
-    """Lock runs, of these slots; of each that is there, whether there is a report of it."""
+    """Lock the runs that exist; return, by run, whether it has a report."""
     with binary.cursor() as cursor:
         times = list(slots.values())
         cursor.execute(_LOCK, [list(slots), times, min(times), max(times)])
         states = dict(cursor.fetchall())
         reported = set()
         if ended := [run for run, state in states.items() if state in REPORTED]:
-            # Asked when they are locked, and not before: who had them until then may have written just that.
-            cursor.execute(_REPORTED, [ended, [slots[run] for run in ended]])
+            # Only after locking: the transaction that held the lock may have written the report.
+            cursor.execute(_HAVE_REPORTS, [ended, [slots[run] for run in ended]])
             reported = {run for (run,) in cursor.fetchall()}
         return {run: run in reported for run in states}

@@ -1,4 +1,4 @@
-"""Raw reports as rows, many at once."""
+"""Write raw reports, many in one statement."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SELECT * FROM unnest(
     %b::uuid[], %b::timestamptz[], %b::timestamptz[], %b::smallint[], %b::bytea[], %b::smallint[]
 )
 """
-_MANY = 10  # reports: of fewer, one statement costs less than to begin and end copying
+_COPY_FROM = 10  # reports: for fewer, starting and ending COPY costs more than one INSERT
 
 
 class RawReportRow(NamedTuple):
-    """The report of one run, packed; see ``monitor.models.RawReport``."""
+    """The compressed report of one run; see ``monitor.models.RawReport``."""
 
     run: uuid.UUID
     slot: datetime
@@ -35,22 +35,18 @@ class RawReportRow(NamedTuple):
     parsed_by: int
 
 
-def are_copied(rows: Sequence[RawReportRow]) -> bool:
-    """Whether ``write`` copies them: they are many."""
-    return len(rows) >= _MANY
+def uses_copy(rows: Sequence[RawReportRow]) -> bool:
+    """Return whether ``write`` uses COPY for so many rows."""
+    return len(rows) >= _COPY_FROM
 
 
 def write(rows: Sequence[RawReportRow]) -> None:
-    """Store *rows*, of runs that have none yet."""
-    if are_copied(rows):
-        _copy(rows)
+    """Store *rows* of runs that have no report yet."""
+    if uses_copy(rows):
+        with binary.cursor() as cursor, cursor.copy(_COPY) as copy:
+            copy.set_types(_TYPES)
+            for row in rows:
+                copy.write_row(row)
     elif rows:
         with binary.cursor() as cursor:
             cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
-
-
-def _copy(rows: Sequence[RawReportRow]) -> None:
-    with binary.cursor() as cursor, cursor.copy(_COPY) as copy:
-        copy.set_types(_TYPES)
-        for row in rows:
-            copy.write_row(row)

@@ -1,4 +1,5 @@
-"""Read raw reports again by a newer parser: its samples replace the old ones, which are remembered."""
+"""Parse stored reports again with a newer parser: its samples replace the old ones, which are kept as
+corrections."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from monitor.compression import unpack
 from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.rollups import mark_dirty
 from monitor.ingest import extract_metrics, reparse_sql, resolve_metrics
-from monitor.ingest.fast_parser import ParsedReport, read
-from monitor.ingest.reparse_sql import Reported, Sampled
-from monitor.ingest.resolve_metrics import Measured
+from monitor.ingest.fast_parser import ParsedReport, parse
+from monitor.ingest.reparse_sql import StoredReport, StoredSample
+from monitor.ingest.resolve_metrics import MeasuredReport
 from monitor.ingest.write import ended_at
 from monitor.models import Correction, Forecast
 from monitor.models.retention_cutoff import DataKind
@@ -31,26 +32,25 @@ if TYPE_CHECKING:
     from monitor.depot.retention.cutoffs import RetentionCutoffs
 
 logger = logging.getLogger(__name__)
-AT_ONCE = 200  # reports, in one transaction
-_FIRST = UUID(int=0)
-Had = Mapping[tuple[int, datetime], Sequence[Sampled]]  # samples by the key of their series and their time
+BATCH = 200  # reports per transaction
+_FIRST_RUN = UUID(int=0)
 
 
 @dataclass(frozen=True)
-class Parser:
-    """What numbers are made of a report, by which *version* of it."""
+class MetricParser:
+    """A *version* of the function that extracts the values of a report."""
 
     version: int
     values: Callable[[ParsedReport], Mapping[str, float]]
 
 
-PARSER = Parser(extract_metrics.VERSION, extract_metrics.values)
+PARSER = MetricParser(extract_metrics.VERSION, extract_metrics.values)
 
 
 @dataclass
 class ReparseCounts:
-    """Counts of reports: *read* again, *unreadable*, and *frozen*, whose samples are gone for their age; and
-    of samples that were *changed*, *added* and *removed*."""
+    """Counts of reports: *read* again, *unreadable*, and *frozen*, whose samples have expired; and of samples
+    that were *changed*, *added* and *removed*."""
 
     read: int = 0
     unreadable: int = 0
@@ -61,36 +61,36 @@ class ReparseCounts:
 
 
 @dataclass
-class _Batch:
-    """What becomes of some runs: samples that go, samples that come, and what is remembered of both."""
+class _Changes:
+    """The changes of one batch: samples to delete, samples to store, and a correction for each."""
 
     version: int
-    done: ReparseCounts
+    counts: ReparseCounts
     now: datetime = field(default_factory=timezone.now)
-    gone: list[Sampled] = field(default_factory=list)
-    put: list[Sampled] = field(default_factory=list)
+    removed: list[StoredSample] = field(default_factory=list)
+    stored: list[StoredSample] = field(default_factory=list)
     corrections: list[Correction] = field(default_factory=list)
 
-    def replace(self, old: Sampled | None, new: Sampled) -> None:
-        if old is None:
-            self.done.added += 1
-        elif old.said == new.said:
+    def store(self, old: StoredSample | None, new: StoredSample) -> None:
+        if old == new:
             return
+        if old is None:
+            self.counts.added += 1
         else:
-            self.done.changed += 1
-        self.put.append(new)
-        self._remember(new, old, new)
+            self.counts.changed += 1
+        self.stored.append(new)
+        self._correct(new, old, new)
 
-    def remove(self, old: Sampled) -> None:
-        self.done.removed += 1
-        self.gone.append(old)
-        self._remember(old, old, None)
+    def remove(self, old: StoredSample) -> None:
+        self.counts.removed += 1
+        self.removed.append(old)
+        self._correct(old, old, None)
 
-    def _remember(self, of: Sampled, old: Sampled | None, new: Sampled | None) -> None:
+    def _correct(self, sample: StoredSample, old: StoredSample | None, new: StoredSample | None) -> None:
         self.corrections.append(
             Correction(
-                metric_id=of.metric,
-                time=of.time,
+                metric_id=sample.metric,
+                time=sample.time,
                 old_value=old.value if old else None,
                 old_passed=old.passed if old else None,
                 new_value=new.value if new else None,
@@ -101,115 +101,112 @@ class _Batch:
         )
 
 
-class _NothingKept(Exception):
-    """Of a dry run: what it did is undone."""
+class _DryRun(Exception):
+    """Rolls back the transaction of a dry run."""
 
 
 def reparse(
     since: datetime,
     *,
     series: Collection[int] | None = None,
-    parser: Parser = PARSER,
+    parser: MetricParser = PARSER,
     dry_run: bool = False,
-    at_once: int = AT_ONCE,
+    batch: int = BATCH,
 ) -> Iterator[ReparseCounts]:
-    """Read again, batch by batch, what an older version has read, of slots from *since* on, of *series*
-    (their keys; None: all); yields what was done so far.
+    """Parse reports again that an older version parsed, of slots from *since* on, of *series* (None: all).
 
-    Each batch is a transaction: who is killed goes on by calling it again. With *dry_run* nothing is kept.
+    Each batch is a transaction, after which the counts so far are yielded; after a kill the next call
+    continues. With *dry_run* every transaction is rolled back.
     """
-    done, slot, run = ReparseCounts(), since, _FIRST
-    while runs := reparse_sql.after(slot, run, version=parser.version, series=series, at_most=at_once):
+    counts, slot, run = ReparseCounts(), since, _FIRST_RUN
+    while reports := reparse_sql.after(slot, run, version=parser.version, series=series, at_most=batch):
         try:
             with transaction.atomic():
-                _reparse(runs, parser, done)
+                _reparse_batch(reports, parser, counts)
                 if dry_run:
-                    raise _NothingKept
-        except _NothingKept:
+                    raise _DryRun
+        except _DryRun:
             pass
-        slot, run = runs[-1].slot, runs[-1].run
-        yield done
+        slot, run = reports[-1].slot, reports[-1].run
+        yield counts
 
 
-def _reparse(runs: Sequence[Reported], parser: Parser, done: ReparseCounts) -> None:
-    bodies = reparse_sql.locked(runs, version=parser.version)
-    kept = cutoffs_of([(one.series, one.slot) for one in runs], timezone.now())
-    reports = dict(_readable([one for one in runs if one.run in bodies], bodies, kept, done))
-    if not reports:
+def _reparse_batch(reports: Sequence[StoredReport], parser: MetricParser, counts: ReparseCounts) -> None:
+    bodies = reparse_sql.lock(reports, version=parser.version)
+    cutoffs = cutoffs_of([(report.series, report.slot) for report in reports], timezone.now())
+    outdated = [report for report in reports if report.run in bodies]
+    parsed = dict(_parse_kept(outdated, bodies, cutoffs, counts))
+    if not parsed:
         return
-    had: dict[tuple[int, datetime], list[Sampled]] = defaultdict(list)
-    for sample in reparse_sql.samples(list(reports)):
-        had[sample.series, sample.time].append(sample)
-    wanted, batch = _wanted(reports, parser), _Batch(parser.version, done)
-    for one, report in reports.items():
-        _exchange(one, report, wanted.get(one, {}), had, batch)
-    reparse_sql.exchange(batch.gone, batch.put)
-    _keep(batch)
-    reparse_sql.parsed(list(reports), version=parser.version)
-    done.read += len(reports)
+    old_samples: dict[tuple[int, datetime], dict[int, StoredSample]] = defaultdict(dict)
+    for sample in reparse_sql.samples(list(parsed)):
+        old_samples[sample.series, sample.time][sample.metric] = sample
+    new_values, changes = _new_values(parsed, parser), _Changes(parser.version, counts)
+    for stored, report in parsed.items():
+        old = old_samples[stored.series, stored.slot]
+        new = new_values.get(stored, {})
+        known_at, passed = ended_at(report), report.outcome == State.PASSED
+        for metric, value in new.items():
+            sample = StoredSample(stored.series, stored.slot, metric, known_at, value, passed)
+            changes.store(old.get(metric), sample)
+        for metric in old.keys() - new.keys():
+            changes.remove(old[metric])
+    reparse_sql.replace(changes.removed, changes.stored)
+    _record_changes(changes)
+    reparse_sql.set_version(list(parsed), version=parser.version)
+    counts.read += len(parsed)
 
 
-def _readable(
-    runs: Sequence[Reported],
+def _parse_kept(
+    reports: Sequence[StoredReport],
     bodies: Mapping[UUID, tuple[int, bytes]],
-    kept: RetentionCutoffs,
-    done: ReparseCounts,
-) -> Iterator[tuple[Reported, ParsedReport]]:
-    for one in runs:
-        if not kept.is_kept(DataKind.SAMPLES, one.series, one.slot):
-            done.frozen += 1
+    cutoffs: RetentionCutoffs,
+    counts: ReparseCounts,
+) -> Iterator[tuple[StoredReport, ParsedReport]]:
+    for report in reports:
+        if not cutoffs.is_kept(DataKind.SAMPLES, report.series, report.slot):
+            counts.frozen += 1
             continue
         try:
-            yield one, read(unpack(*bodies[one.run]))
+            yield report, parse(unpack(*bodies[report.run]))
         except (wire.ReportError, ValueError) as error:
-            logger.warning("the report of %s cannot be read again: %s", one.run, error)
-            done.unreadable += 1
+            logger.warning("cannot parse the report of %s again: %s", report.run, error)
+            counts.unreadable += 1
 
 
-def _wanted(reports: Mapping[Reported, ParsedReport], parser: Parser) -> dict[Reported, dict[int, float]]:
-    """The value of each metric (by its key) that the parser makes of each report."""
-    measured = [
-        (one, Measured(one.series, report, values))
-        for one, report in reports.items()
+def _new_values(
+    parsed: Mapping[StoredReport, ParsedReport], parser: MetricParser
+) -> dict[StoredReport, dict[int, float]]:
+    """Return the values that the parser extracts from each report, by the keys of their metrics."""
+    measured = {
+        stored: MeasuredReport(stored.series, report, values)
+        for stored, report in parsed.items()
         if (values := parser.values(report))
-    ]
-    metrics = resolve_metrics.metrics([found for _, found in measured]) if measured else []
+    }
+    metric_ids = resolve_metrics.metric_ids(list(measured.values()))
     return {
-        one: {its[name]: value for name, value in found.values.items()}
-        for (one, found), its in zip(measured, metrics, strict=True)
+        stored: {ids[name]: value for name, value in report.values.items()}
+        for (stored, report), ids in zip(measured.items(), metric_ids, strict=True)
     }
 
 
-def _exchange(
-    one: Reported, report: ParsedReport, gets: Mapping[int, float], had: Had, batch: _Batch
-) -> None:
-    """What a run *had* becomes what it *gets*, by the keys of its metrics."""
-    old = {sample.metric: sample for sample in had.get((one.series, one.slot), ())}
-    known_at, passed = ended_at(report), report.outcome == State.PASSED
-    for metric, value in gets.items():
-        new = Sampled(one.series, one.slot, metric, 0, known_at, value, passed)
-        batch.replace(old.get(metric), new)
-    for metric in old.keys() - gets.keys():
-        batch.remove(old[metric])
-
-
-def _keep(batch: _Batch) -> None:
-    """Keep what was, and let everything that was made of it be made anew."""
-    changed = [*batch.gone, *batch.put]
+def _record_changes(changes: _Changes) -> None:
+    """Store the corrections, and have everything derived from the samples computed again."""
+    changed = [*changes.removed, *changes.stored]
     if not changed:
         return
-    Correction.objects.bulk_create(batch.corrections)
-    mark_dirty.mark({(one.series, one.time) for one in changed})
+    Correction.objects.bulk_create(changes.corrections)
+    mark_dirty.mark({(sample.series, sample.time) for sample in changed})
     _unscore(changed)
 
 
-def _unscore(changed: Sequence[Sampled]) -> None:
-    """Forecasts whose truth may be another now find it again."""
+def _unscore(changed: Sequence[StoredSample]) -> None:
+    """Clear the actual values of forecasts that may change, so that they are scored again."""
     earliest: dict[int, datetime] = {}
     latest: dict[int, datetime] = {}
-    for one in changed:
-        earliest[one.metric] = min(one.time, earliest.get(one.metric, one.time))
-        latest[one.metric] = max(one.time, latest.get(one.metric, one.time))
+    for sample in changed:
+        earliest[sample.metric] = min(sample.time, earliest.get(sample.metric, sample.time))
+        latest[sample.metric] = max(sample.time, latest.get(sample.metric, sample.time))
     for metric, first in earliest.items():
-        about = Q(metric=metric, last_time__lt=latest[metric], truth_time__gte=first)
-        Forecast.objects.filter(about).update(truth=None, truth_time=None)
+        affected = Q(metric=metric, last_time__lt=latest[metric], truth_time__gte=first)
+        Forecast.objects.filter(affected).update(truth=None, truth_time=None)

@@ -1,20 +1,19 @@
-"""Take reports into the depot: idempotent, all or nothing, answered after commit."""
+"""Ingest reports: idempotent, all or nothing for each report, with a receipt after commit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError
 from django.utils import timezone
 from psycopg.errors import CheckViolation, ForeignKeyViolation
 
-from monitor.db import partitions
 from monitor.ingest import match_runs
-from monitor.ingest.disk_guard import refuse_without_room, told_when_full
-from monitor.ingest.fast_parser import ParsedReport, read
-from monitor.ingest.match_runs import Gone, Incoming
+from monitor.ingest.disk_guard import raising_depot_full, require_space
+from monitor.ingest.fast_parser import ParsedReport, parse
+from monitor.ingest.match_runs import MatchedReport, RunsDeleted
 from monitor.ingest.write import store
 from reporters import report as wire
 
@@ -25,17 +24,25 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-AHEAD = timedelta(days=1)  # a slot cannot be later than its run, nor either that much later than now
+AHEAD = timedelta(days=1)  # the latest slot after now: reporters' clocks are ahead by minutes, not by days
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a report. With a receipt that is *accepted*, its sender may forget it."""
+    """The outcome of one report. A sender may delete a report with an *accepted* receipt."""
 
     run: uuid.UUID | None
     accepted: bool
     duplicate: bool = False
     error: str = ""
+
+
+class _Batch(NamedTuple):
+    """Reports, by their numbers, to be stored in one transaction."""
+
+    numbers: Sequence[int]
+    create_partitions: bool = False
+    is_retry: bool = False  # after runs or series were deleted
 
 
 def ingest(body: bytes) -> Receipt:
@@ -46,103 +53,91 @@ def ingest(body: bytes) -> Receipt:
 def ingest_all(
     bodies: Sequence[bytes], visible: SeriesQuerySet | None = None, *, trigger: str = "reporter"
 ) -> list[Receipt]:
-    """Store reports together; a receipt for each, in their order. Delivering one twice stores it once.
+    """Store reports in one transaction; return a receipt for each, in order.
 
-    One that cannot be stored is refused, and says why; the others are stored all the same. With *visible*,
-    there are no other series than these. *trigger* is that of runs which nobody expected.
+    Storing a report twice stores it once. A report that cannot be stored is refused with the reason, and the
+    others are stored. With *visible*, other series count as unknown. *trigger* is stored for runs that were
+    not expected.
 
     Raises:
-        DepotFull: the depot is full; nothing was stored, send them again later.
-        DatabaseError: the depot is away; nothing was stored that has no receipt, send them again.
+        DepotFull: nothing was stored; send the reports again later.
+        DatabaseError: the depot is unavailable; reports without a receipt have to be sent again.
     """
-    refuse_without_room()
+    require_space()
     now = timezone.now()
-    told = [_read(body, now) for body in bodies]
-    with told_when_full():
-        try:
-            return _taken(told, bodies, visible, trigger)
-        except Gone:
-            pass
-        except IntegrityError as error:
-            if not isinstance(error.__cause__, ForeignKeyViolation):  # so says a row whose series is gone
-                raise
-        return _taken(told, bodies, visible, trigger)
+    parsed = [_parse(body, now) for body in bodies]
+    receipts = {number: receipt for number, receipt in enumerate(parsed) if isinstance(receipt, Receipt)}
+    reports = {number: report for number, report in enumerate(parsed) if isinstance(report, ParsedReport)}
+    batches = [_Batch(list(reports))]
+    with raising_depot_full():
+        while batches:
+            batch = batches.pop()
+            entries = match_runs.find([reports[number] for number in batch.numbers], visible)
+            matched = {
+                number: MatchedReport(entries[reports[number].run], reports[number], bodies[number], trigger)
+                for number in batch.numbers
+                if reports[number].run in entries
+            }
+            try:
+                is_new = store(list(matched.values()), create_partitions=batch.create_partitions)
+            except (RunsDeleted, IntegrityError, DataError, OverflowError) as error:
+                if len(matched) == 1 and isinstance(error, (DataError, OverflowError)):
+                    (number,) = matched
+                    receipts[number] = _refused(reports[number], f"the depot cannot hold it: {error}")
+                else:
+                    batches += _next_batches(batch._replace(numbers=list(matched)), error)
+            else:
+                for number, new in zip(matched, is_new, strict=True):
+                    receipts[number] = Receipt(reports[number].run, accepted=True, duplicate=not new)
+    for number in reports.keys() - receipts.keys():
+        receipts[number] = _refused(reports[number], f"there is no series {reports[number].series!r}")
+    return [receipts[number] for number in range(len(bodies))]
 
 
-def _taken(
-    told: Sequence[ParsedReport | Receipt],
-    bodies: Sequence[bytes],
-    visible: SeriesQuerySet | None,
-    trigger: str,
-) -> list[Receipt]:
-    """A receipt for each of what *bodies* told, once those of series that are there have been stored."""
-    places = match_runs.look((one for one in told if isinstance(one, ParsedReport)), visible)
-    known = {
-        number: Incoming(places[one.run], one, bodies[number], trigger)
-        for number, one in enumerate(told)
-        if isinstance(one, ParsedReport) and one.run in places
-    }
-    receipts = dict(zip(known, _stored(list(known.values())), strict=True))
-    return [receipts.get(number) or _refused(one) for number, one in enumerate(told)]
-
-
-def _read(body: bytes, now: datetime) -> ParsedReport | Receipt:
+def _parse(body: bytes, now: datetime) -> ParsedReport | Receipt:
+    """Parse a report; return a refusal if it is malformed or its times are implausible."""
     try:
-        report = read(body)
+        report = parse(body)
     except wire.ReportError as error:
         return Receipt(run=None, accepted=False, error=str(error))
-    wrong = _wrong_time(report, now)
-    return Receipt(report.run, accepted=False, error=wrong) if wrong else report
+    error_text = _time_error(report, now)
+    return _refused(report, error_text) if error_text else report
 
 
-def _wrong_time(report: ParsedReport, now: datetime) -> str:
-    """What is wrong with when it was; empty where nothing is. A clock that is wrong must not fill the depot
-    with parts for every year that it comes to, nor with values that nobody will have known for years."""
+def _refused(report: ParsedReport, error: str) -> Receipt:
+    return Receipt(report.run, accepted=False, error=error)
+
+
+def _time_error(report: ParsedReport, now: datetime) -> str:
+    """Describe an implausible time; empty if there is none.
+
+    The wrong clock of a reporter must not create partitions for decades, nor values that are known only years
+    from now.
+    """
     latest = now + AHEAD
     for name, time in (("slot", report.slot), ("started_at", report.started_at)):
         if not EARLIEST <= time <= latest:
-            clock = (
+            limit = (
                 "is before 1970" if time < EARLIEST else f"is more than a day after now, {wire.rfc3339(now)}"
             )
-            return f"{name}: {wire.rfc3339(time)} {clock}: set the clock of the reporter, and send it anew"
+            return f"{name}: {wire.rfc3339(time)} {limit}: set the clock of the reporter, and send it anew"
     if report.seconds > (latest - report.started_at).total_seconds():
-        began = wire.rfc3339(report.started_at)
-        return f"seconds: what began at {began} and took {report.seconds:g} s has not ended yet"
+        started = wire.rfc3339(report.started_at)
+        return f"seconds: a run that started at {started} and took {report.seconds:g} s has not ended yet"
     return ""
 
 
-def _refused(one: ParsedReport | Receipt) -> Receipt:
-    if isinstance(one, Receipt):
-        return one
-    return Receipt(one.run, accepted=False, error=f"there is no series {one.series!r}")
+def _next_batches(batch: _Batch, error: Exception) -> list[_Batch]:
+    """Return the batches that replace a failed one, the last to be stored first. Raises *error* if none can.
 
-
-def _stored(incoming: Sequence[Incoming]) -> list[Receipt]:
-    """Store all together or, if the depot cannot hold one of them, each half by itself."""
-    if not incoming:
-        return []
-    try:
-        new = _in_its_room(incoming)
-    except (DataError, OverflowError) as error:
-        if len(incoming) > 1:
-            half = len(incoming) // 2
-            return [*_stored(incoming[:half]), *_stored(incoming[half:])]
-        return [Receipt(incoming[0].report.run, accepted=False, error=f"the depot cannot hold it: {error}")]
-    return [
-        Receipt(one.report.run, accepted=True, duplicate=not is_new)
-        for one, is_new in zip(incoming, new, strict=True)
-    ]
-
-
-def _in_its_room(incoming: Sequence[Incoming]) -> list[bool]:
-    """Store all together; whether each was new. There mostly is room for their time, so that it is made when
-    it turns out that there is none."""
-    try:
-        with transaction.atomic():
-            return store(incoming)
-    except IntegrityError as error:
-        if not isinstance(error.__cause__, CheckViolation):  # so says a row that no part takes
-            raise
-    with transaction.atomic():
-        partitions.create_for({one.report.slot for one in incoming})
-        return store(incoming)
+    Partitions mostly exist, so they are created only after a row had none.
+    """
+    if isinstance(error, (DataError, OverflowError)):  # the depot cannot hold one of the reports
+        half = len(batch.numbers) // 2
+        return [batch._replace(numbers=batch.numbers[half:]), batch._replace(numbers=batch.numbers[:half])]
+    if isinstance(error.__cause__, CheckViolation) and not batch.create_partitions:
+        return [batch._replace(create_partitions=True)]
+    is_deleted = isinstance(error, RunsDeleted) or isinstance(error.__cause__, ForeignKeyViolation)
+    if is_deleted and not batch.is_retry:
+        return [batch._replace(is_retry=True)]
+    raise error

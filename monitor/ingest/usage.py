@@ -1,4 +1,4 @@
-"""Record the usage that reports give: one row for each resource of a run, also where it used nothing."""
+"""Record the usage of runs from their reports: one row per resource, also where nothing was used."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from monitor.ingest.fast_parser import ParsedReport
 
 
-def account(reports: Mapping[uuid.UUID, ParsedReport]) -> None:
-    """Keep what *reports*, by run, say was used; nothing for runs that were skipped, for no site took part in
-    them."""
-    ran = ((run, report) for run, report in reports.items() if report.outcome != State.SKIPPED)
-    record(row for run, report in ran for row in _rows(run, report))
+def record_usage(reports: Mapping[uuid.UUID, ParsedReport]) -> None:
+    """Record the usage that *reports*, by run, state; skipped runs touched no site and have none."""
+    record(
+        row
+        for run, report in reports.items()
+        if report.outcome != State.SKIPPED
+        for row in _rows(run, report)
+    )
 
 
 def _rows(run: uuid.UUID, report: ParsedReport) -> Iterator[UsageRow]:
-    """What it used at each resource that it was bound to, and at others."""
+    """Yield a row for each resource that the run was bound to or used."""
     bound = {name for names in report.measured.bindings.values() for name in names}
     yield from (UsageRow(run, name, report.started_at, 0, 0.0) for name in bound - report.usage.keys())
     for name, used in report.usage.items():
-        moved = used.bytes_sent + used.bytes_received
-        yield UsageRow(run, name, report.started_at, moved, used.cpu_seconds)
+        transferred = used.bytes_sent + used.bytes_received
+        yield UsageRow(run, name, report.started_at, transferred, used.cpu_seconds)

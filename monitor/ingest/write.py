@@ -1,22 +1,23 @@
-"""Write reports into the depot, many in few statements: run, raw report, usage and samples of each."""
+"""Store reports in one transaction: run, raw report, usage and samples of each, many in few statements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.db import transaction
 from django.utils import timezone
 
 from monitor.compression import pack
-from monitor.db import binary
+from monitor.db import binary, partitions
 from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.ingest import extract_metrics, match_runs, raw_reports, resolve_metrics
-from monitor.ingest.resolve_metrics import Measured
-from monitor.ingest.usage import account
+from monitor.ingest.resolve_metrics import MeasuredReport
+from monitor.ingest.usage import record_usage
 from monitor.ledger.transitions import ReportedEnd, end_reported
 from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
@@ -24,68 +25,87 @@ from monitor.models.run import State
 if TYPE_CHECKING:
     import uuid
 
+    from monitor.depot.retention.cutoffs import RetentionCutoffs
     from monitor.ingest.fast_parser import ParsedReport
-    from monitor.ingest.match_runs import Incoming
+    from monitor.ingest.match_runs import MatchedReport
 
 _CAUSE_CHARACTERS = 200
-_CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has all of it
+_NAME_CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has the whole name
 
 
-def store(incoming: Sequence[Incoming]) -> list[bool]:
-    """Write what is not there yet; of each whether it was new. To be called in a transaction.
+def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) -> list[bool]:
+    """Store the reports that are new; return for each whether it was.
 
-    Of a slot that is older than its series keeps things, the ledger is told alone.
+    For a slot older than the retention of its series only the ledger changes. Concurrent calls do not
+    deadlock: rows are inserted and locked in the order of their keys.
 
-    Several may do so at once: rows are locked, and made, in the order of their keys.
+    Raises:
+        match_runs.RunsDeleted: a run was deleted since it was found.
     """
-    new: dict[uuid.UUID, Incoming] = {}
-    is_new = []
-    for locked, one in zip(match_runs.locked(incoming), incoming, strict=True):
-        is_new.append(not locked.is_reported and locked.run not in new)
-        if is_new[-1]:
-            new[locked.run] = one
-    if new:
-        _write(new)
+    if not reports:
+        return []
+    now = timezone.now()
+    with transaction.atomic():
+        if create_partitions:
+            partitions.create_for({report.parsed.slot for report in reports})
+        new: dict[uuid.UUID, MatchedReport] = {}
+        is_new = []
+        for run, report in zip(match_runs.lock(reports), reports, strict=True):
+            is_new.append(not run.is_reported and run.key not in new)
+            if is_new[-1]:
+                new[run.key] = report
+        if not new:
+            return is_new
+        cutoffs = cutoffs_of([report.key for report in new.values()], now)
+        measured = [report for report in new.values() if cutoffs.is_kept(DataKind.SAMPLES, *report.key)]
+        raw = [
+            _raw_report(run, report, now)
+            for run, report in new.items()
+            if cutoffs.is_kept(DataKind.REPORTS, *report.key)
+        ]
+        samples = _samples(measured)
+        uses_copy = raw_reports.uses_copy(raw) or write.uses_copy(samples)
+        with nullcontext() if uses_copy else binary.pipeline():
+            end_reported([_ending(run, report.parsed) for run, report in new.items()])
+            record_usage({run: report.parsed for run, report in new.items()})
+            raw_reports.write(raw)
+            write.write_runs(samples)
+            mark_dirty.mark(_changed_hours(new.values(), cutoffs, now))
     return is_new
 
 
-def _write(new: Mapping[uuid.UUID, Incoming]) -> None:
-    """What is too old to be measured leaves a mark at *now*: its hour is final, but not what came last."""
-    now = timezone.now()
-    kept = cutoffs_of([one.at for one in new.values()], now)
-    packed = [_packed(run, one, now) for run, one in new.items() if kept.is_kept(DataKind.REPORTS, *one.at)]
-    measured = [one for one in new.values() if kept.is_kept(DataKind.SAMPLES, *one.at)]
-    found = _samples(measured)
-    copied = raw_reports.are_copied(packed) or write.are_copied(found)
-    with nullcontext() if copied else binary.pipeline():
-        end_reported([_ending(run, one.report) for run, one in new.items()])
-        account({run: one.report for run, one in new.items()})
-        raw_reports.write(packed)
-        write.write_runs(found)
-        mark_dirty.mark(
-            {one.at if kept.is_kept(DataKind.SAMPLES, *one.at) else (one.series, now) for one in new.values()}
-        )
+def _raw_report(run: uuid.UUID, report: MatchedReport, received_at: datetime) -> raw_reports.RawReportRow:
+    packing, packed = pack(report.body)
+    version = extract_metrics.VERSION
+    return raw_reports.RawReportRow(run, report.parsed.slot, received_at, packing, packed, version)
 
 
-def _packed(run: uuid.UUID, one: Incoming, received_at: datetime) -> raw_reports.RawReportRow:
-    return raw_reports.RawReportRow(
-        run, one.report.slot, received_at, *pack(one.body), extract_metrics.VERSION
-    )
+def _changed_hours(
+    reports: Iterable[MatchedReport], cutoffs: RetentionCutoffs, now: datetime
+) -> set[tuple[int, datetime]]:
+    """Return what changed as (series, time).
+
+    For an expired slot that is *now*: its rollups are final, but the latest results of its series changed.
+    """
+    return {
+        report.key if cutoffs.is_kept(DataKind.SAMPLES, *report.key) else (report.series, now)
+        for report in reports
+    }
 
 
 def _ending(run: uuid.UUID, report: ParsedReport) -> ReportedEnd:
     failure = report.failure
-    ran = report.outcome != State.SKIPPED
+    has_run = report.outcome != State.SKIPPED
     return ReportedEnd(
         run=run,
         slot=report.slot,
         state=report.outcome,
         cause=f"reported by {report.reporter}"[:_CAUSE_CHARACTERS],
         reason=report.reason,
-        stage=failure.stage[:_CHARACTERS] if failure else "",
-        failed_resource=(failure.resource or "")[:_CHARACTERS] if failure else "",
-        started_at=report.started_at if ran else None,
-        ended_at=ended_at(report) if ran else None,
+        stage=failure.stage[:_NAME_CHARACTERS] if failure else "",
+        failed_resource=(failure.resource or "")[:_NAME_CHARACTERS] if failure else "",
+        started_at=report.started_at if has_run else None,
+        ended_at=ended_at(report) if has_run else None,
     )
 
 
@@ -93,20 +113,20 @@ def ended_at(report: ParsedReport) -> datetime:
     return report.started_at + timedelta(seconds=report.seconds)
 
 
-def _samples(incoming: Iterable[Incoming]) -> list[write.RunSamples]:
-    """What is measured, under the keys of its metrics; those that are new are made."""
+def _samples(reports: Iterable[MatchedReport]) -> list[write.RunSamples]:
+    """Return the values of each report under the keys of its metrics, which are created where missing."""
     measured = [
-        Measured(one.series, one.report, found)
-        for one in incoming
-        if (found := extract_metrics.values(one.report))
+        MeasuredReport(report.series, report.parsed, values)
+        for report in reports
+        if (values := extract_metrics.values(report.parsed))
     ]
     return [
         write.RunSamples(
-            [metrics[name] for name in one.values],
-            one.report.slot,
-            ended_at(one.report),
-            list(one.values.values()),
-            one.report.outcome == State.PASSED,
+            [metric_ids[name] for name in report.values],
+            report.parsed.slot,
+            ended_at(report.parsed),
+            list(report.values.values()),
+            report.parsed.outcome == State.PASSED,
         )
-        for one, metrics in zip(measured, resolve_metrics.metrics(measured), strict=True)
+        for report, metric_ids in zip(measured, resolve_metrics.metric_ids(measured), strict=True)
     ]

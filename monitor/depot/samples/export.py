@@ -1,5 +1,4 @@
-"""The values of a series in a form to take away, piece by piece: however many there are, they never lie in
-memory at once."""
+"""Export the values of a series as a file, chunk by chunk: memory does not grow with the number of values."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from monitor.db.snapshot import snapshot
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.depot.samples import formats
 from monitor.depot.samples.formats.base import Value
-from monitor.depot.samples.read import each_value
+from monitor.depot.samples.read import stream
 from monitor.models import Metric, Run
 from monitor.models.run import ENDED, REPORTED, RunQuerySet, State
 
@@ -24,24 +23,22 @@ if TYPE_CHECKING:
     from monitor.models import Series
 
 TOTAL = "total.seconds"
-RUNS = 5_000  # at a time
-# Retention waits for who reads, however slowly he does.
-WITHIN_SECONDS = 3600.0
+STREAMED_RUNS = 5_000  # fetched from the server at a time
+TIME_LIMIT_SECONDS = 3600.0  # retention waits for the snapshot of a slow reader
 
-Measured = tuple[datetime, int, datetime, float]
+SampleColumns = tuple[datetime, int, datetime, float]  # time, metric, known at, value
 
 
-class TooSlow(Exception):
-    """Not all was taken in time; says in which."""
+class ExportTimeout(Exception):
+    """The reader did not fetch all chunks in time; the message names the limit."""
 
 
 @dataclass(frozen=True)
-class File:
-    """What is taken away: *chunks* are made as they are asked for, all of what there is when the first is.
-    Who does not take all of them closes them; who is too slow gets ``TooSlow``.
+class ExportFile:
+    """A file to download. *chunks* are made when they are read, all from the snapshot of the first.
 
-    They are the samples themselves, whatever rollups have; *newest_ended_at* is when the last run that
-    reported ended, None without any.
+    A reader that stops early must close *chunks*; a slow one gets ``ExportTimeout``. *newest_ended_at* is the
+    end of the last run with a report, None without any.
     """
 
     name: str
@@ -50,11 +47,11 @@ class File:
     newest_ended_at: datetime | None
 
     def headers(self, now: datetime) -> dict[str, str]:
-        """What an answer says of it, its age at *now* among them."""
-        said = {"Content-Disposition": f'attachment; filename="{self.name}"'}
+        """Return the headers of the HTTP answer, among them the age of the data at *now*."""
+        headers = {"Content-Disposition": f'attachment; filename="{self.name}"'}
         if self.newest_ended_at is not None:
-            said["Data-Age-Seconds"] = f"{seconds_since(self.newest_ended_at, now):.1f}"
-        return said
+            headers["Data-Age-Seconds"] = f"{seconds_since(self.newest_ended_at, now):.1f}"
+        return headers
 
 
 def export(
@@ -64,55 +61,51 @@ def export(
     start: datetime | None,
     end: datetime | None = None,
     label: str,
-    within_seconds: float = WITHIN_SECONDS,
-) -> File:
-    """``values`` in *form*; *label* ends the file's name. Raises UnknownFormat."""
-    made = formats.load(form)(series.name)
-    chunks = _closed_with(made.chunks, values(series, start=start, end=end), within_seconds)
-    newest = _runs(series, start, end).filter(state__in=REPORTED).order_by("-slot")
+    within_seconds: float = TIME_LIMIT_SECONDS,
+) -> ExportFile:
+    """Export ``values`` in the format *form*; *label* ends the file's name. Raises UnknownFormat."""
+    file_format = formats.load(form)(series.name)
+    chunks = _chunks(file_format.chunks, values(series, start=start, end=end), within_seconds)
+    newest = _ended_runs(series, start, end).filter(state__in=REPORTED).order_by("-slot")
     newest_ended_at = newest.values_list("ended_at", flat=True).first()
-    return File(f"{series.name}-{label}.{made.suffix}", made.media_type, chunks, newest_ended_at)
+    name = f"{series.name}-{label}.{file_format.suffix}"
+    return ExportFile(name, file_format.media_type, chunks, newest_ended_at)
 
 
-def _closed_with(
-    chunks: Callable[[Iterable[Value]], Iterator[bytes]],
-    those: Generator[Value, None, None],
+def _chunks(
+    encode: Callable[[Iterable[Value]], Iterator[bytes]],
+    exported: Generator[Value, None, None],
     within_seconds: float,
 ) -> Iterator[bytes]:
-    """Of *those* values, whose transaction ends with the last chunk, or when no more is wanted."""
+    """Yield the encoded values; their transaction ends with the last chunk, or when the reader stops."""
     until = time.monotonic() + within_seconds
-    with closing(those):
-        for chunk in chunks(those):
+    with closing(exported):
+        for chunk in encode(exported):
             if time.monotonic() > until:
-                raise TooSlow(f"not all was taken in {within_seconds:g} s")
+                raise ExportTimeout(f"the export was not read in {within_seconds:g} s")
             yield chunk
 
 
 def values(series: Series, *, start: datetime | None, end: datetime | None) -> Generator[Value, None, None]:
-    """Every value of every run that ended, of slots from *start* until before *end*, oldest first; see
-    ``Value`` for runs that did not pass. All as it was when the first was asked for."""
+    """Yield the values of ended runs from *start* until before *end*, oldest first, from one snapshot.
+
+    See ``Value`` for runs that did not pass.
+    """
     with snapshot():
-        yield from _values(series, start, end)
+        metrics = {
+            metric.pk: metric
+            for metric in Metric.objects.filter(segment__series=series).select_related("segment")
+        }
+        samples = groupby(stream(metrics, start=start, end=end), key=itemgetter(0))
+        slot, of_slot = next(samples, (None, ()))
+        runs = _ended_runs(series, start, end).order_by("slot").values_list("slot", "state")
+        for run_slot, state in runs.iterator(chunk_size=STREAMED_RUNS):
+            while slot is not None and slot < run_slot:
+                slot, of_slot = next(samples, (None, ()))
+            yield from _run_values(run_slot, state, of_slot if slot == run_slot else (), metrics)
 
 
-def _values(series: Series, start: datetime | None, end: datetime | None) -> Iterator[Value]:
-    metrics = {one.pk: one for one in Metric.objects.filter(segment__series=series).select_related("segment")}
-    measured = groupby(each_value(metrics, start=start, end=end), key=itemgetter(0))
-    slot, of_slot = next(measured, (None, ()))
-    for run_slot, state in _ended(series, start, end):
-        while slot is not None and slot < run_slot:
-            slot, of_slot = next(measured, (None, ()))
-        yield from _of_run(run_slot, state, of_slot if slot == run_slot else (), metrics)
-
-
-def _ended(series: Series, start: datetime | None, end: datetime | None) -> Iterator[tuple[datetime, str]]:
-    """(slot, how it ended) of each run, oldest first."""
-    runs = _runs(series, start, end).order_by("slot")
-    return runs.values_list("slot", "state").iterator(chunk_size=RUNS)
-
-
-def _runs(series: Series, start: datetime | None, end: datetime | None) -> RunQuerySet:
-    """Those that ended, of slots from *start* until before *end*."""
+def _ended_runs(series: Series, start: datetime | None, end: datetime | None) -> RunQuerySet:
     runs = Run.objects.filter(series=series, state__in=ENDED)
     if start is not None:
         runs = runs.filter(slot__gte=start)
@@ -121,11 +114,11 @@ def _runs(series: Series, start: datetime | None, end: datetime | None) -> RunQu
     return runs
 
 
-def _of_run(
-    slot: datetime, state: str, measured: Iterable[Measured], metrics: dict[int, Metric]
+def _run_values(
+    slot: datetime, state: str, samples: Iterable[SampleColumns], metrics: dict[int, Metric]
 ) -> Iterator[Value]:
     segment = None
-    for _, pk, known_at, value in measured:
+    for _, pk, known_at, value in samples:
         metric = metrics[pk]
         segment = metric.segment.number
         yield Value(metric.name, slot, known_at, value, metric.unit, state, segment)

@@ -1,4 +1,4 @@
-"""The one query service for samples: what pages, API and forecasts read."""
+"""Read samples as rows; ``sample_arrays`` reads them as arrays to compute with."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
-from monitor.depot.samples import write
-from monitor.models import Metric
+from monitor.models import Metric, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,10 +16,12 @@ if TYPE_CHECKING:
 
     from monitor.models import Run, Segment, Series
 
+STREAMED_ROWS = 5_000  # fetched from the server at a time
+
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a metric: the key of its segment, when its run was due, when it was known, what it was."""
+    """One value of a metric: its segment (the key), the slot of its run, when it became known, the value."""
 
     segment: int
     time: datetime
@@ -31,12 +32,39 @@ class Point:
 
 @dataclass(frozen=True)
 class RunMetric:
-    """One metric of one run; all of one run are of one segment."""
+    """One metric of one run; all metrics of a run belong to one segment."""
 
     name: str
     value: float
     unit: str
     segment: Segment
+
+
+def samples_of(
+    metric_ids: Iterable[int],
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    known_by: datetime | None = None,
+    passed_only: bool = True,
+    newest: int | None = None,
+) -> list[Sample]:
+    """Return samples from *start* to *end* (included) by time; with *newest*, that many of the latest.
+
+    With *known_by*, only samples that were known at that time.
+    """
+    samples = Sample.objects.filter(metric_id__in=list(metric_ids))
+    if start is not None:
+        samples = samples.filter(time__gte=start)
+    if end is not None:
+        samples = samples.filter(time__lte=end)
+    if known_by is not None:
+        samples = samples.filter(known_at__lte=known_by)
+    if passed_only:
+        samples = samples.filter(passed=True)
+    if newest is None:
+        return list(samples.order_by("time"))
+    return list(samples.order_by("-time")[:newest])[::-1]
 
 
 def history(
@@ -48,11 +76,8 @@ def history(
     passed_only: bool = True,
     newest: int | None = None,
 ) -> list[Point]:
-    """Values of *metric* in order of time, by default of passed runs only.
-
-    With *known_by*, only what was known at that moment: the way to look at the past without its future.
-    """
-    rows = write.read(
+    """Return the values of *metric*; see ``samples_of`` for the selection."""
+    rows = samples_of(
         [metric.pk], start=start, end=end, known_by=known_by, passed_only=passed_only, newest=newest
     )
     return [Point(metric.segment_id, row.time, row.known_at, row.value, row.passed) for row in rows]
@@ -61,64 +86,56 @@ def history(
 def histories(
     series: Series, names: list[str], *, start: datetime | None = None, passed_only: bool = True
 ) -> dict[str, list[Point]]:
-    """Several metrics of one series at once, by name, of all its segments: each point says which it is of.
+    """Return the values of several metrics of a series by name, over all its segments.
 
-    A name that was never measured is absent.
+    A metric that was never measured is absent.
     """
-    wanted = Metric.objects.filter(segment__series=series, name__in=names)
-    by_id = {pk: (name, segment) for pk, name, segment in wanted.values_list("pk", "name", "segment_id")}
-    found: dict[str, list[Point]] = {}
-    for row in write.read(by_id, start=start, passed_only=passed_only):
+    metrics = Metric.objects.filter(segment__series=series, name__in=names)
+    by_id = {pk: (name, segment) for pk, name, segment in metrics.values_list("pk", "name", "segment_id")}
+    points: dict[str, list[Point]] = {}
+    for row in samples_of(by_id, start=start, passed_only=passed_only):
         name, segment = by_id[row.metric_id]
-        found.setdefault(name, []).append(Point(segment, row.time, row.known_at, row.value, row.passed))
-    return found
+        points.setdefault(name, []).append(Point(segment, row.time, row.known_at, row.value, row.passed))
+    return points
 
 
 def of_run(run: Run) -> list[RunMetric]:
-    """Everything that one run measured, by name."""
-    all_segments = Metric.objects.filter(segment__series=run.series_id).select_related("segment")
-    metrics = {metric.pk: metric for metric in all_segments}
-    rows = write.read(metrics, start=run.slot, end=run.slot, passed_only=False)
-    found = [(metrics[row.metric_id], row.value) for row in rows]
-    measured = [RunMetric(metric.name, value, metric.unit, metric.segment) for metric, value in found]
+    """Return all metrics of one run, in order of name."""
+    metrics = {
+        metric.pk: metric
+        for metric in Metric.objects.filter(segment__series=run.series_id).select_related("segment")
+    }
+    rows = samples_of(metrics, start=run.slot, end=run.slot, passed_only=False)
+    pairs = [(metrics[row.metric_id], row.value) for row in rows]
+    measured = [RunMetric(metric.name, value, metric.unit, metric.segment) for metric, value in pairs]
     return sorted(measured, key=lambda metric: metric.name)
 
 
-def each_value(
+def stream(
     metric_ids: Iterable[int], *, start: datetime | None, end: datetime | None
 ) -> Iterator[tuple[datetime, int, datetime, float]]:
-    """(time, key of the metric, when it was known, value) of several metrics, in order of time, never all at
-    once."""
-    return write.stream(metric_ids, start=start, end=end)
+    """Yield (time, metric, known at, value) from *start* until before *end*, in order of time.
+
+    A server-side cursor bounds memory. Plain tuples: an export reads millions of rows.
+    """
+    samples = Sample.objects.filter(metric_id__in=list(metric_ids))
+    if start is not None:
+        samples = samples.filter(time__gte=start)
+    if end is not None:
+        samples = samples.filter(time__lt=end)
+    columns = ("time", "metric_id", "known_at", "value")
+    return samples.order_by("time", "metric_id").values_list(*columns).iterator(chunk_size=STREAMED_ROWS)
 
 
 def newest_values(count: int) -> ArraySubquery:
-    """For a queryset of metrics: the *count* newest values of passed runs of each, newest first."""
-    return ArraySubquery(write.newest("pk").values("value")[:count])
+    """Annotate a queryset of metrics with the *count* newest values of passed runs, newest first."""
+    return ArraySubquery(_newest().values("value")[:count])
 
 
 def newest_time() -> Subquery:
-    """For a queryset of metrics: the slot of the newest value of passed runs of each; NULL without any."""
-    return nth_newest_time(1)
+    """Annotate a queryset of metrics with the slot of the newest value of passed runs, NULL without any."""
+    return Subquery(_newest().values("time")[:1])
 
 
-def nth_newest_time(number: int) -> Subquery:
-    """For a queryset of metrics: the slot of the *number*-th newest value of passed runs of each, from 1 on;
-    NULL where there are fewer.
-    """
-    return Subquery(write.newest("pk").values("time")[number - 1 : number])
-
-
-def last_known_at(metric: Metric, *, known_by: datetime, newest: int) -> datetime | None:
-    """When the latest news among the *newest* values of passed runs became known; None without any."""
-    return write.last_known_at(metric.pk, known_by=known_by, newest=newest)
-
-
-def first_known_later(
-    field: str, metric: str, *, than: str, after: str, by: datetime | None = None
-) -> Subquery:
-    """For a queryset: *field* ("value" or "time") of the first passed run after slot *after* that became
-    known later *than*, and not later than *by*; *metric*, *than* and *after* name the queryset's fields. NULL
-    while there is none.
-    """
-    return Subquery(write.known_later(metric, than=than, after=after, by=by).values(field)[:1])
+def _newest() -> QuerySet[Sample]:
+    return Sample.objects.filter(metric=OuterRef("pk"), passed=True).order_by("-time")

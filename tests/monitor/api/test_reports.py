@@ -22,8 +22,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.api.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
-from monitor.ingest import http_senders as receiving
-from monitor.ingest.http_senders import places
+from monitor.ingest.http_senders import places, sender_commit
 from monitor.models import ApiToken, RawReport, Run, Sample, Series, Suite
 from monitor.models.run import State
 from monitor.models.token import READ, REPORT, RUN
@@ -325,7 +324,7 @@ def test_those_who_come_while_others_are_stored_are_stored_together_if_they_are_
             answers = [threads.submit(deliver, first)]
             assert eventually(is_stopped)
             answers += [threads.submit(deliver, body) for body in others]
-            assert eventually(lambda: receiving.waiting.waiting == 3)
+            assert eventually(lambda: sender_commit.queued == 3)
             refused = send(client, one_more)
             cursor.execute("COMMIT")
         assert [answer.result() for answer in answers] == [200] * 4

@@ -13,7 +13,7 @@ from django.db import connection
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.retention.dry_run import preview_retention
 from monitor.ingest import extract_metrics
-from monitor.ingest.reparse import Parser, ReparseCounts, reparse
+from monitor.ingest.reparse import MetricParser, ReparseCounts, reparse
 from monitor.ingest.service import ingest_all
 from monitor.models import Metric, Series, Suite
 from monitor.models.retention_cutoff import DataKind
@@ -88,10 +88,10 @@ class Life:
         dry_run: bool = False,
     ) -> ReparseCounts:
         keys = [self.series[name].pk for name in series]
-        parser = Parser(self.version, reading.values)
+        parser = MetricParser(self.version, reading.values)
         done = ReparseCounts()
         for told in islice(
-            reparse(since, series=keys, parser=parser, at_once=at_once, dry_run=dry_run), batches
+            reparse(since, series=keys, parser=parser, batch=at_once, dry_run=dry_run), batches
         ):
             done = told
         return done

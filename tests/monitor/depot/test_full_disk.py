@@ -53,7 +53,7 @@ class Disk:
             while (more := min(self._free_bytes() - leave_bytes, MIB)) > 0:
                 os.posix_fallocate(ballast.fileno(), taken, more)
                 taken += more
-        gauge.forget()
+        gauge.reset()
 
     def _free_bytes(self) -> int:
         found = os.statvfs(self.directory)
@@ -61,7 +61,7 @@ class Disk:
 
     def free(self) -> None:
         self._ballast.unlink()
-        gauge.forget()
+        gauge.reset()
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def depot_on_it(disk: Disk, transactional_db: None, settings: LazySettings) -> I
     connection.settings_dict["NAME"] = f"{before['NAME']}_small"
     settings.GRIDCAST_DEPOT_DIRECTORY = disk.directory
     settings.GRIDCAST_DEPOT_RESERVE_BYTES = RESERVE_BYTES
-    gauge.forget()
+    gauge.reset()
     try:
         yield disk
     finally:
@@ -116,7 +116,7 @@ def depot_on_it(disk: Disk, transactional_db: None, settings: LazySettings) -> I
         connection.settings_dict.update(before)
         in_postgres("DROP DATABASE {} WITH (FORCE)", name)
         in_postgres("DROP TABLESPACE {}", space)
-        gauge.forget()
+        gauge.reset()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""No room in the depot: reports are refused while there still is some, and taken again by themselves."""
+"""Reports are refused while only the disk reserve is left, and accepted again when there is space."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from pytest_django.fixtures import Settings
 
 from monitor import health
 from monitor.ingest.disk_guard import (
-    ASKED_EVERY_SECONDS,
+    MEASURE_EVERY_SECONDS,
     DepotFull,
-    Gauge,
-    Room,
+    FreeSpace,
+    FreeSpaceGauge,
     gauge,
-    measured,
-    refuse_without_room,
-    told_when_full,
+    measure_space,
+    raising_depot_full,
+    require_space,
 )
 
 MIB = 1024**2
 
 
 @pytest.fixture(autouse=True)
-def asked_anew(db: None) -> Iterator[None]:
-    """Nothing is remembered from before, and nothing of what is said here for those who come after."""
-    gauge.forget()
+def measured_again(db: None) -> Iterator[None]:
+    """Let no cached measurement pass from test to test."""
+    gauge.reset()
     yield
-    gauge.forget()
+    gauge.reset()
 
 
 @pytest.fixture
-def without_room(settings: Settings, tmp_path: Path) -> None:
-    """The disk of the depot has less than what is kept in reserve."""
+def without_space(settings: Settings, tmp_path: Path) -> None:
+    """Make the reserve larger than the free space of the disk."""
     settings.GRIDCAST_DEPOT_DIRECTORY = tmp_path
     settings.GRIDCAST_DEPOT_RESERVE_BYTES = 2**62
 
@@ -44,64 +44,64 @@ def without_room(settings: Settings, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("free", "suffices"), [(257 * MIB, True), (256 * MIB, False), (1, False), (0, False), (-5, False)]
 )
-def test_more_than_the_reserve_has_to_be_free(free: int, suffices: bool) -> None:
-    assert Room(free, 256 * MIB).suffices is suffices
+def test_reports_need_more_free_space_than_the_reserve(free: int, suffices: bool) -> None:
+    assert FreeSpace(free, 256 * MIB).suffices is suffices
 
 
-def test_what_is_free_is_asked_for_once_in_a_while() -> None:
-    now, answers = [0.0], iter([Room(5, 1), Room(4, 1), None])
-    told = Gauge(lambda: next(answers), clock=lambda: now[0])
+def test_free_space_is_measured_once_in_a_while() -> None:
+    now, answers = [0.0], iter([FreeSpace(5, 1), FreeSpace(4, 1), None])
+    cached = FreeSpaceGauge(lambda: next(answers), clock=lambda: now[0])
     seen = []
-    for moment in (0.0, ASKED_EVERY_SECONDS - 0.1, ASKED_EVERY_SECONDS, 3 * ASKED_EVERY_SECONDS):
+    for moment in (0.0, MEASURE_EVERY_SECONDS - 0.1, MEASURE_EVERY_SECONDS, 3 * MEASURE_EVERY_SECONDS):
         now[0] = moment
-        seen.append(told.room())
-    assert seen == [Room(5, 1), Room(5, 1), Room(4, 1), None]
+        seen.append(cached.space())
+    assert seen == [FreeSpace(5, 1), FreeSpace(5, 1), FreeSpace(4, 1), None]
 
 
-def test_the_disk_of_the_data_is_looked_at(settings: Settings, tmp_path: Path) -> None:
+def test_free_space_of_the_disk_is_measured(settings: Settings, tmp_path: Path) -> None:
     settings.GRIDCAST_DEPOT_DIRECTORY = tmp_path
-    room = measured()
-    assert room is not None
-    assert room.free_bytes > 0
+    space = measure_space()
+    assert space is not None
+    assert space.free_bytes > 0
 
 
 @pytest.mark.parametrize("directory", [None, Path("/no/such/directory")])
-def test_where_nobody_knows_nothing_is_refused(settings: Settings, directory: Path | None) -> None:
+def test_no_report_is_refused_where_free_space_is_unknown(settings: Settings, directory: Path | None) -> None:
     settings.GRIDCAST_DEPOT_DIRECTORY = directory
-    assert measured() is None
-    refuse_without_room()
+    assert measure_space() is None
+    require_space()
 
 
-def test_a_budget_is_held_against_the_size_of_the_database(settings: Settings) -> None:
+def test_a_size_limit_counts_the_size_of_the_database(settings: Settings) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         (size,) = cursor.fetchone()
     settings.GRIDCAST_DEPOT_RESERVE_BYTES = 16 * MIB
     settings.GRIDCAST_DEPOT_MAX_BYTES = size + 64 * MIB
-    refuse_without_room()
+    require_space()
     settings.GRIDCAST_DEPOT_MAX_BYTES = size + 8 * MIB
-    gauge.forget()
+    gauge.reset()
     with pytest.raises(DepotFull, match=r"left, and 16\.8 MB are its reserve"):
-        refuse_without_room()
+        require_space()
 
 
-def test_a_disk_that_postgresql_finds_full_is_no_room_and_is_not_tried_again_at_once() -> None:
-    with pytest.raises(DepotFull, match="could not extend file"), told_when_full():
+def test_a_disk_full_error_of_postgresql_refuses_reports_for_a_while() -> None:
+    with pytest.raises(DepotFull, match="could not extend file"), raising_depot_full():
         raise OperationalError("could not extend file") from DiskFull("could not extend file")
     with pytest.raises(DepotFull):
-        refuse_without_room()
-    gauge.forget()
-    refuse_without_room()
+        require_space()
+    gauge.reset()
+    require_space()
 
 
-def test_a_depot_that_is_away_is_not_full() -> None:
-    with pytest.raises(OperationalError) as raised, told_when_full():
+def test_an_unavailable_depot_is_not_full() -> None:
+    with pytest.raises(OperationalError) as raised, raising_depot_full():
         raise OperationalError("shutting down") from lookup("57P01")("shutting down")
     assert not isinstance(raised.value, DepotFull)
 
 
-@pytest.mark.usefixtures("without_room")
-def test_every_page_says_that_no_reports_are_taken(noon: datetime) -> None:
+@pytest.mark.usefixtures("without_space")
+def test_the_health_check_reports_that_reports_are_refused(noon: datetime) -> None:
     (problem,) = health.problems(noon)
     assert problem.part == "depot"
     assert problem.text.startswith("No reports are taken: the depot has ")

@@ -1,4 +1,4 @@
-"""The fast reader of reports takes nothing that the strict one refuses, and reads nothing differently."""
+"""The fast parser accepts nothing that the strict parser refuses, and parses nothing differently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.ingest import fast_parser
-from monitor.ingest.fast_parser import ParsedReport, Unsure, fast, read, slow
+from monitor.ingest.fast_parser import NeedsStrictParser, ParsedReport, parse, parse_fast, parse_strictly
 from probes.base import CATEGORIES
 from reporters import report as wire
 from tests.conftest import NOON
@@ -34,49 +34,47 @@ PIECES = (
 )
 
 
-def said(told: ParsedReport) -> dict[str, Any]:
-    """All that is told, as plain values."""
-    plain = {name: getattr(told, name) for name in ParsedReport.__struct_fields__}
+def fields_of(report: ParsedReport) -> dict[str, Any]:
+    """Return all fields as plain values."""
+    plain = {name: getattr(report, name) for name in ParsedReport.__struct_fields__}
     for name in ("stages", "metrics"):
-        plain[name] = [values(one) for one in plain[name]]
-    plain["failure"] = None if told.failure is None else values(told.failure)
-    plain["usage"] = {name: values(one) for name, one in told.usage.items()}
-    measured = told.measured
+        plain[name] = [values(item) for item in plain[name]]
+    plain["failure"] = None if report.failure is None else values(report.failure)
+    plain["usage"] = {name: values(one) for name, one in report.usage.items()}
+    measured = report.measured
     bound = {role: list(names) for role, names in measured.bindings.items()}
     plain["measured"] = (measured.probe, measured.probe_version, dict(measured.parameters), bound)
     return plain
 
 
-def values(one: object) -> dict[str, Any]:
-    names = getattr(one, "__struct_fields__", None) or vars(one)
-    return {name: getattr(one, name) for name in names}
+def values(item: object) -> dict[str, Any]:
+    names = getattr(item, "__struct_fields__", None) or vars(item)
+    return {name: getattr(item, name) for name in names}
 
 
-def holds(body: bytes) -> None:
-    """Where the fast one takes it, the strict one takes it as the same."""
+def check_same_result(body: bytes) -> None:
+    """Check that both parsers return the same report if the fast one accepts *body*."""
     try:
-        told = fast(body)
-    except Unsure:
+        report = parse_fast(body)
+    except NeedsStrictParser:
         return
-    strict = slow(body)
-    assert said(told) == said(strict)
-    assert told.measured.fingerprint == strict.measured.fingerprint
+    strict = parse_strictly(body)
+    assert fields_of(report) == fields_of(strict)
+    assert report.measured.fingerprint == strict.measured.fingerprint
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_what_our_reporters_write_is_read_fast(body: bytes) -> None:
-    assert said(fast(body)) == said(slow(body))
+def test_reports_of_our_reporters_are_parsed_fast(body: bytes) -> None:
+    assert fields_of(parse_fast(body)) == fields_of(parse_strictly(body))
 
 
 @given(st.sampled_from(BODIES), st.data())
-def test_bytes_that_are_changed_are_not_read_otherwise_than_strictly(
-    body: bytes, data: st.DataObject
-) -> None:
+def test_changed_bytes_are_parsed_as_by_the_strict_parser(body: bytes, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(body)))
         end = start + data.draw(st.sampled_from((0, 0, 1, 2, 8)))
         body = body[:start] + data.draw(st.sampled_from((b"", *PIECES))) + body[end:]
-    holds(body)
+    check_same_result(body)
 
 
 VALUES = st.one_of(
@@ -93,7 +91,7 @@ VALUES = st.one_of(
 
 
 def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """The path of everything in a document."""
+    """Return the path of every value of a document."""
     items: list[tuple[object, object]] = []
     if isinstance(value, dict):
         items = list(value.items())
@@ -103,7 +101,7 @@ def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
 
 
 @given(st.sampled_from(BODIES), VALUES, st.booleans(), st.data())
-def test_values_that_are_changed_are_not_read_otherwise_than_strictly(
+def test_changed_values_are_parsed_as_by_the_strict_parser(
     body: bytes, value: Any, is_put_beside: bool, data: st.DataObject
 ) -> None:
     document: Any = json.loads(body)
@@ -119,7 +117,7 @@ def test_values_that_are_changed_are_not_read_otherwise_than_strictly(
     text = json.dumps(
         document, ensure_ascii=data.draw(st.booleans()), separators=(",", ":") if compact else None
     )
-    holds(text.encode("utf-8", "surrogatepass"))
+    check_same_result(text.encode("utf-8", "surrogatepass"))
 
 
 @pytest.mark.parametrize(
@@ -147,12 +145,14 @@ def test_values_that_are_changed_are_not_read_otherwise_than_strictly(
         (b'"sent_at":"2026-03-01T', b'"sent_at":"2026-13-01T'),
     ],
 )
-def test_what_is_wrong_is_refused_by_the_strict_one_in_its_words(there: bytes, instead: bytes) -> None:
+def test_a_malformed_report_is_refused_with_the_message_of_the_strict_parser(
+    there: bytes, instead: bytes
+) -> None:
     body = wire.to_json(circle_report(NOON)).replace(there, instead)
     with pytest.raises(wire.ReportError) as strict:
         wire.from_json(body)
     with pytest.raises(wire.ReportError) as refused:
-        read(body)
+        parse(body)
     assert str(refused.value) == str(strict.value)
 
 
@@ -164,23 +164,23 @@ def test_what_is_wrong_is_refused_by_the_strict_one_in_its_words(there: bytes, i
         lambda document: document | {"seconds": 1e30},
     ],
 )
-def test_what_is_unusual_is_read_by_the_strict_one(
+def test_an_unusual_report_is_parsed_by_the_strict_parser(
     change: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
     body = json.dumps(change(json.loads(BODIES[1]))).encode()
-    with pytest.raises(Unsure):
-        fast(body)
-    assert read(body).series == "circle"
+    with pytest.raises(NeedsStrictParser):
+        parse_fast(body)
+    assert parse(body).series == "circle"
 
 
-def test_parameters_of_any_length_are_read_and_only_short_ones_remembered(noon: datetime) -> None:
-    remembered = fast_parser._identity.cache_info().currsize
+def test_parameters_of_any_length_are_parsed_and_only_short_ones_cached(noon: datetime) -> None:
+    cached = fast_parser._identity.cache_info().currsize
     long = replace(circle_report(noon), parameters={"text": "x" * 5000})
-    assert fast(wire.to_json(long)).measured.parameters == long.parameters
-    assert fast_parser._identity.cache_info().currsize == remembered
+    assert parse_fast(wire.to_json(long)).measured.parameters == long.parameters
+    assert fast_parser._identity.cache_info().currsize == cached
 
 
-def test_both_know_the_same_words() -> None:
+def test_both_parsers_accept_the_same_words() -> None:
     def words(kind: type, field: str) -> tuple[str, ...]:
         return get_args(get_type_hints(kind)[field])
 

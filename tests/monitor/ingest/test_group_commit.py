@@ -1,4 +1,4 @@
-"""Those who ask at once are answered together."""
+"""Group commit: the first caller executes; callers that arrive meanwhile form the next batch."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from contextlib import contextmanager
 
 import pytest
 
-from monitor.ingest.group_commit import GroupCommit, TooMany
+from monitor.ingest.group_commit import GroupCommit, QueueFull
 from tests.waiting import eventually
 
-HELD, TIMEOUT_SECONDS = "held", 10.0
+HELD, TIMEOUT_SECONDS = "held", 60.0
 
 
 class Halves:
-    """Answers with half of what is asked; whoever asks for ``HELD`` is let go at the end of ``held``."""
+    """Halves numbers by group commit; a request ``HELD`` is executed until the end of ``held``."""
 
-    def __init__(self, *, most: int = 100, may_wait: int = 100) -> None:
-        self.asked: list[list[int | str]] = []
+    def __init__(self, *, most: int = 100, max_queued: int = 100) -> None:
+        self.batches: list[list[int | str]] = []
         self._released = threading.Semaphore(0)
-        self.together = GroupCommit(self._answer_all, most=most, weight=_weight, may_wait=lambda: may_wait)
+        self.group = GroupCommit(self._execute, most=most, weight=_weight, max_queued=lambda: max_queued)
 
-    def _answer_all(self, asked: Sequence[int | str]) -> list[float]:
-        self.asked.append(list(asked))
-        if HELD in asked:
+    def _execute(self, requests: Sequence[int | str]) -> list[float]:
+        self.batches.append(list(requests))
+        if HELD in requests:
             assert self._released.acquire(timeout=TIMEOUT_SECONDS)
-        return [0.0 if one == HELD else int(one) / 2 for one in asked]
+        return [0.0 if request == HELD else int(request) / 2 for request in requests]
 
     @contextmanager
     def held(self, threads: ThreadPoolExecutor) -> Iterator[None]:
-        """Somebody is being answered meanwhile."""
-        first = threads.submit(self.together.submit, HELD)
+        """Execute a request during the block."""
+        first = threads.submit(self.group.submit, HELD)
         try:
-            assert eventually(lambda: self.asked[-1:] == [[HELD]])
+            assert eventually(lambda: self.batches[-1:] == [[HELD]])
             yield
         finally:
             self._released.release()
         assert first.result() == 0.0
 
-    def ask(self, threads: ThreadPoolExecutor, *asked: int | str) -> list[Future[float]]:
-        """Each waits when this ends, in this order."""
+    def submit(self, threads: ThreadPoolExecutor, *requests: int | str) -> list[Future[float]]:
+        """Submit *requests* in this order; return when all are queued."""
         futures = []
-        for waiting, one in enumerate(asked, start=self.together.waiting + 1):
-            futures.append(threads.submit(self.together.submit, one))
-            assert eventually(lambda waiting=waiting: self.together.waiting == waiting)  # type: ignore[misc]
+        for queued, request in enumerate(requests, start=self.group.queued + 1):
+            futures.append(threads.submit(self.group.submit, request))
+            assert eventually(lambda queued=queued: self.group.queued == queued)  # type: ignore[misc]
         return futures
 
 
-def _weight(asked: int | str) -> int:
-    return 1 if isinstance(asked, str) else max(asked, 1)
+def _weight(request: int | str) -> int:
+    return 1 if isinstance(request, str) else max(request, 1)
 
 
 @pytest.fixture
@@ -59,58 +59,56 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def test_who_is_alone_is_answered_at_once_in_his_own_thread() -> None:
-    answered_in: GroupCommit[int, int] = GroupCommit(
-        lambda asked: [threading.get_ident() for _ in asked], most=9
+def test_a_single_caller_executes_in_its_own_thread() -> None:
+    group: GroupCommit[int, int] = GroupCommit(
+        lambda requests: [threading.get_ident() for _ in requests], most=9
     )
-    assert [answered_in.submit(1), answered_in.submit(2)] == [threading.get_ident()] * 2
+    assert [group.submit(1), group.submit(2)] == [threading.get_ident()] * 2
 
 
-def test_those_who_come_meanwhile_are_answered_together_and_each_gets_his_own(
+def test_callers_that_arrive_meanwhile_form_one_batch_and_get_their_own_results(
     threads: ThreadPoolExecutor,
 ) -> None:
     halves = Halves()
     with halves.held(threads):
-        futures = halves.ask(threads, 3, 1, 2)
+        futures = halves.submit(threads, 3, 1, 2)
     assert [future.result() for future in futures] == [1.5, 0.5, 1.0]
-    assert halves.asked == [[HELD], [3, 1, 2]]
+    assert halves.batches == [[HELD], [3, 1, 2]]
 
 
-def test_no_more_are_answered_together_than_weigh_what_may_be_and_who_weighs_more_is_alone(
+def test_a_batch_has_a_maximum_weight_and_a_heavier_request_is_alone(
     threads: ThreadPoolExecutor,
 ) -> None:
     halves = Halves(most=5)
     with halves.held(threads):
-        futures = halves.ask(threads, 2, 3, 1, 9, 4)
+        futures = halves.submit(threads, 2, 3, 1, 9, 4)
     assert [future.result() for future in futures] == [1.0, 1.5, 0.5, 4.5, 2.0]
-    assert halves.asked == [[HELD], [2, 3], [1], [9], [4]]
+    assert halves.batches == [[HELD], [2, 3], [1], [9], [4]]
 
 
-def test_who_finds_as_many_waiting_as_may_is_refused(threads: ThreadPoolExecutor) -> None:
-    halves = Halves(may_wait=2)
+def test_a_caller_is_refused_while_the_queue_is_full(threads: ThreadPoolExecutor) -> None:
+    halves = Halves(max_queued=2)
     with halves.held(threads):
-        futures = halves.ask(threads, 1, 2)
-        with pytest.raises(TooMany, match="2 requests wait already"):
-            halves.together.submit(3)
+        futures = halves.submit(threads, 1, 2)
+        with pytest.raises(QueueFull, match="2 requests wait already"):
+            halves.group.submit(3)
     assert [future.result() for future in futures] == [0.5, 1.0]
-    assert halves.together.submit(3) == 1.5  # there is room again
+    assert halves.group.submit(3) == 1.5  # the queue is empty again
 
 
-def test_what_goes_wrong_is_told_to_each_and_the_next_are_answered(threads: ThreadPoolExecutor) -> None:
+def test_an_error_is_raised_by_each_caller_of_its_batch_only(threads: ThreadPoolExecutor) -> None:
     halves = Halves(most=3)
     with halves.held(threads):
-        wrong = halves.ask(threads, 1, "no number")
-        right = halves.ask(threads, 3)
+        wrong = halves.submit(threads, 1, "no number")
+        right = halves.submit(threads, 3)
     for future in wrong:
         with pytest.raises(ValueError, match="invalid literal for int"):
             future.result()
     assert [future.result() for future in right] == [1.5]
 
 
-def test_none_of_very_many_is_forgotten() -> None:
+def test_every_one_of_many_requests_is_executed_once() -> None:
     halves = Halves()
     with ThreadPoolExecutor(32) as threads:
-        assert list(threads.map(halves.together.submit, range(5000))) == [
-            number / 2 for number in range(5000)
-        ]
-    assert sorted(one for asked in halves.asked for one in asked) == list(range(5000))
+        assert list(threads.map(halves.group.submit, range(5000))) == [number / 2 for number in range(5000)]
+    assert sorted(int(request) for batch in halves.batches for request in batch) == list(range(5000))

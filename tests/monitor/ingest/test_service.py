@@ -1,4 +1,4 @@
-"""Reports come in: once, whole, answered after commit."""
+"""Reports are stored once and completely, and get a receipt after commit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MINUTE = timedelta(minutes=1)
 
 
-def test_a_passed_run_gives_its_stages_its_totals_and_its_metrics(circle: Series, noon: datetime) -> None:
+def test_a_passed_run_has_stages_totals_and_metrics(circle: Series, noon: datetime) -> None:
     ingest(wire.to_json(circle_report(noon)))
     run = Run.objects.get()
     assert (run.state, run.seconds) == (State.PASSED, 7.0)
@@ -48,7 +48,7 @@ def test_a_passed_run_gives_its_stages_its_totals_and_its_metrics(circle: Series
     }
 
 
-def test_a_failed_run_keeps_its_cause_and_gives_no_totals(circle: Series, noon: datetime) -> None:
+def test_a_failed_run_has_its_cause_and_no_totals(circle: Series, noon: datetime) -> None:
     ingest(wire.to_json(failed_circle_report(noon)))
     run = Run.objects.get()
     assert (run.state, run.stage, run.failed_resource) == (State.FAILED, "transfer_ring", "there")
@@ -57,7 +57,7 @@ def test_a_failed_run_keeps_its_cause_and_gives_no_totals(circle: Series, noon: 
     assert not Sample.objects.filter(passed=True).exists()
 
 
-def test_the_report_is_kept_byte_for_byte(circle: Series, noon: datetime) -> None:
+def test_the_raw_report_is_stored_byte_for_byte(circle: Series, noon: datetime) -> None:
     body = wire.to_json(circle_report(noon))
     ingest(body)
     assert RawReport.objects.get().body == body
@@ -78,7 +78,7 @@ def test_a_second_report_of_a_run_changes_nothing(circle: Series, noon: datetime
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_report_from_many_at_once_is_stored_once(circle: Series, noon: datetime) -> None:
+def test_concurrent_deliveries_of_a_report_store_it_once(circle: Series, noon: datetime) -> None:
     body = wire.to_json(circle_report(noon))
 
     def deliver(_: int) -> Receipt:
@@ -103,7 +103,7 @@ def test_a_late_report_corrects_a_missed_run(circle: Series, noon: datetime) -> 
     assert Run.objects.get(slot=slot).state == State.PASSED
 
 
-def test_a_value_is_known_when_its_run_had_ended_and_not_before(circle: Series, noon: datetime) -> None:
+def test_a_value_is_known_from_the_end_of_its_run_on(circle: Series, noon: datetime) -> None:
     ingest(wire.to_json(circle_report(noon)))
     total = Metric.objects.get(name="total.seconds")
     assert history(total, known_by=noon + timedelta(seconds=6.9)) == []
@@ -117,7 +117,7 @@ def test_values_that_arrive_out_of_order_are_read_in_order(circle: Series, noon:
     assert [point.value for point in points] == [1.0, 2.0, 3.0]
 
 
-def test_a_series_that_was_renamed_keeps_its_runs(circle: Series, noon: datetime) -> None:
+def test_a_renamed_series_keeps_its_runs(circle: Series, noon: datetime) -> None:
     expand(noon)
     Series.objects.update(name="ring")
     for number, name in ((1, "circle"), (2, "ring")):  # as it was called when the run began
@@ -127,7 +127,7 @@ def test_a_series_that_was_renamed_keeps_its_runs(circle: Series, noon: datetime
     assert Run.objects.count() == AHEAD // MINUTE
 
 
-def test_a_long_stage_or_resource_is_cut_in_the_ledger_only(circle: Series, noon: datetime) -> None:
+def test_a_long_stage_or_resource_is_truncated_in_the_ledger_only(circle: Series, noon: datetime) -> None:
     failure = wire.Failure("s" * 150, "r" * 150, "no", exit_status=None, stderr_tail="")
     assert ingest(wire.to_json(replace(failed_circle_report(noon), failure=failure))).accepted
     run = Run.objects.get()
@@ -172,7 +172,7 @@ def test_a_bad_report_is_refused_with_the_reason_and_leaves_nothing(
     assert Run.objects.count() == 0
 
 
-def test_texts_with_null_bytes_do_not_stop_a_report(circle: Series, noon: datetime) -> None:
+def test_texts_with_nul_bytes_are_accepted(circle: Series, noon: datetime) -> None:
     report = failed_circle_report(noon, message="binary \x00 noise")
     assert ingest(wire.to_json(report)).accepted
     assert "binary" in Run.objects.get().reason
@@ -184,7 +184,7 @@ def test_a_metric_named_like_a_stage_does_not_hide_it(circle: Series, noon: date
     assert {m.name: m.value for m in of_run(Run.objects.get())}["stage.init.seconds"] == 1.0
 
 
-def together(*reports: wire.Report) -> list[Receipt]:
+def ingest_reports(*reports: wire.Report) -> list[Receipt]:
     return ingest_all([wire.to_json(report) for report in reports])
 
 
@@ -195,18 +195,16 @@ def accepted(receipts: Sequence[Receipt]) -> list[tuple[bool, bool]]:
 NEW, DUPLICATE, REFUSED = (True, False), (True, True), (False, False)
 
 
-def test_of_a_run_that_is_reported_twice_at_once_the_first_report_counts(
-    circle: Series, noon: datetime
-) -> None:
+def test_the_first_of_two_reports_of_a_run_in_a_batch_counts(circle: Series, noon: datetime) -> None:
     first, second = circle_report(noon), failed_circle_report(noon)
     other = circle_report(noon + MINUTE)
-    assert accepted(together(first, other, second, first)) == [NEW, NEW, DUPLICATE, DUPLICATE]
+    assert accepted(ingest_reports(first, other, second, first)) == [NEW, NEW, DUPLICATE, DUPLICATE]
     assert RawReport.objects.get(run__slot=noon).body == wire.to_json(first)
     assert Run.objects.get(slot=noon).state == State.PASSED
     assert Sample.objects.count() == 16
 
 
-def test_each_of_many_has_the_receipt_that_it_would_have_alone(circle: Series, noon: datetime) -> None:
+def test_a_report_in_a_batch_gets_the_same_receipt_as_alone(circle: Series, noon: datetime) -> None:
     bodies = [
         wire.to_json(circle_report(noon)),
         wire.to_json(circle_report(noon, series="nobody-knows")),
@@ -224,11 +222,11 @@ def test_each_of_many_has_the_receipt_that_it_would_have_alone(circle: Series, n
     assert Sample.objects.count() == 16
 
 
-def test_none_of_no_reports_is_stored(db: None) -> None:
+def test_an_empty_batch_has_no_receipts(db: None) -> None:
     assert ingest_all([]) == []
 
 
-def test_reports_under_the_old_and_the_new_name_of_a_series_come_together(
+def test_reports_under_the_old_and_the_new_name_of_a_series_are_stored(
     circle: Series, noon: datetime
 ) -> None:
     Series.objects.update(schedule="*/2 * * * *")
@@ -236,11 +234,11 @@ def test_reports_under_the_old_and_the_new_name_of_a_series_come_together(
     listed = Run.objects.count()
     Series.objects.update(name="ring")
     two, four = noon + 2 * MINUTE, noon + 4 * MINUTE
-    receipts = together(
-        circle_report(two),  # known by its old name
+    receipts = ingest_reports(
+        circle_report(two),  # in the ledger under the old name
         circle_report(two, series="ring"),  # the same slot
         circle_report(four, series="ring"),
-        circle_report(noon + MINUTE, series="ring"),  # no slot of its schedule
+        circle_report(noon + MINUTE, series="ring"),  # not a slot of its schedule
     )
     assert accepted(receipts) == [NEW, DUPLICATE, NEW, NEW]
     assert Run.objects.count() == listed + 1
@@ -256,7 +254,7 @@ def test_one_batch_may_hold_reports_with_other_bindings_and_other_usage(
     used = {"here": Used(bytes_sent=5), "removed": Used(bytes_sent=7)}
     assert all(
         receipt.accepted
-        for receipt in together(
+        for receipt in ingest_reports(
             circle_report(noon),
             circle_report(noon + MINUTE, bindings=bound),
             circle_report(noon + 2 * MINUTE, bindings=bound, usage=used),
@@ -273,11 +271,11 @@ def test_one_batch_may_hold_reports_with_other_bindings_and_other_usage(
     assert list(bindings) == [{"ring": ["here", "there"]}, {"ring": ["here"]}]
 
 
-def test_a_batch_that_is_skipped_altogether_measures_nothing(circle: Series, noon: datetime) -> None:
+def test_a_batch_of_skipped_runs_stores_no_values(circle: Series, noon: datetime) -> None:
     skipped = [
         circle_report(noon + number * MINUTE, outcome="skipped", reason="load: 5.2") for number in range(2)
     ]
-    assert accepted(together(*skipped)) == [NEW, NEW]
+    assert accepted(ingest_reports(*skipped)) == [NEW, NEW]
     assert {(run.state, run.started_at, run.ended_at) for run in Run.objects.all()} == {
         (State.SKIPPED, None, None)
     }
@@ -286,9 +284,7 @@ def test_a_batch_that_is_skipped_altogether_measures_nothing(circle: Series, noo
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_begin_the_same_segments_at_once_make_each_once(
-    circle: Series, tmp_path: Path, noon: datetime
-) -> None:
+def test_concurrent_batches_create_each_segment_once(circle: Series, tmp_path: Path, noon: datetime) -> None:
     names = [series.name for series in noops(4, tmp_path)]
     start = threading.Barrier(2)
 
@@ -302,7 +298,7 @@ def test_two_who_begin_the_same_segments_at_once_make_each_once(
     def take(reports: Sequence[wire.Report]) -> list[Receipt]:
         try:
             start.wait()
-            return together(*reports)
+            return ingest_reports(*reports)
         finally:
             connection.close()
 
@@ -316,14 +312,14 @@ def test_two_who_begin_the_same_segments_at_once_make_each_once(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_series_that_is_deleted_while_its_reports_are_stored_is_not_there_for_them(
+def test_reports_of_a_series_deleted_meanwhile_are_refused(
     circle: Series, tmp_path: Path, noon: datetime
 ) -> None:
     noops(1, tmp_path)
 
     def take() -> list[Receipt]:
         try:
-            return together(circle_report(noon), circle_report(noon, series="noop-0"))
+            return ingest_reports(circle_report(noon), circle_report(noon, series="noop-0"))
         finally:
             connection.close()
 
@@ -331,7 +327,7 @@ def test_a_series_that_is_deleted_while_its_reports_are_stored_is_not_there_for_
         with transaction.atomic():
             circle.delete()
             taking = pool.submit(take)
-            assert eventually(_somebody_waits)  # for what became of the series that he has found
+            assert eventually(_is_lock_awaited)  # on the lock of the deleted series
         receipts = taking.result()
     assert [(receipt.accepted, receipt.error) for receipt in receipts] == [
         (False, "there is no series 'circle'"),
@@ -340,7 +336,7 @@ def test_a_series_that_is_deleted_while_its_reports_are_stored_is_not_there_for_
     assert [run.series.name for run in Run.objects.all()] == ["noop-0"]
 
 
-def _somebody_waits() -> bool:
+def _is_lock_awaited() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))"
@@ -348,12 +344,12 @@ def _somebody_waits() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def test_a_report_of_very_many_new_metrics_costs_no_more_for_each(circle: Series, noon: datetime) -> None:
+def test_the_cost_per_new_metric_does_not_grow_with_their_number(circle: Series, noon: datetime) -> None:
     def cpu_seconds(minute: int, count: int) -> float:
         metrics = [wire.MetricValue(f"of-{minute}.{number}", 1.0, "seconds") for number in range(count)]
         report = circle_report(noon + minute * MINUTE, metrics=metrics)
         began = time.thread_time()
-        assert together(report)[0].accepted
+        assert ingest_reports(report)[0].accepted
         return time.thread_time() - began
 
     cpu_seconds(0, 10)

@@ -18,6 +18,7 @@ from monitor.depot.engines import engine
 from monitor.depot.engines.engine import ALL_SERIES, Engine, Partition, SeriesHours
 from monitor.depot.retention import expiry_sql
 from monitor.depot.samples import write
+from monitor.depot.samples.read import samples_of
 from monitor.depot.samples.write import SampleRow
 from monitor.ingest.service import ingest
 from monitor.models import DayRollup, HourRollup, Metric, RawReport, RetentionCutoff, Sample, Series
@@ -51,7 +52,7 @@ def part_of(table: str, time: datetime) -> Partition:
 @pytest.mark.parametrize("time", [LONG_AGO, FAR_AHEAD])
 def test_partitions_are_created_for_any_time(quick_engine: Engine, noon: datetime, time: datetime) -> None:
     store(row(time), row(noon))
-    assert [one.time for one in write.read([METRIC])] == sorted([time, noon])
+    assert [one.time for one in samples_of([METRIC])] == sorted([time, noon])
 
 
 def test_a_report_of_any_time_has_a_partition_in_each_table(
@@ -72,7 +73,7 @@ def test_partitions_are_listed_oldest_first_and_do_not_overlap(quick_engine: Eng
 def test_a_duplicate_sample_is_refused_and_the_first_stays(quick_engine: Engine, noon: datetime) -> None:
     store(row(noon, 1.0))
     store(row(noon, 2.0), row(noon + HOUR, 3.0))
-    assert [one.value for one in write.read([METRIC])] == [1.0, 3.0]
+    assert [one.value for one in samples_of([METRIC])] == [1.0, 3.0]
     with pytest.raises(IntegrityError):
         Sample.objects.create(metric_id=METRIC, time=noon, known_at=noon, value=2.0, passed=True)
 
@@ -81,9 +82,9 @@ def test_dropping_a_partition_deletes_its_rows_only(depot_engine: Engine, noon: 
     old = noon - 100 * DAY
     store(row(old), row(noon))
     assert depot_engine.drop(part_of("monitor_sample", old), not_needed)
-    assert [one.time for one in write.read([METRIC])] == [noon]
+    assert [one.time for one in samples_of([METRIC])] == [noon]
     store(row(old, 2.0))
-    assert [one.value for one in write.read([METRIC])] == [2.0, 1.0]
+    assert [one.value for one in samples_of([METRIC])] == [2.0, 1.0]
 
 
 def test_a_partition_that_is_needed_at_the_last_moment_stays(depot_engine: Engine, noon: datetime) -> None:
@@ -100,7 +101,7 @@ def test_a_partition_that_is_needed_at_the_last_moment_stays(depot_engine: Engin
 
     assert not depot_engine.drop(part, is_needed)
     store(row(old + HOUR))
-    assert [one.time for one in write.read([METRIC])] == [old, old + HOUR]
+    assert [one.time for one in samples_of([METRIC])] == [old, old + HOUR]
 
 
 def not_needed() -> bool:
@@ -152,7 +153,7 @@ def test_writers_of_other_partitions_do_not_wait_for_a_drop(depot_engine: Engine
         partition for partition in depot_engine.partitions("monitor_sample") if partition.start == part.start
     ]:
         assert depot_engine.drop(left, not_needed)
-    assert [one.time for one in write.read([METRIC])] == [noon + hours * HOUR for hours in range(4)]
+    assert [one.time for one in samples_of([METRIC])] == [noon + hours * HOUR for hours in range(4)]
 
 
 def _is_lock_awaited() -> bool:
@@ -188,10 +189,10 @@ def test_late_data_in_a_compressed_chunk_are_read_like_any_other(
     Sample.objects.filter(metric=METRIC, time=old + 2 * HOUR).update(value=2.5)
     Sample.objects.filter(metric=METRIC, time=old + 3 * HOUR).delete()
     expected = [0.0, 0.5, 1.0, 2.5, *map(float, range(4, 24))]
-    assert [one.value for one in write.read([METRIC])] == expected
+    assert [one.value for one in samples_of([METRIC])] == expected
     quick_engine.prepare_ahead(noon)
-    assert [one.value for one in write.read([METRIC])] == expected
-    assert len(write.read([2])) == 24
+    assert [one.value for one in samples_of([METRIC])] == expected
+    assert len(samples_of([2])) == 24
 
 
 def test_raw_reports_stay_byte_for_byte_in_compressed_chunks(

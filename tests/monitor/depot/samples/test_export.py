@@ -10,7 +10,7 @@ import pytest
 from django.db import InterfaceError, OperationalError, connection
 
 from monitor.charts.chart_ranges import Stretch, begin
-from monitor.depot.samples.export import TooSlow, export, values
+from monitor.depot.samples.export import ExportTimeout, export, values
 from monitor.depot.samples.formats.base import UnknownFormat, Value
 from monitor.ingest.service import ingest, ingest_all
 from monitor.models import Run, Series
@@ -96,7 +96,7 @@ def test_who_goes_away_leaves_nothing_open(runs: Series, noon: datetime) -> None
 @pytest.mark.django_db(transaction=True)
 def test_who_takes_an_export_too_slowly_does_not_get_all_of_it(runs: Series) -> None:
     chunks = export(runs, "csv", start=None, label="all", within_seconds=0).chunks
-    with pytest.raises(TooSlow, match="in 0 s"):
+    with pytest.raises(ExportTimeout, match="in 0 s"):
         list(chunks)
     assert not connection.in_atomic_block
 

@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection, transaction
 from monitor.db.timestamps import micros, moment
 from monitor.depot.engines.engine import Engine
 from monitor.depot.samples import sample_arrays, write
+from monitor.depot.samples.read import samples_of
 from monitor.depot.samples.write import SampleRow
 
 HOUR = timedelta(hours=1)
@@ -49,7 +50,7 @@ def stored(db: None, noon: datetime) -> None:
 
 
 def of_rows(**selection: Any) -> list[tuple[Any, ...]]:
-    return [(row.time, row.known_at, row.value, row.passed) for row in write.read([METRIC], **selection)]
+    return [(row.time, row.known_at, row.value, row.passed) for row in samples_of([METRIC], **selection)]
 
 
 def of_arrays(**selection: Any) -> list[tuple[Any, ...]]:
