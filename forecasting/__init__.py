@@ -1,1 +1,1 @@
-"""Numbers in, numbers out: what a series will show next, how sure that is, and how good it was before."""
+"""Forecasts of metrics from measured values: methods, their uncertainty and their evaluation."""

@@ -1,4 +1,4 @@
-"""``python -m forecasting``: the forecasters at work on files, without a service."""
+"""``python -m forecasting``: forecasts and their scores from files, without the service."""
 
 from __future__ import annotations
 
@@ -7,47 +7,49 @@ import os
 import sys
 from collections.abc import Sequence
 
-# Of many small computations threads only get in each other's way. Numpy looks when it is imported.
+# Threads slow many small computations down. Numpy reads these variables when it is imported.
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 from forecasting import commands  # noqa: E402
 from forecasting.base import ForecastingError  # noqa: E402
 
-REFUSED = 2  # as argparse has it for arguments that make no sense
-INTERRUPTED = 130  # as shells have it
+REFUSED = 2  # as argparse exits for invalid arguments
+INTERRUPTED = 130  # as shells exit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what *arguments* say, and return the exit status."""
-    told = _parser().parse_args(arguments)
+    """Run the command in *arguments* and return the exit status."""
+    parsed = _parser().parse_args(arguments)
     if sys.stdout is None:
-        return _ended(told.command, "cannot write: standard output is closed")
+        return _failed(parsed.command, "cannot write: standard output is closed")
     try:
-        status: int = told.run(told)
+        status: int = parsed.run(parsed)
         sys.stdout.flush()
     except ForecastingError as error:
-        return _ended(told.command, str(error))
+        return _failed(parsed.command, str(error))
     except KeyboardInterrupt:
-        return _ended(told.command, "interrupted", INTERRUPTED)
-    except OSError as error:  # of writing: whoever reads has made the others his own
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush at the end
+        return _failed(parsed.command, "interrupted", INTERRUPTED)
+    except OSError as error:  # of writing: the readers convert theirs
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # for the rest of the output, flushed at exit
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
             return 0
-        return _ended(told.command, f"cannot write: {error.strerror}")
+        return _failed(parsed.command, f"cannot write: {error.strerror}")
     return status
 
 
-def _ended(command: str, why: str, status: int = REFUSED) -> int:
-    """Say *why* in one line, whatever names are in it."""
-    print(f"python -m forecasting {command}: {' '.join(why.splitlines())}", file=sys.stderr)
+def _failed(command: str, reason: str, status: int = REFUSED) -> int:
+    """Print *reason* in one line, whatever names it contains, and return *status*."""
+    print(f"python -m forecasting {command}: {' '.join(reason.splitlines())}", file=sys.stderr)
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m forecasting",
-        description="What forecasts are worth, found out on files of measurements.",
+        description="Evaluate forecasting methods on files of measurements.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in commands.names():

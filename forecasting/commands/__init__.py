@@ -1,8 +1,8 @@
-"""What ``python -m forecasting`` can do: one file for each command. The folder is the registry.
+"""The commands of ``python -m forecasting``, one file each. The folder is the registry.
 
-A command is a module with ``add(subparsers)``, which says its name and arguments, and ``run(arguments)``,
-which prints what it found and returns the exit status. What it cannot work with, it refuses with a
-``ForecastingError`` of one line.
+A command is a module with ``add(subparsers)``, which defines its name and arguments, and ``run(arguments)``,
+which prints the result and returns the exit status. It raises a ``ForecastingError`` of one line for invalid
+input.
 """
 
 from __future__ import annotations
@@ -21,41 +21,43 @@ Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
 
 
 class Command(Protocol):
+    """The module of a command."""
+
     def add(self, subparsers: Subparsers) -> None: ...
 
     def run(self, arguments: Namespace) -> int: ...
 
 
 def names() -> list[str]:
-    """The commands, sorted: every module of this package. On the command line ``_`` is written ``-``."""
+    """Return the commands, sorted: every module of this package. On the command line ``_`` is ``-``."""
     return sorted(info.name for info in pkgutil.iter_modules(__path__))
 
 
 def load(name: str) -> Command:
-    """The module of the command called *name*, one of ``names()``."""
+    """Return the module of the command *name*, one of ``names()``."""
     return cast("Command", importlib.import_module(f"{__name__}.{name}"))
 
 
 def add_warm_up(parser: ArgumentParser) -> None:
-    """The option of those that judge forecasts."""
+    """Add the option of the commands that score forecasts."""
     parser.add_argument(
         "--warm-up",
         type=whole_number,
         default=WARM_UP,
         metavar="N",
-        help=f"do not judge the first N runs of a series ({WARM_UP})",
+        help=f"do not score the first N runs of a series ({WARM_UP})",
     )
 
 
 def whole_number(text: str) -> int:
-    """The type of an argument that counts something."""
+    """Convert an argument that is a count."""
     if not (text.isascii() and text.isdigit()):
         raise ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
     return int(text)
 
 
 def probability(text: str) -> float:
-    """The type of an argument that is a probability or a share, but neither none nor all."""
+    """Convert an argument that is a probability between 0 and 1, exclusive."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""``backtest``: how good every method would have been on measured runs."""
+"""``backtest``: the scores of every method on measured runs."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ from forecasting.reading import histories
 from forecasting.reading.histories import RunHistory
 
 DESCRIPTION = """\
-Forecasts each run of each application at the time when it started, with every method, from what was known
-then, and says how far off that was. A value is known when its run had ended, and never when it started. The
-probes of a group are what its applications may be predicted from, and of one metric each other."""
+Forecasts each run of each application at its start, by every method, from what was known then, and scores the
+forecasts. A value is known when its run has ended. The predictors of an application are the probes of its
+group; those of a probe are the other probes of the same metric."""
 EPILOG = """\
 FILE.csv has the columns group,series,kind,started_at,ended_at,value in any order; kind is application or
-probe, times are seconds or RFC 3339. Further columns are passed over, but for metric: where a run has several
-values, each has a row. Rows may be in any order. FILE.csv may be packed by gzip; - is standard input.
+probe, times are seconds or RFC 3339. Other columns are ignored, except metric: if a run has several values,
+each has a row. Rows may be in any order. FILE.csv may be compressed by gzip; - is standard input.
 
-What is printed of each method: the forecasts that were judged and those that were abstained from; mean
-absolute error of the median and root mean squared error of the mean; mean relative error of the median, with
-its coefficient of variation; both errors as ratios to those of the last value; how many truths the intervals
-of 80 and 90 % covered; their Winkler scores, and that of 90 % as a ratio to the one of the NWS forecast +-
-1.645 root mean squared errors; milliseconds of a processor for each new value. At the end stand geometric
-means of ratios and means of all else over the series."""
+The output for each method: the numbers of scored forecasts and of abstentions; mean absolute error of the
+median and root mean squared error of the mean; mean relative error of the median, with its coefficient of
+variation; both errors as ratios to those of the last value; the coverage of the 80 % and 90 % intervals;
+their Winkler scores, and that of 90 % as a ratio to the NWS forecast +- 1.645 root mean squared errors;
+milliseconds of processor time for each new value. At the end are geometric means of ratios and means of all
+other scores over the series."""
 
 
-class Task(NamedTuple):
-    """One series to be forecast by *names*."""
+class EvaluationTask(NamedTuple):
+    """One series, to be forecast by the methods *names*."""
 
     history: RunHistory
-    heard: PredictorObservations
+    of_predictors: PredictorObservations
     names: Sequence[str]
     warm_up: int
 
     def scores(self) -> list[MethodScores]:
-        return evaluate(self.history.observations, self.heard, self.names, warm_up=self.warm_up)
+        return evaluate(self.history.observations, self.of_predictors, self.names, warm_up=self.warm_up)
 
 
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "backtest",
-        help="how good every method would have been",
+        help="score every method on measured runs",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
@@ -77,63 +77,66 @@ def add(subparsers: Subparsers) -> None:
         "--of",
         choices=(*histories.KINDS, "all"),
         default="application",
-        help="whose runs are forecast (application)",
+        help="the kind of series to forecast (application)",
     )
     parser.add_argument(
         "--processes",
         type=whole_number,
         default=len(os.sched_getaffinity(0)),
         metavar="N",
-        help="series at a time (as many as there are processors)",
+        help="series to evaluate at the same time (the number of processors)",
     )
 
 
 def run(arguments: Namespace) -> int:
     tasks = _tasks(histories.read(arguments.files), arguments)
-    judged: list[tuple[RunHistory, list[MethodScores]]] = []
-    for task, scores in zip(tasks, all_judged(tasks, arguments.processes), strict=True):
-        judged.append((task.history, scores))
+    scored: list[tuple[RunHistory, list[MethodScores]]] = []
+    for task, scores in zip(tasks, all_scores(tasks, arguments.processes), strict=True):
+        scored.append((task.history, scores))
         if not arguments.json:
             print("\n".join(_table(task.history, scores)), end="\n\n", flush=True)
-    overall = summaries(scores for _, scores in judged)
+    overall = summaries(scores for _, scores in scored)
     if arguments.json:
-        print(json.dumps(_document(arguments.warm_up, judged, overall), indent=2, allow_nan=False))
+        print(json.dumps(_document(arguments.warm_up, scored, overall), indent=2, allow_nan=False))
     else:
-        print("\n".join(_overall_table(overall, len(judged))))
+        print("\n".join(_overall_table(overall, len(scored))))
     return 0
 
 
-def _tasks(found: Sequence[RunHistory], arguments: Namespace) -> list[Task]:
+def _tasks(all_histories: Sequence[RunHistory], arguments: Namespace) -> list[EvaluationTask]:
     kinds = histories.KINDS if arguments.of == "all" else (arguments.of,)
-    wanted = [history for history in found if history.kind in kinds]
+    wanted = [history for history in all_histories if history.kind in kinds]
     if not wanted:
         raise ForecastingError(f"{' '.join(arguments.files)}: there is no {arguments.of} in it (see --of)")
     names = list(dict.fromkeys(arguments.method or methods.names()))
-    return [Task(one, histories.predictor_values_for(one, found), names, arguments.warm_up) for one in wanted]
+    return [
+        EvaluationTask(one, histories.predictor_values_for(one, all_histories), names, arguments.warm_up)
+        for one in wanted
+    ]
 
 
-def all_judged(tasks: Sequence[Task], processes: int) -> Iterator[list[MethodScores]]:
-    """The scores of each of *tasks*, in their order, as soon as they are there."""
+def all_scores(tasks: Sequence[EvaluationTask], processes: int) -> Iterator[list[MethodScores]]:
+    """Yield the scores of each of *tasks*, in their order, as soon as they are available."""
     if min(processes, len(tasks)) <= 1:
-        yield from map(Task.scores, tasks)
+        yield from map(EvaluationTask.scores, tasks)
         return
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(processes, len(tasks)), initializer=_leave_interrupts)
+    other_children = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(min(processes, len(tasks)), initializer=_ignore_interrupts)
     try:
-        yield from pool.map(Task.scores, tasks)
+        yield from pool.map(EvaluationTask.scores, tasks)
     except BrokenProcessPool:
-        hint = "for want of memory perhaps: fewer --processes need less"
-        raise ForecastingError(f"a process that judged a series was killed, {hint}") from None
-    except BaseException:  # nobody will read what is still being judged
-        for one in set(multiprocessing.active_children()) - others:
-            one.terminate()
+        hint = "perhaps for lack of memory: fewer --processes need less"
+        raise ForecastingError(f"a process that evaluated a series was killed, {hint}") from None
+    except BaseException:  # the scores of running evaluations are not needed
+        for child in set(multiprocessing.active_children()) - other_children:
+            child.terminate()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts() -> None:
-    """To who began this process, and ends it: dying of one before he does would look like a defect."""
+def _ignore_interrupts() -> None:
+    """Ignore interrupts: the parent process handles them and ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -186,7 +189,7 @@ def _cell(figure: float | None, shape: str) -> str:
 
 
 def _document(
-    warm_up: int, judged: Iterable[tuple[RunHistory, list[MethodScores]]], overall: Iterable[MethodSummary]
+    warm_up: int, scored: Iterable[tuple[RunHistory, list[MethodScores]]], overall: Iterable[MethodSummary]
 ) -> dict[str, object]:
     return {
         "warm_up": warm_up,
@@ -199,7 +202,7 @@ def _document(
                 "runs": len(history.observations),
                 "methods": {one.method: _figures(one) for one in scores},
             }
-            for history, scores in judged
+            for history, scores in scored
         ],
         "overall": {one.method: _figures(one) for one in overall},
     }

@@ -1,4 +1,4 @@
-"""``choose``: which probe, and which method on it, an application is forecast from best, if any."""
+"""``choose``: the probe and the method by which an application is forecast best, if any helps."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ from forecasting.reading import histories
 from forecasting.reading.histories import RunHistory
 
 DESCRIPTION = """\
-Holds each method on each probe of a group against the forecast from the application's own history, run by
+Compares each method on each probe of a group with the forecast from the application's own history, run by
 run, from what was known when the run started. Prints the share of the own forecast's loss that each saves,
-with the p-value of Diebold and Mariano; marks the one that would be used, and those that do not help: they
-are dropped."""
+with the p-value of Diebold and Mariano. Marks the one that would be used, and those that do not help and are
+dropped."""
 EPILOG = """\
-FILE.csv is as for backtest. The loss is the absolute miss of the median, or the pinball loss of
+FILE.csv is as for backtest. The loss is the absolute error of the median, or the pinball loss of
 --quantile."""
 
 
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "choose",
-        help="which probe predicts which application, and by which method",
+        help="choose the probe and the method for each application",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", metavar="FILE.csv")
     parser.add_argument(
-        "--quantile", type=probability, default=0.5, metavar="Q", help="what is forecast (0.5, the median)"
+        "--quantile",
+        type=probability,
+        default=0.5,
+        metavar="Q",
+        help="the quantile to forecast (0.5, the median)",
     )
     parser.add_argument("--json", action="store_true", help="print one document instead of tables")
 
 
 def run(arguments: Namespace) -> int:
-    found = histories.read(arguments.files)
+    all_histories = histories.read(arguments.files)
     tables = {
-        str(target): _candidates(target, found, arguments.quantile)
-        for target in found
+        str(target): _candidates(target, all_histories, arguments.quantile)
+        for target in all_histories
         if target.kind == "application"
     }
     if not any(tables.values()):
@@ -55,9 +59,11 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _candidates(target: RunHistory, found: Sequence[RunHistory], quantile: float) -> list[PredictorCandidate]:
-    heard = histories.predictor_values_for(target, found)
-    return choice.choose(target.observations, heard, probability=quantile).candidates()
+def _candidates(
+    target: RunHistory, all_histories: Sequence[RunHistory], quantile: float
+) -> list[PredictorCandidate]:
+    of_predictors = histories.predictor_values_for(target, all_histories)
+    return choice.choose(target.observations, of_predictors, probability=quantile).candidates()
 
 
 def _document(tables: Mapping[str, Sequence[PredictorCandidate]]) -> dict[str, object]:

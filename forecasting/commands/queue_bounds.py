@@ -1,4 +1,4 @@
-"""``queue-bounds``: how well the waits of a batch system could be bounded when its jobs were submitted."""
+"""``queue-bounds``: the scores of bounds on the waits of a batch system, given when jobs are submitted."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from forecasting.commands import Subparsers, probability, whole_number
-from forecasting.queues.binomial import CONFIDENCE, QUANTILE, least_history
-from forecasting.queues.replay import PLAIN_WINDOW, Score, scores
+from forecasting.queues.binomial import CONFIDENCE, QUANTILE, min_history
+from forecasting.queues.replay import PLAIN_WINDOW, QueueScore, score_queues
 from forecasting.reading import swf
 
 DESCRIPTION = """\
-Replays the log of a batch system. Says of each job when it is submitted for how long it will wait at most,
-from what was known then: the waits of the jobs that had started, and for how long the others had waited."""
+Replays the log of a batch system. Bounds the wait of each job at its submission, from what was known then:
+the waits of the jobs that had started, and the ages of the waiting jobs."""
 EPILOG = """\
-FILE.swf is in the Standard Workload Format and may be packed by gzip; - is standard input.
+FILE.swf is in the Standard Workload Format and may be compressed by gzip; - is standard input.
 
-What is printed of each queue: its jobs, and those that a bound was said of, which begins when its least
-history is known (59 waits for 95/95); the share of them that waited no longer than their bound; the pinball
-loss at the quantile, in seconds, which is the less the better; and the median of the bounds. Beside it stands
-the same of a plain quantile of the last waits of the queue."""
+The output for each queue: the numbers of jobs and of bounded jobs, which need a minimum history of their
+queue (59 waits for 95/95); the share of them that waited no longer than their bound; the pinball loss at the
+quantile, in seconds, less is better; and the median of the bounds. Beside it are the scores of a plain
+quantile of the last waits of the queue."""
 
 
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "queue-bounds",
-        help="how well queue waits could be bounded",
+        help="score bounds on queue waits",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
@@ -51,39 +51,39 @@ def add(subparsers: Subparsers) -> None:
 
 def run(arguments: Namespace) -> int:
     log = swf.read(arguments.file)
-    found = scores(log.jobs, arguments.quantile, arguments.confidence, arguments.window)
+    queue_scores = score_queues(log.jobs, arguments.quantile, arguments.confidence, arguments.window)
     if arguments.json:
-        print(json.dumps(_document(arguments, log, found), indent=2, allow_nan=False))
+        print(json.dumps(_document(arguments, log, queue_scores), indent=2, allow_nan=False))
     else:
-        print("\n".join(_table(arguments, log, found)))
+        print("\n".join(_table(arguments, log, queue_scores)))
     return 0
 
 
-def _document(arguments: Namespace, log: swf.JobLog, found: Sequence[Score]) -> dict[str, object]:
+def _document(arguments: Namespace, log: swf.JobLog, scores: Sequence[QueueScore]) -> dict[str, object]:
     return {
         "quantile": arguments.quantile,
         "confidence": arguments.confidence,
-        "least_history": least_history(arguments.quantile, arguments.confidence),
+        "least_history": min_history(arguments.quantile, arguments.confidence),
         "plain_window": arguments.window,
         "jobs": len(log.jobs),
         "left_out": log.left_out,
-        "queues": [asdict(score) for score in found],
+        "queues": [asdict(score) for score in scores],
     }
 
 
 _NARROWEST = 12
 
 
-def _table(arguments: Namespace, log: swf.JobLog, found: Sequence[Score]) -> Iterator[str]:
+def _table(arguments: Namespace, log: swf.JobLog, scores: Sequence[QueueScore]) -> Iterator[str]:
     yield (
         f"{arguments.file}: {len(log.jobs)} jobs, {log.left_out} lines left out; quantile"
         f" {arguments.quantile:g}, confidence {arguments.confidence:g}; plain quantile of {arguments.window}"
     )
-    width = max([_NARROWEST, *(len(score.queue) + 1 for score in found)])
+    width = max([_NARROWEST, *(len(score.queue) + 1 for score in scores)])
     yield f"{'':<{width}}{'':>8}{'':>9}  {'bound':^33}  {'plain quantile':^33}"
     figures = f"{'coverage':>9}{'pinball s':>12}{'median s':>12}"
     yield f"{'queue':<{width}}{'jobs':>8}{'bounded':>9}  {figures}  {figures}"
-    for score in found:
+    for score in scores:
         cells = "  ".join(
             f"{_cell(one.coverage, 9, 4)}{_cell(one.pinball_seconds, 12, 1)}"
             f"{_cell(one.median_seconds, 12, 1)}"

@@ -1,4 +1,4 @@
-"""``replay``: what a method would have answered after each value of a file."""
+"""``replay``: the forecasts of a method after each value of a file."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NWS_COLUMNS = (
 def add(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "replay",
-        help="what a method would have answered after each value",
-        description="Reads CSV with the columns time and value, in order of time. Prints a line after each "
-        "value: what is expected of the next one. NWS prints both of its picks, each with the mean error of "
-        "its answers so far (MSE: of their squares) and the number of the primary, and all 18 primaries. Any "
-        "other method prints its median and its mean, or why it abstained.",
+        help="print the forecast after each value",
+        description="Reads CSV with the columns time and value, in order of time. Prints the forecast of the "
+        "next value after each one. NWS prints both of its picks, each with the mean error of its forecasts "
+        "so far (MSE: of their squares) and the number of the primary, and all 18 primaries. Any other "
+        "method prints its median and its mean, or why it abstained.",
         formatter_class=ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--method", choices=methods.names(), default="nws", help="who forecasts")
+    parser.add_argument("--method", choices=methods.names(), default="nws", help="the method")
     parser.add_argument("--exact", action="store_true", help="NWS 2.0.5 bit for bit, oddities included")
     parser.add_argument("file", metavar="FILE.csv", help="- is standard input")
 
@@ -76,12 +76,12 @@ def _replay(values: Iterable[tuple[float, float]], name: str) -> Iterator[Sequen
 
 
 def _values(file: str) -> Iterator[tuple[float, float]]:
-    """The times and values of *file*, whose times must not go back."""
+    """Yield the times and values of *file*; times must not go back."""
     before = -math.inf
     for row in rows(file, NEEDED):
         time_seconds = row.time_seconds("time")
         if time_seconds < before:
-            raise row.refused(
+            raise row.error(
                 "time", f"no earlier time than in the line before, {before:.15g}", row.text("time")
             )
         before = time_seconds

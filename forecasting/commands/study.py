@@ -14,13 +14,12 @@ from forecasting.evaluation.study import StudyCell
 from forecasting.reading import histories
 
 DESCRIPTION = """\
-Seven methods forecast each metric of each run of an application at the time when it started: from its own
-history (TSP), from the probe that ran last (LRP), and from a forecast of the probe (TSP+LRP). Prints mean
-relative errors, each with its coefficient of variation, and beside them the errors of the total that were
-published."""
+Seven methods forecast each metric of each run of an application at its start: from its own history (TSP),
+from the newest run of a probe (LRP), and from a forecast of the probe (TSP+LRP). Prints mean relative errors,
+each with its coefficient of variation, beside the published errors of the total."""
 EPILOG = """\
 FILE.csv is as for backtest: group,series,kind,started_at,ended_at,value, and a column metric, such as
-total.seconds or stage.compute.seconds; or the metric stands behind a colon in the name of the series, as in
+total.seconds or stage.compute.seconds; or the name of the series ends with the metric after a colon, as in
 preco:total.seconds. Without either there is one metric. Each application is paired with each probe of its
 group, a run counts once in each pair, and a metric is predicted from the same metric of the probe."""
 
@@ -42,10 +41,10 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    found = histories.read(arguments.files)
-    cells = study.error_table(found, wanted=arguments.metric, warm_up=arguments.warm_up)
+    all_histories = histories.read(arguments.files)
+    cells = study.error_table(all_histories, wanted=arguments.metric, warm_up=arguments.warm_up)
     if not any(cell.n for by_method in cells.values() for cell in by_method.values()):
-        raise ForecastingError(f"{' '.join(arguments.files)}: {_why_nothing(arguments)}")
+        raise ForecastingError(f"{' '.join(arguments.files)}: {_empty_reason(arguments)}")
     if arguments.json:
         print(json.dumps(document(cells), indent=2, allow_nan=False))
     else:
@@ -53,7 +52,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _why_nothing(arguments: Namespace) -> str:
+def _empty_reason(arguments: Namespace) -> str:
     of = f" of {', '.join(arguments.metric)}" if arguments.metric else ""
     return f"no group has an application and a probe with more than {arguments.warm_up} values{of} each"
 
@@ -64,7 +63,9 @@ def document(cells: Mapping[str, Mapping[str, StudyCell]]) -> dict[str, object]:
             metric: {method: asdict(cell) for method, cell in by_method.items()}
             for metric, by_method in cells.items()
         },
-        "published_relative_error_of_total": {one.method: one.published / 100.0 for one in study.METHODS},
+        "published_relative_error_of_total": {
+            studied.method: studied.published / 100.0 for studied in study.METHODS
+        },
     }
 
 
@@ -72,22 +73,22 @@ _LABEL, _WIDTH = 24, 18
 
 
 def lines(cells: Mapping[str, Mapping[str, StudyCell]]) -> Iterator[str]:
-    """The table, a line each: a row a method, a column a metric."""
+    """Yield the lines of the table: a row for each method, a column for each metric."""
     headings = "".join(f"{_short(metric):>{_WIDTH}}" for metric in cells)
     yield f"{'':<{_LABEL}}{headings}   published total"
-    for one in study.METHODS:
-        shown = (f"{_shown(by_method[one.method]):>{_WIDTH}}" for by_method in cells.values())
-        yield f"{one.label:<{_LABEL}}{''.join(shown)}{one.published:>17.2f}%"
+    for studied in study.METHODS:
+        errors = (f"{_error(by_method[studied.method]):>{_WIDTH}}" for by_method in cells.values())
+        yield f"{studied.label:<{_LABEL}}{''.join(errors)}{studied.published:>17.2f}%"
     runs = (max(cell.n for cell in by_method.values()) for by_method in cells.values())
     yield f"{'runs':<{_LABEL}}" + "".join(f"{count:>{_WIDTH}}" for count in runs)
 
 
 def _short(metric: str) -> str:
-    """What distinguishes *metric* from others, such as compute for stage.compute.seconds."""
+    """Return the distinctive part of *metric*, such as compute for stage.compute.seconds."""
     return metric.removeprefix("stage.").removesuffix(".seconds") or "value"
 
 
-def _shown(cell: StudyCell) -> str:
+def _error(cell: StudyCell) -> str:
     if cell.relative_error is None:
         return "-"
     variation = "-" if cell.variation is None else f"{cell.variation:.2f}"

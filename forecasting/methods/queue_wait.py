@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.windows import median_of_sorted
-from forecasting.queues.binomial import QUANTILE, Waits, least_history
+from forecasting.queues.binomial import QUANTILE, WaitHistory, min_history
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Method(ForecastMethod):
     EXPERT: ClassVar[bool] = False
 
     _age: DataAge = field(default_factory=DataAge, init=False)
-    _waits: Waits = field(default_factory=Waits, init=False)
+    _waits: WaitHistory = field(default_factory=WaitHistory, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
@@ -31,7 +31,7 @@ class Method(ForecastMethod):
     def forecast(self, at_seconds: float) -> ValueForecast:
         self._age.require(1)
         bound = self._waits.bound(at_seconds)
-        last = self._waits.history.ordered_last(least_history())
+        last = self._waits.history.ordered_last(min_history())
         return ValueForecast(
             mean=sum(last) / len(last),
             median=median_of_sorted(last, len(last)),

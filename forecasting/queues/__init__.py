@@ -1,1 +1,1 @@
-"""How long a job waits in the queue of a batch system."""
+"""Bounds on the wait of a job in the queue of a batch system."""

@@ -1,19 +1,18 @@
-"""How long a job will wait at most, from all that is known when it is submitted.
+"""Upper bounds on the wait of a job, from everything that is known when it is submitted.
 
-The binomial-method bounds of jobs of its queue and of its class say what waits were like; how full the
-machine is, who waits for how long by now and what the user has there say what is different now. A quantile
-regression weighs them up, in logarithms of waits. What it says of a queue begins as the bound of the queue,
-when that has its least history, and comes over to the regression as jobs of the queue are judged. Which of
-the three is believed how far, and how cautious one must be with all of them, each queue's record says
-(``forecasting.queues.bound_weights``).
+The binomial-method bounds of its queue and of its job class tell about past waits. The load of the machine,
+the ages of the waiting jobs and the other jobs of the user tell what is different now. A quantile regression
+combines them, in logarithms of waits. Its bound starts as that of the queue, once the queue has its minimum
+history, and moves to the regression as jobs of the queue are scored. The three bounds are the experts of an
+ensemble, with weights and caution for each queue (``forecasting.queues.bound_weights``).
 
-The regression has a level of its own for each queue. Every hit lowers it and every miss raises it, a little
-less each time, so that the promised share of jobs stays within its bounds whatever its weights do. The share
-is the quantile of the binomial law: while few jobs were judged, it is higher than what was asked for, and
-that is what the confidence is for.
+The regression has a level for each queue. Every hit lowers it and every miss raises it, a little less each
+time, so that the promised share of jobs keeps its bounds whatever the weights do. The share is the quantile
+of the binomial distribution: higher than the requested quantile while few jobs are scored, for the
+confidence.
 
-A job is judged as soon as it starts or has waited for longer than its bound. The regression learns from it by
-what it would say of it by now: hundreds of jobs that were told the same before a stall are news only once.
+A job is scored as soon as it starts or has waited for longer than its bound. The regression learns by what it
+would answer for the job at that time: hundreds of jobs with the same bound before a stall count only once.
 """
 
 from __future__ import annotations
@@ -27,49 +26,49 @@ import numpy as np
 
 from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
-from forecasting.queues.binomial import CONFIDENCE, QUANTILE, Waits, least_history, promised_share
-from forecasting.queues.bound_weights import LONGER, Trust, Way
-from forecasting.queues.queue_state import SIGNALS, Backlog, QueuedJob, class_of
+from forecasting.queues.binomial import CONFIDENCE, QUANTILE, WaitHistory, min_history, promised_share
+from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
+from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState, class_of
 
 _RATE = 0.1  # of a queue's level
 _FIRST_SQUARES = 0.03  # so that the hits before the first miss, which say little, lower it little
-_HALF_WAY = 100.0  # jobs judged until the bound of the queue and the regression have the same say
-_LOOKED_AT_AGAIN = 1.05  # times its age, at the earliest, a job that waits on is
-_MOST_LOG = 100.0  # of seconds: there are no longer waits, and its exponential is a number
+_HALF_WAY = 100.0  # scored jobs, with which the bound of the queue and the regression weigh the same
+_NEXT_CHECK = 1.05  # times its age, at the earliest, of a job that still waits
+_MAX_LOG = 100.0  # of seconds: longer than any wait, and its exponential is finite
 _NOTHING: Numbers = np.empty(0)
 
 
 @dataclass(slots=True)
-class Level:
-    """What the bounds of one queue are raised by, in logarithms, so that they keep what they promise."""
+class QueueLevel:
+    """The logarithm by which the bounds of one queue are raised to keep the promised share."""
 
     raised: float
-    judged: int = 0
+    scored: int = 0
     squares: float = _FIRST_SQUARES
 
     def learn(self, slope: float) -> None:
-        self.judged += 1
+        self.scored += 1
         self.squares += slope * slope
         self.raised -= _RATE * slope / math.sqrt(self.squares)
 
 
 @dataclass(slots=True)
-class Told:
-    """A job that waits, and what was said when it was submitted. None: too little was known."""
+class WaitingJob:
+    """A waiting job with its bounds at submission; None if too little was known."""
 
     job: QueuedJob
     of_queue_seconds: float | None
     of_class_seconds: float | None
     regressed_seconds: float = 0.0
-    blended_seconds: float = 0.0  # of these three, by their records
-    bound_seconds: float | None = None  # what was said: as much, or more
-    scaled: Numbers = field(default_factory=lambda: _NOTHING)  # what was regressed; empty once it has taught
-    regressed_judged: bool = False
-    judged: bool = False
+    blended_seconds: float = 0.0  # of the three
+    bound_seconds: float | None = None  # the issued bound: the blend, or more
+    scaled: Numbers = field(default_factory=lambda: _NOTHING)  # signals; empty once they were learned from
+    is_regression_scored: bool = False
+    is_scored: bool = False
 
     @property
-    def ways(self) -> tuple[float, float, float]:
-        """The bounds that there are of it, if any; in place of one of its class that of its queue."""
+    def expert_bounds(self) -> tuple[float, float, float]:
+        """The bounds of the experts; that of the queue if there is none of the class."""
         of_queue = self.of_queue_seconds or 0.0
         of_class = of_queue if self.of_class_seconds is None else self.of_class_seconds
         return self.regressed_seconds, of_queue, of_class
@@ -81,179 +80,183 @@ class QueueBounds:
 
     quantile: float = QUANTILE
     confidence: float = CONFIDENCE
-    _backlog: Backlog = field(default_factory=Backlog, init=False)
+    _state: QueueState = field(default_factory=QueueState, init=False)
     _regression: QuantileRegression = field(
         default_factory=lambda: QuantileRegression.of(SIGNALS + 1), init=False
     )
-    _queues: dict[str, Waits] = field(default_factory=dict, init=False)
-    _classes: dict[str, Waits] = field(default_factory=dict, init=False)
-    _levels: dict[str, Level] = field(default_factory=dict, init=False)  # of queues
-    _trusts: dict[str, Trust] = field(default_factory=dict, init=False)  # of queues
-    _told: dict[int, Told] = field(default_factory=dict, init=False)
-    _due: list[tuple[float, int]] = field(default_factory=list, init=False)  # a heap: when bounds are over
-    _regressed_due: list[tuple[float, int]] = field(default_factory=list, init=False)  # the regression's
+    _queues: dict[str, WaitHistory] = field(default_factory=dict, init=False)
+    _classes: dict[str, WaitHistory] = field(default_factory=dict, init=False)
+    _levels: dict[str, QueueLevel] = field(default_factory=dict, init=False)  # of queues
+    _ensembles: dict[str, BoundEnsemble] = field(default_factory=dict, init=False)  # of queues
+    _waiting: dict[int, WaitingJob] = field(default_factory=dict, init=False)
+    # heaps of the times when bounds, and those of the regression, are exceeded
+    _due: list[tuple[float, int]] = field(default_factory=list, init=False)
+    _regressed_due: list[tuple[float, int]] = field(default_factory=list, init=False)
     _longest_seconds: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        least_history(self.quantile, self.confidence)  # refuses what are no probabilities
+        min_history(self.quantile, self.confidence)  # refuses invalid probabilities
 
     def bound(self, job: QueuedJob) -> float | None:
-        """For how many seconds *job* will wait at most if it is submitted as it says. None: too little is
-        known of its queue. Changes nothing."""
-        return self._say(job)[0].bound_seconds
+        """Return the bound on the wait of *job* in seconds; None if too few waits of its queue are known.
+
+        Changes nothing.
+        """
+        return self._bounds(job)[0].bound_seconds
 
     def submit(self, job: QueuedJob) -> float | None:
-        """*job* begins to wait; what ``bound`` says of it is returned.
+        """Add *job* to the waiting ones, and return its ``bound``.
 
         Raises:
             InvalidNumber: a job of this number waits or runs already.
         """
-        if job.number in self._backlog.tasks:
+        if job.number in self._state.active_jobs:
             raise InvalidNumber(f"job {job.number} is submitted, but waits or runs already")
-        self._judge_overdue(job.submitted_seconds)
-        told, signals = self._say(job)
-        self._told[job.number] = told
-        if told.bound_seconds is not None:
+        self._score_overdue(job.submitted_seconds)
+        waiting, signals = self._bounds(job)
+        self._waiting[job.number] = waiting
+        if waiting.bound_seconds is not None:
             self._regression.observe(signals)
             if job.queue not in self._levels:
-                raised = math.log1p(told.regressed_seconds) - self._regression.answer(told.scaled)
-                self._levels[job.queue] = Level(raised)
-                self._trusts[job.queue] = self._newcomer()
-            heappush(self._due, (job.submitted_seconds + told.bound_seconds, job.number))
-            heappush(self._regressed_due, (job.submitted_seconds + told.regressed_seconds, job.number))
-        for waits in self._waits(job):
-            waits.submit(job.submitted_seconds)
-        self._backlog.submit(job)
-        return told.bound_seconds
+                raised = math.log1p(waiting.regressed_seconds) - self._regression.answer(waiting.scaled)
+                self._levels[job.queue] = QueueLevel(raised)
+                self._ensembles[job.queue] = self._new_ensemble()
+            heappush(self._due, (job.submitted_seconds + waiting.bound_seconds, job.number))
+            heappush(self._regressed_due, (job.submitted_seconds + waiting.regressed_seconds, job.number))
+        for history in self._histories(job):
+            history.submit(job.submitted_seconds)
+        self._state.submit(job)
+        return waiting.bound_seconds
 
     def start(self, number: int, at_seconds: float) -> None:
-        """The job begins to run, and its wait is known."""
-        told = self._leave(number)
-        wait_seconds = max(0.0, at_seconds - told.job.submitted_seconds)
+        """Learn the wait of a job that starts to run."""
+        waiting = self._leave(number)
+        wait_seconds = max(0.0, at_seconds - waiting.job.submitted_seconds)
         self._longest_seconds = max(self._longest_seconds, wait_seconds)
-        if told.bound_seconds is not None:
-            self._judge(told, wait_seconds > told.bound_seconds)
-            self._trusts[told.job.queue].learn(told.ways, told.blended_seconds, wait_seconds)
-            self._judge_regressed(told, wait_seconds > told.regressed_seconds)
-            if len(told.scaled):
-                self._teach(told, math.log1p(wait_seconds) > self._log_of_regression(told))
-        of_queue, of_class = self._waits(told.job)
-        of_queue.add(at_seconds, wait_seconds, told.of_queue_seconds)
-        of_class.add(at_seconds, wait_seconds, told.of_class_seconds)
-        self._backlog.start(number, at_seconds)
+        if waiting.bound_seconds is not None:
+            self._score(waiting, wait_seconds > waiting.bound_seconds)
+            self._ensembles[waiting.job.queue].learn(
+                waiting.expert_bounds, waiting.blended_seconds, wait_seconds
+            )
+            self._score_regression(waiting, wait_seconds > waiting.regressed_seconds)
+            if len(waiting.scaled):
+                self._teach(waiting, math.log1p(wait_seconds) > self._log_of_regression(waiting))
+        of_queue, of_class = self._histories(waiting.job)
+        of_queue.add(at_seconds, wait_seconds, waiting.of_queue_seconds)
+        of_class.add(at_seconds, wait_seconds, waiting.of_class_seconds)
+        self._state.start(number, at_seconds)
 
     def withdraw(self, number: int) -> None:
-        """The job will never run: it was cancelled while it waited."""
+        """Remove a job that was cancelled while it waited."""
         self._leave(number)
-        self._backlog.withdraw(number)
+        self._state.withdraw(number)
 
     def end(self, number: int, at_seconds: float) -> None:
-        """The job has run."""
-        if number in self._told or number not in self._backlog.tasks:
+        """Remove a job that has run."""
+        if number in self._waiting or number not in self._state.active_jobs:
             raise InvalidNumber(f"job {number} ends, but does not run")
-        self._backlog.end(number, at_seconds)
+        self._state.end(number, at_seconds)
 
-    def _leave(self, number: int) -> Told:
-        if number not in self._told:
+    def _leave(self, number: int) -> WaitingJob:
+        if number not in self._waiting:
             raise InvalidNumber(f"job {number} leaves its queue, but does not wait")
-        told = self._told.pop(number)
-        for waits in self._waits(told.job):
-            waits.withdraw(told.job.submitted_seconds)
-        return told
+        waiting = self._waiting.pop(number)
+        for history in self._histories(waiting.job):
+            history.withdraw(waiting.job.submitted_seconds)
+        return waiting
 
-    def _waits(self, job: QueuedJob) -> tuple[Waits, Waits]:
-        """Those of its queue, and those of its class."""
-        found = []
+    def _histories(self, job: QueuedJob) -> tuple[WaitHistory, WaitHistory]:
+        """Return the histories of its queue and of its class."""
+        histories = []
         for kinds, name in ((self._queues, job.queue), (self._classes, class_of(job))):
             if name not in kinds:
-                kinds[name] = Waits(self.quantile, self.confidence)
-            found.append(kinds[name])
-        return found[0], found[1]
+                kinds[name] = WaitHistory(self.quantile, self.confidence)
+            histories.append(kinds[name])
+        return histories[0], histories[1]
 
-    def _say(self, job: QueuedJob) -> tuple[Told, list[float]]:
-        """What is said of *job*, and the signals that it is made from."""
+    def _bounds(self, job: QueuedJob) -> tuple[WaitingJob, list[float]]:
+        """Return *job* with its bounds, and the signals that they were computed from."""
         at_seconds = job.submitted_seconds
         of_queue, of_class = (
-            waits.bound(at_seconds) if waits else None
-            for waits in (self._queues.get(job.queue), self._classes.get(class_of(job)))
+            history.bound(at_seconds) if history else None
+            for history in (self._queues.get(job.queue), self._classes.get(class_of(job)))
         )
-        told = Told(job, of_queue, of_class)
+        waiting = WaitingJob(job, of_queue, of_class)
         if of_queue is None:
-            return told, []
-        usual = math.log1p(of_queue if of_class is None else of_class)
-        signals = [usual, *self._backlog.signals(job, at_seconds)]
-        told.scaled = self._regression.scaled(signals)
-        told.regressed_seconds = self._regressed(told, of_queue)
-        trust = self._trusts.get(job.queue) or self._newcomer()
-        told.blended_seconds = trust.blend(told.ways)
-        oldest_seconds = self._backlog.oldest_seconds(at_seconds)
-        told.bound_seconds = trust.bound(told.blended_seconds, told.ways, oldest_seconds)
-        return told, signals
+            return waiting, []
+        usual_log = math.log1p(of_queue if of_class is None else of_class)
+        signals = [usual_log, *self._state.signals(job, at_seconds)]
+        waiting.scaled = self._regression.scaled(signals)
+        waiting.regressed_seconds = self._regressed(waiting, of_queue)
+        ensemble = self._ensembles.get(job.queue) or self._new_ensemble()
+        waiting.blended_seconds = ensemble.blend(waiting.expert_bounds)
+        oldest_seconds = self._state.oldest_seconds(at_seconds)
+        waiting.bound_seconds = ensemble.bound(waiting.blended_seconds, waiting.expert_bounds, oldest_seconds)
+        return waiting, signals
 
-    def _newcomer(self) -> Trust:
-        """For a queue that nothing was said of."""
-        return Trust([Way(), Way(), Way()], self.quantile, self.confidence)
+    def _new_ensemble(self) -> BoundEnsemble:
+        return BoundEnsemble([BoundExpert(), BoundExpert(), BoundExpert()], self.quantile, self.confidence)
 
-    def _regressed(self, told: Told, of_queue_seconds: float) -> float:
-        """What the regression says of a job that is submitted now; at first, what its queue says."""
-        if not (level := self._levels.get(told.job.queue)):
+    def _regressed(self, waiting: WaitingJob, of_queue_seconds: float) -> float:
+        """Return the bound of the regression for a job submitted now; at first that of its queue."""
+        if not (level := self._levels.get(waiting.job.queue)):
             return of_queue_seconds
-        share = level.judged / (level.judged + _HALF_WAY)
-        found = share * self._log_of_regression(told) + (1.0 - share) * math.log1p(of_queue_seconds)
-        oldest_seconds = self._backlog.oldest_seconds(told.job.submitted_seconds)
-        return min(math.expm1(found), LONGER * max(self._longest_seconds, oldest_seconds))
+        share = level.scored / (level.scored + _HALF_WAY)
+        log = share * self._log_of_regression(waiting) + (1.0 - share) * math.log1p(of_queue_seconds)
+        oldest_seconds = self._state.oldest_seconds(waiting.job.submitted_seconds)
+        return min(math.expm1(log), LONGER * max(self._longest_seconds, oldest_seconds))
 
-    def _log_of_regression(self, told: Told) -> float:
-        """What the regression says now of a job that was told earlier."""
-        found = self._regression.answer(told.scaled) + self._levels[told.job.queue].raised
-        return min(max(found, 0.0), _MOST_LOG)
+    def _log_of_regression(self, waiting: WaitingJob) -> float:
+        """Return the present bound of the regression for a job, as a logarithm."""
+        log = self._regression.answer(waiting.scaled) + self._levels[waiting.job.queue].raised
+        return min(max(log, 0.0), _MAX_LOG)
 
-    def _judge_overdue(self, at_seconds: float) -> None:
-        """Learn from the jobs that have waited for longer than their bounds by now."""
+    def _score_overdue(self, at_seconds: float) -> None:
+        """Score the jobs that have exceeded their bounds by now."""
         for number in _popped(self._due, at_seconds):
-            if told := self._told.get(number):
-                self._judge(told, missed=True)
+            if waiting := self._waiting.get(number):
+                self._score(waiting, missed=True)
         for number in _popped(self._regressed_due, at_seconds):
-            told = self._told.get(number)
-            if told is not None and len(told.scaled):
-                self._judge_regressed(told, missed=True)
-                self._teach_overdue(told, at_seconds)
+            waiting = self._waiting.get(number)
+            if waiting is not None and len(waiting.scaled):
+                self._score_regression(waiting, missed=True)
+                self._teach_overdue(waiting, at_seconds)
 
-    def _teach_overdue(self, told: Told, at_seconds: float) -> None:
-        """Move the weights if the job has waited for longer than would be said now; else look again then."""
-        submitted_seconds, longer = told.job.submitted_seconds, self._log_of_regression(told)
+    def _teach_overdue(self, waiting: WaitingJob, at_seconds: float) -> None:
+        """Move the weights if the job has exceeded its present bound; else check again when it will have."""
+        submitted_seconds, bound_log = waiting.job.submitted_seconds, self._log_of_regression(waiting)
         age_seconds = at_seconds - submitted_seconds
-        if math.log1p(age_seconds) > longer:
-            self._teach(told, missed=True)
+        if math.log1p(age_seconds) > bound_log:
+            self._teach(waiting, missed=True)
         else:
-            due_seconds = max(math.expm1(longer), _LOOKED_AT_AGAIN * age_seconds)
-            heappush(self._regressed_due, (submitted_seconds + due_seconds, told.job.number))
+            due_seconds = max(math.expm1(bound_log), _NEXT_CHECK * age_seconds)
+            heappush(self._regressed_due, (submitted_seconds + due_seconds, waiting.job.number))
 
-    def _judge(self, told: Told, missed: bool) -> None:
-        """Note in the record of its queue whether the promise was kept, once."""
-        if not told.judged:
-            told.judged = True
-            self._trusts[told.job.queue].judge(missed)
+    def _score(self, waiting: WaitingJob, missed: bool) -> None:
+        """Tell the ensemble of its queue once whether the bound was exceeded."""
+        if not waiting.is_scored:
+            waiting.is_scored = True
+            self._ensembles[waiting.job.queue].score(missed)
 
-    def _judge_regressed(self, told: Told, missed: bool) -> None:
+    def _score_regression(self, waiting: WaitingJob, missed: bool) -> None:
         """Move the level of its queue, once."""
-        if not told.regressed_judged:
-            told.regressed_judged = True
-            level = self._levels[told.job.queue]
+        if not waiting.is_regression_scored:
+            waiting.is_regression_scored = True
+            level = self._levels[waiting.job.queue]
             level.learn(self._slope(level, missed))
 
-    def _teach(self, told: Told, missed: bool) -> None:
+    def _teach(self, waiting: WaitingJob, missed: bool) -> None:
         """Move the weights, once."""
-        self._regression.learn(told.scaled, self._slope(self._levels[told.job.queue], missed))
-        told.scaled = _NOTHING
+        self._regression.learn(waiting.scaled, self._slope(self._levels[waiting.job.queue], missed))
+        waiting.scaled = _NOTHING
 
-    def _slope(self, level: Level, missed: bool) -> float:
-        """Of the pinball loss for the share of jobs that are to be within their bounds."""
-        share = promised_share(level.judged, self.quantile, self.confidence)
+    def _slope(self, level: QueueLevel, missed: bool) -> float:
+        """Return the slope of the pinball loss for the promised share of jobs."""
+        share = promised_share(level.scored, self.quantile, self.confidence)
         return -share if missed else 1.0 - share
 
 
 def _popped(due: list[tuple[float, int]], at_seconds: float) -> Iterator[int]:
-    """The numbers of those that are *due* before *at_seconds*, which leave the heap."""
+    """Remove the jobs that are *due* before *at_seconds* from the heap, and yield their numbers."""
     while due and due[0][0] < at_seconds:
         yield heappop(due)[1]

@@ -1,8 +1,8 @@
-"""A batch system as it is seen by who submits a job: what runs, what waits, and for how long by now.
+"""The state of a batch system as a user sees it: running and waiting jobs, and their ages.
 
-Times are seconds since any epoch; the calls come in the order of time. Work is processors times seconds. What
-a job asked for may be unknown: a job without processors has one, and one without a time is expected to run as
-long as the jobs of its user did, or any jobs.
+Times are seconds since any epoch; calls come in the order of time. Work is processors times seconds. The
+request of a job may be unknown: then it has one processor, and is expected to run as long as the jobs of its
+user did, or any jobs.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 
 _DAY_SECONDS = 86400.0
 _HOUR_SECONDS = 3600.0
-_SIZES = (2.0, 5.0, 17.0, 65.0)  # processors from which on a job is of the next size class
-_HOURS = (1.0, 4.0, 12.0, 24.0)  # up to which a job is of one class of requested times
-_NEWS = 0.2  # the weight of the newest in what is usual for a user
-_NEWS_OF_MANY = 0.05
-SIGNALS = 29  # how many ``Backlog.signals`` are
+_SIZES = (2.0, 5.0, 17.0, 65.0)  # the least processors of the size classes
+_HOURS = (1.0, 4.0, 12.0, 24.0)  # the upper limits of the classes of requested times
+_USER_RATE = 0.2  # the weight of the newest duration in the typical one of a user
+_RATE = 0.05  # of a class or all jobs
+SIGNALS = 29  # the length of ``QueueState.signals``
 
 
 @dataclass(slots=True, frozen=True)
 class QueuedJob:
-    """What is known of a job when it is submitted; "" and None are not known."""
+    """The properties of a job at its submission; "" and None are unknown."""
 
     number: int
     submitted_seconds: float
@@ -34,43 +34,45 @@ class QueuedJob:
 
 
 @dataclass(slots=True)
-class Usual:
-    """What is usual of a quantity that is many times larger once than another time; newer ones count more."""
+class TypicalDuration:
+    """The exponentially smoothed logarithm of durations, which may differ by orders of magnitude."""
 
-    news: float
+    rate: float
     log: float | None = None
     last_log: float = 0.0
 
     def learn(self, seconds: float) -> None:
         self.last_log = math.log1p(seconds)
-        self.log = self.last_log if self.log is None else self.log + self.news * (self.last_log - self.log)
+        self.log = self.last_log if self.log is None else self.log + self.rate * (self.last_log - self.log)
 
 
 @dataclass(slots=True)
-class Load:
-    """Jobs that wait or run, of one user, one class or the whole machine."""
+class JobLoad:
+    """The waiting and running jobs of one user, one class or the whole machine."""
 
-    waits: Usual
-    waiting: dict[int, float] = field(default_factory=dict)  # when they were submitted, by number
-    order: deque[int] = field(default_factory=deque)  # the first of these waits, those behind it may not
+    waits: TypicalDuration
+    waiting: dict[int, float] = field(default_factory=dict)  # submit times, by number
+    order: deque[int] = field(
+        default_factory=deque
+    )  # of submission; the first of these still waits, the others may not
     waiting_work: float = 0.0
     waiting_processors: float = 0.0
     running: int = 0
     running_processors: float = 0.0
-    running_until: float = 0.0  # the sum of processors times the second until which they may run
+    running_until: float = 0.0  # the sum of processors times the latest second of the run
 
     def oldest_seconds(self, at_seconds: float) -> float:
-        """For how long the job that was submitted first has waited; 0 if none waits."""
+        """Return the age of the oldest waiting job; 0 if none waits."""
         return max(0.0, at_seconds - self.waiting[self.order[0]]) if self.order else 0.0
 
     def remaining_work(self, at_seconds: float) -> float:
-        """What is left of the work that runs, if all of it takes as long as was asked for."""
+        """Return the remaining work of the running jobs, if they use their requested time."""
         return max(0.0, self.running_until - self.running_processors * at_seconds)
 
 
 @dataclass(slots=True)
-class Task:
-    """A job that waits or runs, with what it is expected to need."""
+class ActiveJob:
+    """A waiting or running job with its expected demand."""
 
     job: QueuedJob
     processors: float
@@ -83,114 +85,114 @@ class Task:
 
 
 @dataclass(slots=True)
-class Backlog:
-    """All jobs that wait or run."""
+class QueueState:
+    """All waiting and running jobs."""
 
-    _whole: Load = field(default_factory=lambda: Load(Usual(_NEWS_OF_MANY)))
-    _users: dict[str, Load] = field(default_factory=dict)
-    _classes: dict[str, Load] = field(default_factory=dict)
-    tasks: dict[int, Task] = field(default_factory=dict)
-    _capacity: float = 1.0  # the most processors that were ever in use
-    _runtimes: dict[str, Usual] = field(default_factory=dict)  # of users; "" of all
+    _whole: JobLoad = field(default_factory=lambda: JobLoad(TypicalDuration(_RATE)))
+    _users: dict[str, JobLoad] = field(default_factory=dict)
+    _classes: dict[str, JobLoad] = field(default_factory=dict)
+    active_jobs: dict[int, ActiveJob] = field(default_factory=dict)
+    _capacity: float = 1.0  # the most processors ever in use
+    _runtimes: dict[str, TypicalDuration] = field(default_factory=dict)  # by user; "" for all
 
     def submit(self, job: QueuedJob) -> None:
-        """*job* begins to wait."""
-        task = self.tasks[job.number] = self._task(job)
+        """Add a waiting *job*."""
+        active = self.active_jobs[job.number] = self._with_demand(job)
         for load in self._loads(job):
             load.waiting[job.number] = job.submitted_seconds
             load.order.append(job.number)
-            load.waiting_work += task.work
-            load.waiting_processors += task.processors
+            load.waiting_work += active.work
+            load.waiting_processors += active.processors
 
     def start(self, number: int, at_seconds: float) -> None:
-        """The job begins to run."""
-        task = self.tasks[number]
-        task.until_seconds = at_seconds + task.seconds
-        for load in self._leave_queue(task):
-            load.waits.learn(max(0.0, at_seconds - task.job.submitted_seconds))
+        """Move a waiting job to the running ones."""
+        active = self.active_jobs[number]
+        active.until_seconds = at_seconds + active.seconds
+        for load in self._leave_queue(active):
+            load.waits.learn(max(0.0, at_seconds - active.job.submitted_seconds))
             load.running += 1
-            load.running_processors += task.processors
-            load.running_until += task.processors * task.until_seconds
+            load.running_processors += active.processors
+            load.running_until += active.processors * active.until_seconds
         self._capacity = max(self._capacity, self._whole.running_processors)
 
     def withdraw(self, number: int) -> None:
-        """The job will never run."""
-        self._leave_queue(self.tasks.pop(number))
+        """Remove a waiting job that was cancelled."""
+        self._leave_queue(self.active_jobs.pop(number))
 
     def end(self, number: int, at_seconds: float) -> None:
-        """The job has run."""
-        task = self.tasks.pop(number)
-        ran_seconds = max(0.0, at_seconds - (task.until_seconds - task.seconds))
-        for name in (task.job.user, ""):
-            self._runtimes.setdefault(name, Usual(_NEWS)).learn(ran_seconds)
-        for load in self._loads(task.job):
+        """Remove a job that has run."""
+        active = self.active_jobs.pop(number)
+        ran_seconds = max(0.0, at_seconds - (active.until_seconds - active.seconds))
+        for name in (active.job.user, ""):
+            self._runtimes.setdefault(name, TypicalDuration(_USER_RATE)).learn(ran_seconds)
+        for load in self._loads(active.job):
             load.running -= 1
-            load.running_processors -= task.processors
-            load.running_until -= task.processors * task.until_seconds
+            load.running_processors -= active.processors
+            load.running_until -= active.processors * active.until_seconds
 
-    def _task(self, job: QueuedJob) -> Task:
-        """*job*, with what it did not ask for filled in."""
-        return Task(job, job.processors or 1.0, job.requested_seconds or self._usual_runtime(job.user))
+    def _with_demand(self, job: QueuedJob) -> ActiveJob:
+        """Return *job* with typical demand in place of an unknown request."""
+        return ActiveJob(job, job.processors or 1.0, job.requested_seconds or self._usual_runtime(job.user))
 
     def oldest_seconds(self, at_seconds: float) -> float:
-        """For how long the job that waits longest has; 0 if none does."""
+        """Return the age of the oldest waiting job; 0 if none waits."""
         return self._whole.oldest_seconds(at_seconds)
 
     def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
-        """What may say for how long *job* waits if it is submitted now: ``SIGNALS`` numbers."""
-        task, log = self._task(job), math.log1p
-        whole, anywhere = self._whole, self._whole.waits.log or 0.0
-        alike = self._classes.get(class_of(job)) or Load(Usual(_NEWS_OF_MANY))
-        own = self._users.get(job.user) or Load(Usual(_NEWS))
-        capacity = max(self._capacity, task.processors)
+        """Return ``SIGNALS`` numbers from which the wait of *job* can be predicted if it is submitted now."""
+        active, log = self._with_demand(job), math.log1p
+        whole, typical_log = self._whole, self._whole.waits.log or 0.0
+        of_class = self._classes.get(class_of(job)) or JobLoad(TypicalDuration(_RATE))
+        of_user = self._users.get(job.user) or JobLoad(TypicalDuration(_USER_RATE))
+        capacity = max(self._capacity, active.processors)
         free = capacity - whole.running_processors - whole.waiting_processors
         angle = 2.0 * math.pi * (at_seconds % _DAY_SECONDS) / _DAY_SECONDS
         return [
-            log(task.processors),
-            log(task.seconds),
-            log(task.processors) * log(task.seconds),
-            task.processors / capacity,
-            *(float(task.seconds > hours * _HOUR_SECONDS) for hours in _HOURS),
+            log(active.processors),
+            log(active.seconds),
+            log(active.processors) * log(active.seconds),
+            active.processors / capacity,
+            *(float(active.seconds > hours * _HOUR_SECONDS) for hours in _HOURS),
             log(len(whole.waiting)),
             log(whole.waiting_work / capacity),
             log(whole.oldest_seconds(at_seconds)),
             float(not whole.waiting),
             log(whole.remaining_work(at_seconds) / capacity),
             whole.running_processors / capacity,
-            float(free >= task.processors),
-            anywhere,
-            log(len(alike.waiting)),
-            log(alike.oldest_seconds(at_seconds)),
-            anywhere if alike.waits.log is None else alike.waits.log,
-            log(len(own.waiting)),
-            log(own.waiting_work / capacity),
-            log(own.oldest_seconds(at_seconds)),
-            log(own.running),
-            log(100.0 * own.running_processors / capacity),
-            anywhere if own.waits.log is None else own.waits.log,
-            anywhere if own.waits.log is None else own.waits.last_log,
-            float(own.waits.log is None),
+            float(free >= active.processors),
+            typical_log,
+            log(len(of_class.waiting)),
+            log(of_class.oldest_seconds(at_seconds)),
+            typical_log if of_class.waits.log is None else of_class.waits.log,
+            log(len(of_user.waiting)),
+            log(of_user.waiting_work / capacity),
+            log(of_user.oldest_seconds(at_seconds)),
+            log(of_user.running),
+            log(100.0 * of_user.running_processors / capacity),
+            typical_log if of_user.waits.log is None else of_user.waits.log,
+            typical_log if of_user.waits.log is None else of_user.waits.last_log,
+            float(of_user.waits.log is None),
             math.sin(angle),
             math.cos(angle),
         ]
 
-    def _loads(self, job: QueuedJob) -> tuple[Load, Load, Load]:
-        """The whole machine, those of the same class, and those of the same user."""
+    def _loads(self, job: QueuedJob) -> tuple[JobLoad, JobLoad, JobLoad]:
+        """Return the loads of the whole machine, of its class, and of its user."""
         name, user = class_of(job), job.user
         if name not in self._classes:
-            self._classes[name] = Load(Usual(_NEWS_OF_MANY))
+            self._classes[name] = JobLoad(TypicalDuration(_RATE))
         if user not in self._users:
-            self._users[user] = Load(Usual(_NEWS))
+            self._users[user] = JobLoad(TypicalDuration(_USER_RATE))
         return self._whole, self._classes[name], self._users[user]
 
-    def _leave_queue(self, task: Task) -> tuple[Load, Load, Load]:
-        loads = self._loads(task.job)
+    def _leave_queue(self, active: ActiveJob) -> tuple[JobLoad, JobLoad, JobLoad]:
+        loads = self._loads(active.job)
         for load in loads:
-            del load.waiting[task.job.number]
+            del load.waiting[active.job.number]
             while load.order and load.order[0] not in load.waiting:
                 load.order.popleft()
-            load.waiting_work = load.waiting_work - task.work if load.waiting else 0.0
-            load.waiting_processors -= task.processors
+            load.waiting_work = load.waiting_work - active.work if load.waiting else 0.0
+            load.waiting_processors -= active.processors
         return loads
 
     def _usual_runtime(self, user: str) -> float:
@@ -199,7 +201,7 @@ class Backlog:
 
 
 def class_of(job: QueuedJob) -> str:
-    """Jobs of one queue that ask for about as much are of one class."""
+    """Return the class of *job*: jobs of one queue with similar requests are of one class."""
     size = bisect_left(_SIZES, job.processors or 1.0)
     hours = bisect_left(_HOURS, (job.requested_seconds or 0.0) / _HOUR_SECONDS)
     return f"{job.queue} {size} {hours}"

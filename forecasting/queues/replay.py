@@ -1,9 +1,8 @@
-"""A log of a batch system replayed: what would have been said of each wait, from what was known then.
+"""Replay the log of a batch system: bound each wait from what was known at its submission, and score it.
 
-When a job is submitted, the waits of those that have started are known, and of those that wait it is known
-for how long they have waited. What happens in the same second as a submission counts as known if it began
-before it: of a job that starts in the second in which it was submitted, nothing is known to others of that
-second.
+When a job is submitted, the waits of the jobs that have started are known, and the ages of those that wait.
+Events in the same second as a submission count as known if they belong to earlier jobs: if a job starts in
+the second of its own submission, the other jobs of that second do not know it.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from forecasting.reading.swf import LoggedJob
 PLAIN_WINDOW = 1000
 
 
-class _What(IntEnum):
-    """What happens, in the order in which it does within a second."""
+class JobEvent(IntEnum):
+    """The kinds of events, in their order within a second."""
 
     ENDED = 0
     LEFT_QUEUE = 1
@@ -33,8 +32,8 @@ class _What(IntEnum):
 
 
 @dataclass(slots=True)
-class Said:
-    """The waits of one queue that were bounded, and what was said of them. *jobs* are all that started."""
+class BoundedWaits:
+    """The waits of one queue with their bounds, and the number of all *jobs* that started."""
 
     jobs: int = 0
     waits_seconds: list[float] = field(default_factory=list)
@@ -43,8 +42,8 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Figures:
-    """How good bounds were. None: there was none."""
+class BoundScores:
+    """The scores of bounds; None if there was none."""
 
     coverage: float | None
     pinball_seconds: float | None
@@ -52,83 +51,81 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Score:
-    """The *bounded* of the *jobs* of one *queue*; *plain* is the rolling quantile of the same."""
+class QueueScore:
+    """The scores for the *bounded* of the *jobs* of one *queue*; *plain* is of the rolling quantile."""
 
     queue: str
     jobs: int
     bounded: int
-    bound: Figures
-    plain: Figures
+    bound: BoundScores
+    plain: BoundScores
 
 
-def scores(
+def score_queues(
     jobs: Sequence[LoggedJob],
     quantile: float = QUANTILE,
     confidence: float = CONFIDENCE,
     plain_window: int = PLAIN_WINDOW,
-) -> list[Score]:
-    """The score of each queue, that of most jobs first.
+) -> list[QueueScore]:
+    """Return the score of each queue, the one with most jobs first.
 
-    A plain rolling quantile is given beside it: that of the last *plain_window* waits of the queue, between
-    two of which it lies in proportion.
+    The baseline is a plain rolling quantile: that of the last *plain_window* waits of the queue,
+    interpolated.
     """
-    said = _replay(jobs, quantile, confidence, plain_window)
-    return [
-        _score(queue, said[queue], quantile) for queue in sorted(said, key=lambda one: (-said[one].jobs, one))
-    ]
+    by_queue = _replay(jobs, quantile, confidence, plain_window)
+    names = sorted(by_queue, key=lambda name: (-by_queue[name].jobs, name))
+    return [_queue_score(name, by_queue[name], quantile) for name in names]
 
 
 def _replay(
     jobs: Sequence[LoggedJob], quantile: float, confidence: float, plain_window: int
-) -> dict[str, Said]:
-    machine, plain = QueueBounds(quantile, confidence), _Plain(quantile, plain_window)
-    said: dict[str, Said] = {}
-    told: dict[int, tuple[float, float]] = {}
-    for at_seconds, what, logged in _events(jobs):
+) -> dict[str, BoundedWaits]:
+    machine, plain = QueueBounds(quantile, confidence), RollingQuantiles(quantile, plain_window)
+    by_queue: dict[str, BoundedWaits] = {}
+    issued: dict[int, tuple[float, float]] = {}
+    for at_seconds, event, logged in _events(jobs):
         job, number = logged.job, logged.job.number
-        if what is _What.SUBMITTED:
+        if event is JobEvent.SUBMITTED:
             bound = machine.submit(job)
             if bound is not None:
-                told[number] = bound, plain.quantile_of(job.queue)
-        elif what in (_What.ENDED, _What.ENDED_AT_ONCE):
+                issued[number] = bound, plain.quantile_of(job.queue)
+        elif event in (JobEvent.ENDED, JobEvent.ENDED_AT_ONCE):
             machine.end(number, at_seconds)
         elif logged.withdrawn:
             machine.withdraw(number)
-            told.pop(number, None)
+            issued.pop(number, None)
         else:
             machine.start(number, at_seconds)
             plain.add(job.queue, logged.wait_seconds)
-            _note(said.setdefault(job.queue, Said()), logged.wait_seconds, told.pop(number, None))
-    return said
+            waits = by_queue.setdefault(job.queue, BoundedWaits())
+            waits.jobs += 1
+            if number in issued:
+                bound, plain_bound = issued.pop(number)
+                waits.waits_seconds.append(logged.wait_seconds)
+                waits.bounds_seconds.append(bound)
+                waits.plain_seconds.append(plain_bound)
+    return by_queue
 
 
-def _note(said: Said, wait_seconds: float, told: tuple[float, float] | None) -> None:
-    said.jobs += 1
-    if told is not None:
-        said.waits_seconds.append(wait_seconds)
-        said.bounds_seconds.append(told[0])
-        said.plain_seconds.append(told[1])
-
-
-def _events(jobs: Sequence[LoggedJob]) -> Iterator[tuple[float, _What, LoggedJob]]:
-    """When, what, and to whom; within a second in the order of their numbers."""
-    found: list[tuple[float, int, int]] = []
+def _events(jobs: Sequence[LoggedJob]) -> Iterator[tuple[float, JobEvent, LoggedJob]]:
+    """Yield time, event and job, in order of time; within a second by event, then by number."""
+    events: list[tuple[float, int, int]] = []
     for logged in jobs:
         number, submitted, left = logged.job.number, logged.job.submitted_seconds, logged.left_queue_seconds
-        found.append((submitted, _What.SUBMITTED, number))
-        found.append((left, _What.LEFT_QUEUE if left > submitted else _What.LEFT_QUEUE_AT_ONCE, number))
+        events.append((submitted, JobEvent.SUBMITTED, number))
+        left_queue = JobEvent.LEFT_QUEUE if left > submitted else JobEvent.LEFT_QUEUE_AT_ONCE
+        events.append((left, left_queue, number))
         if not logged.withdrawn:
             ended = left + logged.run_seconds
-            found.append((ended, _What.ENDED if ended > left else _What.ENDED_AT_ONCE, number))
+            events.append((ended, JobEvent.ENDED if ended > left else JobEvent.ENDED_AT_ONCE, number))
     by_number = {logged.job.number: logged for logged in jobs}
-    for at_seconds, what, number in sorted(found):
-        yield at_seconds, _What(what), by_number[number]
+    for at_seconds, event, number in sorted(events):
+        yield at_seconds, JobEvent(event), by_number[number]
 
 
 @dataclass(slots=True)
-class _Plain:
-    """The quantile of the last waits of each queue, as they are."""
+class RollingQuantiles:
+    """The quantile of the last waits of each queue."""
 
     quantile: float
     window: int
@@ -140,25 +137,25 @@ class _Plain:
         self._queues[queue].add(wait_seconds)
 
     def quantile_of(self, queue: str) -> float:
-        """Of a queue of which a wait is known."""
+        """Return the quantile of a queue of which at least one wait is known."""
         ordered = self._queues[queue].ordered
         below, part = divmod(self.quantile * (len(ordered) - 1), 1.0)
         low, high = ordered[int(below)], ordered[min(int(below) + 1, len(ordered) - 1)]
         return low + part * (high - low)
 
 
-def _score(queue: str, said: Said, quantile: float) -> Score:
-    return Score(
+def _queue_score(queue: str, waits: BoundedWaits, quantile: float) -> QueueScore:
+    return QueueScore(
         queue,
-        said.jobs,
-        len(said.waits_seconds),
-        _figures(said.waits_seconds, said.bounds_seconds, quantile),
-        _figures(said.waits_seconds, said.plain_seconds, quantile),
+        waits.jobs,
+        len(waits.waits_seconds),
+        _bound_scores(waits.waits_seconds, waits.bounds_seconds, quantile),
+        _bound_scores(waits.waits_seconds, waits.plain_seconds, quantile),
     )
 
 
-def _figures(waits: list[float], bounds: list[float], quantile: float) -> Figures:
-    return Figures(
+def _bound_scores(waits: list[float], bounds: list[float], quantile: float) -> BoundScores:
+    return BoundScores(
         coverage(waits, [0.0] * len(waits), bounds),
         pinball_loss(waits, bounds, quantile),
         median(bounds) if bounds else None,

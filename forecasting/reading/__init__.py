@@ -1,1 +1,1 @@
-"""Files of measurements and logs, read and refused with the place of what is wrong."""
+"""Read files of measurements and job logs; errors name the place of what is wrong."""

@@ -1,10 +1,10 @@
-"""Files of measured runs: applications, and the probes that ran beside them.
+"""Read files of measured runs: applications, and the probes that ran beside them.
 
-A file is CSV with the columns ``group,series,kind,started_at,ended_at,value`` in any order and any order of
-rows. *kind* is ``application`` or ``probe``; times are seconds or RFC 3339; a value is known from *ended_at*
-on. The probes of a group are what its applications, and each other, may be predicted from. Where a run has
-several values, as of its stages, each has a row, and the column ``metric`` names it. Without this column a
-name with a dot behind the last colon of the series does: ``preco:total.seconds``.
+A file is CSV with the columns ``group,series,kind,started_at,ended_at,value``; columns and rows may be in any
+order. *kind* is ``application`` or ``probe``; times are seconds or RFC 3339; a value is known from *ended_at*
+on. The probes of a group are the predictors of its applications and of each other. If a run has several
+values, such as those of its stages, each has a row, and the column ``metric`` names it. Without this column,
+a name with a dot after the last colon of the series does: ``preco:total.seconds``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from forecasting.base import Source
-from forecasting.reading.tables import Row, UnreadableFile, rows
+from forecasting.reading.tables import CsvRow, UnreadableFile, rows
 from forecasting.series import Observation
 
 COLUMNS = ("group", "series", "kind", "started_at", "ended_at", "value")
@@ -27,7 +27,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """All values of one metric of one series, by the time at which the runs started."""
+    """All values of one metric of one series, in the order in which the runs started."""
 
     group: str
     source: Source
@@ -39,28 +39,33 @@ class RunHistory:
 
 
 def read(files: Iterable[str]) -> list[RunHistory]:
-    """What is in *files*, sorted by name; together they are as one file.
+    """Return the histories in *files*, which count as one file, sorted by name.
 
     Raises:
         UnreadableFile: it names file, line and column: a cell is invalid, a run ends before it starts, a row
             occurs twice, or a series is of both kinds.
     """
-    found: dict[tuple[str, Source], RunHistory] = {}
+    histories: dict[tuple[str, Source], RunHistory] = {}
     seen: dict[tuple[str, Source, Observation], str] = {}
     for file in files:
         for row in rows(file, COLUMNS):
-            _add(row, found, seen)
-    for history in found.values():
+            _add(row, histories, seen)
+    for history in histories.values():
         history.observations.sort(key=_order)
-    return [found[key] for key in sorted(found)]
+    return [histories[key] for key in sorted(histories)]
 
 
-def predictor_values_for(target: RunHistory, found: Iterable[RunHistory]) -> list[tuple[Source, Observation]]:
-    """What *target* may be predicted from: other values of its own runs, whose series is "", and the probes
-    of its group; if it is a probe itself, what the others show of the same metric."""
+def predictor_values_for(
+    target: RunHistory, histories: Iterable[RunHistory]
+) -> list[tuple[Source, Observation]]:
+    """Return the observations of the predictors of *target*, with their sources.
+
+    These are the other metrics of its own runs, whose series is "", and the probes of its group; for a probe
+    only the same metric of the other probes.
+    """
     return [
         (source, observation)
-        for history in found
+        for history in histories
         if (source := _source_for(target, history)) is not None
         for observation in history.observations
     ]
@@ -71,19 +76,19 @@ def _source_for(target: RunHistory, other: RunHistory) -> Source | None:
         return None
     if other.source.series == target.source.series:
         return Source("", other.source.metric)
-    listens = target.kind == "application" or other.source.metric == target.source.metric
-    return other.source if listens and other.kind == "probe" else None
+    is_predictor = target.kind == "application" or other.source.metric == target.source.metric
+    return other.source if is_predictor and other.kind == "probe" else None
 
 
 def _add(
-    row: Row,
-    found: dict[tuple[str, Source], RunHistory],
+    row: CsvRow,
+    histories: dict[tuple[str, Source], RunHistory],
     seen: dict[tuple[str, Source, Observation], str],
 ) -> None:
     group, source, kind = row.cells["group"].strip(), _source(row), _kind(row)
-    history = found.setdefault((group, source), RunHistory(group, source, kind))
+    history = histories.setdefault((group, source), RunHistory(group, source, kind))
     if history.kind != kind:
-        raise row.refused("kind", f"{history.kind} as in the rows of this series before", kind)
+        raise row.error("kind", f"{history.kind} as in the rows of this series before", kind)
     observation = _observation(row)
     if (group, source, observation) in seen:
         raise UnreadableFile(f"{row.place}: the same run as in {seen[group, source, observation]}")
@@ -91,7 +96,7 @@ def _add(
     history.observations.append(observation)
 
 
-def _source(row: Row) -> Source:
+def _source(row: CsvRow) -> Source:
     series = row.text("series")
     if METRIC in row.cells:
         return Source(series, row.cells[METRIC].strip())
@@ -99,18 +104,18 @@ def _source(row: Row) -> Source:
     return Source(name, metric) if name and _METRIC_NAME.fullmatch(metric) else Source(series, "")
 
 
-def _kind(row: Row) -> Kind:
-    found = row.text("kind")
+def _kind(row: CsvRow) -> Kind:
+    text = row.text("kind")
     for kind in KINDS:
-        if found == kind:
+        if text == kind:
             return kind
-    raise row.refused("kind", " or ".join(KINDS), found)
+    raise row.error("kind", " or ".join(KINDS), text)
 
 
-def _observation(row: Row) -> Observation:
+def _observation(row: CsvRow) -> Observation:
     started_at, ended_at = row.time_seconds("started_at"), row.time_seconds("ended_at")
     if ended_at < started_at:
-        raise row.refused("ended_at", "no earlier time than started_at", row.text("ended_at"))
+        raise row.error("ended_at", "no earlier time than started_at", row.text("ended_at"))
     return Observation(started_at, ended_at, row.number("value"))
 
 

@@ -1,6 +1,6 @@
-"""CSV files of measurements: rows below a header. What is wrong is refused with its place.
+"""Read CSV files of measurements: rows below a header. Errors name file, line and column.
 
-Text is UTF-8; a file that begins like gzip is unpacked; ``-`` is what comes in at standard input.
+Text is UTF-8; a file that begins like gzip is decompressed; ``-`` is standard input.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import BinaryIO, cast
 from forecasting.base import LARGEST_VALUE, ForecastingError
 
 _GZIP = b"\x1f\x8b"
-_LONGEST_LINE = 1 << 20  # of characters: something without lines shall not be read into memory
+_MAX_LINE = 1 << 20  # characters: limits the memory for a file without line ends
 _SHOWN_CHARACTERS = 60
 _SHOWN_COLUMNS = 10
 STANDARD_INPUT = "-"
 
 
 class UnreadableFile(ForecastingError, ValueError):
-    """A file that cannot be worked with; the message says where, what was expected, and what was found."""
+    """A file is unusable; the message names the place, the expected and the actual content."""
 
 
 @dataclass(frozen=True)
-class Row:
+class CsvRow:
     """One line of *file*, its cells by the names of their columns."""
 
     file: str
@@ -44,47 +44,48 @@ class Row:
         return f"{self.file}, line {self.line}"
 
     def text(self, column: str) -> str:
-        """What stands in *column*, which must not be empty."""
-        found = self.cells[column].strip()
-        if not found:
-            raise self.refused(column, "a text", found)
-        return found
+        """Return the text in *column*, which must not be empty."""
+        text = self.cells[column].strip()
+        if not text:
+            raise self.error(column, "a text", text)
+        return text
 
     def number(self, column: str) -> float:
-        """The number in *column*: finite, and no larger than ``LARGEST_VALUE``."""
-        found = self.cells[column]
+        """Return the number in *column*: finite, and at most ``LARGEST_VALUE``."""
+        text = self.cells[column]
         try:
-            number = float(found)
+            number = float(text)
         except ValueError:
-            raise self.refused(column, "a number", found) from None
+            raise self.error(column, "a number", text) from None
         if not abs(number) <= LARGEST_VALUE:
-            raise self.refused(column, f"a finite number of at most {LARGEST_VALUE:g}", found)
+            raise self.error(column, f"a finite number of at most {LARGEST_VALUE:g}", text)
         return number
 
     def time_seconds(self, column: str) -> float:
-        """The time in *column*, seconds since 1970 or RFC 3339 (without a zone UTC is meant), as seconds."""
-        found = self.cells[column].strip()
+        """Return the time in *column*, seconds since 1970 or RFC 3339 (UTC if it has no zone), as seconds."""
+        text = self.cells[column].strip()
         try:
-            seconds = float(found)
+            seconds = float(text)
         except ValueError:
-            seconds = self._moment(column, found).timestamp()
+            seconds = self._moment(column, text).timestamp()
         if not math.isfinite(seconds):
-            raise self.refused(column, "a finite time", found)
+            raise self.error(column, "a finite time", text)
         return seconds
 
-    def _moment(self, column: str, found: str) -> datetime:
+    def _moment(self, column: str, text: str) -> datetime:
         try:
-            moment = datetime.fromisoformat(found)
+            moment = datetime.fromisoformat(text)
         except ValueError:
-            raise self.refused(column, "a time in seconds or as 2026-01-31T12:00:00Z", found) from None
+            raise self.error(column, "a time in seconds or as 2026-01-31T12:00:00Z", text) from None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-    def refused(self, column: str, expected: str, found: str) -> UnreadableFile:
-        return UnreadableFile(f"{self.place}, {column}: expected {expected}, got {shown(found)}")
+    def error(self, column: str, expected: str, got: str) -> UnreadableFile:
+        """Return the error for an invalid cell of *column*."""
+        return UnreadableFile(f"{self.place}, {column}: expected {expected}, got {shown(got)}")
 
 
-def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
-    """The rows of *file* in its order; lines that are empty are passed over.
+def rows(file: str, needed: Collection[str]) -> Iterator[CsvRow]:
+    """Yield the rows of *file* in its order, without empty lines.
 
     Raises:
         UnreadableFile: the file cannot be opened or is no text, a column of *needed* is missing or occurs
@@ -98,7 +99,7 @@ def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
                 if len(cells) != len(header):
                     expected = f"expected {len(header)} cells as in the header, got {len(cells)}"
                     raise UnreadableFile(f"{file}, line {table.line_num}: {expected}")
-                yield Row(file, table.line_num, dict(zip(header, cells, strict=True)))
+                yield CsvRow(file, table.line_num, dict(zip(header, cells, strict=True)))
                 empty = False
         except csv.Error as error:
             raise UnreadableFile(f"{file}, line {table.line_num}: this is no CSV: {error}") from None
@@ -107,17 +108,17 @@ def rows(file: str, needed: Collection[str]) -> Iterator[Row]:
 
 
 def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
-    """The lines of *file*, with their ends, whatever they mean.
+    """Yield the lines of *file*, with their ends.
 
     Raises:
-        UnreadableFile: there is no such file, it is no text, it is damaged.
+        UnreadableFile: the file cannot be opened, is no text, or is damaged.
     """
     with _opened(file) as stream:
         yield from _lines(file, stream, encoding)
 
 
 def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[str]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     header = [name.strip() for name in cells]
     if not any(header):
         raise UnreadableFile(
@@ -125,47 +126,48 @@ def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[st
         )
     missing = [name for name in needed if name not in header]
     if missing:
-        found = ", ".join(map(shown, header[:_SHOWN_COLUMNS]))
-        raise UnreadableFile(f"{file}, line 1: expected a column {missing[0]}, got {found}")
-    twice = [name for name in needed if header.count(name) > 1]
-    if twice:
-        raise UnreadableFile(f"{file}, line 1: the column {twice[0]} is there {header.count(twice[0])} times")
+        columns = ", ".join(map(shown, header[:_SHOWN_COLUMNS]))
+        raise UnreadableFile(f"{file}, line 1: expected a column {missing[0]}, got {columns}")
+    repeated = [name for name in needed if header.count(name) > 1]
+    if repeated:
+        count = header.count(repeated[0])
+        raise UnreadableFile(f"{file}, line 1: the column {repeated[0]} is there {count} times")
     return header
 
 
 def _lines(file: str, stream: BinaryIO, encoding: str = "utf-8-sig") -> Iterator[str]:
-    """The lines of *stream*; none is longer than is sensible, so that nothing fills the memory."""
+    """Yield the lines of *stream*, of limited length."""
     number = 1
     try:
-        # what is no text comes as surrogates: where it is would not be told of what is decoded at a time
+        # invalid bytes become surrogates, so that the error can name the line
         with io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="") as text:
-            while line := text.readline(_LONGEST_LINE):
+            while line := text.readline(_MAX_LINE):
                 if not line.isascii():
                     line.encode()
-                if len(line) == _LONGEST_LINE:
-                    raise UnreadableFile(f"{file}, line {number}: longer than {_LONGEST_LINE} characters")
+                if len(line) == _MAX_LINE:
+                    raise UnreadableFile(f"{file}, line {number}: longer than {_MAX_LINE} characters")
                 if "\0" in line:
                     raise UnreadableFile(f"{file}, line {number}: expected text, got bytes of something else")
                 yield line
                 number += 1
     except UnicodeEncodeError:
         raise UnreadableFile(f"{file}, line {number}: expected text in UTF-8, got other bytes") from None
-    except (OSError, EOFError, zlib.error) as error:  # gzip has one of its own for each way to be damaged
+    except (OSError, EOFError, zlib.error) as error:  # gzip raises each of them for damaged files
         raise UnreadableFile(f"{file}, line {number}: cannot read it: {_why(error)}") from None
 
 
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """*file* as it is, or unpacked."""
+    """Open *file*, decompressed if it is compressed."""
     try:
         raw = os.fdopen(0, "rb", closefd=False) if file == STANDARD_INPUT else Path(file).open("rb")  # noqa: SIM115
     except (OSError, ValueError) as error:
         raise UnreadableFile(f"{file}: cannot open it: {_why(error)}") from None
     with raw:
-        yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if _is_packed(file, raw) else raw
+        yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if _is_compressed(file, raw) else raw
 
 
-def _is_packed(file: str, raw: io.BufferedReader) -> bool:
+def _is_compressed(file: str, raw: io.BufferedReader) -> bool:
     try:
         return raw.peek(len(_GZIP)).startswith(_GZIP)
     except OSError as error:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from forecasting.commands.backtest import Task, all_judged
+from forecasting.commands.backtest import EvaluationTask, all_scores
 from forecasting.evaluation.rolling_origin import WARM_UP, MethodScores, geometric_mean
 from forecasting.reading.histories import RunHistory, predictor_values_for
 from tests import realdata
@@ -53,9 +53,9 @@ Scores = Sequence[dict[str, MethodScores]]
 
 
 def _judged(wanted: Sequence[RunHistory], all_of_them: Sequence[RunHistory]) -> Scores:
-    tasks = [Task(one, predictor_values_for(one, all_of_them), METHODS, WARM_UP) for one in wanted]
+    tasks = [EvaluationTask(one, predictor_values_for(one, all_of_them), METHODS, WARM_UP) for one in wanted]
     processes = len(os.sched_getaffinity(0))
-    return [{score.method: score for score in scores} for scores in all_judged(tasks, processes)]
+    return [{score.method: score for score in scores} for scores in all_scores(tasks, processes)]
 
 
 def _ratio(name: str, figure: str, target: float, series: Scores, of_tokio: int) -> Result:

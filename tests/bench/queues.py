@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forecasting.queues.binomial import QUANTILE
-from forecasting.queues.replay import Score, scores
+from forecasting.queues.replay import QueueScore, score_queues
 from forecasting.reading import swf
 from tests import realdata
 from tests.bench.base import Result
@@ -21,12 +21,12 @@ def measure() -> list[Result]:
 
 
 def _results(machine: str, file: str) -> Iterator[Result]:
-    for score in scores(swf.read(file).jobs):
+    for score in score_queues(swf.read(file).jobs):
         if score.bounded:
             yield from _of_queue(f"{machine} queue {score.queue}", score)
 
 
-def _of_queue(queue: str, score: Score) -> Iterator[Result]:
+def _of_queue(queue: str, score: QueueScore) -> Iterator[Result]:
     bound, plain = score.bound, score.plain
     if (
         bound.coverage is None

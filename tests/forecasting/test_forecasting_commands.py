@@ -249,7 +249,7 @@ def test_a_process_that_is_killed_ends_the_backtest_with_a_reason(tmp_path: Path
         os.kill(int(children.split()[0]), signal.SIGKILL)
         _, said = running.communicate(timeout=60)
     assert running.returncode == 2
-    assert said.startswith(b"python -m forecasting backtest: a process that judged a series was killed")
+    assert said.startswith(b"python -m forecasting backtest: a process that evaluated a series was killed")
     assert said.count(b"\n") == 1
 
 

@@ -5,22 +5,24 @@ from collections.abc import Sequence
 
 import pytest
 
-from forecasting.queues.bound_weights import LONGER, Trust, Way
+from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
 
 LOW, HIGH = 60.0, 6000.0
 
 
-def trust(*, ways: int = 2, quantile: float = 0.95) -> Trust:
-    return Trust([Way() for _ in range(ways)], quantile)
+def trust(*, ways: int = 2, quantile: float = 0.95) -> BoundEnsemble:
+    return BoundEnsemble([BoundExpert() for _ in range(ways)], quantile)
 
 
-def lived_through(known: Trust, waits: Sequence[float], said: Sequence[float] = (LOW, HIGH)) -> list[float]:
+def lived_through(
+    known: BoundEnsemble, waits: Sequence[float], said: Sequence[float] = (LOW, HIGH)
+) -> list[float]:
     """What was said of jobs of which each has started when the next comes."""
     bounds = []
     for wait in waits:
         blended = known.blend(said)
         bounds.append(known.bound(blended, said, 0.0))
-        known.judge(wait > bounds[-1])
+        known.score(wait > bounds[-1])
         known.learn(said, blended, wait)
     return bounds
 
@@ -50,12 +52,12 @@ def test_misses_in_a_run_make_cautious_at_once_and_hits_by_and_by_less() -> None
     known = trust()
     blended = LOW
     for _ in range(6):
-        known.judge(missed=True)
+        known.score(missed=True)
     known.learn((LOW, HIGH), blended, 4.0 * HIGH)
     after = known.bound(blended, (LOW, HIGH), 0.0)
     assert HIGH < after < LONGER * 4.0 * HIGH
     for _ in range(300):
-        known.judge(missed=False)
+        known.score(missed=False)
     assert known.bound(blended, (LOW, HIGH), 0.0) == blended
 
 
@@ -63,7 +65,7 @@ def test_however_many_misses_are_found_one_after_another_the_bound_has_an_end() 
     known = trust()
     known.learn((LOW, HIGH), LOW, 4.0 * HIGH)
     for _ in range(500):
-        known.judge(missed=True)
+        known.score(missed=True)
     assert known.bound(LOW, (LOW, HIGH), 0.0) == pytest.approx(LONGER * 4.0 * HIGH)
     assert known.bound(LOW, (LOW, HIGH), 1e6) == pytest.approx(1e6)
 
@@ -71,10 +73,10 @@ def test_however_many_misses_are_found_one_after_another_the_bound_has_an_end() 
 def test_a_queue_that_owes_hits_is_told_no_less_than_the_first_way_says() -> None:
     known = trust()
     for missed in [True] * 20 + [False] * 310:
-        known.judge(missed)
+        known.score(missed)
     assert known.bound(LOW, (HIGH, LOW), 0.0) == HIGH  # 20 of 330 is more than one in 20
     for _ in range(200):
-        known.judge(missed=False)
+        known.score(missed=False)
     assert known.bound(LOW, (HIGH, LOW), 0.0) == LOW
 
 
@@ -82,5 +84,5 @@ def test_where_half_may_be_missed_caution_stays_far_from_the_longest_wait() -> N
     known = trust(quantile=0.5)
     known.learn((LOW, HIGH), LOW, 100.0 * HIGH)
     for _ in range(100):
-        known.judge(missed=True)
+        known.score(missed=True)
     assert HIGH < known.bound(LOW, (LOW, HIGH), 0.0) < 20.0 * HIGH

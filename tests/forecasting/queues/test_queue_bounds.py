@@ -11,9 +11,9 @@ import pytest
 
 from forecasting import state
 from forecasting.base import InvalidNumber
-from forecasting.queues.bounds import Level, QueueBounds
-from forecasting.queues.queue_state import SIGNALS, Backlog, QueuedJob
-from forecasting.queues.replay import scores
+from forecasting.queues.bounds import QueueBounds, QueueLevel
+from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState
+from forecasting.queues.replay import score_queues
 from forecasting.reading import swf
 from forecasting.reading.swf import LoggedJob
 from tests import realdata
@@ -62,7 +62,7 @@ def test_the_first_bound_is_that_of_the_waits_of_the_queue() -> None:
 
 
 def test_hits_before_the_first_miss_lower_a_level_little_and_a_miss_raises_it_by_more() -> None:
-    level, share = Level(0.0), 0.99
+    level, share = QueueLevel(0.0), 0.99
     for _ in range(300):
         level.learn(1.0 - share)
     after_hits = level.raised
@@ -125,7 +125,7 @@ def test_what_is_no_probability_is_refused(pair: tuple[float, float]) -> None:
 
 
 def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
-    backlog, empty = Backlog(), Backlog()
+    backlog, empty = QueueState(), QueueState()
     jobs = [QueuedJob(number, 0.0, "a", str(number % 2), 3.0, 60.0) for number in range(6)]
     for job in jobs:
         backlog.submit(job)
@@ -135,7 +135,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     backlog.withdraw(5)
     for job in jobs[:4]:
         backlog.end(job.number, 70.0)
-    assert backlog.tasks == empty.tasks
+    assert backlog.active_jobs == empty.active_jobs
     who = QueuedJob(9, 99.0, "b", "new", 1.0, 60.0)
     different = [
         index
@@ -149,7 +149,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
 
 
 def test_while_a_machine_fills_up_the_promise_is_nearly_kept_at_a_loss_far_below_a_plain_quantiles() -> None:
-    found = scores(machine_log(6000))
+    found = score_queues(machine_log(6000))
     assert [(score.queue, score.jobs > score.bounded > 1900) for score in found] == [("a", True), ("b", True)]
     for score in found:
         assert score.bound.coverage is not None
@@ -166,7 +166,7 @@ def test_in_the_first_weeks_of_a_real_machine_the_loss_is_far_below_a_plain_quan
     beginning = tmp_path / "first.swf"
     with gzip.open(realdata.QUEUES[0]) as stream:
         beginning.write_bytes(b"".join(islice(stream, 8000)))
-    largest = scores(swf.read(str(beginning)).jobs)[0]
+    largest = score_queues(swf.read(str(beginning)).jobs)[0]
     assert largest.bounded > 7000
     assert (largest.bound.coverage or 0.0) > 0.945  # of the whole log 0.965, at half the loss
     assert (largest.bound.pinball_seconds or 1e9) < 0.6 * (largest.plain.pinball_seconds or 0.0)
@@ -211,7 +211,7 @@ def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
     jobs = [LoggedJob(QueuedJob(number, 2.0 * number), wait, 1.0, withdrawn=False) for number in range(300)]
     if wait:  # each comes when the one before has started
         jobs = [replace(one, job=QueuedJob(one.job.number, 2.0 * wait * one.job.number)) for one in jobs]
-    [score] = scores(jobs)
+    [score] = score_queues(jobs)
     assert score.bounded == 300 - LEAST
     assert (score.bound.coverage or 0.0) > 0.94
     assert score.bound.median_seconds == pytest.approx(wait, rel=1.0, abs=1.0)
@@ -223,10 +223,10 @@ def test_jobs_that_were_withdrawn_are_neither_judged_nor_learned_from() -> None:
         LoggedJob(QueuedJob(1000 + number, 777.0 * number, "a", "x", 1.0, 60.0), 1e5, 0.0, withdrawn=True)
         for number in range(40)
     ]
-    with_them = {score.queue: score.jobs for score in scores([*jobs, *cancelled])}
-    assert with_them == {score.queue: score.jobs for score in scores(jobs)}
+    with_them = {score.queue: score.jobs for score in score_queues([*jobs, *cancelled])}
+    assert with_them == {score.queue: score.jobs for score in score_queues(jobs)}
 
 
 def test_the_order_of_the_lines_of_a_log_is_of_no_account() -> None:
     jobs = machine_log(500)
-    assert scores(jobs) == scores(jobs[::-1])
+    assert score_queues(jobs) == score_queues(jobs[::-1])

@@ -13,45 +13,45 @@ import pytest
 from forecasting.base import InvalidNumber
 from forecasting.queues.binomial import (
     EXACT_UNTIL,
-    LONGEST_HISTORY,
-    Waits,
-    alikeness,
+    MAX_HISTORY,
+    WaitHistory,
+    autocorrelation,
     binomial_rank,
-    least_history,
+    min_history,
     product_limit,
     run_of_change,
 )
 from tests import realdata
 
 GOLDEN = realdata.DATA / "nws-golden" / "bmbp_ts-oracle.csv.gz"
-TRAINING = 60  # waits that the original was given before it was asked; they are not in the file
+TRAINING = 60  # waits that the original got before the first bound; they are not in the file
 TRIMMED = "+trim"
 
 
-def told(*waits: float, bounds: bool = False) -> Waits:
-    """Waits that were known in this order, a minute after each other; with *bounds*, each was judged."""
-    known = Waits()
+def told(*waits: float, bounds: bool = False) -> WaitHistory:
+    """Return a history of *waits*, known a minute after each other; with *bounds*, each is scored."""
+    known = WaitHistory()
     for index, wait in enumerate(waits):
         known.add(60.0 * index, wait, known.bound(60.0 * index) if bounds else None)
     return known
 
 
 @pytest.mark.parametrize(
-    ("quantile", "confidence", "least"),
+    ("quantile", "confidence", "minimum"),
     [(0.95, 0.95, 59), (0.9, 0.95, 29), (0.95, 0.99, 90), (0.5, 0.95, 5), (0.5, 0.5, 1), (0.99, 0.95, 299)],
 )
 def test_the_least_history_is_the_first_whose_largest_wait_is_a_bound(
-    quantile: float, confidence: float, least: int
+    quantile: float, confidence: float, minimum: int
 ) -> None:
-    assert least_history(quantile, confidence) == least
-    assert binomial_rank(least, quantile, confidence) == least
+    assert min_history(quantile, confidence) == minimum
+    assert binomial_rank(minimum, quantile, confidence) == minimum
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, -0.5, math.nan])
 def test_what_is_no_probability_is_refused(probability: float) -> None:
     for pair in ((probability, 0.95), (0.95, probability)):
         with pytest.raises(InvalidNumber, match="between 0 and 1"):
-            least_history(*pair)
+            min_history(*pair)
 
 
 @pytest.mark.parametrize("n", [59, 60, 92, 93, 200, 500])
@@ -138,11 +138,11 @@ def test_how_alike_neighbours_are_is_a_matter_of_their_order_alone() -> None:
     walk = [0.0]
     for _ in range(500):
         walk.append(walk[-1] + draw.gauss(0.0, 1.0))
-    assert alikeness(noise) == pytest.approx(0.0, abs=0.05)
-    assert alikeness(walk) > 0.9
-    assert alikeness([math.exp(step / 10.0) for step in walk]) == pytest.approx(alikeness(walk))
-    assert alikeness([5.0] * 100) == 0.0
-    assert alikeness([5.0]) == 0.0
+    assert autocorrelation(noise) == pytest.approx(0.0, abs=0.05)
+    assert autocorrelation(walk) > 0.9
+    assert autocorrelation([math.exp(step / 10.0) for step in walk]) == pytest.approx(autocorrelation(walk))
+    assert autocorrelation([5.0] * 100) == 0.0
+    assert autocorrelation([5.0]) == 0.0
 
 
 def test_where_nothing_waits_the_product_limit_is_the_order_statistic() -> None:
@@ -175,9 +175,9 @@ def test_three_misses_in_a_row_are_a_change_that_makes_the_history_new() -> None
     for index in range(3):
         assert len(waits.history) == 1000 + index
         waits.add(1e6, draw.uniform(50.0, 60.0), waits.bound(0.0))
-    assert len(waits.history) == waits.least
-    for _ in range(waits.least):
-        assert len(waits.history) == waits.least  # the old ones go as new ones come
+    assert len(waits.history) == waits.minimum
+    for _ in range(waits.minimum):
+        assert len(waits.history) == waits.minimum  # the old ones go as new ones come
         waits.add(1e6, draw.uniform(50.0, 60.0), None)
     assert min(waits.history.ordered) >= 50.0
     assert waits.changes == 1
@@ -226,14 +226,14 @@ def test_a_few_that_wait_longer_move_the_bound_as_their_share_says() -> None:
 
 
 def test_who_waited_before_the_history_begins_does_not_count() -> None:
-    waits = told(*[10.0] * LONGEST_HISTORY)
+    waits = told(*[10.0] * MAX_HISTORY)
     for index in range(500):
         waits.submit(-1000.0 * index - 1.0)
     assert waits.bound(1e6) == 10.0
 
 
 def test_other_probabilities_have_other_histories() -> None:
-    waits = Waits(0.999, 0.95)
+    waits = WaitHistory(0.999, 0.95)
     for index in range(2995):
         assert waits.bound(0.0) is None
         waits.add(float(index), float(index), None)

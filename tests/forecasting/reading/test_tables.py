@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forecasting.reading.tables import Row, UnreadableFile, rows
+from forecasting.reading.tables import CsvRow, UnreadableFile, rows
 
 NEEDED = ("time", "value")
 
@@ -17,8 +17,8 @@ def written(directory: Path, content: bytes) -> str:
     return str(file)
 
 
-def a_row(**cells: str) -> Row:
-    return Row("some.csv", 7, cells)
+def a_row(**cells: str) -> CsvRow:
+    return CsvRow("some.csv", 7, cells)
 
 
 def test_rows_have_their_cells_by_name_and_their_line(tmp_path: Path) -> None:
