@@ -10,7 +10,7 @@ from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
 from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors
-from monitor.forecasts.prune import retain_forecasts
+from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 
 ANALYSED_EVERY = timedelta(days=1)
@@ -25,7 +25,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         engine().prepare_ahead(now)
         reset_outdated()
         choose_predictors()
-        retain_forecasts(now)
+        prune_forecasts(now)
         for table in analyze.outdated(now - ANALYSED_EVERY):
             analyze.analyse(table)
         return apply_retention(now, within_seconds=RETAINS_SECONDS)

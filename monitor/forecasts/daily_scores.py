@@ -1,42 +1,59 @@
-"""Add up how forecasts fared: by day, suite, site, metric and method."""
+"""Add the scores of forecasts to the sums of their day, suite, site, metric and method."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.db import binary
+from monitor.forecasts.statements import execute
 from monitor.models import Binding, Metric
 
 if TYPE_CHECKING:
     from monitor.forecasts.forecasts_sql import ScoredForecast
 
-LARGEST = 1e290  # so many of such errors as there can be have a sum
+LARGEST_ERROR = 1e290  # a day's worth of such errors can be added
 _TEN, _NINETY = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)
 _FIVE, _NINETY_FIVE = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)
 
-_SUMS = (
-    *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "relative_n"),
-    *("relative_error", "interval_n", "within_80", "within_90"),
-)
+
+class ScoreSums(NamedTuple):
+    """The sums of ``DayScore``: of one forecast, or of several."""
+
+    n: float = 0.0
+    absolute_error: float = 0.0
+    last_value_n: float = 0.0
+    last_value_error: float = 0.0
+    compared_error: float = 0.0
+    relative_n: float = 0.0
+    relative_error: float = 0.0
+    interval_n: float = 0.0
+    within_80: float = 0.0
+    within_90: float = 0.0
+
+    def plus(self, other: ScoreSums) -> ScoreSums:
+        return ScoreSums(*(mine + its for mine, its in zip(self, other, strict=True)))
+
+
 _KEY = "metric, day, suite_id, site_id, method, unit"
-# Each key once, in order, so that two who add at once never wait in a circle. A suite or a site that has gone
-# meanwhile is left out.
+# Each key occurs once, in order, so that concurrent callers cannot deadlock. A suite or a site that has been
+# deleted meanwhile is left out.
 _ADD = f"""
-INSERT INTO monitor_dayscore AS kept ({_KEY}, {", ".join(_SUMS)})
-SELECT added.* FROM unnest(%b::text[], %b::date[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
-    {", ".join("%b::float8[]" for _ in _SUMS)}) AS added (metric, day, suite, site)
+INSERT INTO monitor_dayscore AS stored ({_KEY}, {", ".join(ScoreSums._fields)})
+SELECT added.* FROM unnest(%(metric)b::text[], %(day)b::date[], %(suite)b::bigint[], %(site)b::bigint[],
+    %(method)b::text[], %(unit)b::text[], {", ".join(f"%({name})b::float8[]" for name in ScoreSums._fields)}
+) AS added (metric, day, suite, site)
 WHERE EXISTS (SELECT FROM monitor_suite WHERE id = suite)
     AND (site IS NULL OR EXISTS (SELECT FROM monitor_site WHERE id = site))
 ORDER BY 1, 2, 3, 4 NULLS FIRST, 5, 6
-ON CONFLICT ({_KEY}) DO UPDATE SET {", ".join(f"{one} = kept.{one} + excluded.{one}" for one in _SUMS)}
-"""  # noqa: S608
-_FORGET = """
+ON CONFLICT ({_KEY}) DO UPDATE SET
+    {", ".join(f"{name} = stored.{name} + excluded.{name}" for name in ScoreSums._fields)}
+"""  # noqa: S608  # constants of this module
+_PRUNE = """
 DELETE FROM monitor_dayscore AS old USING monitor_suite AS suite
-WHERE old.suite_id = suite.id AND old.day < %b::date - suite.keep_daily_days
+WHERE old.suite_id = suite.id AND old.day < %(today)b::date - suite.keep_daily_days
 """
 
 
@@ -49,79 +66,73 @@ class _Key(NamedTuple):
     unit: str
 
 
-class _Place(NamedTuple):
-    """Where the score of a metric is counted."""
+class _ScoredMetric(NamedTuple):
+    """Where the scores of a metric are counted."""
 
-    metric: str
+    name: str
     unit: str
     suite: int
     sites: Sequence[int]
 
 
-def add(scored: Sequence[ScoredForecast]) -> None:
-    """Count forecasts whose truths have come; to be called once for each, in the transaction that scores."""
-    places = _places({one.metric for one in scored})
-    sums: dict[_Key, list[float]] = defaultdict(lambda: [0.0] * len(_SUMS))
+def add(scored: Iterable[ScoredForecast]) -> None:
+    """Add the scores of forecasts whose actual values arrived.
+
+    To be called once for each forecast, in the transaction that scores it.
+    """
+    scored = list(scored)
+    metrics = _metrics({one.metric for one in scored})
+    sums: dict[_Key, ScoreSums] = defaultdict(ScoreSums)
     for one in scored:
-        if place := places.get(one.metric):
+        if metric := metrics.get(one.metric):
             day = one.truth_time.astimezone(UTC).date()
-            said = _said(one)
-            for site in (None, *place.sites):
-                kept = sums[_Key(place.metric, day, place.suite, site, one.method, place.unit)]
-                kept[:] = [had + more for had, more in zip(kept, said, strict=True)]
+            of_one = _sums(one)
+            for site in (None, *metric.sites):
+                key = _Key(metric.name, day, metric.suite, site, one.method, metric.unit)
+                sums[key] = sums[key].plus(of_one)
     if sums:
-        columns = [*map(list, zip(*sums, strict=True)), *map(list, zip(*sums.values(), strict=True))]
-        with binary.cursor() as cursor:
-            cursor.execute(_ADD.encode(), columns)
+        keys = zip(_Key._fields, zip(*sums, strict=True), strict=True)
+        values = zip(ScoreSums._fields, zip(*sums.values(), strict=True), strict=True)
+        execute(_ADD, {name: list(column) for name, column in (*keys, *values)})
 
 
-def forget(now: datetime) -> int:
-    """Let days go for which their suites do not keep rollups of days any more; how many rows these are."""
-    with binary.cursor() as cursor:
-        return cursor.execute(_FORGET, [now.astimezone(UTC).date()]).rowcount
+def prune(now: datetime) -> int:
+    """Delete days that are older than their suites keep rollups of days; return how many rows."""
+    return execute(_PRUNE, {"today": now.astimezone(UTC).date()})
 
 
-def _said(one: ScoredForecast) -> list[float]:
-    """What one forecast adds, in the order of ``_SUMS``."""
+def _sums(one: ScoredForecast) -> ScoreSums:
     error = _limited(one.truth - one.median)
-    last = None if one.last_value is None else _limited(one.truth - one.last_value)
-    relative = _limited(error / abs(one.truth)) if abs(one.truth) > 1 / LARGEST else None
-    return [
-        1,
-        error,
-        last is not None,
-        last or 0.0,
-        error if last is not None else 0.0,
-        relative is not None,
-        relative or 0.0,
-        _has_interval(one),
-        _within(one, _TEN, _NINETY),
-        _within(one, _FIVE, _NINETY_FIVE),
-    ]
+    baseline = None if one.last_value is None else _limited(one.truth - one.last_value)
+    relative = _limited(error / abs(one.truth)) if abs(one.truth) > 1 / LARGEST_ERROR else None
+    return ScoreSums(
+        n=1,
+        absolute_error=error,
+        last_value_n=baseline is not None,
+        last_value_error=baseline or 0.0,
+        compared_error=error if baseline is not None else 0.0,
+        relative_n=relative is not None,
+        relative_error=relative or 0.0,
+        interval_n=one.below is not None and one.upto is not None,
+        within_80=_is_within(one, _TEN, _NINETY),
+        within_90=_is_within(one, _FIVE, _NINETY_FIVE),
+    )
 
 
-def _has_interval(one: ScoredForecast) -> bool:
-    return one.below is not None and one.upto is not None
-
-
-def _within(one: ScoredForecast, lower: int, upper: int) -> bool:
-    """Whether the truth lay between two quantiles of the grid, ends included."""
+def _is_within(one: ScoredForecast, lower: int, upper: int) -> bool:
+    """Return whether the actual value lies between two stored quantiles, ends included."""
     return one.below is not None and one.upto is not None and one.upto > lower and one.below <= upper
 
 
 def _limited(error: float) -> float:
-    return min(abs(error), LARGEST)
+    return min(abs(error), LARGEST_ERROR)
 
 
-def _places(metrics: Iterable[int]) -> Mapping[int, _Place]:
+def _metrics(metrics: Iterable[int]) -> Mapping[int, _ScoredMetric]:
     found = Metric.objects.filter(pk__in=metrics).order_by()
     rows = list(found.values_list("pk", "name", "unit", "segment__series", "segment__series__suite"))
     sites = defaultdict(list)
-    for series, site in _sites({row[3] for row in rows}):
+    bindings = Binding.objects.filter(series__in={row[3] for row in rows}).order_by()
+    for series, site in bindings.values_list("series", "resource__site").distinct():
         sites[series].append(site)
-    return {pk: _Place(name, unit, suite, sites[series]) for pk, name, unit, series, suite in rows}
-
-
-def _sites(series: Iterable[int]) -> Iterator[tuple[int, int]]:
-    bound = Binding.objects.filter(series__in=series).order_by()
-    yield from bound.values_list("series", "resource__site").distinct()
+    return {pk: _ScoredMetric(name, unit, suite, sites[series]) for pk, name, unit, series, suite in rows}

@@ -1,4 +1,4 @@
-"""Take away what forecasting has kept for long enough: some of it in every call (docs/forecasting.md)."""
+"""Delete what forecasting has kept for long enough: a bounded part per call (docs/forecasting.md)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from monitor.forecasts.score import DAY
 FORECASTS_AT_ONCE = 5_000
 
 
-def retain_forecasts(now: datetime) -> None:
-    """Notes of who was given what, forecasts that are over and that nobody was given, scores of days that
-    their suites do not keep, and what forecasters know of segments that are over."""
+def prune_forecasts(now: datetime) -> None:
+    """Delete old deliveries, expired forecasts that were not delivered, and old scores of days."""
     prune_deliveries(now)
     forecasts_sql.prune_expired(now - DAY, FORECASTS_AT_ONCE)
-    daily_scores.forget(now)
+    daily_scores.prune(now)

@@ -1,4 +1,4 @@
-"""``manage.py forecasts``: what forecasters know, and how it is made of the depot anew."""
+"""``manage.py forecasts``: the states of forecasts, and computing them anew from the depot."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    help = "Tell what forecasters know, or let them read the depot anew (docs/forecasting.md)."
+    help = "Show the state of forecasts, or compute it anew from the depot (docs/forecasting.md)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        verbs.add_parser("status", help="tell what is followed, and what is left to do")
-        rebuild = verbs.add_parser("rebuild", help="make what is known anew, of all that the depot has")
-        rebuild.add_argument("series", nargs="*", metavar="SERIES", help="these only")
+        verbs.add_parser("status", help="show what is followed, and what is still to do")
+        rebuild = verbs.add_parser("rebuild", help="compute all states anew from the depot")
+        rebuild.add_argument("series", nargs="*", metavar="SERIES", help="only those of these series")
 
     def handle(self, *, verb: str, **options: Any) -> None:
         if verb == "status":
@@ -33,20 +33,20 @@ class Command(BaseCommand):
             self._rebuild(options["series"])
 
     def _rebuild(self, names: list[str]) -> None:
-        """Whoever is killed has it done by the workers, or goes on by calling it again."""
+        """Compute states anew; if this process is killed, the workers complete it."""
         series = _keys(names)
         choose_predictors(series)
         metrics = refresh.reset(series)
         while left := behind_of(series):
             self.stderr.write(f"{left} of {metrics + len(series)} are left")
             refresh.refresh(timezone.now(), wait=True)
-        self.stdout.write(f"{metrics} metrics of {len(series)} series know what the depot has.")
+        self.stdout.write(f"The states of {metrics} metrics of {len(series)} series are complete.")
 
 
 def _keys(names: list[str]) -> list[int]:
-    """Of series by name; of none: of all. Raises CommandError."""
-    found = dict(Series.objects.values_list("name", "pk"))
-    unknown = sorted(set(names) - found.keys())
+    """Return the keys of these series; of all without names. Raises CommandError."""
+    known = dict(Series.objects.values_list("name", "pk"))
+    unknown = sorted(set(names) - known.keys())
     if unknown:
         raise CommandError(f"there is no series {unknown[0]!r}")
-    return sorted(found[name] for name in names or found)
+    return sorted(known[name] for name in names or known)

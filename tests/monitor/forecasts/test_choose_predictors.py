@@ -245,7 +245,7 @@ def test_rebuilding_chooses_predictors_and_comes_to_the_same(
     assert (again.state, again.n) == (first.state, 10)
     told = StringIO()
     call_command("forecasts", "status", stdout=told)
-    assert "5 metrics are followed, of 2 there is a forecast" in told.getvalue()
+    assert "5 metrics are followed, 2 of them have a forecast" in told.getvalue()
     with pytest.raises(CommandError, match="nobody"):
         call_command("forecasts", "rebuild", "nobody")
 

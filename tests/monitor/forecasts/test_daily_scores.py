@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.forecasts.daily_scores import add, forget
+from monitor.forecasts.daily_scores import add, prune
 from monitor.forecasts.forecasts_sql import ScoredForecast
 from monitor.ingest.service import ingest
 from monitor.models import DayScore, Metric, Segment, Series, Site, Suite
@@ -127,7 +127,7 @@ def test_days_are_kept_as_long_as_their_suite_keeps_rollups_of_days(
 ) -> None:
     add([one, one._replace(truth_time=noon + timedelta(days=10))])
     later = noon + timedelta(days=40)
-    assert forget(later) == 0  # for ever
+    assert prune(later) == 0  # for ever
     Suite.objects.update(keep_samples_days=9, keep_hourly_days=20, keep_daily_days=35)
-    assert forget(later) > 0
+    assert prune(later) > 0
     assert {row.day for row in DayScore.objects.all()} == {(noon + timedelta(days=10)).date()}

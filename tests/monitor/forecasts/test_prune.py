@@ -12,7 +12,7 @@ from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.issue import issue
-from monitor.forecasts.prune import retain_forecasts
+from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import refresh_all, reset
 from monitor.models import (
     CurrentSegment,
@@ -77,7 +77,7 @@ def at(metric: Metric) -> None:
 def test_the_state_of_an_earlier_segment_is_kept(before: Metric, noon: datetime) -> None:
     at(Metric.objects.get(segment__series=before.segment.series, segment__number=2))
     answer = ForecastState.objects.get(metric=before)
-    retain_forecasts(noon + 3 * DAY)
+    prune_forecasts(noon + 3 * DAY)
     kept = ForecastState.objects.get(metric=before)
     assert kept.state is not None
     assert (kept.mean, kept.n, kept.record_n) == (answer.mean, 10, answer.record_n)
@@ -89,7 +89,7 @@ def test_a_late_value_of_an_earlier_segment_is_used_as_after_a_rebuild(
 ) -> None:
     current = Metric.objects.get(segment__series=series[0], segment__number=2)
     at(current)
-    retain_forecasts(noon + 3 * DAY)
+    prune_forecasts(noon + 3 * DAY)
     put(current, noon + 3 * DAY)
     assert known(before, noon + 3 * DAY + HOUR)[2] == 10
     put(before, noon + 10 * HOUR)
@@ -103,7 +103,7 @@ def test_the_state_of_the_current_segment_is_kept_however_long_ago_it_ran(
     before: Metric, noon: datetime
 ) -> None:
     at(before)
-    retain_forecasts(noon + 300 * DAY)
+    prune_forecasts(noon + 300 * DAY)
     assert ForecastState.objects.get(metric=before).state is not None
 
 
@@ -111,7 +111,7 @@ def test_a_segment_that_a_series_returns_to_has_an_answer_at_once(
     before: Metric, series: list[Series], noon: datetime
 ) -> None:
     at(Metric.objects.get(segment__series=series[0], segment__number=2))
-    retain_forecasts(noon + 3 * DAY)
+    prune_forecasts(noon + 3 * DAY)
     at(before)
     now = noon + 3 * DAY + HOUR
     assert issue(before, now).n == 10
@@ -129,9 +129,9 @@ def test_forecasts_about_a_time_that_is_over_go_unless_somebody_was_given_them(
     )
     record_deliveries([(given.pk, None)], now)
     counted = Forecast.objects.filter(at=None).count()
-    retain_forecasts(now + 3 * DAY)
+    prune_forecasts(now + 3 * DAY)
     assert set(Forecast.objects.exclude(at=None)) == {given, to_come}
-    retain_forecasts(now + 32 * DAY)
+    prune_forecasts(now + 32 * DAY)
     assert set(Forecast.objects.exclude(at=None)) == {to_come}
     assert not ForecastGiven.objects.exists()
     assert Forecast.objects.filter(at=None, counts=True).count() == counted
