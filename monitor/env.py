@@ -37,7 +37,7 @@ _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used fo
 
 
 class InvalidVariable(ValueError):
-    """An environment variable has an unusable value; the message names the variable and what is expected."""
+    """An environment variable has an unusable value; the message has its name and the expected value."""
 
 
 def var_directory() -> Path:

@@ -1,4 +1,4 @@
-"""Remove a state directory and what belongs to it elsewhere: ``python -m monitor.embedded.clean``.
+"""Remove a state directory and its files elsewhere: ``python -m monitor.embedded.clean``.
 
 A running supervisor is stopped first. Only directories with our marker file are removed.
 """

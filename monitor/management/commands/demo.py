@@ -1,4 +1,4 @@
-"""``manage.py demo``: the whole of gridcast over the local grid, in the foreground."""
+"""``manage.py demo``: run all of gridcast over a grid of this machine, in the foreground."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 UP_WITHIN_SECONDS = 120.0
-STOPPING = "\nStopping: runs under way have 10 s to end (Ctrl-C again: at once)."
+STOPPING = "\nStopping: current runs have 10 s to end (Ctrl-C again: kill them)."
 NEEDED = {"ssh": "openssh-client", "scp": "openssh-client", "cc": "gcc and libc6-dev"}
 
 
 class Command(BaseCommand):
-    help = "Watch a grid of seven sites on this machine: everything starts, and stops with Ctrl-C."
+    help = "Monitor a grid of seven sites on this machine; Ctrl-C stops everything."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--rounds", type=int, default=0, help="run every series this often, back to back")
-        parser.add_argument("--exit", action="store_true", help="stop when the rounds are done")
+        parser.add_argument(
+            "--rounds", type=int, default=0, help="number of back-to-back runs of each series"
+        )
+        parser.add_argument("--exit", action="store_true", help="stop after the rounds")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write a summary of the rounds")
-        parser.add_argument("--port", type=int, help="of the web pages (default: the first free from 8000)")
+        parser.add_argument("--port", type=int, help="of the web (default: the first free port from 8000 on)")
         parser.add_argument("--weather", default="teragrid", choices=[*profiles.names(), "none"])
         parser.add_argument("--seed", type=int, default=SEED, help="of the weather")
-        parser.add_argument("--wan", action="store_true", help="on the wide-area test-bed (root only)")
+        parser.add_argument("--wan", action="store_true", help="use the wide-area test-bed (root only)")
 
     def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:
         _check(rounds, more["exit"], more["json"])
@@ -54,7 +56,7 @@ class Command(BaseCommand):
             log_dir=options.var / "log",
             on_change=session.changed,
         )
-        for number in (signal.SIGINT, signal.SIGTERM):  # explicitly: a shell's background jobs ignore SIGINT
+        for number in (signal.SIGINT, signal.SIGTERM):  # explicit: background jobs of a shell ignore SIGINT
             signal.signal(number, signal.default_int_handler)
         complete = None
         try:
@@ -69,12 +71,11 @@ class Command(BaseCommand):
             self._say("Stopped. The next `make demo` continues where this one ended.")
         if rounds and not complete:
             raise CommandError(
-                "not every run is accounted for, or a scratch file is left at a site; see the summary"
+                "runs are unaccounted for, or scratch files are left at a site; see the summary"
             )
 
     def _watch(self, session: Session, rounds: int, more: dict[str, Any]) -> bool:
-        """Whether nothing is unaccounted for, when the rounds are done and, unless it stops then, somebody
-        has interrupted what follows."""
+        """Do the rounds and, without --exit, follow runs until interrupted; return whether all is done."""
         try:
             session.say_urls()
             complete = _complete(session, rounds, more["json"])
@@ -83,7 +84,7 @@ class Command(BaseCommand):
             raise
         if not more["exit"]:
             if rounds:
-                self._say("The rounds are done. Everything stays up; stop it with Ctrl-C.")
+                self._say("The rounds are done. Everything stays up until Ctrl-C.")
             try:
                 session.follow()
             except KeyboardInterrupt:
@@ -99,11 +100,11 @@ def _check(rounds: int, leave: bool, summary: Path | None) -> None:
     if rounds < 0:
         raise CommandError(f"--rounds: expected a positive number, got {rounds}")
     if (leave or summary) and not rounds:
-        raise CommandError("--exit and --json say what follows the rounds: give --rounds N too")
+        raise CommandError("--exit and --json require --rounds N")
     if summary is not None and not summary.absolute().parent.is_dir():
         raise CommandError(f"--json: there is no directory {summary.absolute().parent}")
     if summary is not None and (summary.is_dir() or not os.access(summary.absolute().parent, os.W_OK)):
-        raise CommandError(f"--json: cannot write a file {summary}")
+        raise CommandError(f"--json: cannot write {summary}")
     missing = {package for program, package in NEEDED.items() if shutil.which(program) is None}
     if missing:
         raise CommandError(f"the local grid needs programs of the packages {', '.join(sorted(missing))}")
@@ -116,7 +117,7 @@ def _check_port(port: int | None) -> None:
         raise CommandError(f"--port: expected a number from 1 to 65535, got {port}")
     if not is_free(port):
         raise CommandError(
-            f"--port: port {port} on 127.0.0.1 is taken, or not for us; leave it out for a free one"
+            f"--port: cannot bind port {port} of 127.0.0.1; omit the option to use a free port"
         )
 
 
@@ -128,7 +129,7 @@ def _check_wan() -> None:
 
 
 def _complete(session: Session, rounds: int, file: Path | None) -> bool:
-    """Do the rounds, if any were asked for; whether nothing is unaccounted for."""
+    """Do the rounds, if any; return whether all runs are accounted for."""
     if not rounds:
         return True
     summary = session.run_rounds(rounds)

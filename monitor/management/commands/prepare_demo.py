@@ -1,4 +1,4 @@
-"""``manage.py prepare_demo``: tables, users and series of the demo; run by the demo's supervisor."""
+"""``manage.py prepare_demo``: create tables, users and series of the demo; its supervisor runs this."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    help = "Prepare the depot for the demo; doing it again changes nothing."
+    help = "Prepare the depot for the demo (idempotent)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--unscheduled", action="store_true", help="run series only when asked")
-        parser.add_argument("--wan", action="store_true", help="on the wide-area test-bed")
+        parser.add_argument("--unscheduled", action="store_true", help="run series on request only")
+        parser.add_argument("--wan", action="store_true", help="use the wide-area test-bed")
 
     def handle(self, *, unscheduled: bool, wan: bool, **_: Any) -> None:
         call_command("migrate", verbosity=0)

@@ -1,4 +1,4 @@
-"""``manage.py testbed``: the local grid or the wide-area one in the foreground, and faults put in by hand."""
+"""``manage.py testbed``: run the local grid or the wide-area test-bed; set faults by hand."""
 
 from __future__ import annotations
 
@@ -30,22 +30,24 @@ _KEEP_SECONDS = 1.0
 
 
 class Command(BaseCommand):
-    help = "Run the local grid: real SSH sites on loopback, with weather; or the wide-area one."
+    help = "Run the local grid: real SSH sites on loopback, with weather; or the wide-area test-bed."
     requires_system_checks = ()  # the sites need neither the database nor the broker
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        _add_up(actions.add_parser("up", help="serve the sites until SIGINT or SIGTERM"))
-        broken = actions.add_parser("break", help="break a site until it is mended")
+        _add_up(actions.add_parser("up", help="run the sites until SIGINT or SIGTERM"))
+        broken = actions.add_parser("break", help="set a fault at a site until it is mended")
         broken.add_argument("site")
         broken.add_argument("mechanism", choices=sorted(FAULT_KINDS))
         broken.add_argument(
             "kind", help="; ".join(f"{name}: {', '.join(FAULT_KINDS[name])}" for name in FAULT_KINDS)
         )
-        link = actions.add_parser("link", help="change one direction of the wide-area network until mended")
+        link = actions.add_parser(
+            "link", help="change one direction of the wide-area network until it is mended"
+        )
         _add_link(link)
-        links = actions.add_parser("links", help="what the wide-area network is like now")
-        mended = actions.add_parser("mend", help="take back what was broken or changed by hand")
+        links = actions.add_parser("links", help="show the current state of the wide-area network")
+        mended = actions.add_parser("mend", help="undo faults and changes set by hand")
         for action in (broken, link, links, mended):
             _add_directory(action)
 
@@ -66,8 +68,8 @@ class Command(BaseCommand):
         if wan:
             self._serve_wan(directory or _wan_directory(), _wan_options(options))
         else:
-            known = {name: options[name] for name in LocalGridOptions.__dataclass_fields__}
-            asyncio.run(self._serve(directory or _local_directory(), LocalGridOptions(**known)))
+            chosen = {name: options[name] for name in LocalGridOptions.__dataclass_fields__}
+            asyncio.run(self._serve(directory or _local_directory(), LocalGridOptions(**chosen)))
 
     async def _serve(self, directory: Path, options: LocalGridOptions) -> None:
         stop = asyncio.Event()
@@ -123,8 +125,8 @@ class Command(BaseCommand):
 
 
 def _wan_options(options: dict[str, Any]) -> WanOptions:
-    known = {name: options[name] for name in WanOptions.__dataclass_fields__ if name in options}
-    return WanOptions(**known, weather=options["profile"] != NO_WEATHER)
+    chosen = {name: options[name] for name in WanOptions.__dataclass_fields__ if name in options}
+    return WanOptions(**chosen, weather=options["profile"] != NO_WEATHER)
 
 
 def _add_up(parser: ArgumentParser) -> None:
@@ -134,13 +136,13 @@ def _add_up(parser: ArgumentParser) -> None:
         "--weather", dest="profile", default="teragrid", choices=[*profiles.names(), NO_WEATHER]
     )
     parser.add_argument(
-        "--seed", type=int, default=LocalGridOptions.seed, help="the same seed gives the same weather"
+        "--seed", type=int, default=LocalGridOptions.seed, help="equal seeds give equal weather"
     )
     parser.add_argument(
-        "--scale", type=_positive, default=LocalGridOptions.scale, help="grid seconds in one real second"
+        "--scale", type=_positive, default=LocalGridOptions.scale, help="grid seconds per real second"
     )
-    parser.add_argument("--compute", help="the site that computes (default: ncsa)")
-    parser.add_argument("--destination", help="the site that gets the results (default: sdsc)")
+    parser.add_argument("--compute", help="the compute site (default: ncsa)")
+    parser.add_argument("--destination", help="the site that receives results (default: sdsc)")
     _add_references(parser)
     _add_wan(parser)
 
@@ -151,7 +153,7 @@ def _add_references(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="SERIES",
         default=LocalGridOptions.applications,
-        help="a series that meets the weather of PreCo, with * for any ending (default: preco*)",
+        help="series with the weather of PreCo; * matches any ending (default: preco*)",
     )
     references = {
         "--reference-file-bytes": LocalGridOptions.reference_file_bytes,
@@ -160,18 +162,20 @@ def _add_references(parser: ArgumentParser) -> None:
         "--application-result-bytes": LocalGridOptions.application_result_bytes,
     }
     for option, default in references.items():
-        what = option.split("-")[3]
+        noun = option.split("-")[3]
         parser.add_argument(
             option,
             type=int,
             default=default,
-            help=f"size of the {what} whose transfer takes as long as was drawn (default: {default})",
+            help=f"size of the {noun} whose transfer takes the drawn time (default: {default})",
         )
 
 
 def _add_wan(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("the wide-area test-bed (root only)")
-    group.add_argument("--wan", action="store_true", help="a network namespace a site, an emulated network")
+    group = parser.add_argument_group("wide-area test-bed (root only)")
+    group.add_argument(
+        "--wan", action="store_true", help="one network namespace per site, and an emulated network"
+    )
     group.add_argument("--transfer", choices=requirements.TRANSFERS, default=WanOptions.transfer)
     group.add_argument("--batch", choices=requirements.BATCHES, default=WanOptions.batch)
 
@@ -181,8 +185,8 @@ def _add_link(parser: ArgumentParser) -> None:
         parser.add_argument(end, help=f"a site, {HUB!r} for the reporter, or * for all")
     parser.add_argument("--delay-ms", type=float)
     parser.add_argument("--jitter-ms", type=float)
-    parser.add_argument("--loss-percent", "--loss", type=float, help="100 cuts it")
-    parser.add_argument("--rate-mbit", type=float, help="0 is no limit")
+    parser.add_argument("--loss-percent", "--loss", type=float, help="100 cuts the link")
+    parser.add_argument("--rate-mbit", type=float, help="0: no limit")
 
 
 def _positive(text: str) -> float:
@@ -194,7 +198,7 @@ def _positive(text: str) -> float:
 
 def _add_directory(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--directory", type=Path, help="default: var/testbed, or var/wan for the wide-area one"
+        "--directory", type=Path, help="default: var/testbed, or var/wan for the wide-area test-bed"
     )
 
 

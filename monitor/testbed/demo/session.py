@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class Session:
-    """Reports what happens in a demo through *say*, a line at a time."""
+    """Reports the events of a demo through *say*, a line at a time."""
 
     options: DemoOptions
     say: Callable[[str], None]

@@ -1,6 +1,6 @@
 """GridFTP servers, one per site, on addresses of their own and ports chosen by the kernel.
 
-Each runs in the foreground as the current user, to whom the grid user is mapped.
+Each runs in the foreground as the current user; the grid user is mapped to the same account.
 """
 
 from __future__ import annotations

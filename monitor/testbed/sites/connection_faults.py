@@ -10,7 +10,7 @@ from contextlib import suppress
 from asyncssh.connection import SSHConnection
 
 LONGEST_STALL_SECONDS = 3600.0
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # l_onoff, l_linger: closing sends RST and drops what is unsent
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # l_onoff, l_linger: closing sends RST and drops unsent data
 
 
 def reset(connection: SSHConnection) -> None:

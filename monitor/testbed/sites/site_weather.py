@@ -1,4 +1,4 @@
-"""The weather of each run at the sites: drawn durations, corrected by what the run has used already."""
+"""The weather of each run at the sites: drawn durations, corrected by the clock of the run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SiteWeather:
             self.run(label).step_ended(mechanism, reserves, began=began, planned=planned, now=now)
 
     def _reserves_of(self, label: str | None) -> Reserves:
-        """Return what has been learned from runs of the same kind."""
+        """Return the reserves learned from runs of the same kind."""
         return self._reserves[self.terrain.is_application(label)]
 
     def login_fault(self, site: int) -> str | None:

@@ -125,7 +125,7 @@ def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
         CannotRunHere, AlreadyRunning, NoNetwork, NotServing, TestbedError: see there.
         ValueError: the options name an unknown site.
     """
-    compute, destination = options.roles()
+    compute, _ = options.roles()
     requirements.check(options.transfer, options.batch)
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
@@ -139,26 +139,33 @@ def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
             network.emulated(directory, names, tables, preferred=state.number, seed=options.seed)
         )
         WanState(wan.number, state.epoch).save(directory)
-        chosen = services.Services(options.transfer, options.batch, compute)
-        servers = stack.enter_context(services.run_servers(directory, wan, chosen))
-        description = GridDescription(
-            directory=directory,
-            sites=names,
-            resources=servers.resources,
-            compute=compute,
-            destination=destination,
-            profile=CHANGING if options.weather else NO_WEATHER,
-            seed=options.seed,
-            scale=1.0,
-            epoch=state.epoch,
-            reference_file_bytes=LocalGridOptions.reference_file_bytes,
-            reference_result_bytes=LocalGridOptions.reference_result_bytes,
-            pid=os.getpid(),
-            kind=WAN,
-        )
+        kinds = services.ServerKinds(options.transfer, options.batch, compute)
+        servers = stack.enter_context(services.run_servers(directory, wan, kinds))
+        description = _describe(directory, options, state, servers)
         write_atomically(directory / FILE_NAME, description.to_json())
         stack.callback((directory / FILE_NAME).unlink, missing_ok=True)
         yield WideAreaGrid(description, wan, servers)
+
+
+def _describe(
+    directory: Path, options: WanOptions, state: WanState, servers: RunningServers
+) -> GridDescription:
+    compute, destination = options.roles()
+    return GridDescription(
+        directory=directory,
+        sites=site_names(options.sites),
+        resources=servers.resources,
+        compute=compute,
+        destination=destination,
+        profile=CHANGING if options.weather else NO_WEATHER,
+        seed=options.seed,
+        scale=1.0,
+        epoch=state.epoch,
+        reference_file_bytes=LocalGridOptions.reference_file_bytes,
+        reference_result_bytes=LocalGridOptions.reference_result_bytes,
+        pid=os.getpid(),
+        kind=WAN,
+    )
 
 
 def _remove_old_files(directory: Path) -> None:

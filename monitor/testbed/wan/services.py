@@ -30,7 +30,7 @@ _PROXY = "proxy"
 
 
 @dataclass(frozen=True)
-class Services:
+class ServerKinds:
     """The kinds of servers: *transfer* is "ssh" or "gridftp"; *batch* at site *compute* "slurm" or "fork"."""
 
     transfer: str
@@ -52,7 +52,7 @@ class RunningServers:
 
 
 @contextlib.contextmanager
-def run_servers(directory: Path, wan: WideAreaNetwork, services: Services) -> Iterator[RunningServers]:
+def run_servers(directory: Path, wan: WideAreaNetwork, kinds: ServerKinds) -> Iterator[RunningServers]:
     """Run the servers of all sites until the context ends.
 
     Raises:
@@ -60,26 +60,24 @@ def run_servers(directory: Path, wan: WideAreaNetwork, services: Services) -> It
     """
     clients = openssh.SshClients(directory / "ssh")
     (directory / "ssh_config").symlink_to(clients.config_file)
-    security = Security.create(directory / "gridftp") if services.transfer == "gridftp" else None
+    security = Security.create(directory / "gridftp") if kinds.transfer == "gridftp" else None
     programs = directory / "slurm" / cluster.PROGRAMS
     with contextlib.ExitStack() as stack:
-        paths = [programs if _has_cluster(services, name) else None for name in wan.sites]
+        paths = [programs if _has_cluster(kinds, name) else None for name in wan.sites]
         logins = [_sshd(clients, wan, name, path) for name, path in zip(wan.sites, paths, strict=True)]
         servers = enter_all(stack, logins)
         transfers = stack.enter_context(_gridftp(wan, security)) if security else _ssh(wan)
-        if services.batch == "slurm":
-            stack.enter_context(_cluster(directory / "slurm", wan, services.compute))
+        if kinds.batch == "slurm":
+            stack.enter_context(_cluster(directory / "slurm", wan, kinds.compute))
         resources = {
-            server.name: _resource(
-                clients, server, transfers[server.name], batch=_batch(services, server.name)
-            )
+            server.name: _resource(clients, server, transfers[server.name], batch=_batch(kinds, server.name))
             for server in servers
         }
         yield RunningServers(resources, security)
 
 
-def _has_cluster(services: Services, name: str) -> bool:
-    return services.batch == "slurm" and services.compute == name
+def _has_cluster(kinds: ServerKinds, name: str) -> bool:
+    return kinds.batch == "slurm" and kinds.compute == name
 
 
 def _sshd(
@@ -124,8 +122,8 @@ def _cluster(directory: Path, wan: WideAreaNetwork, site: str) -> Iterator[None]
         yield
 
 
-def _batch(services: Services, name: str) -> Mapping[str, Any]:
-    return {"kind": "slurm"} if _has_cluster(services, name) else {"kind": "fork"}
+def _batch(kinds: ServerKinds, name: str) -> Mapping[str, Any]:
+    return {"kind": "slurm"} if _has_cluster(kinds, name) else {"kind": "fork"}
 
 
 def _resource(

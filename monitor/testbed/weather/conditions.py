@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# What a site does for a probe, and the stage of Gather that contains it.
+# The work of a site for a probe, and the stage of Gather that contains it.
 MECHANISMS = {
     "login": "init",
     "disk": "stage_data",

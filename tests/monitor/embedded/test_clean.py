@@ -1,4 +1,4 @@
-"""Clean removes a state directory and what belongs to it, and nothing else."""
+"""Clean removes a state directory, its sockets and relocated data, and nothing else."""
 
 from __future__ import annotations
 

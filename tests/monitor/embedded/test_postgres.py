@@ -64,7 +64,7 @@ def answer_of(server: PostgreSQL) -> list[tuple[object, ...]]:
         return []
 
 
-def test_incomplete_data_are_created_anew(var: Path) -> None:
+def test_incomplete_data_are_replaced(var: Path) -> None:
     first = PostgreSQL(var, durable=False)
     first.prepare()
     data = (var / "postgres").resolve()

@@ -120,7 +120,7 @@ def drawn_for_preco(*seconds: float) -> Conditions:
 
 @pytest.mark.grid
 def test_a_run_of_preco_takes_at_least_as_long_as_was_drawn_for_it(tmp_path: Path) -> None:
-    """No stage is held to its own time: what one takes too long, the next is given as credit."""
+    """Single stages have no lower bound: a stage that is late gives the next one credit."""
     drawn = drawn_for_preco(1.5, 1.0, 1.0, 0.5, 1.0, 1.5, 0.5, 0.5)
     with running_sites(tmp_path, weather=SetWeather(now=drawn), options=LocalGridOptions(scale=1.0)) as grid:
         report = preco(grid)

@@ -1,3 +1,5 @@
+"""Effects of drawn conditions on sites, sessions and links."""
+
 from __future__ import annotations
 
 import pytest
@@ -42,9 +44,9 @@ def drawn(slowest: int = 1, fault: SiteFault | None = None) -> Conditions:
     ("mechanism", "slowest", "site", "seconds"),
     [
         pytest.param("login", 1, 1, 20.0, id="the slowest site takes the drawn time, scaled"),
-        pytest.param("login", 1, 2, 10.0, id="the others take their fraction of it"),
-        pytest.param("disk", 6, 1, 10.0, id="a site that makes no file cannot set the pace of the sources"),
-        pytest.param("disk", 6, 2, 5.0, id="the sources but one take the fraction"),
+        pytest.param("login", 1, 2, 10.0, id="other sites take their fraction"),
+        pytest.param("disk", 6, 1, 10.0, id="a site that is no source cannot be the slowest source"),
+        pytest.param("disk", 6, 2, 5.0, id="other sources take the fraction"),
         pytest.param("login", 6, 6, 20.0, id="any site can be slow to log in to"),
     ],
 )
@@ -54,7 +56,7 @@ def test_the_drawn_seconds_belong_to_the_slowest_site(
     assert TERRAIN.seconds(drawn(slowest), mechanism, site) == pytest.approx(seconds)
 
 
-def test_a_session_is_told_the_seconds_of_its_site() -> None:
+def test_the_environment_of_a_session_has_the_seconds_of_its_site() -> None:
     assert session_environment(drawn(), 1, program_seconds(drawn(), 1, TERRAIN)) == {
         "SITE_DISK_SECONDS": "10.000",
         "SITE_COMPILE_SECONDS": "5.000",
@@ -64,14 +66,14 @@ def test_a_session_is_told_the_seconds_of_its_site() -> None:
     }
 
 
-def test_a_session_is_told_what_is_broken_at_its_site_only() -> None:
+def test_the_environment_of_a_session_has_faults_of_its_site_only() -> None:
     weather = drawn(fault=SiteFault(2, "disk", "full"))
     assert session_environment(weather, 2, {})["SITE_DISK_FAULT"] == "full"
     assert "SITE_DISK_FAULT" not in session_environment(weather, 3, {})
 
 
 @pytest.mark.parametrize("mechanism", ["compile", "queue", "compute", "outbound"])
-def test_what_breaks_a_computation_breaks_it_wherever_it_runs(mechanism: str) -> None:
+def test_faults_of_computing_apply_at_every_compute_site(mechanism: str) -> None:
     assert fault_of(drawn(fault=SiteFault(2, mechanism, "kind")), mechanism, COMPUTE) == "kind"
 
 
@@ -83,7 +85,7 @@ def test_what_breaks_a_computation_breaks_it_wherever_it_runs(mechanism: str) ->
         ),
         pytest.param(2, COMPUTE, None, IncomingLink(500_000.0, None), id="the other sources are faster"),
         pytest.param(
-            None, 1, None, IncomingLink(250_000.0, None), id="from outside the receiver's own link counts"
+            None, 1, None, IncomingLink(250_000.0, None), id="from outside the link of the receiver counts"
         ),
         pytest.param(
             COMPUTE,
@@ -101,7 +103,7 @@ def test_what_breaks_a_computation_breaks_it_wherever_it_runs(mechanism: str) ->
         ),
     ],
 )
-def test_a_link_is_as_fast_as_its_ends_and_its_cargo_say(
+def test_the_rate_of_a_link_depends_on_its_ends_and_its_file(
     sender: int | None, receiver: int, computed_at: int | None, link: IncomingLink
 ) -> None:
     weather = Conditions(**{**vars(drawn()), "slowest_site": {**drawn().slowest_site, "outbound": COMPUTE}})
@@ -113,9 +115,7 @@ def test_a_link_is_as_fast_as_its_ends_and_its_cargo_say(
     [
         pytest.param(SiteFault(1, "inbound", "reset"), 1, COMPUTE, None, "reset", id="the sender is cut off"),
         pytest.param(SiteFault(1, "inbound", "reset"), 0, 1, None, "reset", id="the receiver is cut off"),
-        pytest.param(
-            SiteFault(1, "inbound", "reset"), 0, 2, None, None, id="others still talk to each other"
-        ),
+        pytest.param(SiteFault(1, "inbound", "reset"), 0, 2, None, None, id="other links are not affected"),
         pytest.param(
             SiteFault(5, "outbound", "stall"), COMPUTE, DESTINATION, COMPUTE, "stall", id="a result"
         ),

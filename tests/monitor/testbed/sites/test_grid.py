@@ -1,4 +1,4 @@
-"""Starting, restarting and ending a grid, and what it leaves."""
+"""Start, restart and end of a grid, and the processes and files that it leaves."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def test_one_directory_serves_one_grid_at_a_time(tmp_path: Path) -> None:
 
 
 def test_two_grids_do_not_disturb_each_other(tmp_path: Path) -> None:
-    with running_sites(tmp_path / "one", 1) as one, running_sites(tmp_path / "two", 1) as two:
-        assert log_in(one, "anl").returncode == 0
-        assert log_in(two, "anl").returncode == 0
+    with running_sites(tmp_path / "one", 1) as first, running_sites(tmp_path / "two", 1) as second:
+        assert log_in(first, "anl").returncode == 0
+        assert log_in(second, "anl").returncode == 0
 
 
 def test_a_directory_may_have_an_awkward_name(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+"""The clock of a run: credit, reserves, and the site of the computation."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,7 +12,7 @@ OVERHEAD_SECONDS = 0.3  # before a stage's slow step, and again after it
 
 
 def stages(drawn: list[float], reserves: Reserves) -> list[float]:
-    """How long the stages of a run take whose slow steps are held as the clock says."""
+    """Simulate a run with the clock; return the seconds of its stages."""
     clock, now, lasted = RunClock(), 0.0, []
     for number, seconds in enumerate(drawn):
         stage_began = now
@@ -24,14 +26,14 @@ def stages(drawn: list[float], reserves: Reserves) -> list[float]:
     return lasted
 
 
-def test_stages_come_out_as_drawn_whatever_surrounds_their_slow_steps() -> None:
+def test_stages_take_the_drawn_time_despite_overhead() -> None:
     reserves, drawn = Reserves(), [2.0, 1.0, 0.4, 3.0, 0.5]
     for _ in range(30):
         lasted = stages(drawn, reserves)
     assert lasted == pytest.approx(drawn, abs=0.15)
 
 
-def test_real_work_that_took_longer_is_not_charged_to_the_next_step() -> None:
+def test_longer_real_work_gives_the_next_step_no_credit() -> None:
     clock, reserves = RunClock(), Reserves()
     clock.step_ended("disk", reserves, began=0.0, planned=1.0, now=5.0)
     assert clock.credit_seconds(5.0) == 0.0
@@ -41,13 +43,13 @@ def test_the_first_step_of_a_run_has_no_credit() -> None:
     assert RunClock().credit_seconds(100.0) == 0.0
 
 
-def test_a_long_pause_gives_no_more_credit_than_a_short_one() -> None:
+def test_credit_is_limited() -> None:
     clock, reserves = RunClock(), Reserves()
     clock.step_ended("disk", reserves, began=0.0, planned=1.0, now=1.0)
     assert clock.credit_seconds(1000.0) == clock.credit_seconds(10.0) == 1.0
 
 
-def test_a_reserve_learns_from_what_runs_do_within_bounds() -> None:
+def test_a_reserve_is_learned_within_bounds() -> None:
     reserves = Reserves()
     for _ in range(100):
         reserves.learn("disk", 0.2)
@@ -58,7 +60,7 @@ def test_a_reserve_learns_from_what_runs_do_within_bounds() -> None:
     assert reserves.after("unlink") == pytest.approx(0.0, abs=0.001)
 
 
-def test_sites_that_take_part_in_one_step_teach_once() -> None:
+def test_a_reserve_is_learned_once_per_step_of_several_sites() -> None:
     clock, reserves = RunClock(), Reserves()
     clock.step_ended("login", reserves, began=0.0, planned=1.0, now=1.0)
     clock.step_ended("disk", reserves, began=1.3, planned=2.0, now=2.0)
@@ -72,15 +74,15 @@ def test_sites_that_take_part_in_one_step_teach_once() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "seconds"), [("disk", 3.0), ("queue", 5.0), ("compute", 7.0), ("unlink", 0.0)]
 )
-def test_a_job_is_let_go_after_its_wait_and_its_work(mechanism: str, seconds: float) -> None:
+def test_a_job_is_planned_to_end_after_queue_and_computation(mechanism: str, seconds: float) -> None:
     assert planned_seconds(mechanism, {"disk": 3.0, "queue": 5.0, "compute": 2.0}) == seconds
 
 
-def test_where_a_run_computed_is_known_before_its_session_there_is_seen_to_be_over(tmp_path: Path) -> None:
-    clock, said = RunClock(), tmp_path / "said"
-    clock.paced_files[said] = 5
+def test_the_compute_site_is_known_before_the_session_of_the_job_ends(tmp_path: Path) -> None:
+    clock, paced_file = RunClock(), tmp_path / "paced"
+    clock.paced_files[paced_file] = 5
     assert clock.compute_site() is None
-    said.write_text("disk\n")
+    paced_file.write_text("disk\n")
     assert clock.compute_site() is None
-    said.write_text("compute\n")
+    paced_file.write_text("compute\n")
     assert clock.compute_site() == 5

@@ -1,4 +1,4 @@
-"""Copies between sites: as slow as the link was drawn, broken as its fault says. Upper bounds are nightly."""
+"""Copies between sites: as slow as drawn for the link, broken by its fault. Upper bounds are nightly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions at a site: commands, streams, environment, log-in, and what ends with them."""
+"""Sessions at a site: commands, streams, environment, login, and their end."""
 
 from __future__ import annotations
 

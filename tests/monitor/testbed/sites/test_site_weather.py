@@ -1,4 +1,4 @@
-"""What a session at a site meets: drawn durations as lower bounds, and faults with the real tools' messages.
+"""Sessions at a site: drawn durations as lower bounds, and faults with the messages of the real tools.
 
 A busy machine only adds time. So `make test` checks lower bounds, and that a step which must not be slow ends
 although an endless time was drawn for it. Upper bounds are nightly.

@@ -44,7 +44,7 @@ def test_break_breaks_a_site_and_mend_repairs_it(tmp_path: Path) -> None:
     assert mended.returncode == 0
 
 
-def test_break_names_what_it_cannot_break(tmp_path: Path) -> None:
+def test_break_refuses_unknown_sites_and_up_refuses_a_running_grid(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="no sites are up"):
         call_command("testbed", "break", "iu", "disk", "full", directory=tmp_path)
     with running_sites(tmp_path, 2):

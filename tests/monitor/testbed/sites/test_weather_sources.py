@@ -1,3 +1,5 @@
+"""Weather sources: steps of time, slots in labels, and faults set by hand."""
+
 from __future__ import annotations
 
 import json
@@ -56,7 +58,7 @@ def test_all_sessions_of_a_run_meet_the_weather_of_its_slot() -> None:
     assert [source.at(None, now).index for now in moments] == [5, 5, 7]
 
 
-def test_a_fault_put_there_by_hand_replaces_the_drawn_one_until_it_is_taken_back(tmp_path: Path) -> None:
+def test_a_manual_fault_replaces_the_drawn_one_until_it_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "fault.json"
     source = WithManualFault(DrawnWeather(draw, EPOCH, 20.0), path, NAMES)
     path.write_text(json.dumps({"site": "ncsa", "mechanism": "compile", "kind": "missing"}))
@@ -67,7 +69,7 @@ def test_a_fault_put_there_by_hand_replaces_the_drawn_one_until_it_is_taken_back
     assert source.at(None, EPOCH) == draw(0)
 
 
-def test_a_fault_by_hand_needs_no_weather(tmp_path: Path) -> None:
+def test_a_manual_fault_needs_no_weather(tmp_path: Path) -> None:
     path = tmp_path / "fault.json"
     source = WithManualFault(NoWeather(), path, NAMES)
     assert source.at(None, EPOCH) is None
@@ -78,7 +80,7 @@ def test_a_fault_by_hand_needs_no_weather(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ('{"site": "x", "mechanism": "disk", "kind": "full"}', "unknown site 'x'; known are anl, iu, ncsa"),
         ('{"site": "anl", "mechanism": "x", "kind": "full"}', "unknown mechanism 'x'"),
@@ -87,12 +89,14 @@ def test_a_fault_by_hand_needs_no_weather(tmp_path: Path) -> None:
         ("{", "Expecting property name"),
     ],
 )
-def test_a_fault_that_cannot_be_names_what_is_known(text: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_the_error_about_an_unknown_fault_names_the_valid_ones(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse_fault(text, NAMES)
 
 
-def test_an_unreadable_fault_is_ignored_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unparsable_fault_is_ignored_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "fault.json"
     path.write_text("{")
     with caplog.at_level(logging.WARNING):

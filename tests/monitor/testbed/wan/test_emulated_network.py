@@ -42,13 +42,20 @@ class Wan:
     def prefix(self, site: str) -> tuple[str, ...]:
         return () if site == "hub" else self.up.sites[site].prefix
 
-    def measure(self, source: str, target: str, what: str, *more: str) -> Any:
-        """Run the measurement *what* at *source* against a server at *target*."""
+    def measure(self, source: str, target: str, quantity: str, *more: str) -> Any:
+        """Measure *quantity* at *source* against a server at *target*."""
         address = self.up.addresses[target]
         serve = [*self.prefix(target), sys.executable, str(MEASURE), "serve", address]
         with process.start(serve) as serving:
             assert serving.wait_for_output(lambda text: "\n" in text, DEADLINE_SECONDS)
-            argv = [*self.prefix(source), sys.executable, str(MEASURE), what, address, serving.output.strip()]
+            argv = [
+                *self.prefix(source),
+                sys.executable,
+                str(MEASURE),
+                quantity,
+                address,
+                serving.output.strip(),
+            ]
             return json.loads(process.run([*argv, *more], timeout_seconds=DEADLINE_SECONDS).stdout)
 
     def round_trips(self, source: str, target: str, number: int = 20) -> list[float | None]:

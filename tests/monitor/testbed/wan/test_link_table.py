@@ -30,7 +30,7 @@ def test_every_ordered_pair_of_sites_has_a_link_of_its_own() -> None:
     assert len(links) == 6
 
 
-def test_a_later_line_wins_and_changes_only_what_it_names() -> None:
+def test_a_later_line_overrides_only_the_figures_that_it_names() -> None:
     links = table(
         "link * * delay_ms=10 loss_percent=1\nlink anl * loss_percent=0\nlink * iu delay_ms=5"
     ).links
@@ -70,6 +70,6 @@ def test_formatted_lines_can_be_parsed_again() -> None:
         ("link anl utep delay_ms=1", "there is no site 'utep' in the network; it has anl, iu, hub"),
     ],
 )
-def test_the_error_about_a_bad_line_names_what_is_expected(text: str, message: str) -> None:
+def test_the_error_about_a_bad_line_names_the_expected_values(text: str, message: str) -> None:
     with pytest.raises(BadLinkTable, match=re.escape(message)):
         table(text)

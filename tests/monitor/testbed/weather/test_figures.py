@@ -29,9 +29,9 @@ def test_the_runtimes_of_every_shipped_stage_have_the_published_figures(figures:
     [
         pytest.param(RuntimeFigures(9.0, 10.0, 20.0, 1.0), id="mean below minimum"),
         pytest.param(RuntimeFigures(21.0, 10.0, 20.0, 1.0), id="mean above maximum"),
-        pytest.param(RuntimeFigures(15.0, 10.0, 20.0, 6.0), id="more deviation than there is room"),
+        pytest.param(RuntimeFigures(15.0, 10.0, 20.0, 6.0), id="deviation larger than the range allows"),
         pytest.param(RuntimeFigures(15.0, 10.0, 20.0, 0.0), id="no deviation between two extremes"),
-        pytest.param(RuntimeFigures(15.0, 20.0, 10.0, 1.0), id="extremes the wrong way round"),
+        pytest.param(RuntimeFigures(15.0, 20.0, 10.0, 1.0), id="extremes swapped"),
     ],
 )
 def test_the_error_about_impossible_figures_names_them(figures: RuntimeFigures) -> None:
