@@ -42,12 +42,12 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         choices=[
-                            ("grid", "the grid: applications may be forecast from it"),
-                            ("application", "an application: forecast from probes of its resources, too"),
+                            ("grid", "the grid: predicts applications"),
+                            ("application", "an application: predicted from probes of its resources too"),
                         ],
                         db_default="",
                         default="",
-                        help_text="what it tells of; empty: what its probe does",
+                        help_text="what its runs measure; empty: as its probe says",
                         max_length=11,
                     ),
                 ),
@@ -55,51 +55,61 @@ class Migration(migrations.Migration):
                 (
                     "schedule",
                     models.CharField(
-                        blank=True, help_text="five-field cron; H is a hashed slot", max_length=200
+                        blank=True,
+                        help_text="five-field cron expression; H is a slot hashed from the name",
+                        max_length=200,
                     ),
                 ),
                 (
                     "timezone",
                     models.CharField(
-                        default="UTC", help_text="whose clock the schedule means, by IANA name", max_length=50
+                        default="UTC", help_text="time zone of the schedule, an IANA name", max_length=50
                     ),
                 ),
-                ("starts_at", models.DateTimeField(blank=True, help_text="no slot is before it", null=True)),
-                ("ends_at", models.DateTimeField(blank=True, help_text="no slot is after it", null=True)),
+                (
+                    "starts_at",
+                    models.DateTimeField(blank=True, help_text="no slots before this time", null=True),
+                ),
+                (
+                    "ends_at",
+                    models.DateTimeField(blank=True, help_text="no slots after this time", null=True),
+                ),
                 (
                     "follows",
                     models.CharField(
                         blank=True,
                         choices=[
-                            ("with", "with it: its slots are the leader's"),
-                            ("after", "after it: it begins when the leader's run of the slot has ended"),
+                            ("with", "with the leader: at the leader's slots"),
+                            ("after", "after the leader: when the leader's run of the slot has ended"),
                         ],
                         max_length=5,
                     ),
                 ),
                 (
                     "delay_seconds",
-                    models.PositiveIntegerField(default=0, help_text="how much later than that"),
+                    models.PositiveIntegerField(
+                        default=0, help_text="delay after the leader's slot, or after the end of its run"
+                    ),
                 ),
                 (
                     "jitter_seconds",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="a run begins up to so long after its slot, each at a time of its own",
+                        help_text="start each run up to this long after its slot, at a hashed time",
                     ),
                 ),
                 (
                     "retry_schedule",
                     models.CharField(
                         blank=True,
-                        help_text="cron for more runs, after one that did not pass",
+                        help_text="cron expression for additional runs after one that did not pass",
                         max_length=200,
                     ),
                 ),
                 (
                     "retry_passes",
                     models.PositiveSmallIntegerField(
-                        default=1, help_text="after so many passes in a row only its own schedule holds again"
+                        default=1, help_text="stop the additional runs after this many passed runs in a row"
                     ),
                 ),
                 (
@@ -107,22 +117,24 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         choices=[
-                            ("site", "no site with another exclusive series"),
-                            ("link", "no pair of sites"),
+                            ("site", "site: shares no site with another exclusive series"),
+                            ("link", "link: shares no pair of sites"),
                         ],
-                        help_text="what it does not share while it runs",
+                        help_text="what it must not share with another exclusive series while it runs",
                         max_length=4,
                     ),
                 ),
                 (
                     "exclusive_wait_seconds",
-                    models.PositiveIntegerField(default=900, help_text="how long a slot may wait for that"),
+                    models.PositiveIntegerField(
+                        default=900, help_text="how long a slot may wait for other exclusive series"
+                    ),
                 ),
                 (
                     "max_load1",
                     models.FloatField(
                         blank=True,
-                        help_text="a run is skipped while the load of one minute is above this at any of its resources",
+                        help_text="skip a run while the one-minute load average of any of its resources is above this",
                         null=True,
                     ),
                 ),
@@ -130,7 +142,7 @@ class Migration(migrations.Migration):
                     "warm_up_runs",
                     models.PositiveSmallIntegerField(
                         default=0,
-                        help_text="how often the probe is run before, its values thrown away; at most 5",
+                        help_text="runs of the probe before the measured one, at most 5; their values are discarded",
                     ),
                 ),
                 ("enabled", models.BooleanField(default=True)),
@@ -142,7 +154,7 @@ class Migration(migrations.Migration):
                     "leader",
                     models.ForeignKey(
                         blank=True,
-                        help_text="the series whose schedule it follows, instead of one of its own",
+                        help_text="the series that it follows instead of having a schedule",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="followers",
@@ -253,7 +265,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.SlugField(unique=True)),
-                ("scratch", models.CharField(help_text="absolute directory at the resource", max_length=500)),
+                (
+                    "scratch",
+                    models.CharField(
+                        help_text="absolute path of a directory on the resource", max_length=500
+                    ),
+                ),
                 (
                     "shell",
                     models.JSONField(
@@ -287,7 +304,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=100)),
                 (
                     "prefix",
-                    models.CharField(help_text="the start of the text, to tell tokens apart", max_length=20),
+                    models.CharField(help_text="the first characters of the token", max_length=20),
                 ),
                 ("sha256", models.CharField(max_length=64, unique=True)),
                 ("scopes", models.JSONField(default=list)),
@@ -344,7 +361,7 @@ class Migration(migrations.Migration):
                 ("since", models.DateTimeField(null=True)),
             ],
             options={
-                "verbose_name_plural": "latest",
+                "verbose_name_plural": "latest runs",
             },
         ),
         migrations.CreateModel(
@@ -493,12 +510,17 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("time", models.DateTimeField(help_text="of the sample: its run's slot")),
+                ("time", models.DateTimeField(help_text="time of the sample: the slot of its run")),
                 ("old_value", models.FloatField(null=True)),
                 ("old_passed", models.BooleanField(null=True)),
                 ("new_value", models.FloatField(null=True)),
                 ("new_passed", models.BooleanField(null=True)),
-                ("parser_version", models.PositiveSmallIntegerField(help_text="that made the new value")),
+                (
+                    "parser_version",
+                    models.PositiveSmallIntegerField(
+                        help_text="version of the parser that read the new value"
+                    ),
+                ),
                 ("corrected_at", models.DateTimeField()),
                 (
                     "metric",
@@ -539,7 +561,10 @@ class Migration(migrations.Migration):
                 ("who", models.CharField(max_length=200)),
                 ("why", models.CharField(max_length=500)),
                 ("began_at", models.DateTimeField()),
-                ("until", models.DateTimeField(help_text="when it ends by itself", null=True)),
+                (
+                    "until",
+                    models.DateTimeField(help_text="when the hold ends by itself; empty: never", null=True),
+                ),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("ended_by", models.CharField(blank=True, max_length=200)),
                 ("ended_why", models.CharField(blank=True, max_length=500)),
@@ -790,8 +815,8 @@ class Migration(migrations.Migration):
                         choices=[
                             ("reports", "raw reports"),
                             ("samples", "samples"),
-                            ("hourly", "rollups of hours"),
-                            ("daily", "rollups of days"),
+                            ("hourly", "hourly rollups"),
+                            ("daily", "daily rollups"),
                         ],
                         max_length=7,
                     ),
@@ -802,7 +827,7 @@ class Migration(migrations.Migration):
                     "series",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="horizons",
+                        related_name="retention_cutoffs",
                         to="monitor.series",
                     ),
                 ),
@@ -822,28 +847,27 @@ class Migration(migrations.Migration):
                         (
                             "due_at",
                             models.DateTimeField(
-                                help_text="when it may begin: its slot, and what its series adds to it"
+                                help_text="when it may start: its slot, plus the jitter of its series"
                             ),
                         ),
                         (
                             "kept_until",
                             models.DateTimeField(
-                                help_text="how long it may wait for what it needs alone", null=True
+                                help_text="how long it may wait for exclusive series or for its leader",
+                                null=True,
                             ),
                         ),
                         (
                             "trigger",
                             models.CharField(
                                 default="schedule",
-                                help_text="the schedule, or who asked, why",
+                                help_text="the schedule, or the user who requested it, and why",
                                 max_length=900,
                             ),
                         ),
                         (
                             "forced",
-                            models.BooleanField(
-                                default=False, help_text="asked for although its series was held"
-                            ),
+                            models.BooleanField(default=False, help_text="requested in spite of a hold"),
                         ),
                         (
                             "state",
@@ -869,14 +893,16 @@ class Migration(migrations.Migration):
                         (
                             "cause",
                             models.CharField(
-                                blank=True, help_text="what brought it into its state", max_length=200
+                                blank=True, help_text="what caused the last transition", max_length=200
                             ),
                         ),
                         ("attempt", models.PositiveSmallIntegerField(default=0)),
                         (
                             "stage",
                             models.CharField(
-                                blank=True, help_text="the stage that it is in, or failed in", max_length=100
+                                blank=True,
+                                help_text="the current stage, or the one that failed",
+                                max_length=100,
                             ),
                         ),
                         ("claimed_at", models.DateTimeField(null=True)),
@@ -921,7 +947,7 @@ class Migration(migrations.Migration):
                         (
                             "packing",
                             models.PositiveSmallIntegerField(
-                                help_text="how the body was packed: monitor.compression"
+                                help_text="compression format of the body (monitor.compression)"
                             ),
                         ),
                         ("packed", models.BinaryField()),
@@ -929,7 +955,7 @@ class Migration(migrations.Migration):
                             "parsed_by",
                             models.PositiveSmallIntegerField(
                                 db_default=1,
-                                help_text="which version of the parser its run's samples are from",
+                                help_text="version of the parser that made the samples",
                             ),
                         ),
                         (
@@ -1024,7 +1050,7 @@ class Migration(migrations.Migration):
                 ("parameters", models.JSONField(default=dict)),
                 (
                     "bindings",
-                    models.JSONField(default=dict, help_text="role -> names of resources, in order"),
+                    models.JSONField(default=dict, help_text="role -> names of its resources, in order"),
                 ),
                 ("fingerprint", models.CharField(max_length=64)),
                 ("began_at", models.DateTimeField()),
@@ -1063,7 +1089,7 @@ class Migration(migrations.Migration):
                     "runs_at_once",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="in how many runs it may take part at once; empty: in any number",
+                        help_text="how many runs may use the site at the same time; empty: unlimited",
                         null=True,
                     ),
                 ),
@@ -1071,7 +1097,7 @@ class Migration(migrations.Migration):
                     "runs_per_day",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="in how many runs it takes part in a day (UTC); empty: in any number",
+                        help_text="how many runs may use the site per day (UTC); empty: unlimited",
                         null=True,
                     ),
                 ),
@@ -1079,7 +1105,7 @@ class Migration(migrations.Migration):
                     "bytes_per_day",
                     models.PositiveBigIntegerField(
                         blank=True,
-                        help_text="how many bytes it sends and receives in a day; empty: any number",
+                        help_text="bytes that the site sends and receives per day (UTC); empty: unlimited",
                         null=True,
                     ),
                 ),
@@ -1087,7 +1113,7 @@ class Migration(migrations.Migration):
                     "cpu_hours_per_day",
                     models.FloatField(
                         blank=True,
-                        help_text="how much processor time jobs have in a day; empty: as much as they ask",
+                        help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
                         null=True,
                     ),
                 ),
@@ -1098,7 +1124,7 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("cpu_hours_per_day__gte", 0)),
                         name="site_cpu_hours_not_negative",
-                        violation_error_message="Expected CPU-hours a day that are not negative, or none.",
+                        violation_error_message="Expected CPU-hours per day of at least 0, or none.",
                     )
                 ],
             },
@@ -1123,14 +1149,14 @@ class Migration(migrations.Migration):
                 (
                     "title",
                     models.CharField(
-                        blank=True, help_text="what people call it; empty: its name", max_length=200
+                        blank=True, help_text="displayed title; empty: the name", max_length=200
                     ),
                 ),
                 (
                     "starts_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="of the one window; with a schedule, no window begins before it",
+                        help_text="start of a single window; with a schedule, no window starts earlier",
                         null=True,
                     ),
                 ),
@@ -1138,7 +1164,7 @@ class Migration(migrations.Migration):
                     "ends_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="of the one window; with a schedule, no window begins after it",
+                        help_text="end of a single window; with a schedule, no window starts later",
                         null=True,
                     ),
                 ),
@@ -1146,27 +1172,27 @@ class Migration(migrations.Migration):
                     "schedule",
                     models.CharField(
                         blank=True,
-                        help_text="five-field cron, when each window begins; empty: there is one",
+                        help_text="five-field cron expression for the starts of recurring windows; empty: a single window",
                         max_length=200,
                     ),
                 ),
                 (
                     "timezone",
                     models.CharField(
-                        default="UTC", help_text="whose clock the schedule means, by IANA name", max_length=50
+                        default="UTC", help_text="time zone of the schedule, an IANA name", max_length=50
                     ),
                 ),
                 (
                     "duration_seconds",
                     models.PositiveIntegerField(
-                        blank=True, help_text="with a schedule, how long each window is", null=True
+                        blank=True, help_text="duration of each recurring window", null=True
                     ),
                 ),
                 (
                     "sites",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="none: all of them",
+                        help_text="none: every site",
                         related_name="maintenance_windows",
                         to="monitor.site",
                     ),
@@ -1196,7 +1222,7 @@ class Migration(migrations.Migration):
                     "keep_reports_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="for so many days raw reports are kept; without a number, for ever",
+                        help_text="days to keep raw reports; empty: for ever",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -1208,7 +1234,7 @@ class Migration(migrations.Migration):
                     "keep_samples_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="for so many days samples are kept; without a number, for ever",
+                        help_text="days to keep samples; empty: for ever",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -1220,7 +1246,7 @@ class Migration(migrations.Migration):
                     "keep_hourly_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="for so many days rollups of hours are kept; without a number, for ever",
+                        help_text="days to keep hourly rollups; empty: for ever",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -1232,7 +1258,7 @@ class Migration(migrations.Migration):
                     "keep_daily_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="for so many days rollups of days are kept; without a number, for ever",
+                        help_text="days to keep daily rollups; empty: for ever",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -1354,7 +1380,7 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("at", models.DateTimeField(help_text="by the clock of the database")),
+                ("at", models.DateTimeField(help_text="time by the database's clock")),
                 ("cause", models.CharField(max_length=200)),
                 (
                     "run",
@@ -1379,16 +1405,19 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("began_at", models.DateTimeField(help_text="as the run says: it counts for that day")),
+                (
+                    "began_at",
+                    models.DateTimeField(help_text="start of the run, which decides the day it counts for"),
+                ),
                 (
                     "bytes",
                     models.PositiveBigIntegerField(
-                        help_text="sent and received, by copies that arrived", null=True
+                        help_text="sent and received by successful copies", null=True
                     ),
                 ),
                 (
                     "cpu_seconds",
-                    models.FloatField(help_text="of jobs: their processors times their run time", null=True),
+                    models.FloatField(help_text="processors times run time of the batch jobs", null=True),
                 ),
                 (
                     "run",
@@ -1446,7 +1475,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name_plural": "current",
+                "verbose_name_plural": "current segments",
             },
         ),
         migrations.CreateModel(
@@ -1817,7 +1846,7 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="suite_samples_go_first",
-                violation_error_message="Expected rollups of hours to be kept at least as long as samples.",
+                violation_error_message="Expected hourly rollups to be kept at least as long as samples.",
             ),
         ),
         migrations.AddConstraint(
@@ -1832,7 +1861,7 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="suite_hours_go_first",
-                violation_error_message="Expected rollups of days to be kept at least as long as of hours.",
+                violation_error_message="Expected daily rollups to be kept at least as long as hourly ones.",
             ),
         ),
         migrations.AddConstraint(
@@ -1846,7 +1875,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("max_load1__gt", 0)),
                 name="series_max_load1_positive",
-                violation_error_message="Expected a greatest load above 0, or none.",
+                violation_error_message="Expected a maximum load above 0, or none.",
             ),
         ),
         migrations.AddConstraint(

@@ -1,10 +1,10 @@
-"""What Django cannot express: partitioned tables, storage parameters, triggers, the function of sketches."""
+"""The SQL that Django cannot express: partitioned tables, storage parameters, triggers, the sketch function."""
 
 from __future__ import annotations
 
-# The key of a partitioned table contains the column that it is partitioned by. The key of samples includes
-# every column: a query for one metric reads the index alone, as rows lie in order of arrival, so that those of
-# one metric are far apart. A run's id is made from series and slot, so that it exists once all the same.
+# The primary key of a partitioned table contains the partitioning column. That of samples includes every column:
+# rows lie in order of arrival, those of one metric far apart, so queries for one metric read the index alone. A
+# run's id is derived from its series and slot, so it is unique all the same.
 RUN = """
 CREATE TABLE monitor_run (
     id uuid NOT NULL,
@@ -54,8 +54,8 @@ ALTER TABLE monitor_run ADD CONSTRAINT run_of_series
     FOREIGN KEY (series_id) REFERENCES monitor_series DEFERRABLE INITIALLY DEFERRED
 """
 
-# Rows of these tables are updated again and again: in place, where the page has room. A packed state is not
-# compressed a second time.
+# The fill factors leave room for updates in place of rows that are updated often. Compressed columns are not
+# compressed again.
 STORAGE = """
 ALTER TABLE monitor_rawreport ALTER packed SET STORAGE EXTERNAL;
 ALTER TABLE monitor_latestrun SET (fillfactor = 80);
@@ -64,7 +64,7 @@ ALTER TABLE monitor_successstate SET (fillfactor = 70);
 ALTER TABLE monitor_forecaststate ALTER COLUMN state SET STORAGE EXTERNAL;
 """
 
-# As ``monitor.depot.rollups.ddsketch.key``.
+# The same as ``monitor.depot.rollups.ddsketch.key``.
 SKETCH_KEY = """
 CREATE FUNCTION monitor_sketch_key(value double precision) RETURNS smallint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -74,7 +74,7 @@ RETURN CASE
 END
 """
 
-# As ``monitor.ledger.transitions.ALLOWED``.
+# The same as ``monitor.ledger.transitions.ALLOWED``.
 _REPORTED = ("passed", "failed", "broken", "no_data", "timed_out", "skipped")
 _ALLOWED = {
     "expected": ("claimed", "missed", *_REPORTED),
@@ -85,9 +85,9 @@ _ALLOWED = {
 }
 _PAIRS = ", ".join(f"('{source}', '{target}')" for source, targets in _ALLOWED.items() for target in targets)
 
-# Every transition is checked and recorded, whichever statement makes it.
+# Check and record every transition, whichever statement makes it.
 TRANSITIONS = """
-CREATE FUNCTION monitor_run_moves() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION monitor_record_transition() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF (OLD.state, NEW.state) NOT IN (PAIRS) THEN
         RAISE EXCEPTION 'run % cannot go from % to %', OLD.id, OLD.state, NEW.state
@@ -97,25 +97,25 @@ BEGIN
         VALUES (NEW.id, OLD.state, NEW.state, clock_timestamp(), NEW.cause);
     RETURN NEW;
 END $$;
-CREATE TRIGGER run_moves BEFORE UPDATE OF state ON monitor_run FOR EACH ROW
-    WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION monitor_run_moves();
+CREATE TRIGGER record_transition BEFORE UPDATE OF state ON monitor_run FOR EACH ROW
+    WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION monitor_record_transition();
 """.replace("PAIRS", _PAIRS)
 
-# A run that ends, or that a late report corrects, has the alerts of its series evaluated.
+# When a run ends, or a late report corrects it, have the alerts of its series evaluated.
 _COUNTED = "('passed', 'failed', 'broken', 'timed_out', 'missed', 'lost')"
 RECHECKS = """
-CREATE FUNCTION monitor_run_stirs() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION monitor_request_recheck() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO monitor_recheck (series_id, due_at) VALUES (NEW.series_id, to_timestamp(0));
     RETURN NULL;
 END $$;
-CREATE TRIGGER run_stirs AFTER UPDATE OF state ON monitor_run FOR EACH ROW
-    WHEN (NEW.state IN COUNTED OR OLD.state IN ('missed', 'lost')) EXECUTE FUNCTION monitor_run_stirs();
-CREATE TRIGGER run_is_born_ended AFTER INSERT ON monitor_run FOR EACH ROW
-    WHEN (NEW.state IN COUNTED) EXECUTE FUNCTION monitor_run_stirs();
+CREATE TRIGGER recheck_updated AFTER UPDATE OF state ON monitor_run FOR EACH ROW
+    WHEN (NEW.state IN COUNTED OR OLD.state IN ('missed', 'lost')) EXECUTE FUNCTION monitor_request_recheck();
+CREATE TRIGGER recheck_inserted AFTER INSERT ON monitor_run FOR EACH ROW
+    WHEN (NEW.state IN COUNTED) EXECUTE FUNCTION monitor_request_recheck();
 """.replace("COUNTED", _COUNTED)
 
-# A series whose schedule changes is expanded anew; followers have the slots of their leader.
+# When a schedule changes, have the series and its followers expanded again.
 _TIMING = (
     "schedule", "timezone", "starts_at", "ends_at", "enabled", "jitter_seconds", "leader_id", "follows",
     "delay_seconds",
@@ -137,9 +137,9 @@ BEGIN
 END $$;
 CREATE TRIGGER leader_rescheduled AFTER UPDATE ON monitor_series FOR EACH ROW
     WHEN (({_OLD}) IS DISTINCT FROM ({_NEW})) EXECUTE FUNCTION monitor_leader_rescheduled();
-"""  # noqa: S608 - the columns are those above
+"""  # noqa: S608 - constants from above
 
-# A hold names its scope: it follows a rename and ends with a deletion.
+# A hold refers to its scope by name: rename it with the scope, end it when the scope is deleted.
 _HOLDS = """
 CREATE FUNCTION monitor_hold_follows() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,4 +1,4 @@
-"""One noun per file, its QuerySet beside it."""
+"""The models, one noun per file, with its QuerySet."""
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.correction import Correction

@@ -1,4 +1,4 @@
-"""Corrections: values that another version of the parser read otherwise, as they were and as they are."""
+"""Corrections: values that changed when raw reports were parsed again by a newer parser."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from monitor.models.metric import Metric
 
 
 class Correction(models.Model):
-    """A sample that was read again, from its raw report, and came out otherwise. Null is no sample."""
+    """A sample whose value changed when its raw report was parsed again; null: no sample."""
 
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="corrections")
-    time = models.DateTimeField(help_text="of the sample: its run's slot")
+    time = models.DateTimeField(help_text="time of the sample: the slot of its run")
     old_value = models.FloatField(null=True)
     old_passed = models.BooleanField(null=True)
     new_value = models.FloatField(null=True)
     new_passed = models.BooleanField(null=True)
-    parser_version = models.PositiveSmallIntegerField(help_text="that made the new value")
+    parser_version = models.PositiveSmallIntegerField(
+        help_text="version of the parser that read the new value"
+    )
     corrected_at = models.DateTimeField()
 
     class Meta:

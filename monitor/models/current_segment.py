@@ -1,4 +1,4 @@
-"""Which segment the next run of a series belongs to, kept with what that was told from."""
+"""The segment that the next run of a series belongs to, stored with the setup that it was computed from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.db import models
 from monitor.models.segment import Segment
 from monitor.models.series import Series
 
-# All of the series named ``series`` in a statement that decides what its next run measures. What is bound is
-# called by its name, as in reports.
+# SQL for a digest of everything that decides what the next run of the row ``series`` measures. Bound
+# resources count by name, as in reports.
 SETUP = """md5(concat_ws('|', series.probe, series.reporter_id, series.parameters, (
     SELECT string_agg(concat_ws('=', binding.role, bound.name), ',' ORDER BY binding.role, binding.position)
     FROM monitor_binding AS binding JOIN monitor_resource AS bound ON bound.id = binding.resource_id
@@ -19,13 +19,13 @@ SETUP = """md5(concat_ws('|', series.probe, series.reporter_id, series.parameter
 
 
 class CurrentSegment(models.Model):
-    """Who asks for a forecast shall not have to work out what the next run measures: that is here.
+    """What the next run of a series measures, so that a forecast request need not compute it.
 
-    It holds for as long as the series' ``SETUP`` is *setup*. *segment* is null where the next run begins a
-    new one. *application* is the probe, *path* and *resources* what it is bound to (``path_of``,
-    ``resources_of``), by which programs ask that know no series.
+    The row is valid while the ``SETUP`` of the series is *setup*. *segment* is null if the next run begins a
+    new one. Programs that know no series look it up by *application* (the probe) and *path* or *resources*
+    (its bindings, ``path_of`` and ``resources_of``).
 
-    There is no constraint, so that who deletes a series never meets one who writes its row.
+    Without foreign key constraints, deleting a series never waits for a writer of its row.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, db_constraint=False)
@@ -38,9 +38,10 @@ class CurrentSegment(models.Model):
     resources = models.TextField()
 
     class Meta:
-        verbose_name_plural = "current"
+        verbose_name_plural = "current segments"
         indexes = [
-            HashIndex(fields=["path"], name="current_path"),  # as long as anybody likes
+            # Hash indexes: the values may be longer than a B-tree allows.
+            HashIndex(fields=["path"], name="current_path"),
             HashIndex(fields=["resources"], name="current_resources"),
         ]
 
@@ -49,10 +50,10 @@ class CurrentSegment(models.Model):
 
 
 def path_of(bindings: Mapping[str, Sequence[str]]) -> str:
-    """``compute=beta;sources=alpha,gamma``: roles by name, resources in their order."""
+    """Return e.g. ``compute=beta;sources=alpha,gamma``: roles by name, resources in their order."""
     return ";".join(f"{role}={','.join(names)}" for role, names in sorted(bindings.items()))
 
 
 def resources_of(bindings: Mapping[str, Sequence[str]]) -> str:
-    """``alpha,beta,gamma``: each once, by name, whatever their roles."""
+    """Return e.g. ``alpha,beta,gamma``: each resource once, by name, whatever its roles."""
     return ",".join(sorted({name for names in bindings.values() for name in names}))

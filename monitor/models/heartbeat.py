@@ -1,10 +1,10 @@
-"""Signs of life of the service's own parts."""
+"""Heartbeats of the service's own components."""
 
 from django.db import models
 
 
 class Heartbeat(models.Model):
-    """One part of the service and when it was last heard of."""
+    """A component of the service and its last heartbeat."""
 
     name = models.CharField(max_length=50, primary_key=True)
     seen_at = models.DateTimeField()

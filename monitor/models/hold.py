@@ -1,4 +1,4 @@
-"""Holds: nothing of a series, suite, site or reporter begins for a while; who said so, and why, is kept."""
+"""Holds: nothing of a series, suite, site or reporter starts for a while; user and reason are recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HoldMode(models.TextChoices):
     DRAIN = "drain", "drained"
 
 
-SCOPE_LOOKUPS: dict[str, str] = {  # how a series finds the name of what it belongs to
+SCOPE_LOOKUPS: dict[str, str] = {  # from a series to the names of its scopes
     HoldKind.SERIES: "name",
     HoldKind.SUITE: "suite__name",
     HoldKind.SITE: "bindings__resource__site__name",
@@ -40,7 +40,7 @@ SCOPE_LOOKUPS: dict[str, str] = {  # how a series finds the name of what it belo
 
 @dataclass(frozen=True)
 class Scope:
-    """What is held: a site's series are all that bind a resource of it."""
+    """What a hold applies to. The series of a site are those that bind one of its resources."""
 
     kind: HoldKind
     name: str
@@ -49,24 +49,24 @@ class Scope:
         return f"{self.kind} {self.name}"
 
     def series(self) -> SeriesQuerySet:
-        """The series concerned, whoever may see them."""
-        found = Series.objects.filter(**{SCOPE_LOOKUPS[self.kind]: self.name})
-        return Series.objects.filter(pk__in=found.values("pk"))
+        """Return all series of the scope, each once."""
+        matching = Series.objects.filter(**{SCOPE_LOOKUPS[self.kind]: self.name})
+        return Series.objects.filter(pk__in=matching.values("pk"))
 
 
 class HoldQuerySet(models.QuerySet["Hold"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> HoldQuerySet:
-        """The holds, old ones too, of what concerns a series that *user* may see."""
-        visible = Series.objects.visible_to(user)
+        """Return the holds, ended ones too, of scopes with a series that *user* may see."""
         if sees_all(user):
             return self
-        mine = models.Q(pk__in=[])
+        visible = Series.objects.visible_to(user)
+        is_visible = models.Q(pk__in=[])
         for kind, named in SCOPE_LOOKUPS.items():
-            mine |= models.Q(kind=kind, name__in=visible.order_by().values(named))
-        return self.filter(mine)
+            is_visible |= models.Q(kind=kind, name__in=visible.order_by().values(named))
+        return self.filter(is_visible)
 
     def at(self, now: datetime) -> HoldQuerySet:
-        """Those in force at *now*, oldest first."""
+        """Return the holds in force at *now*, oldest first."""
         return self.filter(ended_at=None).exclude(until__lte=now).order_by("began_at", "id")
 
     def overdue(self, now: datetime) -> HoldQuerySet:
@@ -76,7 +76,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         return self.filter(kind=scope.kind, name=scope.name)
 
     def over(self, series: Series) -> HoldQuerySet:
-        """Those that cover *series*: of itself, its suite, its reporter, its sites."""
+        """Return the holds of *series*, its suite, its reporter and its sites."""
         names = Series.objects.filter(pk=series.pk).order_by()
         covering = models.Q(pk__in=[])
         for kind, named in SCOPE_LOOKUPS.items():
@@ -85,10 +85,10 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
 
 class Hold(models.Model):
-    """Nothing of a scope begins, from *began_at* until somebody resumes it, or *until* comes.
+    """Nothing of a scope starts, from *began_at* until it is resumed or *until* is reached.
 
-    What is held is known by its name: the depot renames a hold that is in force with it, and ends it when
-    that is removed, whoever does so.
+    The scope is stored by name. Database triggers rename a hold with its scope and end it when that is
+    deleted.
     """
 
     kind = models.CharField(max_length=8, choices=HoldKind.choices)
@@ -97,7 +97,7 @@ class Hold(models.Model):
     who = models.CharField(max_length=200)
     why = models.CharField(max_length=MAX_REASON_CHARACTERS)
     began_at = models.DateTimeField()
-    until = models.DateTimeField(null=True, help_text="when it ends by itself")
+    until = models.DateTimeField(null=True, help_text="when the hold ends by itself; empty: never")
     ended_at = models.DateTimeField(null=True)
     ended_by = models.CharField(max_length=200, blank=True)
     ended_why = models.CharField(max_length=MAX_REASON_CHARACTERS, blank=True)
@@ -131,5 +131,5 @@ class Hold(models.Model):
 
     @property
     def reason(self) -> str:
-        """Why a slot under it is skipped: ``paused by ada: disk swap``."""
+        """The reason of the slots that it skips: ``paused by ada: disk swap``."""
         return f"{HoldMode(self.mode).label} by {self.who}: {self.why}"

@@ -1,4 +1,4 @@
-"""What a series came to last: a row each, so that nobody goes through histories to look at all of them."""
+"""The latest runs of each series in one row, so that overviews need not read histories."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ HOURS = 24
 
 
 class LatestRun(models.Model):
-    """The newest runs of a series that ended, and what its total was of late. Written by
-    ``monitor.overview.latest_sql`` alone, which also says how a row is made.
+    """The latest ended runs and totals of a series. Only ``monitor.overview.latest_sql`` writes it.
 
-    *run* up to *ended_at* are of the newest run that tells something: any but a skipped one; without one they
-    are null and empty. *outcomes* has the first letter of the state of each of the newest ``TREND_RUNS``
-    runs, oldest first, skipped ones too; *slots* and *failed_resources* are of the same runs, the latter
-    empty where none of them names one.
+    *run* to *ended_at* describe the newest run that was not skipped; without one they are null or empty.
+    *outcomes* has the first letter of the state of each of the newest ``TREND_RUNS`` runs, oldest first,
+    skipped ones included; *slots* and *failed_resources* belong to the same runs, the latter is empty if no
+    run names one.
 
-    *means* has the mean ``total.seconds`` of the passed runs of each of the ``HOURS`` hours before
-    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for none: those of *metric*, which
-    is of the segment that passed last, and the last of these hours has some. All are null while nothing has
+    *means* has the mean ``total.seconds`` of the passed runs in each of the ``HOURS`` hours before
+    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for an hour without one. They are
+    values of *metric*, of the segment that passed last; the last hour has some. All are null while no run has
     passed.
 
-    What changes in hours before *since* changes nothing of this; null: everything may.
+    Changes in hours before *since* do not affect the row; null: any change may.
 
-    A series without a row has no run that ended. A row of a series with a ``DirtyHour`` from *since* on that
-    is not gathered may be behind: who reads makes that anew. There is no constraint, so that who deletes a
-    series never meets one who writes its row; a row that is left over is of no series, and never seen.
+    A series without a row has no ended run. If the series has a ``DirtyHour`` from *since* on that is not
+    gathered, the row may be outdated and readers compute it again. Without foreign key constraints, deleting
+    a series never waits for a writer of its row; a row left behind belongs to no series and is never read.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, db_constraint=False)
@@ -48,7 +47,7 @@ class LatestRun(models.Model):
     since = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name_plural = "latest"
+        verbose_name_plural = "latest runs"
 
     def __str__(self) -> str:
-        return f"{self.series_id}: {self.state or 'nothing yet'}"
+        return f"{self.series_id}: {self.state or 'no run'}"

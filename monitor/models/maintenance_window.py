@@ -1,4 +1,4 @@
-"""Times in which no slot is begun, announced beforehand."""
+"""Maintenance windows: announced times in which no slot of some sites is started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> MaintenanceWindowQuerySet:
-        """Those at all sites, and those at a site of a series that *user* may see."""
+        """Return the windows of all sites, and those of a site of a series that *user* may see."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         if sees_all(user):
@@ -28,40 +28,42 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
         return self.filter(models.Q(sites=None) | models.Q(sites__in=sites)).distinct()
 
     def not_over(self, now: datetime) -> MaintenanceWindowQuerySet:
-        """Those of which a window may be open at *now* or come. What recurs is among them, whether or not."""
+        """Return the windows that may be open at *now* or later; a recurring one always may."""
         return self.exclude(schedule="", ends_at__lte=now)
 
     def may_be_open(self, now: datetime) -> MaintenanceWindowQuerySet:
-        """Of ``not_over``, those of which a window may be open at *now*: when, their schedules say."""
+        """Return the windows that may be open at *now*; for recurring ones the schedule decides."""
         return self.not_over(now).filter(models.Q(starts_at=None) | models.Q(starts_at__lte=now))
 
 
 class MaintenanceWindow(models.Model):
-    """Planned work at some sites; at all of them where none is named.
+    """Planned maintenance at *sites*; at every site if there are none.
 
-    It is one window, from *starts_at* to *ends_at*, or one of *duration_seconds* at every slot of *schedule*
-    (``services.read_windows``).
+    It occurs once, from *starts_at* to *ends_at*, or for *duration_seconds* at every slot of *schedule*
+    (``monitor.ledger.maintenance_times``).
     """
 
     name = models.SlugField(unique=True)
-    title = models.CharField(max_length=200, blank=True, help_text="what people call it; empty: its name")
+    title = models.CharField(max_length=200, blank=True, help_text="displayed title; empty: the name")
     sites = models.ManyToManyField(
-        Site, blank=True, related_name="maintenance_windows", help_text="none: all of them"
+        Site, blank=True, related_name="maintenance_windows", help_text="none: every site"
     )
     starts_at = models.DateTimeField(
-        null=True, blank=True, help_text="of the one window; with a schedule, no window begins before it"
+        null=True, blank=True, help_text="start of a single window; with a schedule, no window starts earlier"
     )
     ends_at = models.DateTimeField(
-        null=True, blank=True, help_text="of the one window; with a schedule, no window begins after it"
+        null=True, blank=True, help_text="end of a single window; with a schedule, no window starts later"
     )
     schedule = models.CharField(
-        max_length=200, blank=True, help_text="five-field cron, when each window begins; empty: there is one"
+        max_length=200,
+        blank=True,
+        help_text="five-field cron expression for the starts of recurring windows; empty: a single window",
     )
     timezone = models.CharField(
-        max_length=50, default="UTC", help_text="whose clock the schedule means, by IANA name"
+        max_length=50, default="UTC", help_text="time zone of the schedule, an IANA name"
     )
     duration_seconds = models.PositiveIntegerField(
-        null=True, blank=True, help_text="with a schedule, how long each window is"
+        null=True, blank=True, help_text="duration of each recurring window"
     )
 
     objects = MaintenanceWindowQuerySet.as_manager()

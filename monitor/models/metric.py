@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
-# Asked by every question about values: written by the ORM, and planned anew, it takes longer than the answer.
+# Every request for values runs this; the ORM would take longer to compile it than the database to answer.
 _NAMED = """
 SELECT metric.id, metric.unit, segment.id, segment.number, series.id
 FROM monitor_series AS series
@@ -30,23 +30,39 @@ class MetricQuerySet(models.QuerySet["Metric"]):
         return self.filter(segment__series__in=Series.objects.visible_to(user))
 
     def named(self, series: str, name: str) -> list[Metric]:
-        """Those of *name* of a series, of each of its segments: whoever may see it. Of the segment only its
-        number is there, of the series only its name."""
+        """Return the metrics called *name* of the segments of *series*, regardless of permissions.
+
+        Their segments have only the number loaded, their series only the name.
+        """
         with binary.cursor() as cursor:
             rows = cursor.execute(_NAMED, {"series": series, "name": name}).fetchall()
-        return [_named(series, name, row) for row in rows]
+        return [_metric(series, name, _NamedRow(*row)) for row in rows]
 
 
-def _named(series: str, name: str, row: tuple[Any, ...]) -> Metric:
-    pk, unit, segment_pk, number, series_pk = row
-    metric = Metric.from_db(None, ["id", "segment_id", "name", "unit"], [pk, segment_pk, name, unit])
-    metric.segment = Segment.from_db(None, ["id", "series_id", "number"], [segment_pk, series_pk, number])
-    metric.segment.series = Series.from_db(None, ["id", "name"], [series_pk, series])
+class _NamedRow(NamedTuple):
+    """A row of ``_NAMED``."""
+
+    metric: int
+    unit: str
+    segment: int
+    number: int
+    series: int
+
+
+def _metric(series: str, name: str, row: _NamedRow) -> Metric:
+    segment_key = row.segment
+    metric = Metric.from_db(
+        None, ["id", "segment_id", "name", "unit"], [row.metric, segment_key, name, row.unit]
+    )
+    metric.segment = Segment.from_db(
+        None, ["id", "series_id", "number"], [segment_key, row.series, row.number]
+    )
+    metric.segment.series = Series.from_db(None, ["id", "name"], [row.series, series])
     return metric
 
 
 class Metric(models.Model):
-    """One number that every run of a segment of a series gives, with its unit."""
+    """A number that every run of a segment yields, with its unit."""
 
     segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="metrics")
     name = models.CharField(max_length=200)
@@ -67,15 +83,15 @@ class Metric(models.Model):
 
 
 class Sample(models.Model):
-    """One value. The key contains the time, as partitions and hypertables ask.
+    """One value of a metric.
 
-    *time* is the run's slot. The value became known at *known_at*, when its report had ended: no forecast
-    made before that may use it. *passed* says whether the whole run passed; values of others are kept, but
-    not forecast from.
+    *time* is the slot of the run; it is part of the key, as partitions and hypertables require. The value
+    became known at *known_at*, when the run had ended: no earlier forecast may use it. *passed* is whether
+    the run passed; values of other runs are kept, but not forecast from.
     """
 
     pk = models.CompositePrimaryKey("metric_id", "time")
-    # Half of what storing a sample costs would be to look whether its metric, just found, is there.
+    # Checking that the metric exists, which ingest has just looked up, would double the cost of an insert.
     metric = models.ForeignKey(
         Metric, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="samples"
     )

@@ -1,4 +1,4 @@
-"""Raw reports: kept as they came, compressed, so that they can be parsed again."""
+"""Raw reports: stored compressed as they arrived, so that they can be parsed again."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from reporters import report as wire
 
 class RawReportQuerySet(models.QuerySet["RawReport"]):
     def of(self, run: Run) -> RawReport | None:
-        """The report of *run*, if it has one."""
+        """Return the report of *run*, or None."""
         return self.filter(run=run, slot=run.slot).first()
 
 
 class RawReport(models.Model):
-    """The report of one run, byte for byte. The key contains the run's slot, as partitions ask."""
+    """The report of one run, byte for byte. The key contains the slot, as partitions require."""
 
     pk = models.CompositePrimaryKey("run_id", "slot")
-    # Reports are written in the transaction that has locked their run: the database need not look again.
+    # Reports are written in the transaction that has locked their run: a constraint would check it again.
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="raw_reports"
     )
     slot = models.DateTimeField()
     received_at = models.DateTimeField()
-    packing = models.PositiveSmallIntegerField(help_text="how the body was packed: monitor.compression")
+    packing = models.PositiveSmallIntegerField(
+        help_text="compression format of the body (monitor.compression)"
+    )
     packed = models.BinaryField()
     parsed_by = models.PositiveSmallIntegerField(
-        db_default=1, help_text="which version of the parser its run's samples are from"
+        db_default=1, help_text="version of the parser that made the samples"
     )
 
     objects = RawReportQuerySet.as_manager()
@@ -43,7 +45,7 @@ class RawReport(models.Model):
 
     @property
     def body(self) -> bytes:
-        """The JSON as it came."""
+        """The JSON as it arrived."""
         return unpack(self.packing, bytes(self.packed))
 
     def parsed(self) -> wire.Report:

@@ -8,7 +8,7 @@ HOME = "home"
 
 
 class Reporter(models.Model):
-    """A process that runs series; *capacity* bounds how many runs it has at once."""
+    """A process that runs series, at most *capacity* runs at the same time."""
 
     name = models.SlugField(unique=True)
     capacity = models.PositiveSmallIntegerField(default=4)
@@ -21,10 +21,10 @@ class Reporter(models.Model):
 
     @property
     def component(self) -> str:
-        """The name under which it gives signs of life."""
+        """The name under which it sends heartbeats."""
         return f"reporter.{self.name}"
 
     @property
     def queue(self) -> str:
-        """The Celery queue that carries this reporter's runs."""
+        """The Celery queue that carries the runs of this reporter."""
         return f"reporter.{self.name}"

@@ -1,4 +1,4 @@
-"""How far back the depot has what it once had: of each series, and of each kind of data."""
+"""Retention cutoffs: how far back the data of each series reach."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from monitor.models.series import Series
 
 
 class DataKind(models.TextChoices):
-    """What is kept for a time of its own; a suite says how many days of each: ``keep_<kind>_days``."""
+    """The kinds of data with a retention of their own: ``Suite.keep_<kind>_days``."""
 
     REPORTS = "reports", "raw reports"
     SAMPLES = "samples", "samples"
-    HOURLY = "hourly", "rollups of hours"
-    DAILY = "daily", "rollups of days"
+    HOURLY = "hourly", "hourly rollups"
+    DAILY = "daily", "daily rollups"
 
 
 class RetentionCutoff(models.Model):
-    """What is older than its series keeps. Both are midnights (UTC) and only ever move on.
+    """How far back one kind of data of a series reaches. Both times are UTC midnights and only ever increase.
 
-    What is before *kept_from* is not taken any more, so that nothing comes there while it is taken away. What
-    was before *gone_before* has been taken away: of samples the rollups there are final, since nothing is
-    left to make them from; they are never made again.
+    Data before *kept_from* are no longer stored, so that none arrive while old ones are deleted. Data before
+    *gone_before* have been deleted. Where samples are gone the rollups are final: there is nothing to compute
+    them from.
     """
 
-    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="horizons")
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="retention_cutoffs")
     kind = models.CharField(max_length=7, choices=DataKind)
     kept_from = models.DateTimeField()
     gone_before = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""What samples come to, hour by hour and day by day, and what of that is not up to date."""
+"""Rollups of samples by hour and day, and the hours whose rollups are outdated."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from monitor.models.series import Series
 
 
 class Rollup(models.Model):
-    """One metric in one hour or day, which begins at *bucket* (UTC).
+    """One metric in the hour or day that begins at *bucket* (UTC).
 
-    *n* counts its samples, *passed* those of passed runs; all else is of these: null where there are none,
-    *stdev* (of a sample: n - 1) also where there is one. *sketch* has the key of every value, in order
-    (``monitor.depot.rollups.ddsketch``): put together, sketches give quantiles of any stretch of time.
+    *n* counts the samples, *passed* those of passed runs. The other columns are computed from the passed ones
+    and null without any; *stdev* (with n - 1) is null for a single one. *sketch* has the sorted keys of all
+    values (``monitor.depot.rollups.ddsketch``): merged sketches give quantiles of any time range.
 
-    On TimescaleDB these are continuous aggregates: nobody but its engine writes them.
+    On TimescaleDB these tables are continuous aggregates, which only its engine writes.
     """
 
     pk = models.CompositePrimaryKey("metric_id", "bucket")
@@ -41,8 +41,10 @@ class Rollup(models.Model):
 
 
 class HourRollup(Rollup):
-    """One hour. Either all hours of a day that have samples are here, or none: of days with few samples,
-    which are read as quickly themselves (``monitor.depot.engines.rollup_tables.SPARSE``)."""
+    """One hour. A day has rows for all of its hours with samples or, if it has few samples, for none.
+
+    Few samples are as quick to read as rollups (``monitor.depot.engines.rollup_tables.SPARSE``).
+    """
 
 
 class DayRollup(Rollup):
@@ -50,11 +52,11 @@ class DayRollup(Rollup):
 
 
 class DirtyHour(models.Model):
-    """An hour in which a series has something that the rollups do not have yet.
+    """An hour of a series whose rollups are outdated.
 
-    Written in the transaction that changed it, as often as that happens. Those of one hour are soon put
-    together to one that is *gathered*: what has to know of a change at once knows of it then. That one is
-    taken away when the hour is rolled up. The series 0 means every series.
+    Every transaction that changes samples of the hour inserts a row. The rows of an hour are soon merged into
+    one that is *gathered*, when subscribers are notified of the change; it is deleted when the hour is rolled
+    up. Series 0 stands for every series.
     """
 
     series = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""The expectation ledger: a run for every slot of every series, what became of it, and how."""
+"""The ledger: a run for every slot of every series, its state and its transitions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
-SCHEDULE = "schedule"  # the trigger of a slot of a series' own
-RETRY = "retry"  # of one more, after a run that did not pass
-PLANNED = (SCHEDULE, RETRY)  # all others somebody has asked for
+SCHEDULE = "schedule"  # the trigger of a slot of the schedule
+RETRY = "retry"  # the trigger of an additional run after one that did not pass
+PLANNED = (SCHEDULE, RETRY)  # any other trigger names the user who requested the run
 
 
 class State(models.TextChoices):
@@ -43,7 +43,7 @@ REPORTED = (State.PASSED, State.FAILED, State.BROKEN, State.NO_DATA, State.TIMED
 DID_NOT_PASS = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
 ENDED = (*REPORTED, State.MISSED, State.LOST)
 
-RECENT = timedelta(days=31)  # what began since then is what people ask for most
+RECENT = timedelta(days=31)  # most requests are for runs of this age
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -54,14 +54,14 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state=State.EXPECTED, due_at__lte=now)
 
     def overdue(self, before: datetime) -> RunQuerySet:
-        """Planned runs that were due at *before* and have not begun; none that may wait longer than that."""
-        kept = models.Q(kept_until__gt=before)
-        return self.due(before).filter(trigger__in=PLANNED, started_at=None).exclude(kept)
+        """Return planned runs that were due at *before* and never started, unless they may wait longer."""
+        may_wait = models.Q(kept_until__gt=before)
+        return self.due(before).filter(trigger__in=PLANNED, started_at=None).exclude(may_wait)
 
     def runnable(self) -> RunQuerySet:
-        """All but slots of series that were switched off before they began: what began is ended properly."""
-        asked = ~models.Q(trigger__in=PLANNED)
-        return self.filter(asked | models.Q(series__enabled=True) | models.Q(started_at__isnull=False))
+        """Return all runs but slots of disabled series that have never started."""
+        requested = ~models.Q(trigger__in=PLANNED)
+        return self.filter(requested | models.Q(series__enabled=True) | models.Q(started_at__isnull=False))
 
     def pending(self) -> RunQuerySet:
         return self.filter(state__in=PENDING)
@@ -73,41 +73,46 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state__in=ENDED)
 
     def silent(self, now: datetime) -> RunQuerySet:
-        """Claimed or running, but not heard of within the lease."""
+        """Return claimed and running runs whose lease has expired."""
         return self.in_flight().filter(lease_until__lt=now)
 
     def find(self, key: uuid.UUID, now: datetime) -> Run | None:
-        """The run of this *key*, which does not say when it was: the newest parts of the ledger are looked
-        at first, and all others, each of them, only if it is in none of those."""
-        those = self.filter(pk=key)
-        return those.filter(slot__gt=now - RECENT).first() or those.first()
+        """Return the run *key*. Without its slot every partition may be read: recent ones are tried first."""
+        runs = self.filter(pk=key)
+        return runs.filter(slot__gt=now - RECENT).first() or runs.first()
 
     def bulk_create(self, objs: Iterable[Run], *args: Any, **kwargs: Any) -> list[Run]:
-        """As Django's, after making room for their slots."""
+        """Create the partitions for the slots, then do as Django does."""
         runs = list(objs)
         partitions.create_for({run.slot for run in runs})
         return super().bulk_create(runs, *args, **kwargs)
 
 
 class Run(models.Model):
-    """What became of one slot of a series. Its identity is made from (series, slot).
+    """One slot of a series and its outcome. The id is derived from (series, slot).
 
-    Runs lie in parts by slot: to the depot the key is (id, slot), and nothing refers to it by a constraint.
-    Whoever knows the slot as well says so, and one part is looked at instead of all.
+    The table is partitioned by slot: in the database the key is (id, slot), and no foreign key constraint
+    refers to it. Queries that give the slot too read one partition instead of all.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="runs")
     slot = models.DateTimeField()
-    due_at = models.DateTimeField(help_text="when it may begin: its slot, and what its series adds to it")
-    kept_until = models.DateTimeField(null=True, help_text="how long it may wait for what it needs alone")
-    trigger = models.CharField(max_length=900, default=SCHEDULE, help_text="the schedule, or who asked, why")
-    forced = models.BooleanField(default=False, help_text="asked for although its series was held")
+    due_at = models.DateTimeField(help_text="when it may start: its slot, plus the jitter of its series")
+    kept_until = models.DateTimeField(
+        null=True, help_text="how long it may wait for exclusive series or for its leader"
+    )
+    trigger = models.CharField(
+        max_length=900, default=SCHEDULE, help_text="the schedule, or the user who requested it, and why"
+    )
+    forced = models.BooleanField(default=False, help_text="requested in spite of a hold")
     state = models.CharField(max_length=10, choices=State.choices, default=State.EXPECTED)
     reason = models.TextField(blank=True)
-    cause = models.CharField(max_length=200, blank=True, help_text="what brought it into its state")
+    cause = models.CharField(max_length=200, blank=True, help_text="what caused the last transition")
     attempt = models.PositiveSmallIntegerField(default=0)
-    stage = models.CharField(max_length=100, blank=True, help_text="the stage that it is in, or failed in")
+    stage = models.CharField(
+        max_length=100, blank=True, help_text="the current stage, or the one that failed"
+    )
     claimed_at = models.DateTimeField(null=True)
     lease_until = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
@@ -151,19 +156,19 @@ class Run(models.Model):
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, from its first to its last breath."""
+        """The duration from start to end, None before the end."""
         if self.started_at is None or self.ended_at is None:
             return None
         return (self.ended_at - self.started_at).total_seconds()
 
 
 class Transition(models.Model):
-    """A run went from one state to another. Written by the database itself, so that none is forgotten."""
+    """A run changed its state. A database trigger writes these rows, so that none is missing."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, db_constraint=False, related_name="transitions")
     source = models.CharField(max_length=10, choices=State.choices)
     target = models.CharField(max_length=10, choices=State.choices)
-    at = models.DateTimeField(help_text="by the clock of the database")
+    at = models.DateTimeField(help_text="time by the database's clock")
     cause = models.CharField(max_length=200)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Segments: a series keeps its name when what it runs changes, but not its history."""
+"""Segments: a series whose setup changes keeps its name and begins a new history."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run measures: a probe of one version, its parameters, complete and checked, and what each of its
-    roles is bound to (role -> names of resources, in order)."""
+    """What a run measures: a version of a probe, its complete parameters, and the resources of each role.
+
+    *bindings* maps each role to the names of its resources, in order.
+    """
 
     probe: str
     probe_version: str
@@ -29,10 +31,12 @@ class Identity:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of it as JSON, sorted by name: the same everywhere and for ever."""
+        """SHA-256 of the canonical JSON. Stored fingerprints depend on it: it must never change."""
         bound = {role: list(names) for role, names in self.bindings.items()}
-        said = [self.probe, self.probe_version, dict(self.parameters), bound]
-        return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        identity = [self.probe, self.probe_version, dict(self.parameters), bound]
+        return hashlib.sha256(
+            json.dumps(identity, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
 
 
 class SegmentQuerySet(models.QuerySet["Segment"]):
@@ -43,14 +47,13 @@ class SegmentQuerySet(models.QuerySet["Segment"]):
 class Segment(models.Model):
     """The runs of a series that measured the same: one probe version, one set of parameters, one binding.
 
-    Every metric belongs to a segment, so that histories are never mixed. Which one a run belongs to is told
-    by what its report says, not by when it came: a report that is late goes where it belongs. For the same
-    reason a series that goes back to what it ran before goes on with that segment: it measures the same
-    again, what lies between is a pause, and its forecasts need not begin anew. A segment begins with its
-    first run that measured anything; a run that measured nothing belongs to none.
+    Every metric belongs to a segment, so histories are never mixed. The content of a report decides its
+    segment, not its arrival: late reports go where they belong, and a series that returns to an earlier setup
+    continues that segment with its forecasts. A segment begins with the first run that measured anything; a
+    run that measured nothing belongs to none.
 
-    *number* is its name within the series, in the order in which the depot met them. *began_at* is the
-    earliest slot that it has values of.
+    *number* identifies it within the series, in order of creation. *began_at* is its earliest slot with
+    values.
     """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="segments")
@@ -58,7 +61,7 @@ class Segment(models.Model):
     probe = models.CharField(max_length=200)
     probe_version = models.CharField(max_length=200)
     parameters = models.JSONField(default=dict)
-    bindings = models.JSONField(default=dict, help_text="role -> names of resources, in order")
+    bindings = models.JSONField(default=dict, help_text="role -> names of its resources, in order")
     fingerprint = models.CharField(max_length=64)
     began_at = models.DateTimeField()
 

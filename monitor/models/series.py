@@ -1,4 +1,4 @@
-"""Suites and series: what is run, where, when, by whom."""
+"""Suites and series: what is run, where, when, and by which reporter."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 MOST_DAYS = 36_500  # a century
-IMPORTED = "import-"  # begins the "probe" of imported series, before the kind of data: no probe has that name
+IMPORTED = (
+    "import-"  # prefix of ``probe`` for imported series, before the data format; no probe has such a name
+)
 
 
 class Follows(models.TextChoices):
     """How a series follows its leader."""
 
-    WITH = "with", "with it: its slots are the leader's"
-    AFTER = "after", "after it: it begins when the leader's run of the slot has ended"
+    WITH = "with", "with the leader: at the leader's slots"
+    AFTER = "after", "after the leader: when the leader's run of the slot has ended"
 
 
 class Measures(models.TextChoices):
-    """What the runs of a series tell of, where its probe does not say so: as ``probes.base.Probe.kind``."""
+    """What the runs of a series measure, if it differs from ``probes.base.Probe.kind``."""
 
-    GRID = "grid", "the grid: applications may be forecast from it"
-    APPLICATION = "application", "an application: forecast from probes of its resources, too"
+    GRID = "grid", "the grid: predicts applications"
+    APPLICATION = "application", "an application: predicted from probes of its resources too"
 
 
 def _kept_days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
@@ -38,12 +40,12 @@ def _kept_days(what: str) -> models.PositiveIntegerField[int | None, int | None]
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_DAYS)],
-        help_text=f"for so many days {what} are kept; without a number, for ever",
+        help_text=f"days to keep {what}; empty: for ever",
     )
 
 
 def _kept_no_longer(than: str, less: str) -> models.Q:
-    """What is rolled up goes before what it was rolled up to; null is for ever."""
+    """Require that *less* is kept at most as long as *than*; null is for ever."""
     return models.Q(**{f"{than}__isnull": True}) | models.Q(
         **{f"{less}__isnull": False, f"{less}__lte": models.F(than)}
     )
@@ -51,19 +53,20 @@ def _kept_no_longer(than: str, less: str) -> models.Q:
 
 class SuiteQuerySet(models.QuerySet["Suite"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SuiteQuerySet:
-        """The suites that *user* may see: open ones, and those whose viewers he is one of."""
+        """Return the suites that *user* may see: those without viewers, and those that *user* may view."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         if sees_all(user):
             return self
-        mine = models.Q(viewers__user=user.pk)
-        return self.filter(models.Q(viewers__isnull=True) | mine).distinct()
+        is_viewer = models.Q(viewers__user=user.pk)
+        return self.filter(models.Q(viewers__isnull=True) | is_viewer).distinct()
 
 
 class Suite(models.Model):
-    """A named group of series. With *viewers*, only they (and superusers) see it.
+    """A named group of series. If it has *viewers*, only they and superusers see it.
 
-    Runs and their outcomes are always kept; ``monitor.depot.retention.apply`` removes the rest in time.
+    Runs and their outcomes are kept for ever; ``monitor.depot.retention.apply`` deletes the other data in
+    time.
     """
 
     name = models.SlugField(unique=True)
@@ -71,8 +74,8 @@ class Suite(models.Model):
     viewers = models.ManyToManyField("auth.Group", blank=True)
     keep_reports_days = _kept_days("raw reports")
     keep_samples_days = _kept_days("samples")
-    keep_hourly_days = _kept_days("rollups of hours")
-    keep_daily_days = _kept_days("rollups of days")
+    keep_hourly_days = _kept_days("hourly rollups")
+    keep_daily_days = _kept_days("daily rollups")
 
     objects = SuiteQuerySet.as_manager()
 
@@ -82,12 +85,12 @@ class Suite(models.Model):
             models.CheckConstraint(
                 condition=_kept_no_longer(than="keep_hourly_days", less="keep_samples_days"),
                 name="suite_samples_go_first",
-                violation_error_message="Expected rollups of hours to be kept at least as long as samples.",
+                violation_error_message="Expected hourly rollups to be kept at least as long as samples.",
             ),
             models.CheckConstraint(
                 condition=_kept_no_longer(than="keep_daily_days", less="keep_hourly_days"),
                 name="suite_hours_go_first",
-                violation_error_message="Expected rollups of days to be kept at least as long as of hours.",
+                violation_error_message="Expected daily rollups to be kept at least as long as hourly ones.",
             ),
         ]
 
@@ -95,17 +98,17 @@ class Suite(models.Model):
         return self.name
 
 
-# As ``visible_to`` says, in a statement that has the series named ``series``, of a user who is active.
+# ``visible_to`` in SQL, for a statement with the row ``series`` and an active user; see ``sees_all``.
 VISIBLE = """(%(sees_all)b OR NOT EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id = series.suite_id
 ) OR EXISTS (
-    SELECT FROM monitor_suite_viewers AS viewers JOIN auth_user_groups AS his USING (group_id)
-    WHERE viewers.suite_id = series.suite_id AND his.user_id = %(user)b))"""
+    SELECT FROM monitor_suite_viewers AS viewers JOIN auth_user_groups AS member USING (group_id)
+    WHERE viewers.suite_id = series.suite_id AND member.user_id = %(user)b))"""
 
 
 class SeriesQuerySet(models.QuerySet["Series"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:
-        """The series that *user* may see: those of open suites, and of suites whose viewers he is one of."""
+        """Return the series of the suites that *user* may see."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         if sees_all(user):
@@ -113,9 +116,9 @@ class SeriesQuerySet(models.QuerySet["Series"]):
         return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
 
     def scheduled(self) -> SeriesQuerySet:
-        """Those of which something is expected: with a schedule of their own, or with their leader's."""
-        leader_is = models.Q(leader__enabled=True) & ~models.Q(leader__schedule="")
-        return self.filter(~models.Q(schedule="") | leader_is, enabled=True)
+        """Return the enabled series with a schedule, of their own or of an enabled leader."""
+        has_leader = models.Q(leader__enabled=True) & ~models.Q(leader__schedule="")
+        return self.filter(~models.Q(schedule="") | has_leader, enabled=True)
 
 
 class Series(models.Model):
@@ -130,54 +133,64 @@ class Series(models.Model):
         default="",
         db_default="",
         choices=Measures,
-        help_text="what it tells of; empty: what its probe does",
+        help_text="what its runs measure; empty: as its probe says",
     )
     parameters = models.JSONField(default=dict, blank=True)
     reporter = models.ForeignKey(Reporter, on_delete=models.PROTECT, related_name="series")
-    schedule = models.CharField(max_length=200, blank=True, help_text="five-field cron; H is a hashed slot")
-    timezone = models.CharField(
-        max_length=50, default="UTC", help_text="whose clock the schedule means, by IANA name"
+    schedule = models.CharField(
+        max_length=200, blank=True, help_text="five-field cron expression; H is a slot hashed from the name"
     )
-    starts_at = models.DateTimeField(null=True, blank=True, help_text="no slot is before it")
-    ends_at = models.DateTimeField(null=True, blank=True, help_text="no slot is after it")
+    timezone = models.CharField(
+        max_length=50, default="UTC", help_text="time zone of the schedule, an IANA name"
+    )
+    starts_at = models.DateTimeField(null=True, blank=True, help_text="no slots before this time")
+    ends_at = models.DateTimeField(null=True, blank=True, help_text="no slots after this time")
     leader = models.ForeignKey(
         "self",
         models.PROTECT,
         null=True,
         blank=True,
         related_name="followers",
-        help_text="the series whose schedule it follows, instead of one of its own",
+        help_text="the series that it follows instead of having a schedule",
     )
     follows = models.CharField(max_length=5, blank=True, choices=Follows)
-    delay_seconds = models.PositiveIntegerField(default=0, help_text="how much later than that")
+    delay_seconds = models.PositiveIntegerField(
+        default=0, help_text="delay after the leader's slot, or after the end of its run"
+    )
     jitter_seconds = models.PositiveIntegerField(
-        default=0, help_text="a run begins up to so long after its slot, each at a time of its own"
+        default=0, help_text="start each run up to this long after its slot, at a hashed time"
     )
     retry_schedule = models.CharField(
-        max_length=200, blank=True, help_text="cron for more runs, after one that did not pass"
+        max_length=200,
+        blank=True,
+        help_text="cron expression for additional runs after one that did not pass",
     )
     retry_passes = models.PositiveSmallIntegerField(
-        default=1, help_text="after so many passes in a row only its own schedule holds again"
+        default=1, help_text="stop the additional runs after this many passed runs in a row"
     )
     exclusive = models.CharField(
         max_length=4,
         blank=True,
-        choices=[("site", "no site with another exclusive series"), ("link", "no pair of sites")],
-        help_text="what it does not share while it runs",
+        choices=[
+            ("site", "site: shares no site with another exclusive series"),
+            ("link", "link: shares no pair of sites"),
+        ],
+        help_text="what it must not share with another exclusive series while it runs",
     )
     exclusive_wait_seconds = models.PositiveIntegerField(
-        default=900, help_text="how long a slot may wait for that"
+        default=900, help_text="how long a slot may wait for other exclusive series"
     )
     max_load1 = models.FloatField(
         null=True,
         blank=True,
-        help_text="a run is skipped while the load of one minute is above this at any of its resources",
+        help_text="skip a run while the one-minute load average of any of its resources is above this",
     )
     warm_up_runs = models.PositiveSmallIntegerField(
-        default=0, help_text="how often the probe is run before, its values thrown away; at most 5"
+        default=0,
+        help_text="runs of the probe before the measured one, at most 5; their values are discarded",
     )
     enabled = models.BooleanField(default=True)
-    # The ledger's: the database empties both when what the schedule says changes, whoever changes it.
+    # Written by the ledger; a database trigger empties both when the schedule changes.
     scheduled_since = models.DateTimeField(null=True, editable=False)
     expanded_until = models.DateTimeField(null=True, editable=False)
     limit_seconds = models.FloatField(default=1800.0)
@@ -194,7 +207,7 @@ class Series(models.Model):
             models.CheckConstraint(
                 condition=models.Q(max_load1__gt=0),
                 name="series_max_load1_positive",
-                violation_error_message="Expected a greatest load above 0, or none.",
+                violation_error_message="Expected a maximum load above 0, or none.",
             ),
             models.CheckConstraint(
                 condition=models.Q(warm_up_runs__lte=5),
@@ -212,24 +225,24 @@ class Series(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Raise ValidationError for a schedule that cannot be read, and a leader that does not lead."""
+        """Raise ValidationError unless the series has a schedule of its own or a leader that has one."""
         if self.is_imported and (self.schedule or self.leader is not None):
             raise ValidationError({"schedule": "This series was imported: nothing here can run it."})
         if self.leader is not None and (self.leader.leader_id or self.leader.pk == self.pk):
             raise ValidationError({"leader": "Expected a series with a schedule of its own."})
         if self.leader is not None and Series.objects.filter(leader=self.pk).exists():
-            raise ValidationError({"leader": "Others follow this series: it needs a schedule of its own."})
+            raise ValidationError({"leader": "Other series follow this one: it needs a schedule of its own."})
         if bool(self.leader) != bool(self.follows) or (self.leader and self.schedule):
             raise ValidationError({"follows": "Expected a schedule, or a leader and how to follow it."})
 
     @property
     def is_imported(self) -> bool:
-        """Whether somebody else measured it: nothing here can run it."""
+        """Whether its data were imported: no reporter can run it."""
         return self.probe.startswith(IMPORTED)
 
     @property
     def timing(self) -> str:
-        """When it runs, in words."""
+        """A description of when it runs."""
         if self.leader is None:
             return f"{self.schedule} {self.timezone}" if self.schedule else "only on demand"
         later = f", {self.delay_seconds} s later" if self.delay_seconds else ""
@@ -237,7 +250,7 @@ class Series(models.Model):
 
 
 class Binding(models.Model):
-    """One resource in one role of a series; *position* keeps the order (of a ring, say)."""
+    """One resource in one role of a series; *position* is its place, e.g. in a ring."""
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="bindings")
     role = models.CharField(max_length=50)

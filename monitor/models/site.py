@@ -6,23 +6,25 @@ from django.db import models
 
 
 class Site(models.Model):
-    """An organisation's place on the grid."""
+    """An organisation that takes part in the grid."""
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=200, blank=True)
     runs_at_once = models.PositiveSmallIntegerField(
-        null=True, blank=True, help_text="in how many runs it may take part at once; empty: in any number"
+        null=True, blank=True, help_text="how many runs may use the site at the same time; empty: unlimited"
     )
     runs_per_day = models.PositiveIntegerField(
-        null=True, blank=True, help_text="in how many runs it takes part in a day (UTC); empty: in any number"
+        null=True, blank=True, help_text="how many runs may use the site per day (UTC); empty: unlimited"
     )
     bytes_per_day = models.PositiveBigIntegerField(
-        null=True, blank=True, help_text="how many bytes it sends and receives in a day; empty: any number"
+        null=True,
+        blank=True,
+        help_text="bytes that the site sends and receives per day (UTC); empty: unlimited",
     )
     cpu_hours_per_day = models.FloatField(
         null=True,
         blank=True,
-        help_text="how much processor time jobs have in a day; empty: as much as they ask",
+        help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
     )
 
     class Meta:
@@ -31,7 +33,7 @@ class Site(models.Model):
             models.CheckConstraint(
                 condition=models.Q(cpu_hours_per_day__gte=0),
                 name="site_cpu_hours_not_negative",
-                violation_error_message="Expected CPU-hours a day that are not negative, or none.",
+                violation_error_message="Expected CPU-hours per day of at least 0, or none.",
             ),
         ]
 
@@ -40,11 +42,11 @@ class Site(models.Model):
 
 
 class Resource(models.Model):
-    """One reachable host of a site, with how to reach it."""
+    """A host of a site, and how to reach it."""
 
     site = models.ForeignKey(Site, on_delete=models.PROTECT, related_name="resources")
     name = models.SlugField(unique=True)
-    scratch = models.CharField(max_length=500, help_text="absolute directory at the resource")
+    scratch = models.CharField(max_length=500, help_text="absolute path of a directory on the resource")
     shell = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh", "host": "login.example.org"}')
     transfer = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh"}')
     batch = models.JSONField(default=dict, help_text='e.g. {"kind": "fork"}')

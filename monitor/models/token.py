@@ -1,4 +1,4 @@
-"""Tokens with which programs use the API."""
+"""Tokens that authenticate programs at the API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -29,12 +29,12 @@ _VALID = """
 FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id
 WHERE token.sha256 = ANY (%(sha256)b) AND holder.is_active AND token.expires_at >= now() IS NOT FALSE
 """
-# Asked before every answer, so that it is planned once.
+# Runs before every response, so it is prepared.
 _FOUND = f"""
 SELECT token.id, token.name, token.scopes::text, holder.id, holder.username, holder.is_superuser {_VALID}
 """
-# All that is asked about those who send reports, in one statement: a single report pays for each. The
-# permission is somebody's own, or one of his groups'.
+# Everything that ingest needs to know of a sender, in one statement, because every report pays for it. The
+# permission is granted to the user or to one of the user's groups.
 _SENDER = f"""
 SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS (
         SELECT FROM auth_permission AS permission
@@ -42,20 +42,23 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS
         WHERE type.app_label = 'monitor' AND permission.codename = %(permission)b AND (
             EXISTS (SELECT FROM auth_user_user_permissions AS own
                 WHERE own.user_id = holder.id AND own.permission_id = permission.id)
-            OR EXISTS (SELECT FROM auth_user_groups AS his
-                JOIN auth_group_permissions AS theirs ON theirs.group_id = his.group_id
-                WHERE his.user_id = holder.id AND theirs.permission_id = permission.id)))),
+            OR EXISTS (SELECT FROM auth_user_groups AS member
+                JOIN auth_group_permissions AS theirs ON theirs.group_id = member.group_id
+                WHERE member.user_id = holder.id AND theirs.permission_id = permission.id)))),
     holder.is_superuser OR NOT EXISTS (
         SELECT FROM monitor_suite_viewers AS viewers WHERE NOT EXISTS (
-            SELECT FROM auth_user_groups AS his
-            WHERE his.user_id = holder.id AND his.group_id = viewers.group_id)),
+            SELECT FROM auth_user_groups AS member
+            WHERE member.user_id = holder.id AND member.group_id = viewers.group_id)),
     holder.id {_VALID}
-"""  # noqa: S608  # our own words
+"""  # noqa: S608  # constants
 
 
 @dataclass(frozen=True)
 class Sender:
-    """Who sends reports. Where he does not *see_all*, what he sees is to be asked of the series."""
+    """The rights of a token that sends reports.
+
+    Unless *sees_all*, the series that *user* may see have to be looked up.
+    """
 
     may_report: bool
     sees_all: bool
@@ -64,48 +67,59 @@ class Sender:
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def find(self, text: str) -> ApiToken | None:
-        """The valid token that *text* is, with its user, or None. Of both there is what is often asked; the
-        rest is read when it is."""
+        """Return the valid token *text* with its user, or None. Rarely used fields are deferred."""
         with binary.cursor() as cursor:
             row = cursor.execute(_FOUND, {"sha256": [digest(text)]}).fetchone()
-        return _found(*row) if row else None
+        return _token(_TokenRow(*row)) if row else None
 
     def senders(self, texts: Sequence[str]) -> list[Sender | None]:
-        """What each of *texts*, where it is a valid token, says of who sends reports; else None."""
+        """Return the sender of each of *texts*, None for an invalid token."""
         digests = [digest(text) for text in texts]
-        asked = {"sha256": digests, "scope": REPORT, "permission": REPORT_PERMISSION}
+        parameters = {"sha256": digests, "scope": REPORT, "permission": REPORT_PERMISSION}
         with binary.cursor() as cursor:
-            found = {sha256: Sender(*said) for sha256, *said in cursor.execute(_SENDER, asked)}
-        return [found.get(sha256) for sha256 in digests]
+            senders = {sha256: Sender(*rights) for sha256, *rights in cursor.execute(_SENDER, parameters)}
+        return [senders.get(sha256) for sha256 in digests]
 
     def issue(self, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:
-        """Make a token for *user*; return its text, which nobody can find out later."""
+        """Create a token for *user*; return its text, which is not stored."""
         text = f"{PREFIX}_{secrets.token_urlsafe(32)}"
         self.keep(user, name, scopes, text)
         return text
 
     def keep(self, user: AbstractBaseUser, name: str, scopes: list[str], text: str) -> None:
-        """Accept *text* as a token of *user* from now on."""
+        """Store *text* as a token of *user*."""
         given = {"user_id": user.pk, "name": name, "scopes": scopes, "prefix": text[: len(PREFIX) + 5]}
         self.update_or_create(sha256=digest(text), defaults=given)
 
 
-def _found(pk: int, name: str, scopes: str, user: int, username: str, is_superuser: bool) -> ApiToken:
-    token = ApiToken.from_db(None, ["id", "user_id", "name", "scopes"], [pk, user, name, json.loads(scopes)])
-    known = ["id", "is_superuser", "username", "is_active"]  # in the order of the model's fields
-    token.user = User.from_db(None, known, [user, is_superuser, username, True])
+class _TokenRow(NamedTuple):
+    """A row of ``_FOUND``."""
+
+    id: int
+    name: str
+    scopes: str
+    user: int
+    username: str
+    is_superuser: bool
+
+
+def _token(row: _TokenRow) -> ApiToken:
+    values = [row.id, row.user, row.name, json.loads(row.scopes)]
+    token = ApiToken.from_db(None, ["id", "user_id", "name", "scopes"], values)
+    loaded = ["id", "is_superuser", "username", "is_active"]  # in the order of the model's fields
+    token.user = User.from_db(None, loaded, [row.user, row.is_superuser, row.username, True])
     return token
 
 
 class ApiToken(models.Model):
-    """What a program shows instead of a password. Only its hash is kept: the text is seen once, when issued.
+    """A credential of a program. Only the hash is stored; the text is shown once, when the token is issued.
 
-    The text has 256 random bits, so that a plain SHA-256 is enough.
+    The text has 256 random bits, so an unsalted SHA-256 is enough.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)
-    prefix = models.CharField(max_length=20, help_text="the start of the text, to tell tokens apart")
+    prefix = models.CharField(max_length=20, help_text="the first characters of the token")
     sha256 = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -1,4 +1,4 @@
-"""What runs used at sites: what budgets are held against."""
+"""Usage: what runs used at sites, which daily budgets limit."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ if TYPE_CHECKING:
 
 class UsageQuerySet(models.QuerySet["Usage"]):
     def on_day_of(self, now: datetime) -> UsageQuerySet:
-        """That of runs which began on the same day as *now*, from midnight to midnight UTC."""
+        """Return the usage of runs that started on the UTC day of *now*."""
         midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         return self.filter(began_at__gte=midnight, began_at__lt=midnight + timedelta(days=1))
 
 
 class Usage(models.Model):
-    """What one run used at one site, all resources there together; null where its report does not say."""
+    """What one run used at all resources of one site; null if its report does not say."""
 
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False
     )
-    # Found in the statement that writes it: to look again would be most of the work, and lock the site's row.
+    # The statement that writes a row has just read the site: a constraint would cost most of it, and lock the
+    # site.
     site = models.ForeignKey(
         Site, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False
     )
-    began_at = models.DateTimeField(help_text="as the run says: it counts for that day")
-    bytes = models.PositiveBigIntegerField(null=True, help_text="sent and received, by copies that arrived")
-    cpu_seconds = models.FloatField(null=True, help_text="of jobs: their processors times their run time")
+    began_at = models.DateTimeField(help_text="start of the run, which decides the day it counts for")
+    bytes = models.PositiveBigIntegerField(null=True, help_text="sent and received by successful copies")
+    cpu_seconds = models.FloatField(null=True, help_text="processors times run time of the batch jobs")
 
     objects = UsageQuerySet.as_manager()
 
@@ -41,7 +42,7 @@ class Usage(models.Model):
         ordering = ["-began_at"]
         verbose_name_plural = "usage"
         constraints = [models.UniqueConstraint(fields=["run", "site"], name="usage_run_site_once")]
-        indexes = [  # with all that a day's sum needs, so that the rows themselves are not looked at
+        indexes = [  # covers the sums of a day: an index-only scan
             models.Index(
                 fields=["site", "began_at"], include=["bytes", "cpu_seconds"], name="usage_site_day"
             ),

@@ -61,7 +61,7 @@ def edited(administrator: Client, series: Series, **changes: str) -> str:
         ("parameters", "[1]", "Expected an object"),
         ("parameters", '{"file_bites": 1}', "unknown parameter"),
         ("parameters", '{"file_bytes": "many"}', "file_bytes: expected int"),
-        ("max_load1", "0", "Expected a greatest load above 0"),
+        ("max_load1", "0", "Expected a maximum load above 0"),
         ("warm_up_runs", "6", "Expected at most 5 warm-up runs"),
     ],
 )
@@ -124,10 +124,10 @@ TUESDAYS = {"schedule": "0 8 * * tue", "duration_seconds": "14400"}
         ({}, "expected starts_at and ends_at, or schedule and duration_seconds"),
         ({**ONE_DAY, "ends_at_0": "2026-02-02"}, "2026-02-02T08:00:00+00:00 is not after starts_at"),
         ({**ONE_DAY, "duration_seconds": "60"}, "expected one, because there is duration_seconds"),
-        ({**TUESDAYS, "duration_seconds": ""}, "expected how long each window is"),
+        ({**TUESDAYS, "duration_seconds": ""}, "expected the duration of each occurrence"),
         ({**TUESDAYS, "duration_seconds": "0"}, "expected 1 to 31,536,000, got 0"),
-        ({**TUESDAYS, "duration_seconds": "604801"}, "the next window begins after 604800 s"),
-        ({**TUESDAYS, "schedule": "H 8 * * *"}, "people are told when work begins"),
+        ({**TUESDAYS, "duration_seconds": "604801"}, "the next occurrence starts after 604800 s"),
+        ({**TUESDAYS, "schedule": "H 8 * * *"}, "windows are announced"),
         ({**TUESDAYS, "schedule": "banana"}, "expected five fields"),
         ({**TUESDAYS, "timezone": "Europe/Berln"}, "did you mean Europe/Berlin?"),
         ({**TUESDAYS, "timezone": ""}, "This field is required"),
@@ -203,7 +203,7 @@ def test_the_budget_of_a_site_is_set_there_and_taken_away(grid: Grid, administra
     edited_site(administrator, site, **budget)
     site.refresh_from_db()
     assert (site.runs_per_day, site.bytes_per_day, site.cpu_hours_per_day) == (100, 10**12, 2.5)
-    assert "CPU-hours a day that are not negative" in edited_site(administrator, site, cpu_hours_per_day="-1")
+    assert "CPU-hours per day of at least 0" in edited_site(administrator, site, cpu_hours_per_day="-1")
     edited_site(administrator, site, **dict.fromkeys(budget, ""))
     site.refresh_from_db()
     assert (site.runs_per_day, site.bytes_per_day, site.cpu_hours_per_day) == (None, None, None)
