@@ -1,4 +1,4 @@
-"""Take what schedulers tell of jobs that they had asked forecasts for, and say how these forecasts did."""
+"""Store the outcomes of jobs that clients had asked forecasts for, and score these forecasts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 JOB_CHARACTERS = 200
-MOST_JOBS = 1000  # of one forecast
+MOST_JOBS = 1000  # per forecast
 MOST_SECONDS = 1e9
 LARGEST_KEY = 2**63 - 1
-SLACK = timedelta(seconds=60)  # between clocks
-ROUNDING_SECONDS = 1.0  # of times that are told in whole seconds
-NEWEST = 1000  # outcomes that accuracy is of
+CLOCK_TOLERANCE = timedelta(seconds=60)
+ROUNDING_SECONDS = 1.0  # of clients that report whole seconds
+NEWEST = 1000  # outcomes that the accuracy is computed from
 
 
 class OutcomeError(Exception):
-    """It is not taken; says why.
+    """An outcome was refused; the message says why.
 
-    UnknownForecast   there is none of that number, for the one who tells
-    InvalidOutcome    a time, a duration or a name that cannot be right
-    AlreadyTold       he has told something else of this job
+    UnknownForecast   the user can see no forecast with that number
+    InvalidOutcome    a time, a duration or a name is impossible
+    AlreadyTold       the user has reported another outcome of this job
     """
 
 
@@ -49,8 +49,10 @@ class AlreadyTold(OutcomeError):
 
 @dataclass(frozen=True)
 class Told:
-    """What became of *job*, as its owner names it. *seconds* is what had been forecast: all of the job, or
-    the part that the metric is of; without it, all from *started_at* to *ended_at*."""
+    """The outcome of *job*, a name that its owner chose.
+
+    *seconds* is the actual value of the forecast: by default the whole time from *started_at* to *ended_at*.
+    """
 
     job: str
     passed: bool
@@ -69,9 +71,10 @@ class Told:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How the forecasts did of the newest *n* jobs of a consumer, of which so many *passed*. The rest is of
-    these: errors of the median, *mean_absolute_scaled_error* against the last value that was known, and
-    *coverage* of the interval of *level*. None where there is nothing to tell it from."""
+    """The scores of the forecasts of the newest *n* jobs of a consumer, of those of them that *passed*.
+
+    Errors are those of the median; *coverage* is that of the interval of *level*. None: no data.
+    """
 
     n: int
     passed: int
@@ -86,40 +89,45 @@ class Accuracy:
 def tell(
     consumer: AbstractBaseUser | AnonymousUser, forecast: int, said: Told, now: datetime
 ) -> tuple[Outcome, bool]:
-    """Keep it; with whether it is new: the same may be told again, and is kept once.
+    """Store the outcome of a job; return it, and whether it is new: reporting it again is idempotent.
 
     Raises:
-        OutcomeError: nothing was kept.
+        OutcomeError: it was refused, and nothing was stored.
     """
     if not 0 < forecast <= LARGEST_KEY:
         raise UnknownForecast(f"there is no forecast {forecast}")
-    asked = Forecast.objects.visible_to(consumer).filter(pk=forecast).select_related("metric").first()
-    if asked is None:
+    found = Forecast.objects.visible_to(consumer).filter(pk=forecast).select_related("metric").first()
+    if found is None:
         raise UnknownForecast(f"there is no forecast {forecast} that you may see")
-    _check(asked, said, now)
-    told_of = {"passed": said.passed, "started_at": said.started_at, "ended_at": said.ended_at}
-    kept = {**told_of, "forecast": asked, "metric": asked.metric, "seconds": said.took_seconds}
+    _check(found, said, now)
+    fields = {
+        "forecast": found,
+        "metric": found.metric,
+        "passed": said.passed,
+        "started_at": said.started_at,
+        "ended_at": said.ended_at,
+        "seconds": said.took_seconds,
+    }
     with transaction.atomic():
         outcome, is_new = Outcome.objects.get_or_create(
-            consumer_id=consumer.pk, job=said.job, defaults={**kept, "received_at": now}
+            consumer_id=consumer.pk, job=said.job, defaults={**fields, "received_at": now}
         )
         if is_new:
             record_outcome(outcome)
-    if not is_new and any(getattr(outcome, name) != value for name, value in kept.items()):
-        before = f"{outcome} was told of it at {outcome.received_at:%Y-%m-%d %H:%M:%S} UTC"
-        raise AlreadyTold(f"something else is known of the job {said.job!r}: {before}")
+    if not is_new and any(getattr(outcome, name) != value for name, value in fields.items()):
+        before = f"{outcome} was reported at {outcome.received_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise AlreadyTold(f"the job {said.job!r} has another outcome already: {before}")
     return outcome, is_new
 
 
 def accuracy(
     consumer: AbstractBaseUser | AnonymousUser, reader: AbstractBaseUser | AnonymousUser
 ) -> Accuracy:
-    """Of what *consumer* has told, as far as *reader* may see it."""
-    told_by = Outcome.objects.visible_to(reader).filter(consumer=consumer.pk)
-    newest = told_by.order_by("-received_at", "-pk")
+    """Return the accuracy for *consumer*, from the outcomes that *reader* may see."""
+    outcomes = Outcome.objects.visible_to(reader).filter(consumer=consumer.pk)
+    newest = outcomes.order_by("-received_at", "-pk")
     of_forecast = [f"forecast__{name}" for name in ("median", "last_value", "lower", "upper", "level")]
     rows = list(newest.values_list("received_at", "passed", "seconds", *of_forecast)[:NEWEST])
-    # Intervals of other levels are of long ago.
     passed = [row[2:7] for row in reversed(rows) if row[1] and row[2] is not None]
     truth, median, last, lower, upper = np.array(passed, dtype=float).reshape(-1, 5).T
     figures = forecast_scores(truth, median, lower, upper, last_value=last)
@@ -136,16 +144,16 @@ def accuracy(
 
 
 def _check(forecast: Forecast, said: Told, now: datetime) -> None:
-    """Raise InvalidOutcome for what cannot be."""
+    """Raise InvalidOutcome for an impossible outcome."""
     if not said.job.strip() or len(said.job) > JOB_CHARACTERS or "\x00" in said.job:
         raise InvalidOutcome(f"job: expected 1 to {JOB_CHARACTERS} characters, got {said.job[:300]!r}")
     if forecast.metric.unit != "seconds":
         raise InvalidOutcome(f"the forecast is of {forecast.metric.unit}, and a job takes seconds")
-    if said.ended_at > now + SLACK:
+    if said.ended_at > now + CLOCK_TOLERANCE:
         raise InvalidOutcome(f"ended_at: expected a time that is past, got {said.ended_at.isoformat()}")
     if said.started_at > said.ended_at:
         raise InvalidOutcome(f"started_at: expected a time before the end, got {said.started_at.isoformat()}")
-    if said.started_at < forecast.issued_at - SLACK:
+    if said.started_at < forecast.issued_at - CLOCK_TOLERANCE:
         issued = f"{forecast.issued_at:%Y-%m-%d %H:%M:%S} UTC, when the forecast was issued"
         raise InvalidOutcome(f"started_at: expected a time after {issued}")
     if not (math.isfinite(said.took_seconds) and 0 <= said.took_seconds <= MOST_SECONDS):
@@ -154,4 +162,4 @@ def _check(forecast: Forecast, said: Told, now: datetime) -> None:
         whole = f"{said.wall_seconds:g} from start to end"
         raise InvalidOutcome(f"seconds: expected no more than the {whole}, got {said.took_seconds:g}")
     if not forecast.outcomes.filter(job=said.job).exists() and forecast.outcomes.count() >= MOST_JOBS:
-        raise InvalidOutcome(f"{MOST_JOBS} jobs have been told of this forecast: ask for another one")
+        raise InvalidOutcome(f"{MOST_JOBS} outcomes of this forecast have been reported: ask for another one")

@@ -1,4 +1,4 @@
-"""How good forecasts were: by method, metric, site, and over time; for whom; and what probes added."""
+"""Scores of forecasts by method, metric, site and time; by consumer; and the gain from predictors."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from django.db.models import F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 
 from forecasting.evaluation.metrics import forecast_scores
+from monitor.forecasts.daily_scores import ScoreSums
 from monitor.forecasts.defaults import METHOD
 from monitor.models import (
     Binding,
@@ -37,16 +38,12 @@ METRIC = "total.seconds"
 MOST_ROWS = 50
 MOST_OUTCOMES = 5000
 MOST_LAST = 60
-LEAST_COMPARED = 20  # forecasts: fewer are no place among methods
-_SUMS = (
-    *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "relative_n"),
-    *("relative_error", "interval_n", "within_80", "within_90"),
-)
+LEAST_COMPARED = 20  # forecasts: methods with fewer come last
 
 
 @dataclass(frozen=True)
 class Span:
-    """The last so many *days*, this one too; shown by weeks where they are many."""
+    """The last *days*, including today; long ranges are shown by week."""
 
     key: str
     label: str
@@ -70,7 +67,7 @@ SPANS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """What is looked at; without a *site*, all of them."""
+    """What the scoreboard shows; without a *site*, all sites."""
 
     site: str = ""
     metric: str = METRIC
@@ -80,9 +77,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Score:
-    """Of *n* forecasts that have met their truth. Errors are of the median, *scaled_error* by that of the
-    last value: below 1 is better. *coverage* is by what was promised, of *interval_n*. None: nothing to tell
-    it from."""
+    """The score of *n* forecasts; None: no data.
+
+    Errors are those of the median; *scaled_error* is relative to that of the baseline, and below 1 is better.
+    *coverage_80* and *coverage_90* are those of the intervals of these levels, over *interval_n* forecasts.
+    """
 
     name: str
     unit: str
@@ -97,13 +96,13 @@ class Score:
 
     @property
     def better_by(self) -> float | None:
-        """How much less it was off than the last value; negative where that is better."""
+        """Return by what share the error is less than the baseline's; negative: it is larger."""
         return None if self.scaled_error is None else 1.0 - self.scaled_error
 
 
 @dataclass(frozen=True)
 class Last:
-    """One of the newest forecasts of a series that have met their truth."""
+    """One of the newest scored forecasts of a series."""
 
     series: str
     unit: str
@@ -116,7 +115,7 @@ class Last:
 
 @dataclass(frozen=True)
 class Consumer:
-    """How forecasts did of the newest *n* jobs that somebody has told of."""
+    """The scores of the forecasts of the newest *n* jobs of one user."""
 
     name: str
     n: int
@@ -129,8 +128,10 @@ class Consumer:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """*whole* is of what was chosen; each of the others leaves out one part of the choice. Of *sites* there
-    are those with the most forecasts; *site_names* are of all."""
+    """The score of the *choice* as a *whole*; each other table leaves out one part of the choice.
+
+    *sites* are those with the most forecasts, *site_names* all.
+    """
 
     choice: Choice
     whole: Score | None
@@ -143,8 +144,10 @@ class Scoreboard:
 
 
 def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: datetime) -> Scoreboard:
-    """Of what *user* may see. The number of queries, and what they read, do not depend on how many forecasts
-    there were, or series."""
+    """Return the scoreboard of what *user* may see.
+
+    The number of queries, and what they read, do not depend on the number of forecasts or series.
+    """
     visible = _visible(user, choice.span, now)
     here = visible.filter(site__name=choice.site) if choice.site else visible.filter(site=None)
     of_metric = here.filter(metric=choice.metric)
@@ -165,8 +168,10 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: date
 
 
 def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[Last]:
-    """Of the series that had news last, the newest forecasts that met their truth, of each as many as there
-    is room for; the newest truth first."""
+    """Return the newest scored forecasts of the series that had values last, by time of the actual value.
+
+    The more series there are, the fewer forecasts of each are returned.
+    """
     states = ForecastState.objects.filter(metric__name=choice.metric, record_n__gt=0)
     if choice.site:
         states = states.filter(metric__segment__series__in=_at_site(choice.site))
@@ -187,8 +192,7 @@ def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[La
 
 
 def predictors(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[ForecastPredictor]:
-    """What probes have added to forecasts of the metric, or have not: those that are kept, the most helpful
-    first, and then those that were dropped."""
+    """Return the predictors of the metric with their gains: the most helpful first, dropped ones last."""
     found = ForecastPredictor.objects.filter(metric__name=choice.metric, is_kept__isnull=False)
     if choice.site:
         found = found.filter(metric__segment__series__in=_at_site(choice.site))
@@ -200,28 +204,31 @@ def predictors(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[F
 
 
 def consumers(user: AbstractBaseUser | AnonymousUser) -> list[Consumer]:
-    """Of the newest outcomes that *user* may see: his own or, if he may, all. Who told last comes first."""
-    told = Outcome.objects.visible_to(user)
+    """Return scores by consumer, from the newest outcomes that *user* may see; the latest reporter first.
+
+    Without the permission to view outcomes, these are only those that *user* reported.
+    """
+    outcomes = Outcome.objects.visible_to(user)
     if not (isinstance(user, PermissionsMixin) and user.has_perm("monitor.view_outcome")):
-        told = told.filter(consumer=user.pk)
+        outcomes = outcomes.filter(consumer=user.pk)
     of_forecast = [f"forecast__{name}" for name in ("median", "lower", "upper")]
-    rows = told.order_by("-received_at", "-pk").values_list(
+    rows = outcomes.order_by("-received_at", "-pk").values_list(
         "consumer__username", "received_at", "passed", "seconds", *of_forecast
     )[:MOST_OUTCOMES]
     by_name: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         by_name.setdefault(row[0], []).append(row[1:])
-    return [_consumer(name, told) for name, told in list(by_name.items())[:MOST_ROWS]]
+    return [_consumer(name, of_one) for name, of_one in list(by_name.items())[:MOST_ROWS]]
 
 
 def names(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> Mapping[str, Sequence[str]]:
-    """What can be chosen: each ``metric`` and ``method`` of which there are scores."""
+    """Return the names to choose from: each ``metric`` and ``method`` that has scores."""
     found = _visible(user, span, now).filter(site=None).order_by()
     return {name: sorted(found.values_list(name, flat=True).distinct()) for name in ("metric", "method")}
 
 
 def _visible(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> QuerySet[DayScore]:
-    """As ``visible_to``, with suites that are known: that is planned better than a question within each."""
+    """Return the visible scores; suites are listed first, which PostgreSQL plans better than a subquery."""
     recent = DayScore.objects.filter(day__gte=span.start(now))
     if sees_all(user):
         return recent
@@ -229,33 +236,36 @@ def _visible(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) 
 
 
 def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
-    """The sums of *found* by *key*, those of the most forecasts first."""
+    """Return the scores of *found* by *key*, those of the most forecasts first."""
     if key == "week":
         found = found.annotate(week=TruncWeek("day"))
-    rows = found.order_by().values(key, "unit").annotate(**{f"sum_{one}": Sum(one) for one in _SUMS})
-    made = [_score(row[key], row["unit"], {one: row[f"sum_{one}"] for one in _SUMS}) for row in rows]
-    return sorted(made, key=lambda one: (-one.n, one.name))
+    rows = (
+        found.order_by().values(key, "unit").annotate(**{f"sum_{one}": Sum(one) for one in ScoreSums._fields})
+    )
+    scores = [
+        _score(row[key], row["unit"], {one: row[f"sum_{one}"] for one in ScoreSums._fields}) for row in rows
+    ]
+    return sorted(scores, key=lambda one: (-one.n, one.name))
 
 
 def _off_by(score: Score) -> tuple[bool, float, float]:
-    """The method that was off least by the last value's error comes first, since each has its own forecasts;
-    those of a few come last."""
+    """Order methods by scaled error, as each has its own forecasts; those with few forecasts come last."""
     scaled, error = score.scaled_error, score.mean_absolute_error
     is_of_few = score.n < LEAST_COMPARED
     return is_of_few, math.inf if scaled is None else scaled, math.inf if error is None else error
 
 
-def _score(key: object, unit: str, sums: Mapping[str, float]) -> Score:
+def _score(key: object, unit: str, sums: ScoreSums) -> Score:
     return Score(
         name=str(key),
         unit=unit,
-        n=int(sums["n"]),
-        mean_absolute_error=_share(sums["absolute_error"], sums["n"]),
-        relative_error=_share(sums["relative_error"], sums["relative_n"]),
-        scaled_error=_share(sums["compared_error"], sums["last_value_error"]),
-        interval_n=int(sums["interval_n"]),
-        coverage_80=_share(sums["within_80"], sums["interval_n"]),
-        coverage_90=_share(sums["within_90"], sums["interval_n"]),
+        n=int(sums.n),
+        mean_absolute_error=_share(sums.absolute_error, sums.n),
+        relative_error=_share(sums.relative_error, sums.relative_n),
+        scaled_error=_share(sums.compared_error, sums.last_value_error),
+        interval_n=int(sums.interval_n),
+        coverage_80=_share(sums.within_80, sums.interval_n),
+        coverage_90=_share(sums.within_90, sums.interval_n),
         start=key if isinstance(key, date) else None,
     )
 
@@ -264,18 +274,18 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _consumer(name: str, told: Sequence[tuple[Any, ...]]) -> Consumer:
-    passed = [row[2:] for row in told if row[1] and row[2] is not None]
+def _consumer(name: str, rows: Sequence[tuple[Any, ...]]) -> Consumer:
+    passed = [row[2:] for row in rows if row[1] and row[2] is not None]
     truth, median, lower, upper = np.array(passed, dtype=float).reshape(-1, 4).T
     figures = forecast_scores(truth, median, lower, upper)
     return Consumer(
         name=name,
-        n=len(told),
-        passed=sum(row[1] for row in told),
+        n=len(rows),
+        passed=sum(row[1] for row in rows),
         mean_absolute_error=figures.mean_absolute_error,
         relative_error=figures.relative_error,
         coverage=figures.coverage,
-        newest_at=told[0][0],
+        newest_at=rows[0][0],
     )
 
 

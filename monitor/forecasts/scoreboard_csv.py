@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 Part = Literal["methods", "metrics", "sites", "times", "last"]
 PARTS: Sequence[Part] = get_args(Part)
-MOST_CHARACTERS = 100  # of the metric, in the name of a file
+MOST_CHARACTERS = 100  # of the metric in the file name
 _LAST = ("issued_at", "truth_time", "truth", "median", "mean", "lower", "upper", "level", "n", "method")
 
 
 class Table(NamedTuple):
-    """What a file of that *name* has."""
+    """A CSV file: its *name* and *text*."""
 
     name: str
     text: str
 
 
 def table(user: AbstractBaseUser | AnonymousUser, choice: Choice, part: Part, now: datetime) -> Table:
-    """Of what *user* may see: scores by method, metric, site or time, or the last forecasts."""
-    what = re.sub(r"[^\w.-]", "", choice.metric)[:MOST_CHARACTERS]
+    """Return one part of the scoreboard that *user* may see."""
+    metric = re.sub(r"[^\w.-]", "", choice.metric)[:MOST_CHARACTERS]
     rows = (
         _last_rows(last_ones(user, choice))
         if part == "last"
         else _score_rows(getattr(scoreboard(user, choice, now), part))
     )
-    return Table(f"forecasts-{part}-{what}-{now:%Y-%m-%d}.csv", _csv(rows))
+    return Table(f"forecasts-{part}-{metric}-{now:%Y-%m-%d}.csv", _csv(rows))
 
 
 def _score_rows(found: Iterable[Score]) -> Iterable[Sequence[Any]]:

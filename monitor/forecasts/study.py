@@ -1,5 +1,7 @@
-"""The study of two grids, repeated on what the depot has: how far off forecasts of an application are by its
-own history, by a probe, and by both."""
+"""Repeat the study of two grids with the runs of the depot.
+
+It compares forecasts of an application from its own history, from a probe, and from both.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,17 @@ if TYPE_CHECKING:
     from forecasting.reading.histories import Kind
 
 TOTAL = "total.seconds"
-WARM_UP = 10  # as many pairs as the shortest of the training sets takes
+WARM_UP = 10  # pairs: the length of the shortest training set
 APPLICATION: Kind = "application"
 PROBE: Kind = "probe"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What the runs of the applications were like: how many, over how long, how long they took, and how old
-    the newest run of the probe was when they started; None where there is none."""
+class StudyFacts:
+    """The runs of the applications: how many in which period, and their mean total.
+
+    *probe_age_seconds* is the median age of the newest run of a probe when they started.
+    """
 
     applications: int
     runs: int
@@ -49,10 +53,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Study:
-    """The cells by metric and method, and what they were made from; None: no run to make any from."""
+    """The cells of the table by metric and method; *facts* is None if there are no runs."""
 
     cells: Mapping[str, Mapping[str, StudyCell]]
-    facts: Facts | None
+    facts: StudyFacts | None
 
     @property
     def is_empty(self) -> bool:
@@ -60,14 +64,16 @@ class Study:
 
 
 def study(application: str, probe: str, *, warm_up: int = WARM_UP, since: datetime | None = None) -> Study:
-    """Of every series of *application* with each of *probe* that shares a resource with it, by what the next
-    run of each would do: values of other segments do not count."""
+    """Return the study of each series of *application* with those of *probe* that share a resource with it.
+
+    Only values of current segments count.
+    """
     found = _histories(application, probe, since)
     return Study(published.error_table(found, warm_up=warm_up), _facts(found))
 
 
 def _histories(application: str, probe: str, since: datetime | None) -> list[RunHistory]:
-    """Each application with the probes near it is a group of its own."""
+    """Return the histories, each application with its probes as a group of its own."""
     series = Series.objects.filter(probe__in=[application, probe]).order_by("name")
     segments = current_segments(series)
     bound = {pk: set(chain.from_iterable(roles.values())) for pk, roles in current_bindings(segments).items()}
@@ -90,14 +96,14 @@ def _of_segment(
         yield RunHistory(group, Source(series, metric.name), kind, known)
 
 
-def _facts(found: Sequence[RunHistory]) -> Facts | None:
+def _facts(found: Sequence[RunHistory]) -> StudyFacts | None:
     totals = [one for one in found if one.source.metric == TOTAL and one.observations]
     runs = [seen for one in totals if one.kind == APPLICATION for seen in one.observations]
     if not runs:
         return None
     times = [seen.time_seconds for seen in runs]
     ages = [age for one in totals if one.kind == APPLICATION for age in _probe_ages(one, totals)]
-    return Facts(
+    return StudyFacts(
         applications=sum(one.kind == APPLICATION for one in totals),
         runs=len(runs),
         period_seconds=max(times) - min(times),
@@ -107,12 +113,14 @@ def _facts(found: Sequence[RunHistory]) -> Facts | None:
 
 
 def _probe_ages(target: RunHistory, totals: Sequence[RunHistory]) -> list[float]:
-    """For each run of *target* how long before it the newest known run of a probe of its group had begun."""
+    """Return, for each run of *target*, how long before it the newest known run of a probe had begun."""
     probes = [one for one in totals if one.kind == PROBE and one.group == target.group]
-    heard = sorted((seen.time_seconds, seen.known_at_seconds) for one in probes for seen in one.observations)
-    if not heard:
+    observed = sorted(
+        (seen.time_seconds, seen.known_at_seconds) for one in probes for seen in one.observations
+    )
+    if not observed:
         return []
-    times, known_at = (np.array(column) for column in zip(*heard, strict=True))
+    times, known_at = (np.array(column) for column in zip(*observed, strict=True))
     asked = np.array([run.time_seconds for run in target.observations])
     nearest = nearest_known(_micros(times), _micros(known_at), _micros(asked))
     ages: list[float] = (asked - times[nearest])[nearest >= 0].tolist()

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from forecasting.commands.study import document, lines
-from monitor.forecasts.study import WARM_UP, Facts, Study, study
+from monitor.forecasts.study import WARM_UP, Study, StudyFacts, study
 from monitor.units import coarse_seconds, seconds
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _said(found: Study, application: str, probe: str) -> Iterator[str]:
     yield from (f"- {difference}" for difference in _differences(found.facts, application, probe))
 
 
-def _differences(facts: Facts, application: str, probe: str) -> Iterator[str]:
+def _differences(facts: StudyFacts, application: str, probe: str) -> Iterator[str]:
     yield (
         f"Published: half a year on two production grids. Here: {facts.runs} runs of {facts.applications} "
         f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
