@@ -1,4 +1,4 @@
-"""What every shell promises, run over every file in ``reporters/shells/``."""
+"""The contract of shells, run over every file in ``reporters/shells/``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def meeting(own: str, other: str) -> Callable[[Place], Any]:
     return lambda place: running("sh", "-c", meet, "sh", place.resource.scratch, own, other)(place)
 
 
-# Some shells take seconds for every program: all these run at once.
+# Some shells take seconds for each program, so all these run in parallel.
 AT_ONCE = {
     "odd arguments": running("printf", "%s|", *ODD, "y"),
     "both outputs": running("sh", "-c", "echo out; echo err >&2; exit 3"),
@@ -74,7 +74,11 @@ AT_ONCE = {
 Answers = dict[str, Future[Any]]
 
 
-@pytest.fixture(scope="module", params=shells.names())
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.xdist_group(f"shell-{kind}")) for kind in shells.names()],
+    ids=shells.names(),
+)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     with two_places(request.param) as (one, _):
         yield one
@@ -169,10 +173,10 @@ def test_a_started_program_sees_the_end_of_its_input_or_is_refused_where_none_ca
             Batch(place.shell)
         return
     running = place.shell.start(["sh", "-c", "echo ready; read -r _; echo over"])
-    assert running.wait_for_output(lambda text: text == "ready\n", 20)
+    assert running.wait_for_output(lambda text: text == "ready\n", 60)
     assert running.poll() is None
     running.close_input()
-    assert running.wait(20).stdout == "ready\nover\n"
+    assert running.wait(60).stdout == "ready\nover\n"
 
 
 def test_connecting_again_changes_nothing(place: Place) -> None:
@@ -184,7 +188,7 @@ def test_connecting_again_changes_nothing(place: Place) -> None:
 def test_closing_stops_what_was_started(kind: str) -> None:
     with two_places(kind) as (place, _):
         running = place.shell.start(["sh", "-c", "echo ready; exec sleep 600"])
-        assert running.wait_for_output(lambda text: text == "ready\n", 20)
+        assert running.wait_for_output(lambda text: text == "ready\n", 60)
         place.shell.close()
         place.shell.close()
         assert running.poll() is not None

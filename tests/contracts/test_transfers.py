@@ -58,7 +58,14 @@ class Ends:
         return sorted(path.name for path in self.there.iterdir())
 
 
-@pytest.fixture(scope="module", params=[*transfers.names(), *MORE])
+KINDS = [*transfers.names(), *MORE]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.xdist_group(f"transfer-{kind}")) for kind in KINDS],
+    ids=KINDS,
+)
 def places(request: pytest.FixtureRequest) -> Iterator[tuple[Place, Place, Saboteur]]:
     kind = request.param
     with two_places(kind) as (one, two), contextlib.ExitStack() as running:
@@ -105,7 +112,7 @@ def test_files_of_any_size_and_name_arrive_whole_several_at_once(ends: Ends) -> 
         assert isinstance(copy, Transferred) or ("?" in source.name and copy.resource == "one"), copy
         if isinstance(copy, Transferred):
             assert copy.bytes == sizes[source.name]
-            assert 0 < copy.seconds < 60
+            assert copy.seconds > 0
             assert digest(ends.there / f"{number}.dat") == digest(source)
     assert len(ends.left_there()) == sum(isinstance(copy, Transferred) for copy in came)
 

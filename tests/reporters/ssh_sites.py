@@ -90,7 +90,7 @@ class SshSites:
         shutil.rmtree(self.directory)
 
     def await_here(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=60)
 
     def resource(self, name: str, **shell: Any) -> ResourceConfig:
         return ResourceConfig(
@@ -154,7 +154,7 @@ class SshSites:
             await listener.wait_closed()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         if others:
-            await asyncio.wait(others, timeout=10)
+            await asyncio.wait(others, timeout=60)
 
 
 class _Storage(asyncssh.SFTPServer):

@@ -18,6 +18,6 @@ def test_a_size_that_cannot_be_read_is_the_sites_failure_and_leaves_nothing(said
         transfer = resolve.transfer_between(one.end, two.end)
         paths = str(one.scratch / "file"), str(two.scratch / "file")
         with pytest.raises(CannotCopy, match="unreadable output of wc at one: ") as raised:
-            transfer.copy(*paths, options=CopyOptions(), timeout_seconds=10)
+            transfer.copy(*paths, options=CopyOptions(), timeout_seconds=60)
         assert raised.value.resource == "one"
         assert list(two.scratch.iterdir()) == []

@@ -17,6 +17,8 @@ from reporters.base import CannotConnect, ConnectionLost, CredentialUnfit
 from reporters.shells.gram import RemoteExit, Shell, parse_exit, parse_failure
 from tests.reporters.needs import needs
 
+pytestmark = pytest.mark.xdist_group("gram")  # shares the servers of the module
+
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
 
 Shells = Callable[..., Shell]

@@ -37,6 +37,8 @@ from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import processes_naming
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.xdist_group("gridftp")  # shares the servers of the module
+
 DATA = Path(__file__).parent / "data" / "globus"
 # A server with so small a block takes a second for a few megabytes, however fast the machine is.
 SLOW = ("-blocksize", "64")
@@ -65,7 +67,7 @@ class Grid:
         return resolve.transfer_between(*(End(one, resolve.shell_of(one, "main@now")) for one in resources))
 
     def copy(self, transfer: FileTransfer, source: Path | str, target: Path | str, **how: Any) -> Transferred:
-        within_seconds = how.pop("within_seconds", 20)
+        within_seconds = how.pop("within_seconds", 60)
         options = CopyOptions(**how)
         return transfer.copy(str(source), str(target), options=options, timeout_seconds=within_seconds)
 

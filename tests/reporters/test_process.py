@@ -47,29 +47,29 @@ def pid_in(file: Path) -> int:
 
 
 def test_exit_status_and_both_outputs_come_back() -> None:
-    done = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout_seconds=10)
+    done = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout_seconds=60)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
-    assert 0 < done.seconds < 10
+    assert done.seconds > 0
 
 
 def test_a_signal_that_ended_the_program_comes_back() -> None:
-    assert process.run(["sh", "-c", "kill -9 $$"], timeout_seconds=10).returncode == -9
+    assert process.run(["sh", "-c", "kill -9 $$"], timeout_seconds=60).returncode == -9
 
 
 @pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/hostname"], ["/"], ["echo", "a\0b"]])
 def test_what_cannot_be_run_is_named(argv: list[str]) -> None:
     with pytest.raises(process.ProgramMissing, match=f"cannot run {argv[0]}: "):
-        process.run(argv, timeout_seconds=10)
+        process.run(argv, timeout_seconds=60)
 
 
 def test_a_directory_that_is_missing_is_no_timeout() -> None:
     with pytest.raises(process.ProgramMissing, match="No such file or directory"):
-        process.run(["true"], timeout_seconds=10, cwd="/no/such/directory")
+        process.run(["true"], timeout_seconds=60, cwd="/no/such/directory")
 
 
 def test_directory_and_environment_are_the_programs() -> None:
     done = process.run(
-        ["sh", "-c", "pwd; echo $WHO"], timeout_seconds=10, cwd="/usr", env={**os.environ, "WHO": "me"}
+        ["sh", "-c", "pwd; echo $WHO"], timeout_seconds=60, cwd="/usr", env={**os.environ, "WHO": "me"}
     )  # fmt: skip
     assert done.stdout == "/usr\nme\n"
 
@@ -77,25 +77,25 @@ def test_directory_and_environment_are_the_programs() -> None:
 def test_the_program_ignores_no_signal_that_a_shell_would_not() -> None:
     ignored = ["grep", "SigIgn", "/proc/self/status"]  # what whoever started the tests ignores is inherited
     bare = subprocess.run(ignored, capture_output=True, text=True, check=True, restore_signals=True)
-    ours, a_shells = process.run(ignored, timeout_seconds=10).stdout, bare.stdout
+    ours, a_shells = process.run(ignored, timeout_seconds=60).stdout, bare.stdout
     assert not int(ours.split()[1], 16) & ~int(a_shells.split()[1], 16)
 
 
 def test_input_and_output_of_any_size_flow_at_the_same_time() -> None:
-    done = process.run(["cat"], timeout_seconds=30, input="ä" * 400_000)
+    done = process.run(["cat"], timeout_seconds=60, input="ä" * 400_000)
     assert done.stdout == "ä" * 400_000
 
 
 def test_a_program_need_not_read_its_input() -> None:
-    assert process.run(["true"], timeout_seconds=10, input="x" * 1_000_000).returncode == 0
+    assert process.run(["true"], timeout_seconds=60, input="x" * 1_000_000).returncode == 0
 
 
 def test_without_input_a_program_sees_its_end_at_once() -> None:
-    assert process.run(["cat"], timeout_seconds=10).stdout == ""
+    assert process.run(["cat"], timeout_seconds=60).stdout == ""
 
 
 def test_endless_output_is_cut_in_the_middle_and_says_so() -> None:
-    done = process.run(["sh", "-c", "echo first; head -c 5000000 /dev/zero; echo last"], timeout_seconds=30)
+    done = process.run(["sh", "-c", "echo first; head -c 5000000 /dev/zero; echo last"], timeout_seconds=60)
     assert done.stdout.startswith("first\n")
     assert done.stdout.endswith("last\n")
     assert f"[... {5_000_011 - process.CAPTURE_BYTES} bytes cut ...]" in done.stdout
@@ -109,14 +109,14 @@ def test_what_is_said_before_a_program_begins_is_not_the_programs() -> None:
     with process.start(["sh", "-c", script], marker="begins") as running:
         assert running.wait_for_output(lambda text: text != "", 0.1) is False
         running.close_input()
-        done = running.wait(10)
+        done = running.wait(60)
         assert (done.returncode, done.stdout, done.stderr, running.output) == (3, "out\n", "err\n", "out\n")
 
 
 def test_what_is_said_instead_of_a_program_tells_why_it_did_not_begin() -> None:
     script = "echo closed for maintenance; echo 'no account' >&2; exit 1"
     with process.start(["sh", "-c", script], marker="begins") as running:
-        done = running.wait(10)
+        done = running.wait(60)
         assert (done.stdout, done.stderr, running.output) == ("closed for maintenance\n", "no account\n", "")
 
 
@@ -141,7 +141,7 @@ def test_nothing_of_the_tree_survives_the_limit(tmp_path: Path) -> None:
 def test_what_a_program_leaves_behind_ends_with_it_and_holds_nobody_up(tmp_path: Path) -> None:
     script = f'"$0" -c "$1" "$2"; sleep 600 & until [ -s {tmp_path}/escaped ]; do sleep 0.01; done; echo done'
     argv = ["sh", "-c", script, sys.executable, ESCAPER, str(tmp_path / "escaped")]
-    done = process.run(argv, timeout_seconds=30)
+    done = process.run(argv, timeout_seconds=60)
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert gone(pid_in(tmp_path / "escaped"))
 
@@ -175,7 +175,7 @@ def test_a_guardian_that_is_killed_takes_the_program_along_and_is_missed(tmp_pat
         program, guardian = (int(word) for word in (tmp_path / "pids").read_text().split())
         os.kill(guardian, signal.SIGKILL)
         with pytest.raises(process.GuardianLost, match="the guardian of sh is gone"):
-            running.wait(10)
+            running.wait(60)
     assert eventually(lambda: gone(program))
 
 
@@ -188,15 +188,15 @@ def test_a_program_outlives_the_thread_that_started_it() -> None:
         assert not running.wait_for_output(lambda _: False, 0.3)
         assert running.poll() is None
         running.close_input()
-        assert running.wait(10).returncode == 0
+        assert running.wait(60).returncode == 0
 
 
 def test_output_can_be_waited_for() -> None:
     with process.start(["sh", "-c", "echo one; read -r _; echo two"]) as running:
-        assert running.wait_for_output(lambda text: "one" in text, 10)
+        assert running.wait_for_output(lambda text: "one" in text, 60)
         assert running.poll() is None
         running.close_input()
-        assert running.wait_for_output(lambda text: "two" in text, 10)
+        assert running.wait_for_output(lambda text: "two" in text, 60)
 
 
 def test_waiting_for_output_ends_with_the_program() -> None:
@@ -208,7 +208,7 @@ def test_stopping_twice_is_stopping() -> None:
     running = process.start(["sleep", "600"])
     running.stop()
     running.stop()
-    assert running.wait(1).returncode == -signal.SIGTERM
+    assert running.wait(60).returncode == -signal.SIGTERM
 
 
 def test_many_programs_at_once_leave_no_descriptor_open() -> None:
@@ -226,7 +226,7 @@ def test_programs_run_from_inside_a_zip_archive(tmp_path: Path) -> None:
                 archive.write(file, file.relative_to(ROOT))
         archive.writestr(
             "__main__.py",
-            "from reporters import process\nprint(process.run(['echo', 'hi'], timeout_seconds=10).stdout)",
+            "from reporters import process\nprint(process.run(['echo', 'hi'], timeout_seconds=60).stdout)",
         )
     done = subprocess.run(
         [sys.executable, tmp_path / "reporter.pyz"], capture_output=True, text=True, check=True, cwd=tmp_path

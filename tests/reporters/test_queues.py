@@ -20,6 +20,8 @@ from tests.reporters.clusters import gridengine_cell, install
 from tests.reporters.places import Place, two_places
 from tests.reporters.stand_ins import Condor, OpenPbs, StandIn, served
 
+pytestmark = pytest.mark.xdist_group("gridengine")  # shares the servers of the module
+
 numbers = itertools.count()
 
 
@@ -91,7 +93,7 @@ def test_what_an_epilog_still_does_keeps_nobody_waiting(tmp_path: Path) -> None:
     cancel.write_text(cancel_script("gc-1", slurm.LISTING, slurm.REMOVING))
     (job / "ended").write_text("12.5 0\n")
     path = f"{programs}:{os.environ['PATH']}"
-    subprocess.run(["sh", cancel], env={"PATH": path}, timeout=5, check=True)
+    subprocess.run(["sh", cancel], env={"PATH": path}, timeout=60, check=True)
     assert not cancel.exists()
 
 

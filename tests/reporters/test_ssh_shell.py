@@ -22,6 +22,8 @@ from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import Site, SshSites, processes_naming
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.xdist_group("ssh-shell")  # shares the servers of the module
+
 ROOT = Path(__file__).parents[2]
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
 
@@ -98,21 +100,21 @@ def test_every_session_tells_the_site_which_run_it_belongs_to(shell_of: Closing,
     shell.connect(timeout_seconds=60)
     site.environments.clear()
     shell.run(["true"], timeout_seconds=60)
-    shell.start(["true"]).wait(20)
+    shell.start(["true"]).wait(60)
     assert [sent["LC_GRIDCAST_RUN"] for sent in site.environments] == [LABEL, LABEL]
 
 
 def test_no_login_shell_has_a_word_in_what_a_program_is_told(shell_of: Closing, site: Site) -> None:
     needs("tcsh")
     shell = shell_of()
-    shell.connect(timeout_seconds=20)
+    shell.connect(timeout_seconds=60)
     odd = ("a\nb", "!x", "$HOME", "it's", "\\!", "ä", "", "*")
     site.login_shell = locate("tcsh")
     try:
-        done = shell.run(["printf", "%s|", *odd], timeout_seconds=20)
+        done = shell.run(["printf", "%s|", *odd], timeout_seconds=60)
         started = shell.start(["sh", "-c", "read -r line\necho $line!"])
         started.close_input()
-        assert (done.stdout, started.wait(20).stdout) == ("".join(f"{one}|" for one in odd), "!\n")
+        assert (done.stdout, started.wait(60).stdout) == ("".join(f"{one}|" for one in odd), "!\n")
     finally:
         site.login_shell = "/bin/sh"
 
@@ -178,9 +180,9 @@ def test_a_connection_that_breaks_is_told_with_sshs_own_words_and_can_be_made_ag
     shell = shell_of()
     shell.connect(timeout_seconds=60)
     running = shell.start(["sh", "-c", "echo ready; exec cat"])
-    assert running.wait_for_output(lambda text: text == "ready\n", 20)
+    assert running.wait_for_output(lambda text: text == "ready\n", 60)
     sites.drop("ncsa")
-    assert running.wait(20).returncode != 0
+    assert running.wait(60).returncode != 0
     where = f"127.0.0.1:{sites.sites['ncsa'].port}"
     with pytest.raises(ConnectionLost) as raised:
         shell.run(["true"], timeout_seconds=60)
@@ -234,7 +236,7 @@ def test_nothing_is_left_of_a_connection_whose_reporter_is_killed(sites: SshSite
         "import sys, time; from reporters.shells.ssh import Shell;"
         "shell = Shell('ncsa', 'l@s', host='ncsa', config_file=sys.argv[1]);"
         "shell.connect(timeout_seconds=60); running = shell.start(['sh', '-c', 'echo up; exec sleep 600']);"
-        "running.wait_for_output(bool, 20); print('up', flush=True); time.sleep(600)"
+        "running.wait_for_output(bool, 60); print('up', flush=True); time.sleep(600)"
     )
     reporter = subprocess.Popen(
         [sys.executable, "-c", script, str(sites.config_file)],

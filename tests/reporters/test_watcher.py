@@ -23,31 +23,31 @@ pytestmark = pytest.mark.skipif(
 
 def test_what_a_program_is_told_and_says_comes_and_goes() -> None:
     script = "cat; echo err >&2; exit 3"
-    done = process.run(["sh", "-c", script], timeout_seconds=10, input="x" * 400_000, guarded=False)
+    done = process.run(["sh", "-c", script], timeout_seconds=60, input="x" * 400_000, guarded=False)
     assert (done.returncode, len(done.stdout), done.stderr) == (3, 400_000, "err\n")
-    assert 0 < done.seconds < 10
+    assert done.seconds > 0
 
 
 def test_a_signal_that_ended_the_program_comes_back() -> None:
-    assert process.run(["sh", "-c", "kill -9 $$"], timeout_seconds=10, guarded=False).returncode == -9
+    assert process.run(["sh", "-c", "kill -9 $$"], timeout_seconds=60, guarded=False).returncode == -9
 
 
 @pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/hostname"], ["echo", "a\0b"]])
 def test_what_cannot_be_run_is_named(argv: list[str]) -> None:
     with pytest.raises(process.ProgramMissing, match=f"cannot run {argv[0]}: "):
-        process.run(argv, timeout_seconds=10, guarded=False)
+        process.run(argv, timeout_seconds=60, guarded=False)
 
 
 def test_it_ignores_no_signal_that_a_shell_would_not() -> None:
     ignored = ["grep", "SigIgn", "/proc/self/status"]
     bare = subprocess.run(ignored, capture_output=True, text=True, check=True, restore_signals=True)
-    assert process.run(ignored, timeout_seconds=10, guarded=False).stdout == bare.stdout
+    assert process.run(ignored, timeout_seconds=60, guarded=False).stdout == bare.stdout
 
 
 def test_what_runs_too_long_may_end_politely() -> None:
     script = "trap 'echo bye; exit' TERM; echo begun; while :; do sleep 0.02; done"
     with process.start(["sh", "-c", script], guarded=False) as running:
-        assert running.wait_for_output(lambda text: text == "begun\n", 10)
+        assert running.wait_for_output(lambda text: text == "begun\n", 60)
         with pytest.raises(process.TimedOut) as raised:
             running.wait(0.05)
     assert raised.value.partial.stdout == "begun\nbye\n"
@@ -56,10 +56,10 @@ def test_what_runs_too_long_may_end_politely() -> None:
 def test_what_does_not_end_politely_is_killed_with_its_group() -> None:
     script = "trap '' TERM; sh -c 'echo $$; while :; do sleep 0.02; done'"
     with process.start(["sh", "-c", script], guarded=False) as running:
-        assert running.wait_for_output(lambda text: text.endswith("\n"), 10)
+        assert running.wait_for_output(lambda text: text.endswith("\n"), 60)
         child = int(running.output)
         running.stop()
-        assert running.wait(1).returncode == -signal.SIGKILL
+        assert running.wait(60).returncode == -signal.SIGKILL
     assert eventually(lambda: child not in processes_naming("sleep 0.02"))
 
 
@@ -72,7 +72,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
         assert not running.wait_for_output(lambda _: False, 0.1)
         assert running.poll() is None
         running.close_input()
-        assert running.wait(10).returncode == 0
+        assert running.wait(60).returncode == 0
 
 
 def test_where_no_descriptor_is_left_for_it_nothing_is_watched_and_who_asked_is_told() -> None:

@@ -28,6 +28,8 @@ from reporters.transfers.xrootd import parse_failure
 from tests.reporters.needs import needs
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.xdist_group("xrootd-transfer")  # shares the servers of the module
+
 DATA = Path(__file__).parent / "data" / "xrdcp"
 MANY_BYTES = 2_000_000_000  # of a file with nothing in it; for some seconds of copying
 
@@ -107,7 +109,7 @@ def with_a_byte_lost_at_the_source(sites: Sites) -> Transferred:
         "X509_CERT_DIR": str(sites.security.authority.trust),
     }
     argv = ["xrdfs", f"localhost:{asked.port}", "query", "checksum", "/rotten"]
-    subprocess.run(argv, env=env, check=True, capture_output=True, timeout=20)
+    subprocess.run(argv, env=env, check=True, capture_output=True, timeout=60)
     before = file.stat()
     with file.open("r+b") as opened:
         opened.write(b"\0\0\0\0")
