@@ -89,7 +89,7 @@ def parse(words: Sequence[str]) -> SwfJob:
         InvalidSwfField: there are not 18 fields, a number is invalid, or the status does not exist.
     """
     if len(words) != FIELDS:
-        raise InvalidSwfField("line", f"{FIELDS} fields", f"{len(words)}: {' '.join(words)}")
+        raise InvalidSwfField("fields", str(FIELDS), f"{len(words)}: {' '.join(words)}")
     status = _number("status", words[10])
     if status not in _STATUSES:
         raise InvalidSwfField("status", "-1 to 5", words[10])

@@ -91,5 +91,5 @@ def test_what_is_no_log_is_refused_in_a_line(tmp_path: Path, capsys: pytest.Capt
     file = tmp_path / "some.csv"
     file.write_text("time,value\n1,2\n", encoding="utf-8")
     assert main(["queue-bounds", str(file)]) == 2
-    said = f"{file}, line 1: expected the 18 fields of SWF, got 1: 'time,value'"
+    said = f"{file}, line 1, fields: expected 18, got '1: time,value'"
     assert capsys.readouterr().err == f"python -m forecasting queue-bounds: {said}\n"

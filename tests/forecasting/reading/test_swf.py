@@ -59,8 +59,8 @@ def test_packed_logs_and_comments_in_any_alphabet_are_read(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("1 2 3", "line: expected 18 fields, got '3: 1 2 3'"),
-        (RAN + " 1", "line: expected 18 fields, got '19: "),
+        ("1 2 3", "fields: expected 18, got '3: 1 2 3'"),
+        (RAN + " 1", "fields: expected 18, got '19: "),
         (RAN.replace("342072", "soon"), "submit time: expected a number of at most 3.2e+09, got 'soon'"),
         (RAN.replace("    32  43306", "nan  43306"), "wait time: expected a number"),
         (RAN.replace("43306", "1e99"), "run time: expected a number"),

@@ -87,7 +87,7 @@ def test_where_the_header_is_missing_an_option_says_when_the_log_begins() -> Non
 def test_lines_that_are_no_jobs_are_named_and_others_read() -> None:
     items = read("swf", HEADER + "1 2 3\n" + job(2).replace(" 5 ", " five ") + job(3, status=9) + job(4))
     assert refused(items) == [
-        "line 2: line: expected 18 fields, got '3: 1 2 3'",
+        "line 2: fields: expected 18, got '3: 1 2 3'",
         "line 3: wait time: expected a number of at most 3.2e+09, got 'five'",
         "line 4: status: expected -1 to 5, got '9'",
     ]
