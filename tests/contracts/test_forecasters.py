@@ -81,20 +81,20 @@ def test_three_values_give_an_interval(name: str) -> None:
 
 
 @every_method
-def test_a_constant_series_goes_on_for_certain(name: str) -> None:
+def test_a_constant_series_is_forecast_without_uncertainty(name: str) -> None:
     forecast = forecast_history(hourly([7.25] * 130), 200 * HOUR_SECONDS, method=name)
     assert forecast.mean == pytest.approx(7.25, rel=1e-12)
     assert forecast.quantiles == pytest.approx({0.1: 7.25, 0.5: 7.25, 0.9: 7.25}, rel=1e-12)
 
 
 @every_method
-def test_a_forecast_is_signed_with_the_name_of_the_file(name: str) -> None:
+def test_a_forecast_carries_the_name_of_its_method(name: str) -> None:
     assert told(name, [1.0, 2.0]).forecast(HOUR_SECONDS).method == name
 
 
 @every_method
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0 * LARGEST_VALUE])
-def test_what_is_no_usable_number_is_refused_and_teaches_nothing(name: str, value: float) -> None:
+def test_an_unusable_value_is_refused_and_not_learned(name: str, value: float) -> None:
     series = a_noisy_series(40)
     method = told(name, series)
     with pytest.raises(InvalidNumber, match="finite value"):
@@ -110,7 +110,7 @@ def test_a_time_that_is_no_number_is_refused(name: str, time_seconds: float) -> 
 
 
 @every_method
-def test_unusable_numbers_in_a_history_are_left_out(name: str) -> None:
+def test_unusable_numbers_in_a_history_are_ignored(name: str) -> None:
     clean = hourly(a_noisy_series(40))
     dirty = [
         Observation(seen.time_seconds, seen.known_at_seconds, bad)
@@ -153,7 +153,7 @@ def test_a_hard_series_gets_a_sound_answer_at_every_step(name: str, series: str)
 
 @every_method
 @pytest.mark.parametrize("known", [3, 12, 60, 200])
-def test_more_probable_is_never_less(name: str, known: int) -> None:
+def test_quantiles_never_fall_with_rising_probability(name: str, known: int) -> None:
     history = hourly(a_noisy_series(known))
     forecast = forecast_history(history, known * HOUR_SECONDS, method=name, probabilities=QUANTILE_LEVELS)
     quantiles = list(forecast.quantiles.values())
@@ -162,7 +162,7 @@ def test_more_probable_is_never_less(name: str, known: int) -> None:
 
 
 @every_method
-def test_after_a_level_shift_the_forecast_comes_over_to_the_new_level(name: str) -> None:
+def test_after_a_level_shift_the_forecast_moves_to_the_new_level(name: str) -> None:
     draw = random.Random(3)
     series = [level + draw.gauss(0.0, 1.0) for level in [100.0] * 60 + [300.0] * 60]
     forecast = forecast_history(hourly(series), 999 * HOUR_SECONDS, method=name)
@@ -193,7 +193,7 @@ def test_no_number_is_below_the_floor(name: str) -> None:
 
 
 @every_method
-def test_a_forecast_teaches_nothing(name: str) -> None:
+def test_a_forecast_changes_no_state(name: str) -> None:
     asked, left_alone = told(name, a_noisy_series(60)), told(name, a_noisy_series(60))
     for at_seconds in (1e9, 0.0, 5e5):
         asked.forecast(at_seconds)
@@ -201,7 +201,7 @@ def test_a_forecast_teaches_nothing(name: str) -> None:
 
 
 @every_method
-def test_who_goes_on_from_a_kept_state_says_what_he_would_have_said(name: str) -> None:
+def test_a_loaded_forecaster_continues_as_if_it_had_not_been_kept(name: str) -> None:
     seen = hourly(a_noisy_series(130))
     steady, kept = Forecaster(name), Forecaster(name)
     for index, observation in enumerate(seen):
@@ -342,7 +342,7 @@ def test_shuffling_the_future_of_an_application_and_its_probes_never_moves_a_pas
 
 
 @every_listener
-def test_what_a_probe_shows_after_a_run_has_started_is_no_part_of_its_forecast(name: str) -> None:
+def test_a_probe_value_known_after_the_start_of_a_run_is_not_used_for_its_forecast(name: str) -> None:
     values = a_noisy_series(60)
     start = 59.5 * HOUR_SECONDS
     said = []
@@ -416,14 +416,14 @@ def test_a_hard_series_with_a_probe_gets_a_sound_answer(name: str, series: str) 
 @pytest.mark.parametrize(
     "numbers", [(0.0, 0.0, math.nan), (0.0, 0.0, 2.0 * LARGEST_VALUE), (math.nan, 0.0, 1.0)]
 )
-def test_what_is_no_usable_number_is_not_heard(name: str, numbers: tuple[float, float, float]) -> None:
+def test_unusable_predictor_values_are_refused(name: str, numbers: tuple[float, float, float]) -> None:
     method = methods.load(name)()
     with pytest.raises(InvalidNumber):
         method.observe_predictor(PROBE, *numbers)
 
 
 @every_listener
-def test_who_goes_on_from_a_kept_state_still_knows_what_was_heard(name: str) -> None:
+def test_a_loaded_forecaster_still_has_its_predictor_values(name: str) -> None:
     values, probe = a_noisy_series(60), probed(a_noisy_series(61, seed=4))
     steady = kept = listening(name, values, all_heard(values, probe))
     for at in range(4, 60, 7):
@@ -435,7 +435,7 @@ def test_who_goes_on_from_a_kept_state_still_knows_what_was_heard(name: str) -> 
 
 
 @every_listener
-def test_it_is_of_no_account_in_which_order_probes_and_runs_are_handed_over(name: str) -> None:
+def test_the_order_in_which_probes_and_runs_arrive_changes_nothing(name: str) -> None:
     values = a_noisy_series(80)
     heard = all_heard(
         values, probed(a_noisy_series(81, seed=4)), probed(a_noisy_series(81, seed=5), OTHER_PROBE)
@@ -455,7 +455,7 @@ any_source = st.sampled_from([PROBE, OTHER_PROBE, OWN_STAGE, Source("probe", "to
     heard=st.lists(st.tuples(any_source, any_observation), max_size=60),
     at_seconds=st.floats(allow_nan=False, allow_infinity=False),
 )
-def test_whatever_is_heard_the_answer_is_sound_or_there_is_none(
+def test_any_predictor_values_give_a_sound_forecast_or_an_abstention(
     name: str, history: list[Observation], heard: list[PredictorValues], at_seconds: float
 ) -> None:
     forecaster = Forecaster(name)

@@ -27,7 +27,7 @@ def test_a_value_is_not_used_before_it_was_known() -> None:
     assert forecaster.forecast(35.0).mean == 50.0
 
 
-def test_the_interval_comes_from_the_misses_of_the_method() -> None:
+def test_the_interval_comes_from_the_errors_of_the_method() -> None:
     forecast = following(*HISTORY[:3]).forecast(30.0)
     reach = 1.885618 * math.sqrt((2.0**2 + 1.0**2) / 2.0)  # two misses: t with 2 degrees of freedom
     assert forecast.quantiles == pytest.approx({0.1: 11.0 - reach, 0.5: 11.0, 0.9: 11.0 + reach}, rel=1e-6)
@@ -42,7 +42,7 @@ def test_age_counts_from_when_the_newest_value_happened() -> None:
     assert (forecast.n, forecast.age_seconds) == (4, 70.0)
 
 
-def test_old_data_make_the_forecaster_abstain_where_the_caller_says_what_is_old() -> None:
+def test_data_older_than_the_caller_accepts_make_the_forecaster_abstain() -> None:
     forecaster = following(*HISTORY)
     assert forecaster.forecast(130.0, stale_after_seconds=100.0).age_seconds == 100.0
     with pytest.raises(Abstained, match="101 s old, accepted are 100 s") as abstained:
@@ -50,7 +50,7 @@ def test_old_data_make_the_forecaster_abstain_where_the_caller_says_what_is_old(
     assert abstained.value.reason == "stale"
 
 
-def test_the_past_is_not_forecast_with_what_came_later() -> None:
+def test_the_past_is_not_forecast_from_later_values() -> None:
     forecaster = following(*HISTORY)
     forecaster.forecast(60.0)
     with pytest.raises(Abstained) as abstained:
@@ -106,7 +106,7 @@ def test_a_time_that_is_no_number_is_refused(at_seconds: float) -> None:
         following(*HISTORY).forecast(at_seconds)
 
 
-def test_a_quantile_that_the_method_itself_promises_is_the_one_that_is_told() -> None:
+def test_a_quantile_of_the_method_itself_replaces_the_estimated_one() -> None:
     waits = Forecaster("queue_wait")
     for at in range(200):
         waits.observe(Observation(60.0 * at, 60.0 * at + 1.0, float(at % 40)))

@@ -68,7 +68,7 @@ def test_every_command_is_a_file_and_has_help(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.skipif(not GOLDEN.exists(), reason="the answers of the original program are not on this machine")
-def test_an_exact_replay_prints_what_the_original_answered(
+def test_an_exact_replay_prints_the_answers_of_the_original(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with gzip.open(GOLDEN, "rt", newline="") as lines:
@@ -108,7 +108,7 @@ def test_another_method_replays_its_median_and_mean_or_why_it_abstained(
         (["time,value"], "some.csv: there is nothing below the header"),
     ],
 )
-def test_what_cannot_be_replayed_is_refused_in_one_line(
+def test_input_that_cannot_be_replayed_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[str], said: str
 ) -> None:
     error = refused(capsys, "replay", table(tmp_path, *lines))
@@ -158,7 +158,9 @@ def test_a_backtest_prints_a_table_for_each_series_and_one_of_all(
     ]
 
 
-def test_several_processes_find_what_one_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_processes_compute_the_same_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     chosen = ("backtest", "--json", "--method", "nws", "--of", "all", runs(tmp_path))
     alone, shared = (json.loads(printed(capsys, *chosen, "--processes", number)) for number in "12")
     for one in (alone, shared):
@@ -167,14 +169,14 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, capsys: pytest.Ca
     assert alone == shared
 
 
-def test_a_file_without_an_application_says_where_to_look(
+def test_a_file_without_an_application_is_refused_with_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = table(tmp_path, "group,series,kind,started_at,ended_at,value", "g,ping,probe,1,2,3")
     assert "there is no application in it (see --of)" in refused(capsys, "backtest", file)
 
 
-def test_the_study_prints_seven_methods_beside_what_was_published(
+def test_the_study_prints_seven_methods_beside_the_published_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = printed(capsys, "study", runs(tmp_path)).splitlines()
@@ -186,7 +188,7 @@ def test_the_study_prints_seven_methods_beside_what_was_published(
     assert found["metrics"][""]["nws"]["n"] == 20
 
 
-def test_a_study_of_too_few_runs_says_what_it_needs(
+def test_a_study_of_too_few_runs_names_the_number_needed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = refused(capsys, "study", runs(tmp_path, 30))
@@ -234,7 +236,7 @@ def judging(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield running
 
 
-def test_who_interrupts_is_told_so_in_one_line_and_nothing_runs_on(tmp_path: Path) -> None:
+def test_an_interrupt_is_reported_in_one_line_and_leaves_no_process(tmp_path: Path) -> None:
     with judging(tmp_path) as running:
         os.killpg(running.pid, signal.SIGINT)
         _, said = running.communicate(timeout=60)
@@ -253,7 +255,7 @@ def test_a_process_that_is_killed_ends_the_backtest_with_a_reason(tmp_path: Path
     assert said.count(b"\n") == 1
 
 
-def test_a_program_without_standard_output_says_that_it_cannot_write(tmp_path: Path) -> None:
+def test_a_program_without_standard_output_reports_that_it_cannot_write(tmp_path: Path) -> None:
     closed = f"exec '{sys.executable}' -m forecasting replay '{table(tmp_path, 'time,value', '1,2')}' >&-"
     ended = subprocess.run(["sh", "-c", closed], cwd=ROOT, stderr=subprocess.PIPE, check=False)
     said = b"python -m forecasting replay: cannot write: standard output is closed\n"

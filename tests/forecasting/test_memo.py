@@ -24,7 +24,7 @@ def told(values: int) -> Forecaster:
     return forecaster
 
 
-def test_only_the_time_that_was_asked_about_is_remembered() -> None:
+def test_only_the_answer_for_the_last_time_is_kept() -> None:
     memo: Memo[str] = Memo()
     assert memo.get(math.nan) is None
     assert memo.keep(7.0, "seven") == "seven"
@@ -33,14 +33,14 @@ def test_only_the_time_that_was_asked_about_is_remembered() -> None:
     assert memo.get(7.0) is None
 
 
-def test_who_was_asked_keeps_the_same_state_as_who_was_not() -> None:
+def test_a_forecast_does_not_change_the_kept_state() -> None:
     asked, left_alone = told(60), told(60)
     asked.forecast(60 * HOUR_SECONDS)
     asked.part_medians(60 * HOUR_SECONDS)
     assert asked.dump() == left_alone.dump()
 
 
-def test_who_was_asked_before_news_came_says_what_one_says_who_was_not() -> None:
+def test_a_forecast_before_new_values_does_not_change_the_one_after_them() -> None:
     asked, left_alone = told(60), told(60)
     at_seconds = 60 * HOUR_SECONDS
     for forecaster in (asked, left_alone):
@@ -55,7 +55,7 @@ def test_who_was_asked_before_news_came_says_what_one_says_who_was_not() -> None
 
 
 @pytest.mark.parametrize("name", ["auto", "blend", "seasonal"])
-def test_one_time_after_another_and_back_gets_the_answer_of_each(name: str) -> None:
+def test_alternating_times_get_their_own_answers(name: str) -> None:
     asked, fresh = methods.load(name)(), methods.load(name)()
     draw = random.Random(4)
     for index in range(50):

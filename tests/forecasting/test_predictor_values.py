@@ -20,14 +20,14 @@ def test_the_newest_is_that_which_was_known_then(at: float, expected: list[float
     assert heard(10.0, 20.0, 30.0).newest(at) == expected
 
 
-def test_what_comes_out_of_order_is_not_known_before_what_came_before_it() -> None:
+def test_a_row_out_of_order_is_known_no_earlier_than_the_row_before_it() -> None:
     found = heard(10.0, 20.0)
     found.add(5.0, [5.0])
     assert found.newest(19.0) == [10.0]
     assert found.newest(20.0) == [5.0]
 
 
-def test_a_run_of_a_week_finds_nearly_what_was_known_at_its_start() -> None:
+def test_a_run_of_a_week_finds_almost_the_newest_row_known_at_its_start() -> None:
     hours = [float(hour) for hour in range(24 * 14)]
     start = 24.0 * 7
     newest = heard(*hours).newest(start)
@@ -35,7 +35,7 @@ def test_a_run_of_a_week_finds_nearly_what_was_known_at_its_start() -> None:
     assert start - 48.0 <= newest[0] <= start
 
 
-def test_of_the_newest_every_one_is_kept_and_of_all_no_more_than_so_many() -> None:
+def test_all_of_the_newest_rows_are_kept_and_a_limited_number_in_total() -> None:
     found = heard(*map(float, range(1000)))
     assert [found.newest(at) for at in (999.0, 998.0, 997.0)] == [[999.0], [998.0], [997.0]]
     assert len({tuple(found.newest(float(at)) or ()) for at in range(1000)}) <= MAX_ROWS

@@ -52,7 +52,7 @@ def test_the_columns_of_a_queue_with_a_long_name_stand_below_their_headings(
     assert len(headings) == len(row)
 
 
-def test_the_document_says_the_same_in_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_has_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = json.loads(
         printed(capsys, log(tmp_path), "--json", "--quantile", ".8", "--confidence", ".9", "--window", "50")
     )
@@ -78,7 +78,7 @@ def test_the_document_says_the_same_in_numbers(tmp_path: Path, capsys: pytest.Ca
     ("option", "value"),
     [("--quantile", "1"), ("--quantile", "95%"), ("--confidence", "nan"), ("--window", "0")],
 )
-def test_an_option_that_makes_no_sense_is_refused(
+def test_an_invalid_option_is_refused(
     option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -87,7 +87,9 @@ def test_an_option_that_makes_no_sense_is_refused(
     assert option in capsys.readouterr().err
 
 
-def test_what_is_no_log_is_refused_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_log_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "some.csv"
     file.write_text("time,value\n1,2\n", encoding="utf-8")
     assert main(["queue-bounds", str(file)]) == 2

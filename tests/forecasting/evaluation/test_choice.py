@@ -56,7 +56,7 @@ def test_the_gain_is_the_share_of_the_loss_that_is_saved() -> None:
     ("own", "other", "helps"),
     [([], [], False), ([1.0], [0.0], False), ([1.0] * 9, [1.0] * 9, False), ([1.0] * 9, [0.5] * 9, True)],
 )
-def test_little_or_no_difference_is_no_help_and_a_constant_one_is(
+def test_little_or_no_difference_does_not_help_and_a_constant_one_does(
     own: list[float], other: list[float], helps: bool
 ) -> None:
     assert compared(own, other).helps is helps
@@ -66,7 +66,7 @@ def test_losses_of_any_size_leave_a_probability() -> None:
     assert 0.0 <= compared([1e300, 1.0, 0.0, 1e300], [1.0, 1e300, 1e300, 0.0]).p_value <= 1.0
 
 
-def test_the_best_candidate_is_chosen_and_a_predictor_that_does_not_help_is_dropped_and_shown() -> None:
+def test_the_best_candidate_is_chosen_and_a_useless_predictor_is_dropped_and_listed() -> None:
     choice = choose(*a_grid())
     rows = choice.candidates()
     assert rows[0].predictor == GOOD
@@ -97,7 +97,7 @@ def test_another_quantile_is_chosen_for_by_the_pinball_loss(probability: float) 
     assert best.helps
 
 
-def test_what_was_not_known_yet_is_not_scored() -> None:
+def test_values_not_known_yet_are_not_scored() -> None:
     observations, heard = a_grid()
     late = [
         (source, Observation(one.time_seconds, one.time_seconds + 1e9, one.value)) for source, one in heard
@@ -105,7 +105,7 @@ def test_what_was_not_known_yet_is_not_scored() -> None:
     assert {row.n for row in choose(observations, late).candidates()} == {0}
 
 
-def test_a_choice_is_gone_on_with_from_its_state() -> None:
+def test_a_choice_continues_from_its_state() -> None:
     observations, heard = a_grid(60)
     choice = choose(observations, heard)
     again = state.load(PredictorChoice, state.dump(choice))
@@ -115,7 +115,7 @@ def test_a_choice_is_gone_on_with_from_its_state() -> None:
     assert state.dump(again) == state.dump(choice)
 
 
-def test_what_cannot_be_used_is_refused_and_teaches_nothing() -> None:
+def test_unusable_values_are_refused_and_not_learned() -> None:
     choice = choose(*a_grid(60))
     before = state.dump(choice)
     with pytest.raises(InvalidNumber):
@@ -131,7 +131,7 @@ def test_nothing_is_expected_before_anything_is_known() -> None:
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, math.nan])
-def test_what_is_no_probability_is_refused(probability: float) -> None:
+def test_an_invalid_probability_is_refused(probability: float) -> None:
     with pytest.raises(InvalidNumber, match="between 0 and 1"):
         PredictorChoice(probability=probability)
 

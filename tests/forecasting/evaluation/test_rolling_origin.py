@@ -35,7 +35,7 @@ def noise(length: int, seed: int = 5) -> list[float]:
     return [draw.lognormvariate(2.0, 0.3) for _ in range(length)]
 
 
-def test_each_run_is_forecast_from_what_was_known_when_it_started() -> None:
+def test_each_run_is_forecast_from_values_known_at_its_start() -> None:
     values = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]
     prompt = rolling_origin("last_value", daily(values))
     assert prompt.actual.tolist() == values
@@ -45,7 +45,7 @@ def test_each_run_is_forecast_from_what_was_known_when_it_started() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, -900.0])
-def test_nobody_knows_how_a_run_ends_when_it_starts_even_if_its_clock_says_that_it_took_no_time(
+def test_the_value_of_a_run_is_unknown_at_its_start_even_if_it_took_no_time(
     seconds: float,
 ) -> None:
     values = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]
@@ -56,11 +56,11 @@ def test_nobody_knows_how_a_run_ends_when_it_starts_even_if_its_clock_says_that_
     np.testing.assert_array_equal(known.median, rolling_origin("stagewise", daily(values), []).median)
 
 
-def test_who_knows_too_little_abstains() -> None:
+def test_a_forecaster_with_too_few_values_abstains() -> None:
     assert np.isnan(rolling_origin("last_value", daily(noise(5))).median).tolist() == [True] * 3 + [False] * 2
 
 
-def test_the_order_in_which_runs_are_handed_over_changes_nothing() -> None:
+def test_the_order_in_which_runs_arrive_changes_nothing() -> None:
     runs = daily(noise(30))
     shuffled = random.Random(1).sample(runs, len(runs))
     one, other = rolling_origin("nws", runs), rolling_origin("nws", shuffled)
@@ -74,7 +74,7 @@ def test_no_quantile_is_below_the_floor() -> None:
     assert min(rolling_origin("nws", runs, floor=0.0).quantiles[0.05][4:]) >= 0.0
 
 
-def test_what_an_update_takes_is_counted_by_the_given_clock() -> None:
+def test_the_duration_of_an_update_is_measured_by_the_given_clock() -> None:
     ticks = itertools.count()
     trail = rolling_origin("last_value", daily(noise(11)), clock=lambda: float(next(ticks)))
     assert (
@@ -136,7 +136,7 @@ def test_runs_that_a_method_abstains_from_are_counted_and_not_compared() -> None
     assert score.mae_ratio == pytest.approx(2 / 5)
 
 
-def test_who_never_answers_has_no_figures() -> None:
+def test_a_method_that_always_abstains_has_no_scores() -> None:
     usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
     score = Baselines(usual, usual).score(a_trail(TRUTH, [math.nan] * 4), warm_up=0)
     assert (score.n, score.abstained, score.mae, score.mae_ratio, score.coverage_90) == (
@@ -173,7 +173,7 @@ def test_hard_series_have_finite_figures_or_none(values: list[float]) -> None:
 @pytest.mark.parametrize(
     ("ratios", "mean"), [([0.5, 2.0], 1.0), ([0.5, None], 0.5), ([], None), ([None], None), ([0.0, 4.0], 0.0)]
 )
-def test_the_geometric_mean_is_of_what_is_there(ratios: list[float | None], mean: float | None) -> None:
+def test_the_geometric_mean_leaves_missing_ratios_out(ratios: list[float | None], mean: float | None) -> None:
     found = geometric_mean(ratios)
     assert found == (None if mean is None else pytest.approx(mean))
 

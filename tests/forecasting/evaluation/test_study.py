@@ -37,7 +37,7 @@ def test_the_methods_of_the_study_are_in_the_registry() -> None:
     assert [one.published for one in METHODS] == [8.57, 8.42, 9.13, 9.96, 8.99, 9.14, 10.55]
 
 
-def test_what_the_probe_says_is_worth_more_than_history_where_it_is_so() -> None:
+def test_a_related_probe_is_chosen_over_the_own_history() -> None:
     cells = error_table([history("preco", "application", PREDICTABLE), history("gather", "probe", PROBED)])
     errors = {method: cell.relative_error for method, cell in cells["total.seconds"].items()}
     assert errors["lrp"] == pytest.approx(0.0, abs=1e-9)

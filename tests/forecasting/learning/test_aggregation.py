@@ -30,7 +30,7 @@ def test_before_anything_is_learned_all_have_the_same_weight() -> None:
 
 
 @pytest.mark.parametrize("squared", [False, True])
-def test_who_is_right_soon_speaks_alone(squared: bool) -> None:
+def test_an_expert_that_is_right_soon_has_all_weight(squared: bool) -> None:
     draw = random.Random(2)
     truths = [draw.gauss(50.0, 5.0) for _ in range(60)]
     aggregation = Aggregation(squared=squared)
@@ -48,7 +48,7 @@ def test_the_blend_of_biased_experts_is_better_than_the_best_of_them() -> None:
     assert absolute_loss(answers, truths) < 0.5 * best
 
 
-def test_after_a_change_who_was_wrong_for_long_is_listened_to_soon() -> None:
+def test_after_a_change_an_expert_that_was_wrong_for_long_soon_has_weight() -> None:
     draw = random.Random(4)
     levels = [0.0] * 1900 + [20.0] * 100
     truths = [draw.gauss(level, 1.0) for level in levels]
@@ -79,7 +79,7 @@ def test_squared_losses_find_the_mean_where_absolute_ones_find_the_median() -> N
     assert by_loss[False].blend(said) == pytest.approx(0.02, abs=0.1)
 
 
-def test_sleepers_learn_nothing_and_cost_nothing() -> None:
+def test_sleeping_experts_neither_learn_nor_cost_anything() -> None:
     aggregation = Aggregation()
     told(aggregation, [((1.0, 5.0, math.nan), 1.0)] * 30)
     assert aggregation.blend(np.array([1.0, 5.0, math.nan])) == pytest.approx(1.0)
@@ -89,7 +89,7 @@ def test_sleepers_learn_nothing_and_cost_nothing() -> None:
     assert state.dump(aggregation) == before
 
 
-def test_answers_lie_between_those_of_the_experts_whatever_the_numbers() -> None:
+def test_the_blend_lies_between_the_experts_for_any_numbers() -> None:
     draw = random.Random(7)
     sizes = (0.0, 5e-324, 1e-300, 1e-3, 1.0, 1e9, 1e300)
     for squared in (False, True):
@@ -101,7 +101,7 @@ def test_answers_lie_between_those_of_the_experts_whatever_the_numbers() -> None
             aggregation.update(said, draw.choice((-1.0, 1.0)) * draw.choice(sizes))
 
 
-def test_one_outlier_decides_nothing() -> None:
+def test_one_outlier_hardly_changes_the_weights() -> None:
     draw = random.Random(8)
     history = [((50.0, 60.0), draw.gauss(50.0, 2.0)) for _ in range(50)]
     clean, hit = Aggregation(), Aggregation()
@@ -111,7 +111,7 @@ def test_one_outlier_decides_nothing() -> None:
     assert hit.blend(said) == pytest.approx(clean.blend(said), abs=1.0)
 
 
-def test_what_is_the_same_in_another_unit_gets_the_same_weights() -> None:
+def test_weights_do_not_depend_on_the_unit() -> None:
     draw = random.Random(9)
     history = [([draw.gauss(5.0, 1.0) for _ in range(4)], draw.gauss(5.0, 1.0)) for _ in range(100)]
     seconds, milliseconds = Aggregation(), Aggregation()
@@ -130,7 +130,7 @@ def test_an_expert_that_is_far_out_does_no_harm_even_with_a_small_weight() -> No
     assert abs(aggregation.blend(np.array([9.0, 10.5, 1e12]))) < 10.0 + 30.0 * 2.0
 
 
-def test_where_the_newest_truth_was_experts_may_be() -> None:
+def test_experts_near_the_newest_value_are_not_cut() -> None:
     aggregation = Aggregation()
     told(aggregation, [((5.0, 5.0, 5.0), 5.0)] * 40)
     aggregation.update(np.array([5.0, 5.0, 5.0]), 7.0)

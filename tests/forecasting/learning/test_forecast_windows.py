@@ -28,5 +28,5 @@ def test_the_last_few_come_sorted(count: int, expected: list[float]) -> None:
 
 
 @pytest.mark.parametrize(("ordered", "expected"), [([4.0], 4.0), ([4.0, 5.0], 4.5), ([1.0, 2.0, 9.0], 2.0)])
-def test_the_middle_of_an_even_number_lies_between_two(ordered: list[float], expected: float) -> None:
+def test_the_median_of_an_even_count_lies_between_two_values(ordered: list[float], expected: float) -> None:
     assert median_of_sorted(ordered, len(ordered)) == expected

@@ -36,18 +36,18 @@ def test_while_time_stands_still_every_value_counts_alike() -> None:
     assert levels.all_expected(0.0) == pytest.approx([3.0, 3.0, 3.0])
 
 
-def test_a_wild_value_moves_the_level_no_further_than_one_at_the_edge_of_the_usual() -> None:
+def test_an_outlier_moves_the_level_no_further_than_a_value_at_the_edge_of_the_usual() -> None:
     calm = told(MedianLevels(), noise(200, 50.0)).expected(1.0)
     assert told(MedianLevels(), [*noise(200, 50.0), 1e9]).expected(1.0) == pytest.approx(calm, abs=1.0)
 
 
-def test_a_shift_is_caught_up_with() -> None:
+def test_the_level_follows_a_shift() -> None:
     for levels in (MedianLevels(), MeanLevels()):
         told(levels, [*noise(100, 50.0), *noise(40, 1050.0)])
         assert levels.expected(1.0) == pytest.approx(1050.0, abs=3.0)
 
 
-def test_the_level_that_missed_least_of_late_speaks() -> None:
+def test_the_level_with_the_least_recent_loss_is_used() -> None:
     draw, walk = random.Random(3), [0.0]
     for _ in range(300):
         walk.append(walk[-1] + draw.gauss(0.0, 1.0))
@@ -56,7 +56,7 @@ def test_the_level_that_missed_least_of_late_speaks() -> None:
     assert steady.expected(1.0) == steady.all_expected(1.0)[-1]
 
 
-def test_the_longer_the_silence_the_nearer_to_the_usual_level() -> None:
+def test_the_longer_the_gap_the_nearer_the_forecast_is_to_the_usual_level() -> None:
     levels = told(MedianLevels(), [*noise(300, 50.0), *noise(3, 52.0)])
     fast, *_, slow = levels.all_expected(1.0)
     said = [levels.all_expected(elapsed)[0] for elapsed in (0.0, 1.0, 2.0, 5.0, 20.0, 1e9)]

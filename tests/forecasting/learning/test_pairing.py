@@ -44,7 +44,7 @@ def test_a_straight_relation_is_found(name: str) -> None:
     assert said(taught(name, a_line(40)), 20.0, 40) == pytest.approx(65.0)
 
 
-def test_a_ridge_believes_the_slope_as_far_as_there_are_pairs() -> None:
+def test_a_ridge_uses_more_of_the_slope_with_more_pairs() -> None:
     for count in (10, 40):
         pairs = a_line(count)
         usual = sum(height for _, height in pairs) / count
@@ -88,7 +88,7 @@ def test_quantiles_are_matched_where_a_line_would_be_bent() -> None:
     assert said(taught("matching", pairs), 99.0, 101) == max(value for _, value in pairs)
 
 
-def test_the_hybrid_regresses_on_what_the_probe_is_expected_to_show() -> None:
+def test_the_hybrid_regresses_on_the_forecast_of_the_probe() -> None:
     """A probe that is always about 10 but for one wild value is expected to show 10 again."""
     draw = random.Random(9)
     steady = [(shown, 10.0 * shown) for shown in (10.0 + draw.gauss(0.0, 1.0) for _ in range(60))]
@@ -96,7 +96,7 @@ def test_the_hybrid_regresses_on_what_the_probe_is_expected_to_show() -> None:
     assert said(taught("lrp", steady), 500.0, 60) > 130.0
 
 
-def test_the_value_of_a_run_is_paired_with_what_was_known_when_it_started() -> None:
+def test_the_value_of_a_run_is_paired_with_the_predictor_value_known_at_its_start() -> None:
     """A newer value was heard before the run's own value became known, and is not its pair."""
     draw = random.Random(8)
     method = load("lrp")
@@ -108,7 +108,7 @@ def test_the_value_of_a_run_is_paired_with_what_was_known_when_it_started() -> N
     assert said(method, 25.0, 40) == pytest.approx(50.0)
 
 
-def test_of_several_predictors_the_one_that_misses_least_is_used() -> None:
+def test_the_predictor_with_the_least_error_is_used() -> None:
     draw = random.Random(9)
     method = load("lrp")
     for hour, (shown, value) in enumerate(a_line(40)):
@@ -125,7 +125,7 @@ def test_with_fewer_than_three_pairs_the_last_value_is_the_answer() -> None:
     assert taught("lrp", a_line(2)).predictor(9e9) is None
 
 
-def test_no_answer_is_far_beyond_all_that_was_seen() -> None:
+def test_no_forecast_is_far_beyond_the_values_so_far() -> None:
     pairs = a_line(40)
     seen = [value for _, value in pairs]
     apart = max(seen) - min(seen)
@@ -133,7 +133,7 @@ def test_no_answer_is_far_beyond_all_that_was_seen() -> None:
     assert said(taught("lrp", pairs), -1e9, 40) == min(seen) - apart
 
 
-def test_of_many_predictors_robust_lines_are_drawn_in_turn_and_every_one_is() -> None:
+def test_robust_lines_of_many_predictors_are_fitted_in_turn_without_exception() -> None:
     method = load("lrp_robust")
     sources = [Source(f"probe {number}", "total.seconds") for number in range(11)]
     for hour, (shown, value) in enumerate(a_line(60)):

@@ -38,7 +38,7 @@ def test_where_nothing_varies_the_line_is_flat() -> None:
     assert least_squares([(2.0, 5.0), (2.0, 7.0)], 100.0) == 6.0
 
 
-def test_pairs_beyond_all_numbers_do_not_break_the_line() -> None:
+def test_pairs_that_would_overflow_are_left_out_of_the_line() -> None:
     line = LeastSquaresLine()
     for pair in [(1.0, 1.0), (1e300, -1e300), (-1e300, 1e300), (2.0, 2.0)]:
         line.learn(*pair)
@@ -52,7 +52,7 @@ def test_theil_sen_is_that_of_the_textbook() -> None:
     assert theil_sen(pairs) == pytest.approx((np.median(np.array(ys) - slope * np.array(xs)), slope))
 
 
-def test_a_fifth_of_wild_pairs_hardly_turns_the_robust_line() -> None:
+def test_a_fifth_of_outliers_hardly_turns_the_robust_line() -> None:
     pairs = noisy_pairs(31)
     spoilt = [(x, 1e6 if index % 5 == 0 else y) for index, (x, y) in enumerate(pairs)]
     height, slope = theil_sen(spoilt)
@@ -64,7 +64,7 @@ def test_a_robust_line_through_one_place_is_flat() -> None:
     assert theil_sen([(2.0, 5.0), (2.0, 7.0), (2.0, 100.0)]) == (7.0, 0.0)
 
 
-def test_numbers_that_are_too_large_for_a_robust_line_are_said_to_be() -> None:
+def test_numbers_too_large_for_a_robust_line_give_nan() -> None:
     pairs = [(5e-324, 1e300), (0.0, -1e300), (1e-310, 1e300), (1e-320, 0.0)]
     assert not all(map(math.isfinite, theil_sen(pairs)))
 
@@ -79,7 +79,7 @@ def test_the_same_quantile_is_found_between_neighbours_and_not_beyond_the_outerm
     assert same_quantile(pairs, shown) == expected
 
 
-def test_the_same_quantile_of_equal_numbers_is_in_the_middle_of_what_they_stand_for() -> None:
+def test_the_same_quantile_of_tied_numbers_is_in_the_middle_of_their_ranks() -> None:
     assert same_quantile([(1.0, 4.0), (1.0, 8.0), (1.0, 5.0)], 1.0) == 5.0
 
 

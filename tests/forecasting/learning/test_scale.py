@@ -16,20 +16,20 @@ def test_it_is_the_mean_size_whatever_the_sign() -> None:
     assert told(1.0, -3.0, 2.0, -2.0).size == pytest.approx(2.0)
 
 
-def test_a_wild_one_widens_it_by_less_than_half_and_zeros_say_nothing_first() -> None:
+def test_an_outlier_widens_it_by_less_than_half_and_leading_zeros_do_not_count() -> None:
     assert told(0.0, 2.0, *[-2.0] * 50, 1e300).size == pytest.approx(2.0 * 1.45)
 
 
-def test_what_has_become_usual_is_followed() -> None:
+def test_the_scale_follows_a_new_usual_size() -> None:
     assert told(*[1.0, -1.0] * 50, *[50.0] * 100).size == pytest.approx(50.0, rel=0.05)
     assert told(*[2.0] * 60, *[1e9] * 200, number=100.0).size == pytest.approx(1e9, rel=0.1)
 
 
-def test_misses_that_are_but_rounding_do_not_hold_it_back() -> None:
+def test_rounding_errors_do_not_limit_the_scale() -> None:
     assert told(*[1e-13] * 100, *[1.0] * 90, number=1000.0).size == pytest.approx(1.0, rel=0.1)
 
 
-def test_where_nothing_was_ever_missed_misses_are_measured_in_the_number_itself() -> None:
+def test_without_errors_so_far_the_unit_comes_from_the_value_itself() -> None:
     assert TypicalSize().unit(5e6) == pytest.approx(5.0)
     assert TypicalSize().unit() > 0.0
 

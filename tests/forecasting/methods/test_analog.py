@@ -16,7 +16,7 @@ def told(values: list[float]) -> Method:
     return method
 
 
-def test_what_followed_before_is_expected_to_follow_again() -> None:
+def test_the_forecast_is_what_followed_the_same_values_before() -> None:
     pattern = [1.0, 1.0, 5.0, 1.0, 9.0]
     method = told(list(islice(cycle(pattern), 150)))
     answers = []
@@ -26,7 +26,7 @@ def test_what_followed_before_is_expected_to_follow_again() -> None:
     assert answers == pattern * 2
 
 
-def test_median_and_mean_are_those_of_what_followed_the_21_nearest() -> None:
+def test_median_and_mean_are_of_the_values_after_the_21_nearest_moments() -> None:
     # After 0, 9 it went on 16 times with 1 and 5 times with 8.
     method = told([one for after in [1.0] * 16 + [8.0] * 5 for one in (0.0, 9.0, after)] + [0.0, 9.0])
     forecast = method.forecast(65.0)
@@ -45,7 +45,7 @@ def test_moments_that_are_long_past_are_forgotten() -> None:
     assert max(method.expert_forecasts(0.0)) < 3.0
 
 
-def test_without_values_there_are_no_voices() -> None:
+def test_without_values_there_are_no_expert_forecasts() -> None:
     with pytest.raises(Abstained):
         Method().expert_forecasts(0.0)
 

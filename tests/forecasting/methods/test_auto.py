@@ -38,7 +38,7 @@ class Grid:
         return method, miss
 
 
-def test_with_nobody_to_listen_to_it_is_the_blend() -> None:
+def test_without_predictors_it_is_the_blend() -> None:
     alone, blend = auto.Method(), methods.load("blend")()
     for hour, value in enumerate(Grid(60).application):
         alone.update(hour * HOUR_SECONDS, value)
@@ -47,14 +47,14 @@ def test_with_nobody_to_listen_to_it_is_the_blend() -> None:
     assert (said.mean, said.median) == (expected.mean, expected.median)
 
 
-def test_a_probe_that_feels_the_same_load_halves_the_miss() -> None:
+def test_a_probe_under_the_same_load_halves_the_error() -> None:
     grid = Grid(120)
     _, with_nobody = grid.followed()
     _, with_good = grid.followed(GOOD)
     assert with_good < 0.5 * with_nobody
 
 
-def test_a_probe_that_says_nothing_does_no_harm_and_is_shown_as_of_no_help() -> None:
+def test_an_unrelated_probe_does_no_harm_and_is_reported_as_no_help() -> None:
     grid = Grid(160)
     _, with_nobody = grid.followed()
     method, with_useless = grid.followed(USELESS)
@@ -75,20 +75,20 @@ def test_the_helpful_probe_is_found_among_others() -> None:
     assert (worst.predictor, worst.helps) == (USELESS, False)
 
 
-def test_own_stages_are_not_listened_to() -> None:
+def test_own_stages_are_not_used() -> None:
     method = auto.Method()
     method.observe_predictor(Source("", "stage.compute.seconds"), 0.0, 10.0, 5.0)
     assert method.predictors() == []
 
 
-def test_of_very_many_predictors_the_first_are_listened_to() -> None:
+def test_the_first_of_very_many_predictors_are_used() -> None:
     method = auto.Method()
     for number in range(auto.MAX_PREDICTORS + 5):
         method.observe_predictor(Source(f"probe {number}", "total.seconds"), 0.0, 10.0, 5.0)
     assert len(method.predictors()) == auto.MAX_PREDICTORS
 
 
-def test_a_probe_that_has_stopped_is_not_listened_to_any_more() -> None:
+def test_a_probe_that_has_stopped_is_used_no_more() -> None:
     """Its last word was alarming, and would stay so for ever."""
     grid = Grid(120)
     grid.good[-1] *= 3.0

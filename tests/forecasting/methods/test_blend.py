@@ -54,7 +54,7 @@ def a_day_with_a_peak(draw: random.Random) -> list[float]:
     return [20.0 + 30.0 * (index % 24 in (9, 10)) + draw.gauss(0.0, 1.0) for index in range(500)]
 
 
-def test_every_quick_method_of_the_folder_is_listened_to() -> None:
+def test_every_quick_method_of_the_folder_is_an_expert() -> None:
     assert {"analog", "local_level", "nws", "restarting"} <= set(expert_names())
     assert "blend" not in expert_names()
     blend = told([1.0, 2.0])
@@ -74,14 +74,14 @@ def test_the_blend_is_about_as_good_as_the_best_of_the_methods(
 
 
 @pytest.mark.parametrize("deviations", [10.0, 25.0, 75.0, -75.0])
-def test_where_the_level_jumps_the_blend_misses_hardly_more_than_the_last_value(deviations: float) -> None:
+def test_on_jumping_levels_the_blend_errs_hardly_more_than_the_last_value(deviations: float) -> None:
     draw = random.Random(20)
     values = [100.0 + deviations * (index // 100 % 2) + draw.gauss(0.0, 1.0) for index in range(400)]
     assert mean_absolute_error("blend", values) < 1.15 * mean_absolute_error("last_value", values)
 
 
 @pytest.mark.parametrize("level", [100.0, 0.02])
-def test_one_wild_value_moves_neither_the_median_nor_the_mean_far(level: float) -> None:
+def test_one_outlier_moves_neither_the_median_nor_the_mean_far(level: float) -> None:
     draw = random.Random(21)
     values = [level * draw.lognormvariate(0.0, 0.1) for _ in range(200)]
     for wild in (10.0, 250.0):
@@ -99,7 +99,7 @@ def test_the_mean_minds_outliers_and_the_median_does_not() -> None:
 
 
 @pytest.mark.parametrize("wild", [1e3, 1e6, 1e12, -1e300])
-def test_a_wild_value_is_soon_forgotten(wild: float) -> None:
+def test_an_outlier_is_soon_forgotten(wild: float) -> None:
     draw = random.Random(18)
     calm = [draw.gauss(10.0, 1.0) for _ in range(230)]
     forecasts = {size: told([*calm[:200], size, *calm[200:]]).forecast(1e6) for size in (10.0, wild)}
@@ -107,7 +107,7 @@ def test_a_wild_value_is_soon_forgotten(wild: float) -> None:
     assert forecasts[wild].mean == pytest.approx(forecasts[10.0].mean, abs=2.0)
 
 
-def test_a_kept_blend_goes_on_as_if_it_had_never_been_away() -> None:
+def test_a_loaded_blend_continues_as_if_it_had_not_been_kept() -> None:
     values = noise_around_a_level(random.Random(14))
     away, there = told(values[:150]), told(values)
     back = state.load(Method, state.dump(away))
@@ -120,7 +120,7 @@ def test_a_kept_blend_is_small() -> None:
     assert len(state.dump(told(noise_around_a_level(random.Random(15))))) < 25_000
 
 
-def test_a_voice_for_each_is_heard_always_in_the_same_place() -> None:
+def test_every_expert_forecast_has_a_fixed_place() -> None:
     blend = told([3.0])
     lengths = {len(blend.all_forecasts(0.0))}
     for index, value in enumerate(noise_around_a_level(random.Random(16)), start=1):

@@ -14,13 +14,13 @@ def told(*timed: tuple[float, float]) -> Method:
     return method
 
 
-def test_by_hand_the_mean_remembers_longer_than_the_median() -> None:
+def test_by_hand_the_mean_has_a_longer_memory_than_the_median() -> None:
     forecast = told((0.0, 0.0), (60.0, 10.0)).forecast(120.0)
     assert forecast.median == pytest.approx(10.0 / (1.0 + math.exp(-1.0 / 2.0)))
     assert forecast.mean == pytest.approx(10.0 / (1.0 + math.exp(-1.0 / 4.0)))
 
 
-def test_after_a_long_silence_a_new_value_counts_for_more() -> None:
+def test_after_a_long_gap_a_new_value_weighs_more() -> None:
     regular = [(60.0 * index, 10.0 + index % 2) for index in range(50)]
     soon, late = told(*regular, (60.0 * 50, 14.0)), told(*regular, (60.0 * 500, 14.0))
     assert late.forecast(60.0 * 501).median > soon.forecast(60.0 * 51).median + 0.5

@@ -31,7 +31,7 @@ def walk(count: int, *, drift: float = 0.0, seed: int = 1) -> list[float]:
 
 
 @pytest.mark.parametrize("values", [noise(29), walk(29), walk(29, drift=4.0)], ids=["noise", "walk", "drift"])
-def test_between_fits_it_goes_on_as_append_of_statsmodels_does(values: list[float]) -> None:
+def test_between_fits_updates_equal_append_of_statsmodels(values: list[float]) -> None:
     at_the_fit, later = told(values[:FIRST_FIT]), told(values)
     smoother, used = at_the_fit._smoother, list(later._recent)
     trend = smoother.damping > 0.0

@@ -27,7 +27,7 @@ def test_a_random_walk_is_forecast_by_its_last_value() -> None:
     assert told(walk).forecast(900.0).mean == pytest.approx(walk[-1], abs=0.3)
 
 
-def test_by_hand_the_gain_with_the_least_squared_error_speaks() -> None:
+def test_by_hand_the_gain_with_the_least_squared_error_is_used() -> None:
     # After 0, 10 every gain has missed by 10; then 10 is met best by gain 1, whose level is 10.
     assert told([0.0, 10.0]).forecast(2.0).mean == pytest.approx(0.5)  # a tie: the least gain, 0.05
     assert told([0.0, 10.0, 10.0]).forecast(3.0).mean == pytest.approx(10.0)

@@ -23,7 +23,7 @@ def told(values: Iterable[float]) -> Method:
 
 
 @pytest.mark.parametrize("index", range(len(GAINS)))
-def test_but_for_wild_values_each_smoother_is_the_state_space_model_of_statsmodels(index: int) -> None:
+def test_without_outliers_each_smoother_equals_the_state_space_model_of_statsmodels(index: int) -> None:
     draw, trends = random.Random(5), Unbounded()
     values = [100.0 + 3.0 * step + draw.gauss(0.0, 4.0) for step in range(60)]
     for value in values:
@@ -41,7 +41,7 @@ def test_but_for_wild_values_each_smoother_is_the_state_space_model_of_statsmode
     assert trends.all_expected(7.0)[index] == pytest.approx(float(reference[6]), rel=1e-9)
 
 
-def test_a_line_is_gone_on_with() -> None:
+def test_a_line_continues_from_its_state() -> None:
     method = told(float(step) for step in range(100))
     assert method.forecast(60.0 * 100).mean == pytest.approx(100.0, abs=0.7)  # the last value is off by 1
 
@@ -60,7 +60,7 @@ def test_where_nothing_rises_nothing_is_expected_to() -> None:
     assert method.forecast(60.0 * 3000).mean == pytest.approx(50.0, abs=2.0)
 
 
-def test_a_wild_value_starts_no_trend() -> None:
+def test_an_outlier_starts_no_trend() -> None:
     draw = random.Random(8)
     calm = [draw.gauss(50.0, 1.0) for _ in range(100)]
     assert told([*calm, 1e9]).forecast(60.0 * 120).mean == pytest.approx(

@@ -116,7 +116,7 @@ def test_the_primaries_of_ten_values_and_an_outlier() -> None:
     assert primary(method, "adaptive median of 5 to 21") == 5.5
 
 
-def test_long_exact_runs_answer_what_they_answered_when_all_golden_answers_were_met() -> None:
+def test_long_exact_runs_equal_the_answers_of_the_version_that_passed_all_golden_tests() -> None:
     method, state, answers = Method(exact=True), 1, {}
     for step in range(1, 301):
         state = (state * 1103515245 + 12345) % 2**31

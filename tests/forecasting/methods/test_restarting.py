@@ -34,7 +34,7 @@ def test_three_values_at_another_level_are_a_change(level: float) -> None:
     assert told(noise(100, 100.0) + changed).forecast(0.0).mean == pytest.approx(sum(changed) / 6)
 
 
-def test_single_wild_values_are_no_change() -> None:
+def test_single_outliers_are_no_change_point() -> None:
     values = noise(200, 100.0)
     values[::10] = [1e6] * 20
     assert told(values).forecast(0.0).median == pytest.approx(100.0, abs=2.0)

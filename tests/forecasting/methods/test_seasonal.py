@@ -76,7 +76,7 @@ def test_a_season_that_is_over_is_forgotten() -> None:
     assert noon == pytest.approx(night, abs=0.5)
 
 
-def test_it_has_a_voice_for_each_level_and_for_both_answers() -> None:
+def test_there_is_an_expert_forecast_for_each_level_and_for_median_and_mean() -> None:
     method = told(by_day, every_seconds=HOUR_SECONDS, count=200)
     noon = MONDAY_SECONDS + 12 * HOUR_SECONDS + 10 * DAY_SECONDS
     expert_forecasts, forecast = method.expert_forecasts(noon), method.forecast(noon)
@@ -88,12 +88,12 @@ def test_it_has_a_voice_for_each_level_and_for_both_answers() -> None:
     assert len(set(expert_forecasts[6:10])) > 1
 
 
-def test_it_has_no_voice_before_there_are_values() -> None:
+def test_there_is_no_expert_forecast_before_the_first_value() -> None:
     with pytest.raises(Abstained):
         Method().expert_forecasts(0.0)
 
 
-def test_by_hand_an_effect_is_shrunken_by_what_chance_may_account_for() -> None:
+def test_by_hand_an_effect_is_shrunk_by_the_variance_of_chance() -> None:
     effects = Effects.of(7, 0.0)
     assert effects.at(3, 2.0) == 0.0
     effects.learn(3, 4.0)
@@ -139,7 +139,7 @@ def test_hours_and_weekdays_are_those_of_utc_before_and_after_1970() -> None:
     assert [index for index, total in enumerate(season.weekdays.sums) if total] == [2, 3]
 
 
-def test_one_wild_value_proves_no_season() -> None:
+def test_one_outlier_proves_no_season() -> None:
     method, level = Method(), decaying.Method()
     for index in range(10 * 24):
         value = 1e300 if index == 24 * 5 + 3 else 50.0 + index % 7

@@ -31,7 +31,7 @@ def probe(method: stagewise.Method, at: float, network: float, load: float) -> N
         method.observe_predictor(Source("gather", name), at - 600.0, at - 300.0, seconds)
 
 
-def test_each_stage_is_told_from_the_same_stage_of_a_probe_and_they_are_added_up() -> None:
+def test_each_stage_is_forecast_from_the_same_stage_of_a_probe_and_the_forecasts_are_summed() -> None:
     method, _ = followed(60, counted=(COPY, COMPUTE, CLEAN))
     at = 60 * HOUR_SECONDS
     probe(method, at, network=3.0, load=0.8)
@@ -54,7 +54,7 @@ def test_which_stages_make_the_total_is_learned(counted: tuple[str, ...]) -> Non
     assert method.forecast(at).median == pytest.approx(sum(truth[name] for name in counted), rel=0.02)
 
 
-def test_what_no_stage_explains_is_expected_as_it_mostly_was() -> None:
+def test_the_unexplained_rest_is_forecast_by_its_median() -> None:
     method = stagewise.Method()
     for hour in range(40):
         at = hour * HOUR_SECONDS
@@ -63,7 +63,7 @@ def test_what_no_stage_explains_is_expected_as_it_mostly_was() -> None:
     assert method.forecast(40 * HOUR_SECONDS).median == pytest.approx(17.0)
 
 
-def test_a_stage_of_a_probe_that_the_application_has_not_is_of_no_account() -> None:
+def test_a_probe_stage_that_the_application_lacks_is_ignored() -> None:
     method = stagewise.Method()
     method.observe_predictor(Source("gather", COPY), 0.0, 10.0, 500.0)
     method.update(20.0, 30.0)
@@ -71,7 +71,7 @@ def test_a_stage_of_a_probe_that_the_application_has_not_is_of_no_account() -> N
 
 
 @pytest.mark.parametrize("metric", ["total.seconds", "transfer.bytes_per_second", "stage.copy.bytes"])
-def test_what_is_no_duration_of_a_stage_is_not_listened_to(metric: str) -> None:
+def test_metrics_that_are_no_stage_durations_are_ignored(metric: str) -> None:
     method = stagewise.Method()
     method.observe_predictor(Source("", metric), 0.0, 10.0, 500.0)
     method.update(0.0, 30.0)

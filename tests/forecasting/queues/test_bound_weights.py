@@ -27,13 +27,13 @@ def lived_through(
     return bounds
 
 
-def test_ways_that_agree_are_said_as_they_are() -> None:
+def test_experts_that_agree_are_blended_to_their_bound() -> None:
     assert trust(ways=3).blend((30.0, 30.0, 30.0)) == 30.0
     assert trust(ways=3).blend((0.0, 0.0, 0.0)) == 0.0
 
 
 @pytest.mark.parametrize("better", [0, 1])
-def test_of_two_ways_the_one_that_loses_less_comes_to_be_said(better: int) -> None:
+def test_the_blend_moves_to_the_expert_with_the_lower_loss(better: int) -> None:
     draw, known = random.Random(3), trust()
     top = (LOW, HIGH)[better]
     waits = [draw.uniform(0.9 * top, top) if draw.random() < 0.2 else 0.5 * LOW for _ in range(400)]
@@ -41,14 +41,14 @@ def test_of_two_ways_the_one_that_loses_less_comes_to_be_said(better: int) -> No
     assert known.blend((LOW, HIGH)) == pytest.approx(top, rel=0.01)
 
 
-def test_while_no_more_is_missed_than_was_promised_nothing_is_added() -> None:
+def test_without_too_many_misses_no_caution_is_added() -> None:
     draw, known = random.Random(4), trust()
     waits = [HIGH if draw.random() < 0.02 else 30.0 for _ in range(2000)]
     bounds = lived_through(known, waits, (LOW, LOW))
     assert bounds[500:] == [LOW] * 1500
 
 
-def test_misses_in_a_run_make_cautious_at_once_and_hits_by_and_by_less() -> None:
+def test_consecutive_misses_raise_caution_at_once_and_hits_lower_it_slowly() -> None:
     known = trust()
     blended = LOW
     for _ in range(6):
@@ -61,7 +61,7 @@ def test_misses_in_a_run_make_cautious_at_once_and_hits_by_and_by_less() -> None
     assert known.bound(blended, (LOW, HIGH), 0.0) == blended
 
 
-def test_however_many_misses_are_found_one_after_another_the_bound_has_an_end() -> None:
+def test_any_number_of_consecutive_misses_leaves_the_bound_limited() -> None:
     known = trust()
     known.learn((LOW, HIGH), LOW, 4.0 * HIGH)
     for _ in range(500):
@@ -70,7 +70,7 @@ def test_however_many_misses_are_found_one_after_another_the_bound_has_an_end() 
     assert known.bound(LOW, (LOW, HIGH), 1e6) == pytest.approx(1e6)
 
 
-def test_a_queue_that_owes_hits_is_told_no_less_than_the_first_way_says() -> None:
+def test_a_queue_with_too_many_misses_gets_at_least_the_bound_of_the_first_expert() -> None:
     known = trust()
     for missed in [True] * 20 + [False] * 310:
         known.score(missed)

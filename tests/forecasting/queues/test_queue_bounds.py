@@ -50,7 +50,7 @@ def followed(jobs: int, wait: float = 5 * MINUTE) -> QueueBounds:
     return machine
 
 
-def test_nothing_is_said_of_a_queue_before_its_least_history_is_known() -> None:
+def test_a_queue_has_no_bound_before_its_minimum_history() -> None:
     machine = followed(LEAST + 5)  # 59 have started
     assert machine.bound(QueuedJob(999, 4000.0, "b")) is None
     assert machine.bound(QueuedJob(999, 4000.0, "a")) is not None
@@ -71,7 +71,7 @@ def test_hits_before_the_first_miss_lower_a_level_little_and_a_miss_raises_it_by
     assert level.raised - after_hits > 0.08
 
 
-def test_what_was_asked_is_what_is_said_at_submission_and_changes_nothing() -> None:
+def test_the_bound_asked_for_equals_that_at_submission_and_changes_nothing() -> None:
     asked, left_alone = followed(300), followed(300)
     job = QueuedJob(300, 300 * MINUTE, "a", "somebody else", 8.0, 7200.0)
     bound = asked.bound(job)
@@ -92,7 +92,7 @@ def test_a_stall_raises_the_bound_while_it_lasts() -> None:
     assert after > 60 * MINUTE
 
 
-def test_who_goes_on_from_a_kept_state_says_the_same() -> None:
+def test_a_loaded_state_gives_the_same_bounds() -> None:
     kept = followed(400)
     loaded = state.load(QueueBounds, state.dump(kept))
     for number in range(400, 440):
@@ -104,7 +104,7 @@ def test_who_goes_on_from_a_kept_state_says_the_same() -> None:
     assert state.dump(kept) == state.dump(loaded)
 
 
-def test_what_happens_in_the_wrong_order_is_refused() -> None:
+def test_events_in_the_wrong_order_are_refused() -> None:
     machine = QueueBounds()
     machine.submit(QueuedJob(1, 0.0))
     with pytest.raises(InvalidNumber, match="job 1 is submitted"):
@@ -119,7 +119,7 @@ def test_what_happens_in_the_wrong_order_is_refused() -> None:
 
 
 @pytest.mark.parametrize("pair", [(0.0, 0.95), (0.95, 1.0)])
-def test_what_is_no_probability_is_refused(pair: tuple[float, float]) -> None:
+def test_an_invalid_probability_is_refused(pair: tuple[float, float]) -> None:
     with pytest.raises(InvalidNumber):
         QueueBounds(*pair)
 
@@ -148,7 +148,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     assert len(backlog.signals(who, 99.0)) == SIGNALS
 
 
-def test_while_a_machine_fills_up_the_promise_is_nearly_kept_at_a_loss_far_below_a_plain_quantiles() -> None:
+def test_on_a_machine_that_fills_up_coverage_is_nearly_kept_with_a_loss_far_below_a_plain_quantile() -> None:
     found = score_queues(machine_log(6000))
     assert [(score.queue, score.jobs > score.bounded > 1900) for score in found] == [("a", True), ("b", True)]
     for score in found:
@@ -217,7 +217,7 @@ def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
     assert score.bound.median_seconds == pytest.approx(wait, rel=1.0, abs=1.0)
 
 
-def test_jobs_that_were_withdrawn_are_neither_judged_nor_learned_from() -> None:
+def test_withdrawn_jobs_are_neither_scored_nor_learned() -> None:
     jobs = machine_log(400)
     cancelled = [
         LoggedJob(QueuedJob(1000 + number, 777.0 * number, "a", "x", 1.0, 60.0), 1e5, 0.0, withdrawn=True)
@@ -227,6 +227,6 @@ def test_jobs_that_were_withdrawn_are_neither_judged_nor_learned_from() -> None:
     assert with_them == {score.queue: score.jobs for score in score_queues(jobs)}
 
 
-def test_the_order_of_the_lines_of_a_log_is_of_no_account() -> None:
+def test_the_order_of_the_lines_of_a_log_changes_nothing() -> None:
     jobs = machine_log(500)
     assert score_queues(jobs) == score_queues(jobs[::-1])

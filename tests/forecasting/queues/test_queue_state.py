@@ -40,7 +40,7 @@ def told(*waits: float, bounds: bool = False) -> WaitHistory:
     ("quantile", "confidence", "minimum"),
     [(0.95, 0.95, 59), (0.9, 0.95, 29), (0.95, 0.99, 90), (0.5, 0.95, 5), (0.5, 0.5, 1), (0.99, 0.95, 299)],
 )
-def test_the_least_history_is_the_first_whose_largest_wait_is_a_bound(
+def test_the_minimum_history_is_the_first_whose_largest_wait_is_a_bound(
     quantile: float, confidence: float, minimum: int
 ) -> None:
     assert min_history(quantile, confidence) == minimum
@@ -48,7 +48,7 @@ def test_the_least_history_is_the_first_whose_largest_wait_is_a_bound(
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, -0.5, math.nan])
-def test_what_is_no_probability_is_refused(probability: float) -> None:
+def test_an_invalid_probability_is_refused(probability: float) -> None:
     for pair in ((probability, 0.95), (0.95, probability)):
         with pytest.raises(InvalidNumber, match="between 0 and 1"):
             min_history(*pair)
@@ -94,9 +94,7 @@ def training(steps: list[dict[str, str]]) -> list[float]:
 
 
 @pytest.mark.skipif(bool(realdata.missing(GOLDEN)), reason=realdata.missing(GOLDEN) or "-")
-def test_every_bound_is_that_of_the_original_but_for_its_rank_which_is_one_too_low_where_it_is_exact() -> (
-    None
-):
+def test_every_bound_equals_that_of_the_original_except_its_exact_rank_which_is_one_too_low() -> None:
     compared = 0
     for case, steps in the_original(trimmed=False):
         ordered = training(steps)
@@ -168,7 +166,7 @@ def test_a_history_too_short_for_the_confidence_has_no_bound() -> None:
     assert told(*[5.0] * 58, 7.0).bound(0.0) == 7.0
 
 
-def test_three_misses_in_a_row_are_a_change_that_makes_the_history_new() -> None:
+def test_three_misses_in_a_row_are_a_change_point_that_shortens_the_history() -> None:
     draw = random.Random(4)
     waits = told(*[draw.uniform(10.0, 20.0) for _ in range(1000)], bounds=True)
     assert waits.bound(0.0) == pytest.approx(19.5, abs=0.4)
@@ -216,7 +214,7 @@ def test_where_many_wait_some_of_them_stand_for_all() -> None:
     assert bounds[100:] == [float(index) for index in range(100, 1000)]  # as long as the oldest has waited
 
 
-def test_a_few_that_wait_longer_move_the_bound_as_their_share_says() -> None:
+def test_a_few_long_waits_move_the_bound_by_their_share() -> None:
     waits = told(*[float(index) for index in range(1000)])
     assert waits.bound(60_000.0) == 960.0
     for _ in range(20):
@@ -225,7 +223,7 @@ def test_a_few_that_wait_longer_move_the_bound_as_their_share_says() -> None:
     assert waits.bound(60_990.0) == 980.0
 
 
-def test_who_waited_before_the_history_begins_does_not_count() -> None:
+def test_jobs_submitted_before_the_history_begins_do_not_count() -> None:
     waits = told(*[10.0] * MAX_HISTORY)
     for index in range(500):
         waits.submit(-1000.0 * index - 1.0)

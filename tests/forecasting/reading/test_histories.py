@@ -67,7 +67,7 @@ def test_a_colon_alone_makes_no_metric(tmp_path: Path) -> None:
         (["g,a,probe,1,2,3", "g,a,application,2,3,3"], "line 3, kind: expected probe as in the rows"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(tmp_path: Path, lines: list[str], said: str) -> None:
+def test_invalid_cells_are_refused_with_their_place(tmp_path: Path, lines: list[str], said: str) -> None:
     with pytest.raises(UnreadableFile) as refused:
         read([written(tmp_path, *lines)])
     assert said in str(refused.value)
@@ -79,7 +79,7 @@ def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
         read([file, file])
 
 
-def test_an_application_hears_the_probes_of_its_group_and_its_own_other_values_and_a_probe_the_others(
+def test_predictors_are_the_probes_of_a_group_and_for_an_application_its_own_other_metrics(
     tmp_path: Path,
 ) -> None:
     file = written(

@@ -23,7 +23,7 @@ def job(*, submit: int = 100, wait: int = 5, run: int = 60, status: int = 1) -> 
     return f"7 {submit} {wait} {run} 4 -1 -1 -1 -1 -1 {status} -1 -1 -1 -1 -1 -1 -1"
 
 
-def test_a_job_is_what_it_asked_for_and_what_became_of_it(tmp_path: Path) -> None:
+def test_a_job_has_its_request_and_its_outcome(tmp_path: Path) -> None:
     read = swf.read(log(tmp_path, RAN))
     assert read.left_out == 0
     [found] = read.jobs
@@ -32,7 +32,7 @@ def test_a_job_is_what_it_asked_for_and_what_became_of_it(tmp_path: Path) -> Non
     assert found.left_queue_seconds == 342104.0
 
 
-def test_what_is_below_zero_is_not_known(tmp_path: Path) -> None:
+def test_negative_numbers_are_unknown(tmp_path: Path) -> None:
     [found] = swf.read(log(tmp_path, job(run=-1))).jobs
     assert found.job == QueuedJob(0, 100.0, swf.UNKNOWN_QUEUE, "", 4.0, None)  # it had 4 processors
     assert found.run_seconds == 0.0
@@ -44,7 +44,7 @@ def test_parts_of_jobs_and_unknown_waits_are_left_out_and_counted(tmp_path: Path
     assert (len(read.jobs), read.left_out) == (1, 5)
 
 
-def test_who_was_cancelled_before_he_ran_left_the_queue_without_a_start(tmp_path: Path) -> None:
+def test_a_job_cancelled_before_running_is_withdrawn(tmp_path: Path) -> None:
     lines = [job(status=5, run=0), job(status=5, run=-1), job(status=5, run=9), job(status=0, run=0)]
     withdrawn = [found.withdrawn for found in swf.read(log(tmp_path, *lines)).jobs]
     assert withdrawn == [True, True, False, False]

@@ -55,7 +55,7 @@ def test_a_file_may_be_packed_and_may_begin_with_a_byte_order_mark(tmp_path: Pat
         (gzip.compress(b"time,value\n1,2\n" * 99, mtime=0)[:-9], ": cannot read it: Compressed file ended"),
     ],
 )
-def test_what_is_no_table_is_refused_with_its_place(tmp_path: Path, content: bytes, said: str) -> None:
+def test_an_invalid_table_is_refused_with_its_place(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(UnreadableFile) as refused:
         list(rows(written(tmp_path, content), NEEDED))
     assert said in str(refused.value)
@@ -65,13 +65,15 @@ def test_what_is_no_table_is_refused_with_its_place(tmp_path: Path, content: byt
 @pytest.mark.parametrize(
     ("name", "said"), [("", "Is a directory"), ("none.csv", "No such file"), ("\0", "embedded null byte")]
 )
-def test_what_cannot_be_opened_says_why(tmp_path: Path, name: str, said: str) -> None:
+def test_the_error_for_a_file_that_cannot_be_opened_has_the_reason(
+    tmp_path: Path, name: str, said: str
+) -> None:
     with pytest.raises(UnreadableFile, match=said):
         list(rows(f"{tmp_path}/{name}", NEEDED))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_read_permission_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path, b"time,value\n1,2\n")
     Path(file).chmod(0)
     with pytest.raises(UnreadableFile, match="Permission denied"):
@@ -79,13 +81,13 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("found", ["", "nan", "inf", "-inf", "1e301", "x", "1,5", "0x10"])
-def test_what_is_no_usable_number_is_refused_with_file_line_and_column(found: str) -> None:
+def test_an_unusable_number_is_refused_with_file_line_and_column(found: str) -> None:
     with pytest.raises(UnreadableFile, match=r"^some.csv, line 7, value: expected a .*number") as refused:
         a_row(value=found).number("value")
     assert str(refused.value).endswith(f"got {found!r}")
 
 
-def test_what_was_found_is_shown_no_longer_than_a_line() -> None:
+def test_the_shown_content_is_cut_to_one_line() -> None:
     with pytest.raises(UnreadableFile) as refused:
         a_row(value="9" * 100_000 + "x").number("value")
     assert len(str(refused.value)) < 150
@@ -100,7 +102,7 @@ def test_a_time_is_seconds_or_a_date_of_which_utc_is_meant_where_no_zone_is_name
 
 
 @pytest.mark.parametrize("found", ["", "nan", "inf", "noon", "2026-13-01"])
-def test_what_is_no_time_is_refused(found: str) -> None:
+def test_an_invalid_time_is_refused(found: str) -> None:
     with pytest.raises(UnreadableFile, match=r"line 7, time: expected a .*time"):
         a_row(time=found).time_seconds("time")
 

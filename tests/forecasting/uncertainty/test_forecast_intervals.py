@@ -18,20 +18,20 @@ def residuals(*numbers: float, window: int = 100) -> Residuals:
 
 
 @pytest.mark.parametrize("numbers", [(), (1.0,)])
-def test_one_residual_says_nothing_about_spread(numbers: tuple[float, ...]) -> None:
+def test_one_residual_gives_no_interval(numbers: tuple[float, ...]) -> None:
     with pytest.raises(Abstained) as abstained:
         residuals(*numbers).interval(0.8)
     assert abstained.value.reason == "too_few"
 
 
-def test_two_residuals_reach_as_far_as_student_says() -> None:
+def test_two_residuals_give_the_interval_of_student() -> None:
     lower, upper = residuals(3.0, -4.0).interval(0.8)
     # t(0.9, 2 degrees of freedom) = 1.885618 from the tables; root mean square of 3 and 4: sqrt(12.5)
     assert upper == pytest.approx(1.885618 * math.sqrt(12.5), rel=1e-6)
     assert lower == -upper
 
 
-def test_two_equal_misses_are_not_certainty() -> None:
+def test_two_equal_residuals_are_not_certainty() -> None:
     lower, upper = residuals(2.0, 2.0).interval(0.8)
     assert lower < 0.0
     assert upper > 2.0
@@ -48,7 +48,7 @@ def test_two_equal_misses_are_not_certainty() -> None:
         (0.42, 99, (29.0, 71.0)),  # 100 * 0.29 is a little less than 29 in binary
     ],
 )
-def test_enough_residuals_speak_for_themselves(
+def test_enough_residuals_give_order_statistics(
     level: float, count: int, expected: tuple[float, float]
 ) -> None:
     numbers = [float(number) for number in range(1, count + 1)]
@@ -69,7 +69,7 @@ def test_student_reaches_at_least_as_far_as_residuals_did() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 5, 9, 30, 100])
-def test_more_probable_is_never_less(count: int) -> None:
+def test_quantiles_never_fall_with_rising_probability(count: int) -> None:
     draw = random.Random(count)
     tracked = residuals(*(draw.lognormvariate(0.0, 2.0) for _ in range(count)))
     probabilities = sorted({*QUANTILE_LEVELS, *(draw.random() for _ in range(50))})
@@ -87,7 +87,7 @@ def test_old_residuals_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 9, 25, 60, 100])
-def test_the_next_residual_is_covered_as_promised(count: int) -> None:
+def test_the_next_residual_is_covered_with_the_promised_probability(count: int) -> None:
     draw = random.Random(count)
     trials, hits = 3000, 0
     for _ in range(trials):

@@ -33,7 +33,7 @@ def test_the_mean_counts_the_failures_that_are_to_be_expected(
     assert mean_seconds(first, later, 100.0, 20.0, 10.0) == pytest.approx(mean)
 
 
-def test_who_never_fails_takes_the_time_of_a_success() -> None:
+def test_without_failures_the_time_is_that_of_a_success() -> None:
     success = lognormal([100.0, 7.0], 0.4)
     found = quantiles_seconds([0.1, 0.5, 0.9], [1.0, 1.0], [0.5, 0.5], LEVELS, success, 9.0 * success, 60.0)
     np.testing.assert_allclose(found, success[:, [1, 3, 5]].T, rtol=0.01)
@@ -73,7 +73,7 @@ def test_quantiles_are_those_of_many_random_histories(
     )
 
 
-def test_who_is_better_in_anything_and_worse_in_nothing_is_never_ranked_behind() -> None:
+def test_a_candidate_that_is_nowhere_worse_is_never_ranked_behind() -> None:
     draw = np.random.default_rng(6)
     first, later = draw.uniform(0.3, 0.999, 200), draw.uniform(0.1, 0.99, 200)
     success, failure = (
@@ -130,7 +130,7 @@ def test_the_most_extreme_chances_have_an_answer(number: float) -> None:
         {"probabilities": [2.0]},
     ],
 )
-def test_what_is_no_probability_or_no_time_is_refused(wrong: dict[str, object]) -> None:
+def test_an_invalid_probability_or_time_is_refused(wrong: dict[str, object]) -> None:
     right = {
         "probabilities": [0.5], "first": [0.5], "later": [0.5], "levels": LEVELS,
         "success_quantiles": [[1.0] * 7], "failure_quantiles": [[1.0] * 7],

@@ -87,7 +87,7 @@ def whole(draw: random.Random) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", [steady, skewed, wandering, shifting, louder, wild])
-def test_as_many_values_are_inside_as_was_promised(kind: object) -> None:
+def test_the_interval_covers_the_promised_share_of_values(kind: object) -> None:
     assert callable(kind)
     values = kind(random.Random(5))
     eighty, ninety = covered(values, smoothed(values))
@@ -95,13 +95,13 @@ def test_as_many_values_are_inside_as_was_promised(kind: object) -> None:
     assert ninety == pytest.approx(0.9, abs=0.025)
 
 
-def test_whole_numbers_are_inside_at_least_as_often_as_was_promised() -> None:
+def test_intervals_of_whole_numbers_cover_at_least_the_promised_share() -> None:
     eighty, ninety = covered(values := whole(random.Random(5)), smoothed(values))
     assert 0.78 <= eighty <= 0.9
     assert 0.88 <= ninety <= 0.96
 
 
-def test_each_end_is_missed_by_its_own_share() -> None:
+def test_each_end_is_exceeded_by_its_own_share() -> None:
     values = skewed(random.Random(6))
     shares = replayed(values, smoothed(values))
     assert shares == pytest.approx({probability: probability for probability in ALL}, abs=0.02)
@@ -113,7 +113,7 @@ def test_a_biased_forecast_is_made_up_for() -> None:
     assert eighty >= 0.78
 
 
-def test_after_a_level_shift_the_interval_comes_over_within_a_few_values() -> None:
+def test_after_a_level_shift_the_interval_follows_within_a_few_values() -> None:
     draw = random.Random(3)
     values = [draw.gauss(level, 1.0) for level in [100.0] * 200 + [300.0] * 30]
     points = smoothed(values, 0.5)
@@ -121,7 +121,7 @@ def test_after_a_level_shift_the_interval_comes_over_within_a_few_values() -> No
     assert 280.0 < lower < upper < 320.0
 
 
-def test_what_the_values_are_is_known_even_where_the_forecast_is_useless() -> None:
+def test_the_spread_of_the_values_is_used_where_the_forecast_is_useless() -> None:
     draw = random.Random(4)
     values = [draw.uniform(0.0, 1.0) for _ in range(400)]
     points = [draw.uniform(-50.0, 50.0) for _ in range(400)]
@@ -148,7 +148,7 @@ def test_a_value_that_nearly_always_comes_is_inside() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 9, 12, 19, 20, 35, 60, 149, 150, 151, 300])
-def test_more_probable_is_never_less(count: int) -> None:
+def test_quantiles_never_fall_with_rising_probability(count: int) -> None:
     draw = random.Random(count)
     values = [draw.lognormvariate(0.0, 1.5) for _ in range(count)]
     probabilities = sorted({*QUANTILE_LEVELS, *(draw.uniform(0.001, 0.999) for _ in range(30))})
@@ -161,13 +161,13 @@ def test_the_forecast_is_the_median() -> None:
     assert taught(steady(random.Random(1))).around(98.5, (0.5,)) == {0.5: 98.5}
 
 
-def test_between_two_probabilities_of_the_grid_lies_what_is_between_their_quantiles() -> None:
+def test_a_quantile_between_two_levels_is_interpolated() -> None:
     quantiles = taught(steady(random.Random(2))).around(100.0, (0.8, 0.85, 0.9))
     assert quantiles[0.85] == pytest.approx((quantiles[0.8] + quantiles[0.9]) / 2.0)
 
 
 @pytest.mark.parametrize("known", [0, 1])
-def test_one_value_says_nothing_about_spread(known: int) -> None:
+def test_one_value_gives_no_quantiles(known: int) -> None:
     with pytest.raises(Abstained) as abstained:
         taught([5.0][:known]).around(5.0, EIGHTY) if known else Spread().around(5.0, EIGHTY)
     assert abstained.value.reason == "too_few"
@@ -175,13 +175,13 @@ def test_one_value_says_nothing_about_spread(known: int) -> None:
 
 @pytest.mark.parametrize("known", [5, 50])
 @pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, 90.0, math.nan])
-def test_what_is_no_probability_is_refused(known: int, probability: float) -> None:
+def test_an_invalid_probability_is_refused(known: int, probability: float) -> None:
     with pytest.raises(InvalidNumber, match="probabilit"):
         taught([5.0, 6.0] * known).around(5.0, (probability,))
 
 
 @pytest.mark.parametrize(("point", "value"), [(math.nan, 1.0), (1.0, math.nan), (1.0, math.inf)])
-def test_what_is_no_number_is_refused_and_teaches_nothing(point: float, value: float) -> None:
+def test_numbers_that_are_not_finite_are_refused_and_not_learned(point: float, value: float) -> None:
     spread, untouched = taught([5.0, 6.0] * 30), taught([5.0, 6.0] * 30)
     with pytest.raises(InvalidNumber, match="finite"):
         spread.learn(point, value)
@@ -194,7 +194,7 @@ def test_the_same_values_lead_to_the_same_state() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 100, 400])
-def test_a_state_that_was_kept_is_gone_on_with(count: int) -> None:
+def test_a_spread_continues_from_its_state(count: int) -> None:
     values = skewed(random.Random(10))
     spread = taught(values[:count]) if count else Spread()
     again = state.load(Spread, state.dump(spread))
@@ -219,7 +219,7 @@ HUGE = st.sampled_from([1.7e308, -1.7e308])  # that a forecast may be, though no
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(st.lists(st.tuples(HARD | HUGE, HARD), min_size=2, max_size=60), st.integers(1, 6), HARD | HUGE)
-def test_whatever_was_learned_quantiles_are_finite_and_in_order(
+def test_quantiles_are_finite_and_in_order_after_any_values(
     pairs: list[tuple[float, float]], times: int, point: float
 ) -> None:
     spread = Spread()
@@ -231,14 +231,14 @@ def test_whatever_was_learned_quantiles_are_finite_and_in_order(
     assert np.isfinite(spread.losses).all()
 
 
-def test_after_one_wild_value_what_is_usual_is_within_the_interval() -> None:
+def test_after_one_outlier_usual_values_are_within_the_interval() -> None:
     usual = steady(random.Random(14))[:200]
     after = taught([*usual, 5_000.0], [100.0] * 201).around(100.0, EIGHTY)
     assert after[0.1] < 97.0
     assert after[0.9] > 103.0
 
 
-def test_two_far_away_on_one_side_are_where_the_level_is_now() -> None:
+def test_two_values_far_away_on_one_side_are_taken_for_the_new_level() -> None:
     usual = steady(random.Random(15))[:200]
     spread = taught([*usual, 5_000.0, 5_000.0])
     assert spread.quick > 3_500.0

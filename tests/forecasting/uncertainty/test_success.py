@@ -34,13 +34,13 @@ def chance(outcomes: Sequence[RunOutcome], at_seconds: float = 1e6) -> float:
     return told(outcomes).forecast(at_seconds).first
 
 
-def test_a_path_that_nobody_took_has_no_chance_to_be_told() -> None:
+def test_a_path_without_runs_abstains() -> None:
     with pytest.raises(Abstained) as abstained:
         SuccessForecaster().forecast(0.0)
     assert abstained.value.reason == "too_few"
 
 
-def test_more_successes_promise_more_and_nothing_is_certain() -> None:
+def test_more_successes_give_a_higher_probability_that_is_never_certain() -> None:
     after = [chance(hourly([True] * count)) for count in (1, 5, 50, 500)]
     assert 0.5 < after[0] < after[1] < after[2] < after[3] < 1.0
     assert after[3] > 0.99
@@ -53,7 +53,7 @@ def test_an_outcome_is_not_used_before_it_was_known() -> None:
     assert forecaster.forecast(99 * HOUR_SECONDS).n == 10
 
 
-def test_what_was_known_later_is_not_used_for_an_earlier_time() -> None:
+def test_outcomes_known_later_are_not_used_for_an_earlier_time() -> None:
     forecaster = told(hourly([True] * 9))
     forecaster.forecast(1e6)
     with pytest.raises(Abstained) as abstained:
@@ -61,7 +61,7 @@ def test_what_was_known_later_is_not_used_for_an_earlier_time() -> None:
     assert abstained.value.reason == "past"
 
 
-def test_the_order_in_which_outcomes_are_handed_over_changes_nothing() -> None:
+def test_the_order_in_which_outcomes_arrive_changes_nothing() -> None:
     outcomes = hourly([index % 7 != 3 for index in range(60)])
     shuffled = random.Random(1).sample(outcomes, len(outcomes))
     assert told(outcomes).forecast(1e6) == told(shuffled).forecast(1e6)
@@ -108,7 +108,7 @@ def test_the_end_of_an_outage_is_hoped_for_as_time_goes_by() -> None:
     assert next_week > at_once + 0.2
 
 
-def test_a_bad_hour_of_the_day_is_known_once_it_shows() -> None:
+def test_a_bad_hour_of_the_day_is_learned() -> None:
     history = hourly([index % 24 != 3 for index in range(24 * 40)])
     midnight = 40 * DAY_SECONDS
     assert chance(history, midnight + 3 * HOUR_SECONDS) < 0.2
@@ -119,14 +119,14 @@ def test_a_path_that_has_become_good_is_trusted_within_weeks() -> None:
     assert chance(hourly([False] * 500 + [True] * 150), 650 * HOUR_SECONDS) > 0.9
 
 
-def test_what_the_opinions_count_adds_up() -> None:
+def test_the_weights_of_the_experts_add_up_to_one() -> None:
     forecaster = told(hourly(outages(20, 4, 12)))
     forecaster.learn_until(1e7)
     assert list(forecaster.weights()) == list(EXPERTS)
     assert sum(forecaster.weights().values()) == pytest.approx(1.0)
 
 
-def test_the_kept_state_goes_on_as_if_nothing_had_been() -> None:
+def test_a_loaded_state_continues_as_if_it_had_not_been_kept() -> None:
     history = hourly(outages(20, 4, 12))
     kept = told(history[:150])
     kept.learn_until(history[149].known_at_seconds)
@@ -139,7 +139,7 @@ def test_the_kept_state_goes_on_as_if_nothing_had_been() -> None:
     assert len(state.dump(kept)) < 3000
 
 
-def test_jobs_that_overlap_teach_what_was_known_when_they_began() -> None:
+def test_overlapping_jobs_are_learned_with_what_was_known_at_their_start() -> None:
     # Each job begins long before the one before it has ended: that two neighbours end alike helps nobody.
     endings = [index // 20 % 2 == 0 for index in range(2000)]
     jobs = [RunOutcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
