@@ -51,7 +51,7 @@ class NoData(ProbeError):
 
 
 class ProbeFailed(ProbeError):
-    """An operation on the grid failed. The message names the operation, the resource and the answer."""
+    """An operation on the grid failed. The message names the operation, the resource and the error."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Role:
-    """One use that a probe has for resources; a run binds *minimum* to *maximum* of them to it, in order."""
+    """A role of resources in a probe; a run binds *minimum* to *maximum* resources to it, in order."""
 
     minimum: int
     maximum: int

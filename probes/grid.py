@@ -1,7 +1,7 @@
 """The operations that a probe may perform on sites. ``reporters.grid`` implements them.
 
 A probe never knows which shell, transfer or batch system reaches a site. A failed operation raises
-``ProbeFailed``, whose message names the operation, the resource and the answer. Once the run has reached its
+``ProbeFailed``, whose message names the operation, the resource and the error. Once the run has reached its
 time limit, every operation raises ``OutOfTime``.
 """
 
@@ -35,9 +35,8 @@ class Location:
 class CopyOptions:
     """Options of a copy. A transfer ignores options that it lacks: see ``Grid.capabilities``.
 
-    *streams* is the largest number of parallel streams, *block_bytes* the size of one write (0: the tool's
-    default). With *server_checksum* the servers of both
-    ends compare checksums; if these differ, the copy fails.
+    *streams* is the maximum number of parallel streams, *block_bytes* the size of one write (0: the tool's
+    default). With *server_checksum* the servers of both ends compare checksums, and a difference is an error.
     """
 
     streams: int = 1

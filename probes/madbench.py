@@ -65,7 +65,7 @@ class PhaseTimes:
 
     @property
     def io_seconds(self) -> float:
-        """The time that the task spent on I/O, including waits for locks."""
+        """Return the time that the task spent on I/O, including waits for locks."""
         return self.read_seconds + self.write_seconds + self.wait_seconds
 
 

@@ -31,9 +31,8 @@ _MAX_PERFDATA_CHARACTERS = 65_536
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _ITEM = re.compile(r"(?:[^\s']|'(?:[^']|'')*'?)+")  # up to an unquoted space
 _PAIR = re.compile(r"(?:'(?P<quoted>.*)'|(?P<plain>[^'=]+))=(?P<rest>[^=]*)", re.DOTALL)
-_VALUE = re.compile(
-    rf"(?P<number>{_NUMBER}|U)(?P<unit>[^\d;'\"]*)"
-)  # no digits in the unit: 1,5 must not match as 1
+# No digits in the unit: "1,5" must not match as 1.
+_VALUE = re.compile(rf"(?P<number>{_NUMBER}|U)(?P<unit>[^\d;'\"]*)")
 _RANGE = re.compile(rf"(?P<inside>@?)(?:(?P<start>~|{_NUMBER})?:)?(?P<end>{_NUMBER})?")
 
 
@@ -77,10 +76,9 @@ class Probe(external_program.ExternalProgramProbe):
         self.completed = self.run_program()
         self.output = parse_output(self.completed.stdout)
         self._log()
-        items, unreadable = parse_perfdata(self.output.perfdata)
-        external_program.log_lines(
-            self.grid, [(f"unreadable perfdata: {item!r}", "warning") for item in unreadable]
-        )
+        items, invalid = parse_perfdata(self.output.perfdata)
+        warnings = [(f"invalid perfdata: {item!r}", "warning") for item in invalid]
+        external_program.log_lines(self.grid, warnings)
         status = Measurement("nagios.status", self.completed.returncode, "status")
         return [status, *metrics_of(items).collected(self.grid)]
 

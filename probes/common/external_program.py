@@ -13,7 +13,7 @@ _LINE_CHARACTERS = 1000
 
 
 class ExternalProgramProbe:
-    """Base class: checks and runs one program at one resource. Subclasses add a stage that interprets it."""
+    """Base class: checks and runs one program at one resource. Subclasses interpret its output."""
 
     kind = "grid"
     parameters = {

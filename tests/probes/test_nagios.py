@@ -237,4 +237,4 @@ def test_invalid_perfdata_is_logged_and_the_rest_is_kept(tmp_path: Path) -> None
     install(tmp_path, "check_x", "echo 'OK | good=1 bad=1,5 =3 fine=2'")
     report = run_locally("nagios", tmp_path, {"command": "check_x"})
     assert metrics(report) == {"nagios.status": 0, "perfdata.good": 1, "perfdata.fine": 2}
-    assert logged(report, "warning") == ["unreadable perfdata: 'bad=1,5'", "unreadable perfdata: '=3'"]
+    assert logged(report, "warning") == ["invalid perfdata: 'bad=1,5'", "invalid perfdata: '=3'"]
