@@ -239,12 +239,9 @@ def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
     """Return the scores of *found* by *key*, those of the most forecasts first."""
     if key == "week":
         found = found.annotate(week=TruncWeek("day"))
-    rows = (
-        found.order_by().values(key, "unit").annotate(**{f"sum_{one}": Sum(one) for one in ScoreSums._fields})
-    )
-    scores = [
-        _score(row[key], row["unit"], {one: row[f"sum_{one}"] for one in ScoreSums._fields}) for row in rows
-    ]
+    sums = {f"sum_{name}": Sum(name) for name in ScoreSums._fields}
+    rows = found.order_by().values(key, "unit").annotate(**sums)
+    scores = [_score(row[key], row["unit"], ScoreSums(*(row[name] for name in sums))) for row in rows]
     return sorted(scores, key=lambda one: (-one.n, one.name))
 
 
