@@ -1,8 +1,8 @@
-"""Figures of many rollups and samples together, by the stretch of time that each belongs to.
+"""Combine rollups and samples to summary statistics of time ranges.
 
-Means and deviations are put together pairwise (Chan, Golub, LeVeque: Algorithms for computing the sample
-variance, The American Statistician 37, 1983), a sample being a rollup of one value; quantiles are exact where
-there are samples alone, else of the sketches and the samples' own keys.
+Means and deviations are merged pairwise (Chan, Golub, LeVeque: Algorithms for computing the sample
+variance, The American Statistician 37, 1983), a sample being a rollup of one value. Quantiles are
+exact where a range has samples only; otherwise they come from the sketches and the keys of the samples.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from monitor.depot.rollups.codec import PERCENTS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from monitor.depot.rollups.query import Found
+    from monitor.depot.rollups.query import QueryResult
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-# What is larger counts as this much in means and deviations: no number could hold its square. The rollups do
-# the same.
+# Larger values count as this much in means and deviations: their squares would overflow. Rollups clamp to the
+# same bound.
 MOST = 1e150
 
 
-class Figures(msgspec.Struct, frozen=True, gc=False):
-    """*n* counts values, *passed* those of passed runs; all else is of these: None where there are none,
-    *stdev* (of a sample: n - 1) also where there is one. A quantile is the least value that so many do not
-    exceed."""
+class SummaryStatistics(msgspec.Struct, frozen=True, gc=False):
+    """*n* counts values, *passed* those of passed runs, of which all other fields are.
+
+    They are None without passed runs; *stdev* (with n - 1) also with one. A quantile is the least value that
+    so many do not exceed.
+    """
 
     n: int = 0
     passed: int = 0
@@ -49,7 +51,7 @@ class Figures(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rollups, and samples as rollups of one value, with the number of the group that each belongs to."""
+    """Rollups, and samples as rollups of one value, each with the number of its group."""
 
     group: Ints
     n: Ints
@@ -60,11 +62,11 @@ class _Rows:
     max: Floats
 
 
-def each(found: Found) -> list[tuple[int, Figures]]:
-    """(start, figures) of each rollup of *found*, which was read with ranks."""
-    rolled = found.rolled
-    quantiles = ddsketch.values(found.ranks)
-    return _listed(
+def per_rollup(result: QueryResult) -> list[tuple[int, SummaryStatistics]]:
+    """Return (start, statistics) of each rollup of a *result* with ranks."""
+    rolled = result.rolled
+    quantiles = ddsketch.values(result.ranks)
+    return _statistics(
         rolled["start"],
         rolled["n"],
         rolled["passed"],
@@ -73,26 +75,28 @@ def each(found: Found) -> list[tuple[int, Figures]]:
     )
 
 
-def merged(found: Found, start_of: Callable[[Ints], Ints]) -> list[tuple[int, Figures]]:
-    """(start, figures) of each group of *found*, in order: of all whose time has the same *start_of*. Read
-    without ranks."""
-    times = np.concatenate([found.rolled["start"], found.samples["time"]])
+def merged(result: QueryResult, start_of: Callable[[Ints], Ints]) -> list[tuple[int, SummaryStatistics]]:
+    """Return (start, statistics) of each group of a *result* without ranks, in order.
+
+    A group has all rollups and samples whose times have the same *start_of*.
+    """
+    times = np.concatenate([result.rolled["start"], result.samples["time"]])
     starts, group = np.unique(start_of(times), return_inverse=True)
-    rows = _rows(found, group)
-    many = len(starts)
-    n, passed = _sums(group, rows.n, many), _sums(group, rows.passed, many)
-    mean = _sums(group, rows.passed * rows.mean, many) / np.maximum(passed, 1)
-    squares = _sums(group, rows.squares + rows.passed * (rows.mean - mean[group]) ** 2, many)
-    least, most = np.full(many, np.inf), np.full(many, -np.inf)
+    rows = _rows(result, group)
+    groups = len(starts)
+    n, passed = _sums(group, rows.n, groups), _sums(group, rows.passed, groups)
+    mean = _sums(group, rows.passed * rows.mean, groups) / np.maximum(passed, 1)
+    squares = _sums(group, rows.squares + rows.passed * (rows.mean - mean[group]) ** 2, groups)
+    least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(least, group, rows.min)
     np.maximum.at(most, group, rows.max)
     stdev = np.sqrt(squares / np.maximum(passed - 1, 1))
-    quantiles = np.clip(_quantiles(found, start_of, starts), least[:, None], most[:, None])
-    return _listed(starts, n, passed, [mean, least, most, stdev], quantiles)
+    quantiles = np.clip(_quantiles(result, start_of, starts), least[:, None], most[:, None])
+    return _statistics(starts, n, passed, [mean, least, most, stdev], quantiles)
 
 
-def _rows(found: Found, group: Ints) -> _Rows:
-    rolled, samples = found.rolled, found.samples
+def _rows(result: QueryResult, group: Ints) -> _Rows:
+    rolled, samples = result.rolled, result.samples
     passed = samples["passed"]
     value = np.where(passed, samples["value"], 0.0)
     rolled_squares = rolled["stdev"] ** 2 * np.maximum(rolled["passed"] - 1, 0)
@@ -107,31 +111,32 @@ def _rows(found: Found, group: Ints) -> _Rows:
     )
 
 
-def _sums(group: Ints, weights: NDArray[np.number], many: int) -> Floats:
-    return np.bincount(group, weights, minlength=many).astype(np.float64)
+def _sums(group: Ints, weights: NDArray[np.number], groups: int) -> Floats:
+    return np.bincount(group, weights, minlength=groups).astype(np.float64)
 
 
-def _quantiles(found: Found, start_of: Callable[[Ints], Ints], starts: Ints) -> Floats:
-    """``PERCENTS`` of each group that begins at one of *starts*, a row each; nonsense for those that have
-    nothing of passed runs."""
-    samples = found.samples[found.samples["passed"]]
+def _quantiles(result: QueryResult, start_of: Callable[[Ints], Ints], starts: Ints) -> Floats:
+    """Return a row with the ``PERCENTS`` of each group; undefined for groups without passed runs."""
+    samples = result.samples[result.samples["passed"]]
     of_samples = np.searchsorted(starts, start_of(samples["time"]))
     once = np.ones(len(samples), np.int64)
-    exact = _ranked(of_samples, samples["value"], once, len(starts))
-    if not len(found.counted):
+    exact = _percentiles(of_samples, samples["value"], once, len(starts))
+    if not len(result.entries):
         return exact
-    of_sketches = np.searchsorted(starts, start_of(found.counted["start"]))
+    of_sketches = np.searchsorted(starts, start_of(result.entries["start"]))
     groups = np.concatenate([of_sketches, of_samples])
-    keys = np.concatenate([found.counted["key"], ddsketch.keys(samples["value"])])
-    counts = np.concatenate([found.counted["count"], once])
-    near = ddsketch.values(_ranked(groups, keys, counts, len(starts)).astype(np.int64))
+    keys = np.concatenate([result.entries["key"], ddsketch.keys(samples["value"])])
+    counts = np.concatenate([result.entries["count"], once])
+    near = ddsketch.values(_percentiles(groups, keys, counts, len(starts)).astype(np.int64))
     has_sketches = np.bincount(of_sketches, minlength=len(starts)) > 0
     return np.where(has_sketches[:, None], near, exact)
 
 
-def _ranked(group: Ints, values: NDArray[np.number], counts: Ints, many: int) -> Floats:
-    """Of the *values* of each of *many* groups, each there so many times, those that ``PERCENTS`` of them do
-    not exceed, a row each. Nonsense for groups that have none."""
+def _percentiles(group: Ints, values: NDArray[np.number], counts: Ints, many: int) -> Floats:
+    """Return a row with the ``PERCENTS`` of each of *many* groups; value *i* occurs ``counts[i]`` times.
+
+    Undefined for empty groups.
+    """
     if not len(values):
         return np.zeros((many, len(PERCENTS)))
     order = np.lexsort((values, group))
@@ -140,24 +145,25 @@ def _ranked(group: Ints, values: NDArray[np.number], counts: Ints, many: int) ->
     before = np.cumsum(total) - total
     rank = np.maximum((np.outer(total, PERCENTS) + 99) // 100, 1)
     at = np.searchsorted(until, before[:, None] + rank)
-    found: Floats = values[order][np.minimum(at, len(order) - 1)].astype(np.float64)
-    return found
+    percentiles: Floats = values[order][np.minimum(at, len(order) - 1)].astype(np.float64)
+    return percentiles
 
 
-def _listed(
-    starts: Ints, n: NDArray[np.number], passed: NDArray[np.number], figures: list[Floats], quantiles: Floats
-) -> list[tuple[int, Figures]]:
-    *first, stdev = figures
-    there, several = passed > 0, passed > 1
-    columns = [*(_optional(one, there) for one in first), _optional(stdev, several)]
-    columns += [_optional(one, there) for one in quantiles.T]
+def _statistics(
+    starts: Ints, n: NDArray[np.number], passed: NDArray[np.number], columns: list[Floats], quantiles: Floats
+) -> list[tuple[int, SummaryStatistics]]:
+    *first, stdev = columns
+    has_passed, has_several = passed > 0, passed > 1
+    optional = [*(_optional(column, has_passed) for column in first), _optional(stdev, has_several)]
+    optional += [_optional(column, has_passed) for column in quantiles.T]
     counts = [column.astype(np.int64).tolist() for column in (n, passed)]
-    rows = starmap(Figures, zip(*counts, *columns, strict=True))
+    rows = starmap(SummaryStatistics, zip(*counts, *optional, strict=True))
     return list(zip(starts.tolist(), rows, strict=True))
 
 
-def _optional(values: Floats, there: NDArray[np.bool_]) -> list[float | None]:
-    found: list[float | None] = values.tolist()
-    if there.all():
-        return found
-    return [value if has else None for value, has in zip(found, there.tolist(), strict=True)]
+def _optional(values: Floats, is_present: NDArray[np.bool_]) -> list[float | None]:
+    """Return *values* with None where they are not present."""
+    items: list[float | None] = values.tolist()
+    if is_present.all():
+        return items
+    return [value if has_value else None for value, has_value in zip(items, is_present.tolist(), strict=True)]

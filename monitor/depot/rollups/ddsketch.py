@@ -1,10 +1,10 @@
-"""A mergeable sketch of many values, for quantiles of any stretch of time.
+"""DDSketch: a mergeable sketch of values, for quantiles of any time range.
 
-Each value is kept as the number of its bucket, and buckets grow by a constant factor, so that a quantile is
-wrong by ``RELATIVE_ERROR`` of its value at most: the mapping of DDSketch (Masson, Rim, Lee: DDSketch, a fast
-and fully-mergeable quantile sketch with relative-error guarantees, PVLDB 12, 2019). A sketch is the list of
-its values' keys in order, two bytes each, so that the database can make and merge it by itself; the function
-``monitor_sketch_key`` there (migration 0012) is ``key`` here.
+Each value is stored as the key of its bucket. Buckets grow by a constant factor, so that a quantile has a
+relative error of at most ``RELATIVE_ERROR``: the mapping of DDSketch (Masson, Rim, Lee: DDSketch, a fast
+and fully-mergeable quantile sketch with relative-error guarantees, PVLDB 12, 2019). A sketch is the
+sorted list of its values' keys, two bytes each, which SQL can build and merge; the SQL function
+``monitor_sketch_key`` computes ``key``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 RELATIVE_ERROR = 0.01
 GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
-LEAST, MOST = 1e-9, 1e21  # a nanosecond, a zettabyte: what is nearer to 0 is 0, what is farther is MOST
+LEAST, MOST = 1e-9, 1e21  # a nanosecond, a zettabyte: smaller values count as 0, larger ones as MOST
 MOST_KEY = 3455  # of MOST
 _OFFSET = 1 - math.ceil(math.log(LEAST) / math.log(GAMMA))  # the key of LEAST is 1
 
 
 def key(value: float) -> int:
-    """The key of *value*: -3455 to 3455, in the order of the values."""
+    """Return the key of *value*, -3455 to 3455; keys are ordered as values."""
     size = min(abs(value), MOST)
     if size < LEAST:
         return 0
@@ -31,31 +31,30 @@ def key(value: float) -> int:
 
 
 def value(key: int) -> float:
-    """The value in the middle of the bucket *key*: no value of it is farther away than RELATIVE_ERROR."""
+    """Return the value in the middle of the bucket *key*: within RELATIVE_ERROR of every value in it."""
     if key == 0:
         return 0.0
     return math.copysign(2 * GAMMA ** (abs(key) - _OFFSET) / (GAMMA + 1), key)
 
 
 def keys(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """``key`` of each."""
+    """Return the key of each value."""
     sizes = np.clip(np.abs(values), LEAST, MOST)
-    found = _OFFSET + np.ceil(np.log(sizes) / math.log(GAMMA))
-    return np.where(np.abs(values) < LEAST, 0, np.copysign(found, values)).astype(np.int64)
+    buckets = _OFFSET + np.ceil(np.log(sizes) / math.log(GAMMA))
+    return np.where(np.abs(values) < LEAST, 0, np.copysign(buckets, values)).astype(np.int64)
 
 
 _VALUES = np.array([value(key) for key in range(-MOST_KEY, MOST_KEY + 1)])
 
 
 def values(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``value`` of each."""
-    found: NDArray[np.float64] = _VALUES[keys + MOST_KEY]
-    return found
+    """Return the value of each key."""
+    middles: NDArray[np.float64] = _VALUES[keys + MOST_KEY]
+    return middles
 
 
 def quantile(keys: Iterable[int], q: float) -> float | None:
-    """The *q*-quantile (0 to 1) of the values whose *keys* these are: the least that at least so many do not
-    exceed, as ``percentile_disc`` has it. None of none."""
+    """Return the *q*-quantile (0 to 1) of the values with these *keys* as ``percentile_disc`` defines it."""
     ordered = sorted(keys)
     if not ordered:
         return None

@@ -1,10 +1,10 @@
-"""Marks of stale hours (``stale``), as who rolls up takes them.
+"""Merge, select and delete dirty hours, which ``mark_dirty`` writes.
 
-He reads marks, makes the rollups, and takes away those very marks: what changes meanwhile leaves a mark of
-its own. As long as there is one, samples are read instead.
+The worker deletes only the dirty-hour rows it read, so changes made meanwhile survive. While an hour is
+dirty, queries read its samples instead of its rollups.
 
-Merging and deleting gathered marks takes ``AdvisoryLock.DIRTY_HOURS`` for a short time; computing rollups
-and adding new marks do not.
+Merging and deleting takes ``AdvisoryLock.DIRTY_HOURS`` for a short time; computing rollups and marking new
+dirty hours do not.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from django.db import connection, transaction
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.depot.engines.engine import ALL_SERIES, SeriesHours
 
-# A new one takes the place of one that was gathered: who rolls that up meanwhile does not know of the change,
-# and takes away the old one only.
+# A new row replaces the gathered one of the same hour: a worker that rolls the hour up at the moment does not
+# know of the change, and deletes the old row only.
 _GATHER = """
 WITH new AS (
     DELETE FROM monitor_dirtyhour WHERE id IN (
         SELECT id FROM monitor_dirtyhour WHERE NOT gathered ORDER BY id LIMIT %s
     ) RETURNING series_id, hour
 ), replaced AS (
-    DELETE FROM monitor_dirtyhour AS had USING new
-    WHERE had.series_id = new.series_id AND had.hour = new.hour AND had.gathered
-), put_together AS (
+    DELETE FROM monitor_dirtyhour AS old USING new
+    WHERE old.series_id = new.series_id AND old.hour = new.hour AND old.gathered
+), merged AS (
     INSERT INTO monitor_dirtyhour (series_id, hour, gathered) SELECT DISTINCT series_id, hour, true FROM new
 )
 SELECT series_id, hour FROM new
 """
-_MARK_EVERY = """
+_ADD_ALL_SERIES = """
 WITH covered AS (
     DELETE FROM monitor_dirtyhour WHERE gathered AND series_id <> %s AND hour >= %s AND hour < %s
 )
@@ -42,28 +42,28 @@ INSERT INTO monitor_dirtyhour (series_id, hour, gathered)
 SELECT %s, hour, true FROM generate_series(date_trunc('hour', %s, 'UTC'), %s, interval '1 hour') AS hour
 WHERE hour < %s ORDER BY hour
 """
-# With a mark go all others of its series and its day: together they are rolled up once.
+# With an hour come all dirty hours of its series and day: they are rolled up together.
 _OLDEST = """
 WITH first AS MATERIALIZED (
     SELECT DISTINCT series_id, date_trunc('day', hour, 'UTC') AS day
     FROM (
         SELECT series_id, hour FROM monitor_dirtyhour
-        WHERE gathered AND hour < %(before)s AND {whose} ORDER BY id LIMIT %(at_most)s
+        WHERE gathered AND hour < %(before)s AND {condition} ORDER BY id LIMIT %(at_most)s
     ) AS oldest
 )
-SELECT mark.id, mark.series_id, mark.hour
-FROM first JOIN monitor_dirtyhour AS mark ON mark.series_id = first.series_id
-    AND mark.hour >= day AND mark.hour < day + interval '24 hours' AND mark.hour < %(before)s
+SELECT dirty.id, dirty.series_id, dirty.hour
+FROM first JOIN monitor_dirtyhour AS dirty ON dirty.series_id = first.series_id
+    AND dirty.hour >= day AND dirty.hour < day + interval '24 hours' AND dirty.hour < %(before)s
 WHERE gathered
 """
-_OF_SOME, _OF_EVERY = f"series_id <> {ALL_SERIES}", f"series_id = {ALL_SERIES}"
+_OF_SINGLE_SERIES, _OF_ALL_SERIES = f"series_id <> {ALL_SERIES}", f"series_id = {ALL_SERIES}"
 _COUNT = "SELECT count(DISTINCT hour) FROM monitor_dirtyhour WHERE series_id = %s"
-_FORGET = "DELETE FROM monitor_dirtyhour WHERE id = ANY (%s)"
+_DELETE = "DELETE FROM monitor_dirtyhour WHERE id = ANY (%s)"
 
 
 @dataclass(frozen=True)
-class Marks:
-    """What is to be rolled up, and the keys of the marks that say so."""
+class DirtyBatch:
+    """Dirty hours to be rolled up, and the keys of their rows."""
 
     hours: Sequence[SeriesHours]
     ids: Sequence[int]
@@ -73,9 +73,9 @@ class Marks:
 
 
 def gather(at_most: int) -> list[tuple[int, datetime]]:
-    """Put the oldest new marks together, *at_most* so many: the key of the series, and the hour, of each.
+    """Merge the oldest new rows, *at_most* so many; return (key of the series, hour) of each.
 
-    Part of the caller's transaction: others who gather wait for its end, and know at least what he did.
+    Part of the caller's transaction: concurrent callers wait for its end, and then see its result.
     """
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
@@ -84,48 +84,47 @@ def gather(at_most: int) -> list[tuple[int, datetime]]:
 
 
 @transaction.atomic
-def mark_every(start: datetime, end: datetime) -> None:
-    """No rollup from *start* until before *end* is to be trusted, whosever it is: in place of what was
-    gathered of single series there."""
+def add_all_series(start: datetime, end: datetime) -> None:
+    """Mark all hours from *start* until before *end* as dirty for all series.
+
+    Replaces the gathered rows of single series there.
+    """
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
-        cursor.execute(_MARK_EVERY, [ALL_SERIES, start, end, ALL_SERIES, start, end, end])
+        cursor.execute(_ADD_ALL_SERIES, [ALL_SERIES, start, end, ALL_SERIES, start, end, end])
 
 
-def some(*, before: datetime, at_most: int) -> Marks:
-    """The oldest gathered marks, of hours that begin *before*: *at_most* so many, and others of their days.
-
-    Those of ``ALL_SERIES`` series are read by ``every`` alone.
-    """
-    return _oldest(_OF_SOME, before, at_most)
+def oldest_of_single_series(*, before: datetime, at_most: int) -> DirtyBatch:
+    """Return the oldest gathered hours *before*, *at_most* so many, and the others of their days."""
+    return _oldest(_OF_SINGLE_SERIES, before, at_most)
 
 
-def every(*, before: datetime, days: int) -> Marks:
-    """The oldest marks of ``ALL_SERIES`` series, of so many *days* or fewer."""
-    return _oldest(_OF_EVERY, before, 24 * days - 23)
+def oldest_of_all_series(*, before: datetime, days: int) -> DirtyBatch:
+    """Return the oldest hours that are dirty for all series, of at most so many *days*."""
+    return _oldest(_OF_ALL_SERIES, before, 24 * days - 23)
 
 
-def every_left() -> int:
-    """In how many hours all series wait."""
+def count_of_all_series() -> int:
+    """Count the hours that are dirty for all series."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT, [ALL_SERIES])
         return int(cursor.fetchone()[0])
 
 
 @transaction.atomic
-def forget(marks: Marks) -> None:
-    """Take *marks* away, and no others."""
+def delete(batch: DirtyBatch) -> None:
+    """Delete the rows of *batch*, and no others."""
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
-        cursor.execute(_FORGET, [list(marks.ids)])
+        cursor.execute(_DELETE, [list(batch.ids)])
 
 
-def _oldest(whose: str, before: datetime, at_most: int) -> Marks:
+def _oldest(condition: str, before: datetime, at_most: int) -> DirtyBatch:
     with connection.cursor() as cursor:
-        cursor.execute(_OLDEST.format(whose=whose), {"before": before, "at_most": at_most})
-        found = cursor.fetchall()
+        cursor.execute(_OLDEST.format(condition=condition), {"before": before, "at_most": at_most})
+        rows = cursor.fetchall()
     hours: dict[int, set[datetime]] = defaultdict(set)
-    for _, series, hour in found:
+    for _, series, hour in rows:
         hours[series].add(hour)
-    stale = [SeriesHours(series, sorted(its)) for series, its in sorted(hours.items())]
-    return Marks(stale, [pk for pk, _, _ in found])
+    dirty = [SeriesHours(series, sorted(of_series)) for series, of_series in sorted(hours.items())]
+    return DirtyBatch(dirty, [pk for pk, _, _ in rows])

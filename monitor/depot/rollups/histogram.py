@@ -1,4 +1,4 @@
-"""How the values of a metric are distributed in a stretch of time."""
+"""Compute the histogram of a metric in a time range."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from monitor.models import Metric
 
-EXACT = timedelta(days=31)  # of longer stretches the sketches are read, not every value
+EXACT = timedelta(days=31)  # longer ranges are read from sketches
 BINS, MOST_BINS = 20, 1000
 PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 
@@ -25,11 +25,11 @@ PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 @dataclass(frozen=True)
 class Histogram(Freshness):
     """Values of passed runs, in *unit*: ``counts[i]`` lie from ``edges[i]`` until before ``edges[i + 1]``, in
-    the last bin also on its upper edge. Bins are equally wide, from the least value to the greatest: a single
-    one where all values are the same, none where there is no value.
+    the last bin also on its upper edge.
 
-    *quantiles*, by percent: the least values that so many do not exceed. All is exact if *exact*; else every
-    value counts as one that is at most 1 % away from it (``monitor.depot.rollups.ddsketch``).
+    Bins are equally wide, from the least value to the greatest: a single one where all values are equal, none
+    without values. *quantiles*, by percent: the least value that so many do not exceed. If not *exact*, each
+    value counts as one within 1 % (``monitor.depot.rollups.ddsketch``).
     """
 
     n: int
@@ -43,43 +43,47 @@ class Histogram(Freshness):
 def histogram(
     metric: Metric, start: datetime, end: datetime, bins: int = BINS, *, most_read: int = MOST_READ
 ) -> Histogram:
-    """Of the values of *metric* from *start* until before *end*, in 1 to ``MOST_BINS`` *bins*: from sketches
-    where the stretch is long, has more samples than *most_read*, or none any more."""
+    """Return the histogram from *start* until before *end* with 1 to ``MOST_BINS`` *bins*.
+
+    Uses sketches where the range is long, has more than *most_read* samples, or samples were deleted.
+    """
     if not 1 <= bins <= MOST_BINS:
         raise ValueError(f"expected 1 to {MOST_BINS} bins, got {bins}")
-    found = _read(metric, start, end, most_read)
-    values, many = _values(found)
-    counts, edges = _binned(values, many, bins)
+    result = _read(metric, start, end, most_read)
+    values, multiplicities = _values(result)
+    counts, edges = _binned(values, multiplicities, bins)
     return Histogram(
-        found.complete,
-        found.newest_known_at,
-        n=int(many.sum()),
+        result.complete,
+        result.newest_known_at,
+        n=int(multiplicities.sum()),
         unit=metric.unit,
         edges=edges.tolist(),
         counts=counts.tolist(),
-        quantiles=_quantiles(values, many),
-        exact=not len(found.rolled),
+        quantiles=_quantiles(values, multiplicities),
+        exact=not len(result.rolled),
     )
 
 
-def _read(metric: Metric, start: datetime, end: datetime, most_read: int) -> query.Found:
-    """Every value, if they are not too many, nor have been taken away."""
+def _read(metric: Metric, start: datetime, end: datetime, most_read: int) -> query.QueryResult:
+    """Read samples if the range is short, has few of them, and none were deleted; rollups otherwise."""
     if end - start <= EXACT:
-        found = query.read(metric.pk, start, end, tier=None, most_samples=most_read)
-        if found.has_samples_from(start):
-            return found
+        result = query.read(metric.pk, start, end, tier=None, most_samples=most_read)
+        if result.has_samples_from(start):
+            return result
     return query.read(metric.pk, start, end, most_samples=most_read)
 
 
-def _values(found: query.Found) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Of passed runs, in order, and how often each is there; what is rolled up as its sketch has it, but
-    never beyond the least and the greatest of its day."""
-    rolled = found.rolled[np.argsort(found.rolled["start"])]
-    days = rolled[np.searchsorted(rolled["start"], found.counted["start"])]
-    near = np.clip(ddsketch.values(found.counted["key"].astype(np.int64)), days["min"], days["max"])
-    exact = found.samples["value"][found.samples["passed"]]
+def _values(result: query.QueryResult) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the values of passed runs in order, and how often each occurs.
+
+    Values of sketches are clamped to the minimum and maximum of their day.
+    """
+    rolled = result.rolled[np.argsort(result.rolled["start"])]
+    days = rolled[np.searchsorted(rolled["start"], result.entries["start"])]
+    near = np.clip(ddsketch.values(result.entries["key"].astype(np.int64)), days["min"], days["max"])
+    exact = result.samples["value"][result.samples["passed"]]
     values = np.concatenate([near, exact])
-    counts = np.concatenate([found.counted["count"], np.ones(len(exact), np.int64)])
+    counts = np.concatenate([result.entries["count"], np.ones(len(exact), np.int64)])
     order = np.argsort(values)
     return values[order], counts[order]
 
@@ -87,13 +91,15 @@ def _values(found: query.Found) -> tuple[NDArray[np.float64], NDArray[np.int64]]
 def _binned(
     values: NDArray[np.float64], counts: NDArray[np.int64], bins: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts and edges of *values*, which are in order, each there so many times."""
+    """Return counts and edges of sorted *values*; value *i* occurs ``counts[i]`` times."""
     if not len(values):
         return np.empty(0, np.int64), np.empty(0)
     least, most = values[0], values[-1]
-    edges = 4 * np.linspace(least / 4, most / 4, bins + 1)  # their difference may be no number
+    edges = 4 * np.linspace(
+        least / 4, most / 4, bins + 1
+    )  # quarters: the difference of two large values overflows
     edges[[0, -1]] = least, most
-    if not (np.diff(edges) > 0).all():  # so near to each other that no number lies between two edges
+    if not (np.diff(edges) > 0).all():  # no float lies between two edges
         edges = np.array([least, most])
     until = np.concatenate([[0], np.cumsum(counts)])
     below = until[np.searchsorted(values, edges[1:-1], "left")]
@@ -101,7 +107,7 @@ def _binned(
 
 
 def _quantiles(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[int, float]:
-    """Of *values*, which are in order, each there so many times; none of none."""
+    """Return the ``PERCENTS`` of sorted *values*; value *i* occurs ``counts[i]`` times."""
     if not len(values):
         return {}
     until = np.cumsum(counts)

@@ -1,4 +1,4 @@
-"""Which hours of which series the rollups do not have as they are: marked by who changes something."""
+"""Mark hours as dirty: their rollups differ from their samples. Every writer of samples calls this."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
-# Rows are added only, and never waited for: the same hour may be marked as often as it changes.
-# Where samples have been taken away the rollups are all that is left: they are not to be distrusted.
+# Rows are only inserted, so writers never wait for each other: an hour may have many.
+# Where samples were deleted the rollups are final.
 _MARK = """
 INSERT INTO monitor_dirtyhour (series_id, hour)
 SELECT DISTINCT series, date_trunc('hour', slot, 'UTC')
 FROM unnest(%b::bigint[], %b::timestamptz[]) AS changed (series, slot)
 WHERE NOT EXISTS (
-    SELECT FROM monitor_retentioncutoff AS horizon
-    WHERE horizon.series_id = series AND kind = 'samples' AND slot < gone_before
+    SELECT FROM monitor_retentioncutoff AS cutoff
+    WHERE cutoff.series_id = series AND kind = 'samples' AND slot < gone_before
 )
 """
 _MARK_RUNS = """
 INSERT INTO monitor_dirtyhour (series_id, hour)
 SELECT DISTINCT series_id, date_trunc('hour', slot, 'UTC') FROM monitor_run AS run
 WHERE id = ANY (%(runs)s) {of_slots} AND NOT EXISTS (
-    SELECT FROM monitor_retentioncutoff AS horizon
-    WHERE horizon.series_id = run.series_id AND kind = 'samples' AND slot < gone_before
+    SELECT FROM monitor_retentioncutoff AS cutoff
+    WHERE cutoff.series_id = run.series_id AND kind = 'samples' AND slot < gone_before
 )
 """
 
 
 def mark(changed: Iterable[tuple[int, datetime]]) -> None:
-    """Something of these (key of the series, slot) changed, in this transaction."""
+    """Mark the hours of (key of the series, slot) pairs that changed in this transaction."""
     series, slots = zip(*changed, strict=True)
     with binary.cursor() as cursor:
         cursor.execute(_MARK, [list(series), list(slots)])
 
 
 def mark_runs(runs: Collection[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
-    """These runs ended, in this transaction. Without their *slots* all parts of the ledger are looked at."""
+    """Mark the hours of runs that ended in this transaction. *slots* prune the partitions of the ledger."""
     of_slots = "" if slots is None else "AND slot = ANY (%(slots)s)"
-    told: dict[str, Any] = {"runs": list(runs), "slots": list(slots or ())}
+    parameters: dict[str, Any] = {"runs": list(runs), "slots": list(slots or ())}
     with connection.cursor() as cursor:
-        cursor.execute(_MARK_RUNS.format(of_slots=of_slots), told)
+        cursor.execute(_MARK_RUNS.format(of_slots=of_slots), parameters)

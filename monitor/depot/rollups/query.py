@@ -1,10 +1,9 @@
-"""What a metric came to in a stretch of time: rollups of its whole days, samples of the rest.
+"""Query a metric over a time range: rollups of its whole days, samples of the rest.
 
-Samples are read of days that are in the stretch in part only, and of days that have changed since they were
-rolled up: an answer never depends on what has been rolled up yet. It takes one statement, and another one
-where there are such days in between. However many samples there are, few are read: of very many the database
-says what they come to. Where samples have been taken away, rollups are all there is: of a day that is in the
-stretch in part only there are its hours, if hours are asked for, or nothing.
+Samples are read for days that the range covers in part and for days with dirty hours, so an answer never
+depends on which rollups exist. That takes one statement, and a second one for dirty days in the middle. Too
+many samples are aggregated by the database. Where samples were deleted only rollups are left: a day that the
+range covers in part has its hours, if the tier is hours, or nothing.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from monitor.db import binary
 from monitor.db.timestamps import micros, moment
 from monitor.depot.engines.rollup_tables import AGGREGATES
 from monitor.depot.rollups import codec
-from monitor.depot.rollups.time_ranges import DAY, Stretch, between, days_of, since
+from monitor.depot.rollups.time_ranges import DAY, TimeRange, after, days_of, sampled_days
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Tier = Literal["hour", "day"]
 
-MOST_SAMPLES = 1_000_000  # that are read; what more come to is told by the database
+MOST_SAMPLES = 1_000_000  # read by one query; the database aggregates more
 
-_LATELY = timedelta(days=32)  # nearly always the newest sample is in the last two parts of a stretch
+_RECENT = timedelta(days=32)  # nearly always holds the newest sample, in two partitions
 
 _ROLLED = """
 SELECT string_agg({sent}, ''::bytea ORDER BY bucket), {keys}
@@ -37,53 +36,53 @@ FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND {wanted}
 """
 _GONE_BEFORE = """
 SELECT gone_before FROM monitor_metric AS metric JOIN monitor_segment AS segment ON segment.id = segment_id
-JOIN monitor_retentioncutoff AS horizon ON horizon.series_id = segment.series_id AND kind = 'samples'
+JOIN monitor_retentioncutoff AS cutoff ON cutoff.series_id = segment.series_id AND kind = 'samples'
 WHERE metric.id = %(metric)s
 """
 _OF_DAYS = "bucket >= %(first_day)s AND bucket < %(last_day)s"
 _OF_HOURS = f"""bucket >= %(first_hour)s AND bucket < %(last_hour)s
 AND ({_OF_DAYS} OR bucket < ({_GONE_BEFORE}))"""
-_COUNTED = f"""
+_ENTRIES = f"""
 SELECT string_agg({codec.SENT_COUNT}, ''::bytea) FROM (
     SELECT bucket, key, count(*) AS many FROM ({{source}}) AS source, unnest(sketch) AS key GROUP BY 1, 2
-) AS counted
+) AS entries
 """  # noqa: S608
-_LARGE = """
+_LARGE_SKETCHES = """
 SELECT bucket, sketch FROM monitor_{tier}rollup WHERE metric_id = %(metric)s AND bucket = ANY (%(buckets)s)
 """
-_MADE = f"""
-WITH made AS MATERIALIZED (
+_AGGREGATED = f"""
+WITH aggregated AS MATERIALIZED (
     SELECT date_trunc('{{tier}}', time, 'UTC') AS bucket, {AGGREGATES} FROM ({{each}}) AS samples GROUP BY 1
 )
-SELECT (SELECT string_agg({{sent}}, ''::bytea ORDER BY bucket) FROM made), ({{counted}})
+SELECT (SELECT string_agg({{sent}}, ''::bytea ORDER BY bucket) FROM aggregated), ({{entries}})
 """  # noqa: S608
 _DAYS = """
 SELECT string_agg(timestamptz_send(bucket), ''::bytea)
 FROM monitor_dayrollup WHERE metric_id = %(metric)s AND bucket >= %(first_day)s AND bucket < %(last_day)s
 """
-# Where its samples have been taken away a series' rollups are final, whatever is marked of all series.
-_STALE = """
+# Rollups of deleted samples are final, even where an hour is dirty for all series.
+_DIRTY = """
 SELECT string_agg(timestamptz_send(day), ''::bytea)
 FROM (
     SELECT DISTINCT date_trunc('day', hour, 'UTC') AS day
     FROM monitor_metric AS metric JOIN monitor_segment AS segment ON segment.id = segment_id
-    JOIN monitor_dirtyhour AS mark ON mark.series_id = ANY (ARRAY[0, segment.series_id])
+    JOIN monitor_dirtyhour AS dirty ON dirty.series_id = ANY (ARRAY[0, segment.series_id])
     WHERE metric.id = %(metric)s AND hour > %(start)s - interval '1 hour' AND hour < %(end)s AND NOT EXISTS (
-        SELECT FROM monitor_retentioncutoff AS horizon
-        WHERE horizon.series_id = segment.series_id AND kind = 'samples' AND hour < gone_before
+        SELECT FROM monitor_retentioncutoff AS cutoff
+        WHERE cutoff.series_id = segment.series_id AND kind = 'samples' AND hour < gone_before
     )
-) AS stale
+) AS dirty_days
 """
 _NEWEST = """
 SELECT known_at FROM monitor_sample
-WHERE metric_id = %(metric)s AND time >= %(lately)s AND time < %(end)s ORDER BY time DESC LIMIT 1
+WHERE metric_id = %(metric)s AND time >= %(recent)s AND time < %(end)s ORDER BY time DESC LIMIT 1
 """
 _NOTHING = "SELECT NULL::bytea"
 _SAMPLES = """
 SELECT string_agg({sent}, ''::bytea) FROM (SELECT * FROM ({each}) AS each LIMIT %(most)s) AS samples
 """
-_TOLD = "SELECT rolled.*, ({days}), ({stale}), ({newest}), ({gone}), ({samples}) FROM ({rolled}) AS rolled"
-_AGAIN = f"SELECT ({{samples}}), ({_GONE_BEFORE})"
+_ALL = "SELECT rolled.*, ({days}), ({dirty}), ({newest}), ({gone}), ({samples}) FROM ({rolled}) AS rolled"
+_MIDDLE = f"SELECT ({{samples}}), ({_GONE_BEFORE})"
 _IN_RANGE = """
 SELECT time, value, passed FROM monitor_sample
 WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
@@ -91,30 +90,32 @@ WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
 
 
 @dataclass(frozen=True)
-class Part:
-    """*rolled* has rollups (``wire.ROLLED``), *samples* the rest (``wire.SAMPLE``), in no order. *counted*
-    has the keys of the sketches of *rolled* (``wire.COUNTED``); or, if only ranks were asked for, *ranks* has
-    a row for each of them with the keys of ``wire.PERCENTS``."""
+class RollupsAndSamples:
+    """*rolled* has rollups (``codec.ROLLUP``), *samples* the rest (``codec.SAMPLE``), in no order.
+
+    *entries* has the sketches of *rolled* (``codec.SKETCH_ENTRY``). With ranks, *ranks* has instead a row for
+    each rollup with the keys of ``codec.PERCENTS``.
+    """
 
     rolled: NDArray[np.void]
     ranks: NDArray[np.int64]
-    counted: NDArray[np.void]
+    entries: NDArray[np.void]
     samples: NDArray[np.void]
 
 
-_NONE = Part(
-    np.empty(0, codec.ROLLED),
+_EMPTY = RollupsAndSamples(
+    np.empty(0, codec.ROLLUP),
     np.empty((0, len(codec.PERCENTS)), np.int64),
-    np.empty(0, codec.COUNTED),
+    np.empty(0, codec.SKETCH_ENTRY),
     np.empty(0, codec.SAMPLE),
 )
 
 
 @dataclass(frozen=True)
-class Found(Part):
-    """All of a stretch, nothing twice. *complete*: no hour of it has changed since it was rolled up.
-    *newest_known_at* is when the newest sample of it became known. Samples from before *gone_before*, if it
-    says so, have been taken away.
+class QueryResult(RollupsAndSamples):
+    """Everything of a time range, nothing twice. *complete*: no hour of it is dirty.
+
+    *newest_known_at* is when its newest sample became known. Samples before *gone_before* were deleted.
     """
 
     complete: bool
@@ -122,26 +123,26 @@ class Found(Part):
     gone_before: datetime | None
 
     def has_samples_from(self, start: datetime) -> bool:
-        """Whether none from *start* on have been taken away."""
+        """Return whether no samples from *start* on were deleted."""
         return self.gone_before is None or self.gone_before <= start
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What is asked of a metric; at most so many samples are to be read in one statement."""
+class _Query:
+    """The arguments of ``read``."""
 
     metric: int
-    stretch: Stretch
+    time_range: TimeRange
     tier: Tier
     ranks: bool
     most_samples: int
 
     @property
     def has_rollups(self) -> bool:
-        """Whether something in the stretch may be rolled up."""
+        """Return whether the time range can have rollups."""
         if self.tier == "hour":
-            return self.stretch.first_hour < self.stretch.last_hour
-        return self.stretch.first_day < self.stretch.last_day
+            return self.time_range.first_hour < self.time_range.last_hour
+        return self.time_range.first_day < self.time_range.last_day
 
     @property
     def sent(self) -> str:
@@ -156,50 +157,54 @@ def read(
     tier: Tier | None = "day",
     ranks: bool = False,
     most_samples: int = MOST_SAMPLES,
-) -> Found:
-    """What there is of a metric from *start* until before *end*, rolled up by *tier* where it can be; without
-    one, all samples, if they are no more than *most_samples*.
+) -> QueryResult:
+    """Read a metric from *start* until before *end*: rollups of *tier*, and samples where there are none.
 
-    With *ranks* the sketches stay where they are. Where samples were more than *most_samples*, there are
-    rollups of the same hours, or days, instead.
+    With ``tier=None``, samples only, unless they are more than *most_samples*. With *ranks*, the ranks of
+    ``codec.PERCENTS`` instead of whole sketches. More samples than *most_samples* are aggregated to rollups
+    of their hours or days.
     """
-    stretch = Stretch(start.astimezone(UTC), max(start, end).astimezone(UTC), has_days=tier is not None)
-    asked = _Question(metric_id, stretch, tier or "day", ranks, most_samples)
-    told = binary.row(_statement(asked), _parameters(asked, stretch.edges))
-    rows, keys, days, stale, newest, gone_before, samples = told
+    time_range = TimeRange(start.astimezone(UTC), max(start, end).astimezone(UTC), has_days=tier is not None)
+    asked = _Query(metric_id, time_range, tier or "day", ranks, most_samples)
+    row = binary.row(_statement(asked), _parameters(asked, time_range.edges))
+    # By position: this is the hot path of every chart, and most columns are binary arrays.
+    rows, keys, days, dirty, newest, gone_before, samples = row
     gone = micros(gone_before) if gone_before else 0
     edges = codec.samples(samples)
     if tier is None and len(edges) > most_samples:
         return read(metric_id, start, end, ranks=ranks, most_samples=most_samples)
-    rolled, changed = _rolled(rows, keys, ranks=ranks), codec.times(stale)
-    again = between(rolled.rolled["start"], codec.times(days), changed, stretch, gone)
-    parts = [_of_samples(asked, since(gone, stretch.edges), edges[edges["time"] >= gone])]
-    if again:
-        rolled = _without(rolled, days_of(again))
-        packed, gone_by_now = binary.row(_AGAIN.format(samples=_samples(again)), _parameters(asked, again))
-        if gone_by_now != gone_before:  # taken away since: what the rollups say is final now
+    rolled, changed = _rollups(rows, keys, ranks=ranks), codec.times(dirty)
+    middle = sampled_days(rolled.rolled["start"], codec.times(days), changed, time_range, gone)
+    parts = [_of_samples(asked, after(gone, time_range.edges), edges[edges["time"] >= gone])]
+    if middle:
+        rolled = _without(rolled, days_of(middle))
+        packed, gone_by_now = binary.row(_MIDDLE.format(samples=_samples(middle)), _parameters(asked, middle))
+        if gone_by_now != gone_before:  # samples were deleted since: their rollups are final now
             return read(metric_id, start, end, tier=tier, ranks=ranks, most_samples=most_samples)
-        parts.append(_of_samples(asked, again, codec.samples(packed)))
-    whole = _together([_with_large(asked, rolled), *parts])
-    found = Found(**vars(whole), complete=not len(changed), newest_known_at=newest, gone_before=gone_before)
-    return found if newest else _with_newest(found, metric_id)
+        parts.append(_of_samples(asked, middle, codec.samples(packed)))
+    whole = _concatenated([_with_large_sketches(asked, rolled), *parts])
+    result = QueryResult(
+        **vars(whole), complete=not len(changed), newest_known_at=newest, gone_before=gone_before
+    )
+    return result if newest else _with_newest(result, metric_id)
 
 
-def samples_alone(found: Found) -> Found:
-    """*found* without what is rolled up."""
-    return replace(found, rolled=found.rolled[:0], ranks=found.ranks[:0], counted=found.counted[:0])
+def without_rollups(result: QueryResult) -> QueryResult:
+    """Return the samples of *result* only."""
+    return replace(result, rolled=result.rolled[:0], ranks=result.ranks[:0], entries=result.entries[:0])
 
 
-def _statement(asked: _Question) -> str:
-    rolled, days, stretch = "SELECT NULL::bytea, NULL::bytea", _NOTHING, asked.stretch
+def _statement(asked: _Query) -> str:
+    rolled, days, time_range = "SELECT NULL::bytea, NULL::bytea", _NOTHING, asked.time_range
     if asked.has_rollups:
-        wanted = _OF_HOURS if asked.tier == "hour" and stretch.edges else _OF_DAYS
+        wanted = _OF_HOURS if asked.tier == "hour" and time_range.edges else _OF_DAYS
         keys = "NULL::bytea" if asked.ranks else codec.SENT_KEYS
         rolled = _ROLLED.format(sent=asked.sent, keys=keys, tier=asked.tier, wanted=wanted)
         days = _DAYS if asked.tier == "hour" else _NOTHING
-    samples = _samples(stretch.edges) if stretch.edges else _NOTHING
-    told = {"days": days, "stale": _STALE, "newest": _NEWEST, "gone": _GONE_BEFORE, "samples": samples}
-    return _TOLD.format(rolled=rolled, **told)
+    samples = _samples(time_range.edges) if time_range.edges else _NOTHING
+    return _ALL.format(
+        rolled=rolled, days=days, dirty=_DIRTY, newest=_NEWEST, gone=_GONE_BEFORE, samples=samples
+    )
 
 
 def _samples(ranges: Sequence[tuple[int, int]]) -> str:
@@ -207,78 +212,81 @@ def _samples(ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def _in_ranges(ranges: Sequence[tuple[int, int]]) -> str:
-    """Each range is looked for in its own parts alone."""
+    """Return a UNION of the ranges: each prunes partitions by itself."""
     return " UNION ALL ".join(_IN_RANGE.format(at=at) for at in range(len(ranges)))
 
 
-def _parameters(asked: _Question, ranges: Iterable[tuple[int, int]]) -> dict[str, object]:
+def _parameters(asked: _Query, ranges: Iterable[tuple[int, int]]) -> dict[str, object]:
     bounds = {
         name: moment(time)
         for at, (start, end) in enumerate(ranges)
         for name, time in ((f"start_{at}", start), (f"end_{at}", end))
     }
-    stretch = asked.stretch
+    time_range = asked.time_range
     return {
         "metric": asked.metric,
-        "start": stretch.start,
-        "end": stretch.end,
-        "lately": max(stretch.start, stretch.end - _LATELY),
-        "first_day": moment(stretch.first_day),
-        "last_day": moment(stretch.last_day),
-        "first_hour": moment(stretch.first_hour),
-        "last_hour": moment(stretch.last_hour),
+        "start": time_range.start,
+        "end": time_range.end,
+        "recent": max(time_range.start, time_range.end - _RECENT),
+        "first_day": moment(time_range.first_day),
+        "last_day": moment(time_range.last_day),
+        "first_hour": moment(time_range.first_hour),
+        "last_hour": moment(time_range.last_hour),
         "most": asked.most_samples + 1,
         **bounds,
     }
 
 
-def _rolled(rows: bytes | None, keys: bytes | None, *, ranks: bool) -> Part:
-    """Of sketches, those that were sent key by key."""
+def _rollups(rows: bytes | None, keys: bytes | None, *, ranks: bool) -> RollupsAndSamples:
+    """Decode rollups with their ranks or with their small sketches."""
     if ranks:
         rolled, ranked = codec.ranked(rows)
-        return replace(_NONE, rolled=rolled, ranks=ranked)
-    rolled = codec.rolled(rows)
-    return replace(_NONE, rolled=rolled, counted=codec.each_counted(rolled, keys))
+        return replace(_EMPTY, rolled=rolled, ranks=ranked)
+    rolled = codec.rollups(rows)
+    return replace(_EMPTY, rolled=rolled, entries=codec.small_sketch_entries(rolled, keys))
 
 
-def _with_large(asked: _Question, part: Part) -> Part:
-    """*part* with the sketches that were too large to be sent key by key."""
-    large = part.rolled["start"][part.rolled["passed"] > codec.FEW]
+def _with_large_sketches(asked: _Query, part: RollupsAndSamples) -> RollupsAndSamples:
+    """Add the sketches that are too large to be sent key by key."""
+    large = part.rolled["start"][part.rolled["passed"] > codec.SMALL_SKETCH]
     if asked.ranks or not len(large):
         return part
-    told = {"metric": asked.metric, "buckets": [moment(start) for start in large]}
-    (packed,) = binary.row(_COUNTED.format(source=_LARGE.format(tier=asked.tier)), told)
-    return replace(part, counted=np.concatenate([part.counted, codec.counted(packed)]))
+    parameters = {"metric": asked.metric, "buckets": [moment(start) for start in large]}
+    statement = _ENTRIES.format(source=_LARGE_SKETCHES.format(tier=asked.tier))
+    (packed,) = binary.row(statement, parameters)
+    return replace(part, entries=np.concatenate([part.entries, codec.sketch_entries(packed)]))
 
 
-def _of_samples(asked: _Question, ranges: Sequence[tuple[int, int]], samples: NDArray[np.void]) -> Part:
-    """*samples* of *ranges* or, if they are too many, what all of these come to."""
+def _of_samples(
+    asked: _Query, ranges: Sequence[tuple[int, int]], samples: NDArray[np.void]
+) -> RollupsAndSamples:
+    """Return the *samples* of *ranges*; if they are too many, let the database aggregate them."""
     if len(samples) <= asked.most_samples:
-        return replace(_NONE, samples=samples)
-    counted = _NOTHING if asked.ranks else _COUNTED.format(source="SELECT * FROM made")
-    made = _MADE.format(tier=asked.tier, each=_in_ranges(ranges), sent=asked.sent, counted=counted)
-    rows, keys = binary.row(made, _parameters(asked, ranges))
-    part = _rolled(rows, None, ranks=True) if asked.ranks else replace(_NONE, rolled=codec.rolled(rows))
-    return replace(part, counted=codec.counted(keys))
+        return replace(_EMPTY, samples=samples)
+    entries = _NOTHING if asked.ranks else _ENTRIES.format(source="SELECT * FROM aggregated")
+    statement = _AGGREGATED.format(tier=asked.tier, each=_in_ranges(ranges), sent=asked.sent, entries=entries)
+    rows, keys = binary.row(statement, _parameters(asked, ranges))
+    part = _rollups(rows, None, ranks=True) if asked.ranks else replace(_EMPTY, rolled=codec.rollups(rows))
+    return replace(part, entries=codec.sketch_entries(keys))
 
 
-def _together(parts: Sequence[Part]) -> Part:
-    columns = zip(*((part.rolled, part.ranks, part.counted, part.samples) for part in parts), strict=True)
-    return Part(*map(np.concatenate, columns))
+def _concatenated(parts: Sequence[RollupsAndSamples]) -> RollupsAndSamples:
+    columns = zip(*((part.rolled, part.ranks, part.entries, part.samples) for part in parts), strict=True)
+    return RollupsAndSamples(*map(np.concatenate, columns))
 
 
-def _without(part: Part, days: NDArray[np.int64]) -> Part:
-    """*part* without what is rolled up of *days*."""
-    rows, keys = (~np.isin(one["start"] // DAY * DAY, days) for one in (part.rolled, part.counted))
+def _without(part: RollupsAndSamples, days: NDArray[np.int64]) -> RollupsAndSamples:
+    """Return *part* without the rollups of *days*."""
+    rows, keys = (~np.isin(array["start"] // DAY * DAY, days) for array in (part.rolled, part.entries))
     ranks = part.ranks[rows] if len(part.ranks) else part.ranks
-    return replace(part, rolled=part.rolled[rows], ranks=ranks, counted=part.counted[keys])
+    return replace(part, rolled=part.rolled[rows], ranks=ranks, entries=part.entries[keys])
 
 
-def _with_newest(found: Found, metric_id: int) -> Found:
-    """The newest sample is where *found* ends, longer ago than is looked at first."""
-    starts = np.concatenate([found.rolled["start"], found.samples["time"]])
+def _with_newest(result: QueryResult, metric_id: int) -> QueryResult:
+    """Look up the newest sample on the last day of *result*, older than ``_RECENT``."""
+    starts = np.concatenate([result.rolled["start"], result.samples["time"]])
     if not len(starts):
-        return found
+        return result
     day = int(starts.max()) // DAY * DAY
-    told = binary.row(_NEWEST, {"metric": metric_id, "lately": moment(day), "end": moment(day + DAY)})
-    return replace(found, newest_known_at=told[0] if told else None)
+    row = binary.row(_NEWEST, {"metric": metric_id, "recent": moment(day), "end": moment(day + DAY)})
+    return replace(result, newest_known_at=row[0] if row else None)

@@ -1,4 +1,4 @@
-"""What a metric came to: in one stretch of time, or hour by hour, day by day."""
+"""Compute statistics of a metric over a time range, or by hour, day, week, month or year."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from monitor.db.timestamps import moment
 from monitor.depot.rollups import combine, query
-from monitor.depot.rollups.combine import Figures
+from monitor.depot.rollups.combine import SummaryStatistics
 from monitor.depot.rollups.time_ranges import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -29,55 +29,59 @@ _LENGTHS: dict[Every, int] = {"hour": HOUR, "day": DAY}
 
 
 def seconds_since(then: datetime, now: datetime) -> float:
-    """The clock of who says when it was may be ahead of ours; then it is as if it were just now."""
+    """Return the seconds from *then* to *now*, at least 0: the clock of a reporter may be ahead of ours."""
     return max((now - then).total_seconds(), 0.0)
 
 
 @dataclass(frozen=True)
 class Freshness:
-    """*complete*: no hour of it has changed since it was rolled up; if one has, its day was read sample by
-    sample. *newest_known_at* is when the newest value became known; None: there is none, or its sample has
-    been taken away."""
+    """*complete*: no hour of the range is dirty; the days of dirty hours were read from samples.
+
+    *newest_known_at* is when the newest value became known, None without values or after its sample was
+    deleted.
+    """
 
     complete: bool
     newest_known_at: datetime | None
 
     def age_seconds(self, now: datetime) -> float | None:
-        """How old the data are: since when their newest value is known."""
+        """Return the age of the newest value at *now*."""
         return None if self.newest_known_at is None else seconds_since(self.newest_known_at, now)
 
 
 @dataclass(frozen=True)
 class Statistics(Freshness):
-    """Of one time range, in *unit*. Quantiles are within 1 % (``ddsketch``), exact within a day; all else
-    is exact."""
+    """Statistics of one time range, in *unit*. Quantiles are within 1 % (``ddsketch``), and exact for ranges
+    within a day; all other fields are exact."""
 
-    figures: Figures
+    figures: SummaryStatistics
     unit: str
 
 
-class Bucket(Figures, frozen=True, gc=False, kw_only=True):
-    """One hour, day, ... from *start* (UTC)."""
+class StatisticsBucket(SummaryStatistics, frozen=True, gc=False, kw_only=True):
+    """The statistics of one hour, day, ... from *start* (UTC)."""
 
     start: datetime
 
 
 @dataclass(frozen=True)
-class Buckets(Freshness):
-    """In order; those without values are absent. The first and the last have what is in the stretch only."""
+class StatisticsBuckets(Freshness):
+    """Buckets in order, without empty ones. The first and the last cover their part of the time range."""
 
     every: Every
     unit: str
-    buckets: Sequence[Bucket]
+    buckets: Sequence[StatisticsBucket]
 
 
 def statistics(metric: Metric, start: datetime, end: datetime, *, most_read: int = MOST_READ) -> Statistics:
-    """Of the values of *metric* from *start* until before *end*. What more samples than *most_read* come to
-    is told by the database."""
-    found = query.read(metric.pk, start, end, most_samples=most_read)
-    rows = combine.merged(found, np.zeros_like)
-    figures = rows[0][1] if rows else Figures()
-    return Statistics(found.complete, found.newest_known_at, figures, metric.unit)
+    """Return statistics of *metric* from *start* until before *end*.
+
+    More than *most_read* samples are aggregated by the database.
+    """
+    result = query.read(metric.pk, start, end, most_samples=most_read)
+    rows = combine.merged(result, np.zeros_like)
+    figures = rows[0][1] if rows else SummaryStatistics()
+    return Statistics(result.complete, result.newest_known_at, figures, metric.unit)
 
 
 def statistics_by(
@@ -87,30 +91,31 @@ def statistics_by(
     every: Every = "day",
     *,
     most_read: int = MOST_READ,
-) -> Buckets:
-    """Of the values of *metric* from *start* until before *end*, *every* hour, day, week (from Monday), month
-    or year, UTC; *most_read* as by ``statistics``."""
+) -> StatisticsBuckets:
+    """Return statistics by hour, day, week (from Monday), month or year, in UTC; see ``statistics``."""
     tier = _TIERS.get(every)
     has_ranks = tier is not None
-    found = query.read(metric.pk, start, end, tier=tier or "day", ranks=has_ranks, most_samples=most_read)
+    result = query.read(metric.pk, start, end, tier=tier or "day", ranks=has_ranks, most_samples=most_read)
     rows = (
-        _rolled_and_rest(found, every) if tier else combine.merged(found, lambda times: _starts(times, every))
+        _rollups_and_samples(result, every)
+        if tier
+        else combine.merged(result, lambda times: _starts(times, every))
     )
-    buckets = [Bucket(*msgspec.structs.astuple(figures), start=moment(at)) for at, figures in rows]
-    return Buckets(found.complete, found.newest_known_at, every, metric.unit, buckets)
+    buckets = [StatisticsBucket(*msgspec.structs.astuple(figures), start=moment(at)) for at, figures in rows]
+    return StatisticsBuckets(result.complete, result.newest_known_at, every, metric.unit, buckets)
 
 
-def _rolled_and_rest(found: query.Found, every: Every) -> list[tuple[int, Figures]]:
-    """Each rollup is a bucket, and what there are samples of are others."""
-    rows = combine.each(found)
-    if len(found.samples):
-        rest = query.samples_alone(found)
+def _rollups_and_samples(result: query.QueryResult, every: Every) -> list[tuple[int, SummaryStatistics]]:
+    """Return a bucket for each rollup and for each hour or day read from samples."""
+    rows = combine.per_rollup(result)
+    if len(result.samples):
+        rest = query.without_rollups(result)
         rows += combine.merged(rest, lambda times: _starts(times, every))
     return sorted(rows, key=itemgetter(0))
 
 
 def _starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int64]:
-    """When what lies at each of *times* (microseconds since 1970) begins."""
+    """Return the start of the bucket of each of *times* (microseconds since 1970)."""
     length = _LENGTHS.get(every)
     if length is not None:
         return times // length * length

@@ -1,4 +1,4 @@
-"""Stretches of time, and the whole days in them. All in microseconds since 1970, UTC."""
+"""Split a time range into whole days and the rest. Numbers are microseconds since 1970, UTC."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000
-_MOST_RANGES = 16  # of samples in one statement; more are put together, with the days between them
+_MOST_RANGES = 16  # of samples per statement; more are joined, with the days between them
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """From *start* until before *end*, and the whole days in it; with ``has_days=False`` there are none."""
+class TimeRange:
+    """The time from *start* until before *end*; with ``has_days=False`` no day counts as whole."""
 
     start: datetime
     end: datetime
@@ -32,7 +32,7 @@ class Stretch:
 
     @property
     def last_day(self) -> int:
-        """The midnight that ends the last of them."""
+        """Return the midnight that ends the last whole day."""
         return max(micros(self.end) // DAY * DAY, self.first_day) if self.has_days else self.first_day
 
     @property
@@ -41,30 +41,32 @@ class Stretch:
 
     @property
     def last_hour(self) -> int:
-        """What ends the last whole hour."""
+        """Return the end of the last whole hour."""
         return max(micros(self.end) // HOUR * HOUR, self.first_hour)
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """What is left on both sides of them."""
+        """Return the (start, end) pairs before the first whole day and after the last."""
         start, end = micros(self.start), micros(self.end)
         sides = ((start, self.first_day), (self.last_day, end))
         ranges = ((start, end),) if self.first_day == self.last_day else sides
         return [(first, last) for first, last in ranges if first < last]
 
 
-def between(
+def sampled_days(
     rolled: NDArray[np.int64],
     days: NDArray[np.int64],
     changed: NDArray[np.int64],
-    stretch: Stretch,
+    time_range: TimeRange,
     gone: int,
 ) -> list[tuple[int, int]]:
-    """What of the whole days is to be read from samples: those that have changed, and those of *days* of
-    which nothing is *rolled*; but from before *gone* there are no samples."""
+    """Return the (start, end) of whole days to read from samples: *changed* days, and *days* without rollups.
+
+    *rolled* are the starts of rollups. Samples before *gone* were deleted.
+    """
     sparse = np.setdiff1d(days, rolled // DAY * DAY)
     wanted = np.union1d(changed, sparse)
-    wanted = wanted[(wanted >= max(stretch.first_day, gone)) & (wanted < stretch.last_day)]
+    wanted = wanted[(wanted >= max(time_range.first_day, gone)) & (wanted < time_range.last_day)]
     if not len(wanted):
         return []
     gaps = np.diff(wanted)
@@ -73,11 +75,11 @@ def between(
     return [(int(group[0]), int(group[-1]) + DAY) for group in groups]
 
 
-def since(time: int, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """*ranges* without what is from before *time*."""
+def after(time: int, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return *ranges* without the time before *time*."""
     return [(max(start, time), end) for start, end in ranges if end > time]
 
 
 def days_of(ranges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
-    """The midnights in *ranges*, which begin with one each."""
+    """Return the midnights in *ranges*, each of which begins with one."""
     return np.concatenate([np.arange(start, end, DAY) for start, end in ranges])

@@ -1,4 +1,4 @@
-"""Roll up what has changed: bounded work per call, by one at a time, lost by nobody who is killed."""
+"""Compute the rollups of dirty hours: bounded work per call, one process at a time, safe to kill."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from monitor.depot.engines import engine
 from monitor.depot.rollups import dirty_hours
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-WITHIN_SECONDS = 2.0  # of one call: ticks may have to wait so long
-BATCH_SECONDS = 0.25  # the next batch is larger after a shorter one, and smaller after a longer one
-GATHERED_AT_ONCE = 20_000
-LEAST_MARKS, MOST_MARKS = 25, 5_000
+WITHIN_SECONDS = 2.0  # of one call, after which other tasks of the process run
+BATCH_SECONDS = 0.25  # the size of batches adapts to this
+GATHER_BATCH = 20_000  # rows
+LEAST_HOURS, MOST_HOURS = 25, 5_000
 MOST_DAYS = 30
-FOR_EVER = datetime.max.replace(tzinfo=UTC)
-PAUSE_SECONDS = 0.1
+NO_LIMIT = datetime.max.replace(tzinfo=UTC)
+POLL_SECONDS = 0.1
 
 
 _subscribers: list[str] = []
@@ -41,22 +41,22 @@ def subscribe(path: str) -> None:
 
 
 class RollupInProgress(Exception):
-    """Somebody else rolls up, and will not be waited for any longer."""
+    """Another process computes rollups and did not finish in time."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How many hours of all series have been rolled up, of how many."""
+class RebuildProgress:
+    """How many hours are rebuilt, and how many there are."""
 
     done: int
     hours: int
 
 
 def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
-    """Roll up hours that are over; whether there is more to do.
+    """Roll up dirty hours that are over; return whether there is more to do.
 
-    An hour that still fills is marked again with every report: it is read from its samples until it is over.
-    The last batch may take longer than *within_seconds*; what somebody else rolls up is left to him.
+    The current hour gets dirty with every report: queries read its samples until it is over. The last batch
+    may take longer than *within_seconds*. Does nothing while another process computes rollups.
     """
     with session_lock(AdvisoryLock.ROLLUP) as is_ours:
         if not is_ours:
@@ -65,100 +65,108 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
         if gather():
             return True
         before = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        some = _until(
-            until, LEAST_MARKS, MOST_MARKS, lambda size: dirty_hours.some(before=before, at_most=size)
+        return _roll_batches(
+            lambda size: dirty_hours.oldest_of_single_series(before=before, at_most=size),
+            LEAST_HOURS,
+            MOST_HOURS,
+            until,
+        ) or _roll_batches(
+            lambda size: dirty_hours.oldest_of_all_series(before=before, days=size), 1, MOST_DAYS, until
         )
-        return some or _until(until, 1, MOST_DAYS, lambda size: dirty_hours.every(before=before, days=size))
 
 
 def roll_all() -> None:
-    """Roll up everything that is marked, however long it takes."""
+    """Roll up all dirty hours, however long it takes."""
     with exclusive():
         while gather():
             pass
-        while taken := dirty_hours.some(before=FOR_EVER, at_most=MOST_MARKS):
-            _take(taken)
-    for _ in _roll_every():
+        while batch := dirty_hours.oldest_of_single_series(before=NO_LIMIT, at_most=MOST_HOURS):
+            _roll_batch(batch)
+    for _ in _roll_hours_of_all_series():
         pass
 
 
-def rebuild(start: datetime | None = None, end: datetime | None = None) -> Iterator[Progress]:
-    """Make all rollups from *start* until *end* anew, by default of all samples that there are.
+def rebuild(start: datetime | None = None, end: datetime | None = None) -> Iterator[RebuildProgress]:
+    """Compute all rollups from *start* until *end* again, by default of all samples.
 
-    What is not yet made anew is read from samples; who is killed has it done by ``roll``, or goes on by
-    calling this again. Rollups of parts whose samples have been dropped stay as they are.
+    Queries read samples until an hour is rebuilt. After a kill ``roll`` does the rest, or another call does.
+    Rollups of deleted samples stay as they are.
     """
     with exclusive():
         while gather():
             pass
-        for first, last in _with_samples(start, end):
-            dirty_hours.mark_every(first, last)
+        for first, last in _ranges_with_samples(start, end):
+            dirty_hours.add_all_series(first, last)
             engine().drop_rollups(first, last)
-    hours = dirty_hours.every_left()
-    yield Progress(0, hours)
-    for left in _roll_every():
-        yield Progress(hours - left, hours)
+    hours = dirty_hours.count_of_all_series()
+    yield RebuildProgress(0, hours)
+    for left in _roll_hours_of_all_series():
+        yield RebuildProgress(hours - left, hours)
 
 
 def gather() -> bool:
-    """Merge new dirty hours and tell the subscribers, in one transaction; whether there may be more.
+    """Merge new dirty hours and call the subscribers, in one transaction; return whether there may be more.
 
-    Readers do what is left of that, so it is done more often than rolling up, and beside it.
+    Subscribers publish the latest results, so this runs more often than ``roll``, also beside it.
     """
     with transaction.atomic():
-        changed = dirty_hours.gather(GATHERED_AT_ONCE)
+        changed = dirty_hours.gather(GATHER_BATCH)
         if changed:
             for path in _subscribers:
                 import_string(path)(changed)
-    return len(changed) == GATHERED_AT_ONCE
+    return len(changed) == GATHER_BATCH
 
 
-def _roll_every() -> Iterator[int]:
-    """Roll up what is marked for all series, batch by batch; yields how many hours are left."""
+def _roll_hours_of_all_series() -> Iterator[int]:
+    """Roll up the hours that are dirty for all series; yield after each batch how many are left."""
     with exclusive():
         days = 1
-        while taken := dirty_hours.every(before=FOR_EVER, days=days):
-            took_seconds = _take(taken)
-            days = _sized(days, took_seconds / 8, 1, MOST_DAYS)
-            yield dirty_hours.every_left()
+        while batch := dirty_hours.oldest_of_all_series(before=NO_LIMIT, days=days):
+            seconds = _roll_batch(batch)
+            days = _next_size(days, seconds / 8, 1, MOST_DAYS)
+            yield dirty_hours.count_of_all_series()
 
 
-def _until(until: float, least: int, most: int, read: Callable[[int], dirty_hours.Marks]) -> bool:
-    """Roll up batch after batch of *read* until time is over; whether there may be more."""
+def _roll_batches(
+    select: Callable[[int], dirty_hours.DirtyBatch], least: int, most: int, until: float
+) -> bool:
+    """Roll up batches of *least* to *most* until the time *until*; return whether there may be more."""
     size = least
-    while taken := read(size):
-        size = _sized(size, _take(taken), least, most)
+    while batch := select(size):
+        size = _next_size(size, _roll_batch(batch), least, most)
         if time.monotonic() >= until:
             return True
     return False
 
 
-def _take(taken: dirty_hours.Marks) -> float:
-    """Roll *taken* up; how many seconds that took. Until they are forgotten nobody trusts the rollups."""
-    began = time.monotonic()
-    engine().roll_up(taken.hours)
-    dirty_hours.forget(taken)
-    return time.monotonic() - began
+def _roll_batch(batch: dirty_hours.DirtyBatch) -> float:
+    """Roll up *batch*, then delete its dirty hours; return the seconds it took."""
+    started = time.monotonic()
+    engine().roll_up(batch.hours)
+    dirty_hours.delete(batch)
+    return time.monotonic() - started
 
 
-def _sized(size: int, took_seconds: float, least: int, most: int) -> int:
-    return min(2 * size, most) if took_seconds < BATCH_SECONDS / 2 else max(size // 2, least)
+def _next_size(size: int, seconds: float, least: int, most: int) -> int:
+    return min(2 * size, most) if seconds < BATCH_SECONDS / 2 else max(size // 2, least)
 
 
-def _with_samples(start: datetime | None, end: datetime | None) -> list[tuple[datetime, datetime]]:
-    parts = [(part.start, part.end) for part in engine().partitions("monitor_sample")]
-    bounded = [
-        (max(first, start) if start else first, min(last, end) if end else last) for first, last in parts
-    ]
-    return [(first, last) for first, last in bounded if first < last]
+def _ranges_with_samples(start: datetime | None, end: datetime | None) -> list[tuple[datetime, datetime]]:
+    ranges = []
+    for partition in engine().partitions("monitor_sample"):
+        first = max(partition.start, start) if start else partition.start
+        last = min(partition.end, end) if end else partition.end
+        if first < last:
+            ranges.append((first, last))
+    return ranges
 
 
 @contextmanager
 def exclusive(patience_seconds: float = math.inf) -> Iterator[None]:
-    """Wait until nobody else rolls up: never longer than a call of ``roll``, or than a rebuild.
+    """Wait until no other process computes rollups, and hold ``AdvisoryLock.ROLLUP`` during the block.
 
     Raises:
-        RollupInProgress: he still did when *patience_seconds* were over.
+        RollupInProgress: another process still held the lock after *patience_seconds*.
     """
     give_up = time.monotonic() + patience_seconds
     while True:
@@ -168,4 +176,4 @@ def exclusive(patience_seconds: float = math.inf) -> Iterator[None]:
                 return
         if time.monotonic() > give_up:
             raise RollupInProgress
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(POLL_SECONDS)

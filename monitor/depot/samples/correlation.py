@@ -1,4 +1,4 @@
-"""How much two columns of numbers have to do with each other, and how sure that is."""
+"""Compute the correlation of two columns of numbers, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy  # its parts are loaded when they are used: most processes never correlate
+import scipy  # submodules load when used: most processes never correlate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LEAST_PAIRS = 4  # the interval divides by the root of three less
+LEAST_PAIRS = 4  # the interval divides by sqrt(n - 3)
 LEVEL = 0.95
-_ROUNDING = 1e-13  # relative to the values: differences as small as this are none
+_ROUNDING = 1e-13  # relative to the values: smaller differences are rounding errors
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """From -1 to 1, with the interval in which it lies with the probability that was asked for, and the
-    two-sided *p*: how often chance alone would give one as far from 0."""
+    """A correlation coefficient from -1 to 1, its confidence interval, and the two-sided p-value *p*."""
 
     value: float
     lower: float
@@ -30,7 +29,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Of *n* pairs. Where there is none, *why* says it: ``too_few`` pairs, or one column is ``constant``."""
+    """The correlation of *n* pairs, or *why* there is none: ``too_few`` pairs, or a ``constant`` column."""
 
     n: int
     level: float
@@ -42,14 +41,14 @@ class Correlation:
 def correlation(
     first: NDArray[np.float64], second: NDArray[np.float64], *, level: float = LEVEL
 ) -> Correlation:
-    """Of columns of one length, finite numbers.
+    """Correlate two columns of equal length and finite numbers.
 
     Intervals are Fisher's (*z* = artanh *r*, standard error 1 / sqrt(n - 3)); for Spearman with the variance
     of Bonett and Wright: Sample size requirements for estimating Pearson, Kendall and Spearman correlations,
     Psychometrika 65, 2000. The *p* of both is by Student's *t* with n - 2 degrees of freedom.
     """
     n = len(first)
-    if why := _nothing_to_say(first, second):
+    if why := _undefined_reason(first, second):
         return Correlation(n, level, None, None, why)
     linear, ranked = _r(first, second), _r(_ranks(first), _ranks(second))
     return Correlation(
@@ -57,7 +56,7 @@ def correlation(
     )
 
 
-def _nothing_to_say(first: NDArray[np.float64], second: NDArray[np.float64]) -> str:
+def _undefined_reason(first: NDArray[np.float64], second: NDArray[np.float64]) -> str:
     if len(first) < LEAST_PAIRS:
         return "too_few"
     return "constant" if any(map(_is_constant, (first, second))) else ""
@@ -69,20 +68,20 @@ def _is_constant(column: NDArray[np.float64]) -> bool:
 
 
 def _r(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Pearson's. Columns are scaled before they are multiplied: 1e200 squared is no number."""
+    """Return Pearson's coefficient; columns are scaled before the product, as 1e200 squared overflows."""
     x, y = (_unit(column) for column in (first, second))
     return float(np.clip(x @ y, -1.0, 1.0))
 
 
 def _unit(column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The column without its mean, of length 1."""
+    """Return the column without its mean, scaled to length 1."""
     scaled = column / np.abs(column).max()
     centred: NDArray[np.float64] = scaled - scaled.mean()
     return centred / np.linalg.norm(centred)
 
 
 def _ranks(column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """From 1 on; equal values share the mean of theirs."""
+    """Return the ranks from 1 on; equal values share their mean rank."""
     _, which, counts = np.unique(column, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[which]

@@ -1,4 +1,4 @@
-"""The history of a metric in as many points as somebody can use: nothing of its extremes is lost."""
+"""Downsample the history of a metric to a number of points without losing extremes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from monitor.depot.rollups import query
 from monitor.depot.rollups.statistics import Freshness
 from monitor.depot.rollups.time_ranges import DAY, HOUR
 from monitor.depot.samples import sample_arrays
-from monitor.depot.samples.m4 import Rolled, kept, merged, rolled_up
+from monitor.depot.samples.m4 import Bins, bin_values, merge_bins, select_points
 from monitor.depot.samples.sample_arrays import before
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from monitor.models import Metric
 
-MOST_READ = 10_000  # samples, or rollups: what a few milliseconds are enough for
+MOST_READ = 10_000  # samples or rollups: read in a few milliseconds
 _SECOND = 1_000_000  # microseconds
 
 Method = Literal["raw", "m4", "hours", "days"]
@@ -29,11 +29,11 @@ Method = Literal["raw", "m4", "hours", "days"]
 
 @dataclass(frozen=True)
 class Downsampled(Freshness):
-    """Column by column, in order of time (microseconds since 1970, UTC).
+    """Columns in order of *time* (microseconds since 1970, UTC).
 
-    By *method* ``raw`` these are all of the *n* values that there are; by ``m4`` those of them that a drawing
-    needs (``downsample.kept``). By ``hours`` and ``days`` each is the mean of a stretch of *step_seconds*
-    that begins at its time, with its *lowest* and *highest* value; otherwise these three are None.
+    *method*: ``raw`` has all *n* values, ``m4`` those that a drawing needs (``m4.select_points``). ``hours``
+    and ``days`` have the means of bins of *step_seconds* that start at *time*, with their *lowest* and
+    *highest* values; otherwise these three are None.
     """
 
     method: Method
@@ -48,10 +48,10 @@ class Downsampled(Freshness):
 def downsample(
     metric: Metric, *, start: datetime, end: datetime, points: int, most_read: int = MOST_READ
 ) -> Downsampled:
-    """The values of passed runs from *start* until before *end*, in at most *points* (``LEAST_POINTS`` or
-    more).
+    """Return the values of passed runs from *start* until before *end* in at most *points* points.
 
-    Where samples are more than *most_read*, or have been taken away, rollups are shown.
+    *points* is at least ``m4.LEAST_POINTS``. Rollups are used for more than *most_read* samples, and where
+    samples were deleted.
     """
     days = query.read(metric.pk, start, end, ranks=True)
     n = _count(days)
@@ -66,40 +66,40 @@ def downsample(
     return _of_rollups(days, "days", DAY, points)
 
 
-def _count(found: query.Found) -> int:
-    """How many values of passed runs there are."""
-    return int(found.rolled["passed"].sum() + np.count_nonzero(found.samples["passed"]))
+def _count(result: query.QueryResult) -> int:
+    """Count the values of passed runs."""
+    return int(result.rolled["passed"].sum() + np.count_nonzero(result.samples["passed"]))
 
 
-def _of_samples(samples: NDArray[np.void], points: int, found: query.Found) -> Downsampled:
-    shown = samples[kept(samples["time"], samples["value"], points)]
+def _of_samples(samples: NDArray[np.void], points: int, result: query.QueryResult) -> Downsampled:
+    shown = samples[select_points(samples["time"], samples["value"], points)]
     method: Method = "raw" if len(shown) == len(samples) else "m4"
-    told = (found.complete, found.newest_known_at)
-    return Downsampled(*told, method, len(samples), shown["time"], shown["value"])
+    freshness = (result.complete, result.newest_known_at)
+    return Downsampled(*freshness, method, len(samples), shown["time"], shown["value"])
 
 
-def _of_rollups(found: query.Found, method: Method, span: int, points: int) -> Downsampled:
-    rolled, step = merged(_together(found, span), span, points)
+def _of_rollups(result: query.QueryResult, method: Method, span: int, points: int) -> Downsampled:
+    bins, step = merge_bins(_bins(result, span), span, points)
     return Downsampled(
-        found.complete,
-        found.newest_known_at,
+        result.complete,
+        result.newest_known_at,
         method,
-        _count(found),
-        rolled.start,
-        rolled.mean,
-        rolled.lowest,
-        rolled.highest,
+        _count(result),
+        bins.start,
+        bins.mean,
+        bins.lowest,
+        bins.highest,
         step / _SECOND,
     )
 
 
-def _together(found: query.Found, span: int) -> Rolled:
-    """What is rolled up and what is not, by stretches of *span* microseconds."""
-    samples = np.sort(found.samples[found.samples["passed"]], order="time")
-    rest = rolled_up(samples["time"], samples["value"], span)
-    rows = found.rolled[found.rolled["passed"] > 0]
+def _bins(result: query.QueryResult, span: int) -> Bins:
+    """Return rollups and the other samples as bins of *span* microseconds."""
+    samples = np.sort(result.samples[result.samples["passed"]], order="time")
+    rest = bin_values(samples["time"], samples["value"], span)
+    rows = result.rolled[result.rolled["passed"] > 0]
     start = np.concatenate([rows["start"], rest.start])
     order = np.argsort(start)
     pairs = ((rows["passed"], rest.n), (rows["mean"], rest.mean), (rows["min"], rest.lowest))
     columns = [np.concatenate(pair)[order] for pair in (*pairs, (rows["max"], rest.highest))]
-    return Rolled(start[order], *columns)
+    return Bins(start[order], *columns)

@@ -1,4 +1,4 @@
-"""Fewer points that show the same: what is drawn keeps its extremes. Functions of columns alone."""
+"""Reduce columns to fewer points for a chart without losing extremes (M4)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LEAST_POINTS = 4  # of a stretch: its first, its last, its lowest, its highest
+LEAST_POINTS = 4  # of a bin: first, last, lowest, highest
 
 
 @dataclass(frozen=True)
-class Rolled:
-    """Values by stretches of time that are as long as each other, column by column, in order of time.
+class Bins:
+    """Columns of time bins of equal length, in order of time, without empty bins.
 
-    *start*: of each stretch, microseconds since 1970; *n* values lie in it, at least one.
+    *start* of each bin in microseconds since 1970; *n* counts its values.
     """
 
     start: NDArray[np.int64]
@@ -30,12 +30,12 @@ class Rolled:
         return len(self.start)
 
 
-def kept(times: NDArray[np.int64], values: NDArray[np.float64], points: int) -> NDArray[np.intp]:
-    """The indices, in order, of at most *points* (``LEAST_POINTS`` or more) that show *values*, finite
-    numbers, at *times*, which ascend. All, if they are no more than that.
+def select_points(times: NDArray[np.int64], values: NDArray[np.float64], points: int) -> NDArray[np.intp]:
+    """Return, in order, the indices of at most *points* (at least ``LEAST_POINTS``) values to draw.
 
-    Of each of ``points / 4`` stretches of time as long as each other: the first, the last, a lowest and a
-    highest. Lines through them look as those through all (M4; Jugel, Jerzak, Hackenbroich, Markl: M4: a
+    *times* ascend, *values* are finite. All of at most *points* values are kept; of more, the first, the
+    last, a lowest and a highest of each of ``points / 4`` bins of time. A line through them looks like one
+    through all values (M4; Jugel, Jerzak, Hackenbroich, Markl: M4: a
     visualization-oriented time series data aggregation, PVLDB 7, 2014).
     """
     if len(times) <= points:
@@ -46,34 +46,38 @@ def kept(times: NDArray[np.int64], values: NDArray[np.float64], points: int) -> 
     return np.unique(np.concatenate([starts, ends, lowest, highest]))
 
 
-def rolled_up(times: NDArray[np.int64], values: NDArray[np.float64], span: int) -> Rolled:
-    """*values* at *times*, which ascend, by stretches of *span* microseconds since 1970."""
-    begun = times // span
-    starts = _starts(begun)
+def bin_values(times: NDArray[np.int64], values: NDArray[np.float64], span: int) -> Bins:
+    """Aggregate *values* at ascending *times* to bins of *span* microseconds."""
+    numbers = times // span
+    starts = _starts(numbers)
     n = np.diff(starts, append=len(times))
-    return Rolled(begun[starts] * span, n, *_totals(starts, n, values, values, values, np.ones(len(times))))
+    return Bins(
+        numbers[starts] * span, n, *_aggregate(starts, n, values, values, values, np.ones(len(times)))
+    )
 
 
-def merged(rolled: Rolled, span: int, points: int) -> tuple[Rolled, int]:
-    """At most *points* stretches that are whole multiples of *span* microseconds, the length of those of
-    *rolled*; and how long they are. They begin with the first."""
-    if not len(rolled):
-        return rolled, span
-    number = (rolled.start - rolled.start[0]) // span
-    together = -(-int(number[-1] + 1) // points)
-    begun = number // together
-    starts = _starts(begun)
-    n = np.add.reduceat(rolled.n, starts)
-    columns = _totals(starts, n, rolled.mean, rolled.lowest, rolled.highest, rolled.n)
-    return Rolled(rolled.start[0] + begun[starts] * together * span, n, *columns), together * span
+def merge_bins(bins: Bins, span: int, points: int) -> tuple[Bins, int]:
+    """Merge *bins* of *span* microseconds to at most *points* bins; return them and their length.
+
+    The length is a multiple of *span*; the first bin keeps its start.
+    """
+    if not len(bins):
+        return bins, span
+    numbers = (bins.start - bins.start[0]) // span
+    factor = -(-int(numbers[-1] + 1) // points)
+    merged_numbers = numbers // factor
+    starts = _starts(merged_numbers)
+    n = np.add.reduceat(bins.n, starts)
+    columns = _aggregate(starts, n, bins.mean, bins.lowest, bins.highest, bins.n)
+    return Bins(bins.start[0] + merged_numbers[starts] * factor * span, n, *columns), factor * span
 
 
 def _starts(numbers: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Where each run of equal *numbers* begins."""
+    """Return the index at which each run of equal *numbers* starts."""
     return np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
 
 
-def _totals(
+def _aggregate(
     starts: NDArray[np.intp],
     n: NDArray[np.int64],
     means: NDArray[np.float64],
@@ -81,12 +85,12 @@ def _totals(
     highest: NDArray[np.float64],
     weights: NDArray[np.generic],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mean, lowest and highest of what begins at each of *starts* and has *n* values."""
+    """Return mean, lowest and highest of each run, which starts at one of *starts* and has *n* values."""
     if not len(starts):
         return means[:0], lowest[:0], highest[:0]
     shares = weights / np.repeat(
         n, np.diff(starts, append=len(means))
-    )  # first: a sum of all may be no number
+    )  # weigh before adding: a sum of all values may overflow
     return (
         np.add.reduceat(means * shares, starts),
         np.minimum.reduceat(lowest, starts),
@@ -95,7 +99,7 @@ def _totals(
 
 
 def _first_of(values: NDArray[np.float64], extreme: np.ufunc, starts: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The index of the first value that is the *extreme* one of what begins at each of *starts*."""
+    """Return the index of the first *extreme* value of each run, which starts at one of *starts*."""
     of_each = np.repeat(extreme.reduceat(values, starts), np.diff(starts, append=len(values)))
-    there = np.flatnonzero(values == of_each)
-    return there[np.searchsorted(there, starts)]
+    matches = np.flatnonzero(values == of_each)
+    return matches[np.searchsorted(matches, starts)]

@@ -1,4 +1,4 @@
-"""Values of an application, each with what a probe had said by then: what predictors are judged by."""
+"""Pair each value of an application with the probe value known before it, to evaluate predictors."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import numpy as np
 from monitor.db.timestamps import moment
 from monitor.depot.rollups.statistics import Freshness
 from monitor.depot.samples import sample_arrays
-from monitor.depot.samples.sample_arrays import TooMany, before
+from monitor.depot.samples.sample_arrays import TooManySamples, before
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from monitor.models import Metric
 
-MOST_READ = sample_arrays.MOST  # values, of each of both: they lie in memory together
+MOST_READ = sample_arrays.MOST  # values of each metric: both are in memory
 _SECOND = 1_000_000  # microseconds
 
 
 class TooManyValues(Exception):
-    """There are more than are paired at once; says of which of both, and how many are."""
+    """A metric has more values than are paired at once; the message names it and the limit."""
 
 
 @dataclass(frozen=True)
 class Pairs(Freshness):
-    """Column by column, in order of the application's time. Times are microseconds since 1970, UTC.
+    """Columns in order of the application's time. Times are microseconds since 1970, UTC.
 
-    *unpaired* values of the application came before any of the probe was known. It is always *complete*: no
-    rollups are read. *newest_known_at* is of the values of both.
+    *unpaired* counts values of the application before any probe value was known. Always *complete*, as no
+    rollups are read. *newest_known_at* covers the values of both metrics.
     """
 
     application_time: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Pairs(Freshness):
 
     @property
     def probe_age_seconds(self) -> NDArray[np.float64]:
-        """How old each value of the probe was: from its run's slot to that of the application."""
+        """Return the age of each probe value: from the slot of its run to the slot of the application."""
         return (self.application_time - self.probe_time) / _SECOND
 
 
@@ -61,13 +61,13 @@ def paired(
     known_by: datetime | None = None,
     most_read: int = MOST_READ,
 ) -> Pairs:
-    """Every value of *application* from *start* until before *end* with the nearest earlier one of *probe*
-    that was known *lag_seconds* (0 or more) before the application's slot: of those whose report had ended by
-    then, the one of the latest slot. Values of passed runs only; with *known_by*, only what was known at that
-    moment.
+    """Pair each value of *application* from *start* until before *end* with a value of *probe*.
+
+    Of the probe values that were known *lag_seconds* (0 or more) before the application's slot, the one with
+    the latest slot. Values of passed runs only; with *known_by*, only values known at that time.
 
     Raises:
-        TooManyValues: one of both has more than *most_read*.
+        TooManyValues: a metric has more values than *most_read*.
     """
     lag = round(lag_seconds * _SECOND)
     with _named("the application"):
@@ -76,42 +76,43 @@ def paired(
         )
     if not len(runs):
         return _pairs(runs, runs, lag)
-    asked = runs["time"] - lag
+    times = runs["time"] - lag
     with _named("the probe"):
-        known = _known_at_some_time(probe.pk, moment(asked[0]), moment(asked[-1]), known_by, most_read)
+        known = _known_at_some_time(probe.pk, moment(times[0]), moment(times[-1]), known_by, most_read)
     return _pairs(runs, known, lag)
 
 
 @contextlib.contextmanager
 def _named(which: str) -> Iterator[None]:
-    """Whose values are too many."""
+    """Name the metric in the error about too many samples."""
     try:
         yield
-    except TooMany as error:
+    except TooManySamples as error:
         raise TooManyValues(f"{which} has {error} there") from error
 
 
 def nearest_known(
     times: NDArray[np.int64], known_at: NDArray[np.int64], asked: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """For each time that is *asked* about, the index of the value with the latest of *times* (which ascend)
-    that is not later, and was known by then; -1 where there is none.
+    """Return, for each time *asked*, the index of the latest value known by then; -1 where there is none.
 
-    Late reports become known in another order than their times have: in the order in which they became known
-    the latest time so far is a running maximum.
+    *times* ascend. Late data become known out of order: in the order of becoming known, the latest index so
+    far is a running maximum.
     """
     usable_at = np.maximum(times, known_at)
     order = np.argsort(usable_at, kind="stable")
     latest = np.concatenate([[-1], np.maximum.accumulate(order)])
-    found: NDArray[np.int64] = latest[np.searchsorted(usable_at[order], asked, side="right")]
-    return found
+    indices: NDArray[np.int64] = latest[np.searchsorted(usable_at[order], asked, side="right")]
+    return indices
 
 
 def _known_at_some_time(
     metric_id: int, first: datetime, last: datetime, known_by: datetime | None, most_read: int
 ) -> NDArray[np.void]:
-    """Every value that may be the nearest known at any time from *first* to *last*: from the one that is at
-    *first*, as later none of an earlier slot is."""
+    """Return every value that may be the latest known one at any time from *first* to *last*.
+
+    The earliest of them is the latest one known at *first*.
+    """
     by_then = min(first, known_by) if known_by else first
     nearest = sample_arrays.read(metric_id, end=first, known_by=by_then, newest=1)
     start = moment(nearest["time"][0]) if len(nearest) else None
@@ -121,10 +122,10 @@ def _known_at_some_time(
 def _pairs(runs: NDArray[np.void], known: NDArray[np.void], lag: int) -> Pairs:
     nearest = nearest_known(known["time"], known["known_at"], runs["time"] - lag)
     has_one = nearest >= 0
-    told = np.concatenate([runs["known_at"], known["known_at"]])
+    known_at = np.concatenate([runs["known_at"], known["known_at"]])
     return Pairs(
         complete=True,
-        newest_known_at=moment(told.max()) if len(told) else None,
+        newest_known_at=moment(known_at.max()) if len(known_at) else None,
         application_time=runs["time"][has_one],
         application_value=runs["value"][has_one],
         probe_time=known["time"][nearest[has_one]],

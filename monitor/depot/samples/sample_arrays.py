@@ -1,7 +1,7 @@
-"""Samples of one metric as numpy arrays: what is computed with, where ``samples`` has what is shown.
+"""Read the samples of one metric as a numpy array to compute with.
 
-The database puts the rows together to one value in its binary format, which is the memory of an array: two
-years of hours take 8 ms so, by COPY in binary 15 to 20 (each row is a message), as tuples 120, as models 180.
+The database concatenates the rows to one binary value, which is decoded as the memory of an array. Two years
+of hours take 8 ms; binary COPY takes 15 to 20 (each row is a message), tuples 120, models 180.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Times are microseconds since 1970, UTC: the same number that ``datetime64[us]`` is.
 SAMPLE = np.dtype([("time", "<i8"), ("known_at", "<i8"), ("value", "<f8"), ("passed", "?")])
 
-MOST = 2_000_000  # samples: four years of minutes. The database makes one value of them, which has its bound
+MOST = 2_000_000  # samples: four years of minutes; a PostgreSQL value is limited to 1 GB
 
 _TIMES = ("time", "known_at")
 _PACKED = """
@@ -38,8 +38,8 @@ _WHERE = {
 }
 
 
-class TooMany(Exception):
-    """More values than are read at once; says how many are."""
+class TooManySamples(Exception):
+    """There are more samples than *at_most*; the message names the limit."""
 
 
 def read(
@@ -52,25 +52,29 @@ def read(
     newest: int | None = None,
     at_most: int = MOST,
 ) -> NDArray[np.void]:
-    """``SAMPLE`` by ``SAMPLE`` in order of time; the selections are those of ``samples.read``.
+    """Return an array of ``SAMPLE`` in order of time; see ``read.samples_of`` for the selection.
 
     Raises:
-        TooMany: they are more than *at_most*; no more than that were looked at.
+        TooManySamples: there are more than *at_most*, of which one more was read.
     """
     bounds = {"start": start, "end": end, "known_by": known_by}
-    told = {name: time for name, time in bounds.items() if time is not None}
-    where = ["metric_id = %(metric)s", *(_WHERE[name] for name in told), *(["passed"] if passed_only else [])]
+    given = {name: time for name, time in bounds.items() if time is not None}
+    where = [
+        "metric_id = %(metric)s",
+        *(_WHERE[name] for name in given),
+        *(["passed"] if passed_only else []),
+    ]
     query = _PACKED.format(where=" AND ".join(where), order="ASC" if newest is None else "DESC")
     most = at_most + 1 if newest is None else min(newest, at_most + 1)
-    (packed,) = binary.row(query, {"metric": metric_id, "most": most, **told})
-    found = _unpacked(packed)
-    if len(found) > at_most:
-        raise TooMany(f"more than {at_most:,} values")
-    return found
+    (packed,) = binary.row(query, {"metric": metric_id, "most": most, **given})
+    samples = _decode(packed)
+    if len(samples) > at_most:
+        raise TooManySamples(f"more than {at_most:,} values")
+    return samples
 
 
-def _unpacked(packed: bytes | None) -> NDArray[np.void]:
-    """Samples out of the format of the database, which has the highest byte first."""
+def _decode(packed: bytes | None) -> NDArray[np.void]:
+    """Decode big-endian records whose times count from PostgreSQL's epoch."""
     rows = np.frombuffer(packed or b"", SAMPLE.newbyteorder(">")).astype(SAMPLE)
     for name in _TIMES:
         rows[name] += EPOCH
@@ -78,5 +82,5 @@ def _unpacked(packed: bytes | None) -> NDArray[np.void]:
 
 
 def before(end: datetime | None) -> datetime | None:
-    """The last time before *end* that there is."""
+    """Return the last microsecond before *end*."""
     return None if end is None else end - timedelta(microseconds=1)

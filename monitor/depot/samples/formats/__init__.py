@@ -1,4 +1,4 @@
-"""Forms in which the values of a series leave the depot: one file each, with a class ``Export``.
+"""Export formats of the values of a series: one file each, with a class ``Export``.
 
 The folder is the registry.
 """

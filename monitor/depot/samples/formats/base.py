@@ -1,8 +1,8 @@
-"""What a form of export does: it turns values into bytes, some at a time, and never holds them all.
+"""Declare the contract of export formats: they encode values chunk by chunk with bounded memory.
 
 Errors::
 
-    UnknownFormat     there is no such form     for good
+    UnknownFormat     there is no such format     permanent
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class UnknownFormat(Exception):
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
-    """One value of one run: what is measured, the run's slot, when its report had ended, the number in
-    *unit*, how the run ended, and the number of its segment. Times have a zone: UTC.
+    """One value of one run: the metric, the slot, the end of the run, the number in *unit*, the outcome of
+    the run, and the number of its segment. Times are UTC.
 
-    A run that did not pass has one more, of its total, without a number, so that no run is missing. One that
-    measured nothing is of no segment.
+    A run that did not pass has an additional row for its total without a value, so that no run is missing. A
+    run that measured nothing belongs to no segment.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 class Export(Protocol):
-    """The values of *series*, its name, in one form. Its columns are those of ``Value``."""
+    """Encodes the values of *series* (its name). The columns are those of ``Value``."""
 
     media_type: ClassVar[str]
     suffix: ClassVar[str]  # of files
@@ -47,11 +47,11 @@ class Export(Protocol):
     def __init__(self, series: str) -> None: ...
 
     def chunks(self, values: Iterable[Value]) -> Iterator[bytes]:
-        """All of *values*, in their order, taken as they are needed; together one whole file."""
+        """Yield the bytes of one file with all *values* in order, read as they are needed."""
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of *size*; the last may be shorter, none is empty."""
+    """Yield lists of *size* items; the last may be shorter, none is empty."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch

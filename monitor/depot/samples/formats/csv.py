@@ -1,4 +1,4 @@
-"""CSV: a head, then a row for each value. Numbers are written so that they read back as the same."""
+"""CSV: a header, then a row per value. Numbers are written with all digits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 
 from monitor.depot.samples.formats.base import Value, in_batches
 
-ROWS = 1000  # at a time
+ROWS = 1000  # per chunk
 
 
 class Export:
@@ -20,21 +20,22 @@ class Export:
         self.series = series
 
     def chunks(self, values: Iterable[Value]) -> Iterator[bytes]:
-        yield _written([Value.__struct_fields__])
+        yield _encode([Value.__struct_fields__])
         for batch in in_batches(values, ROWS):
-            yield _written(map(_row, batch))
+            yield _encode(map(_row, batch))
 
 
-def _written(rows: Iterable[Iterable[object]]) -> bytes:
+def _encode(rows: Iterable[Iterable[object]]) -> bytes:
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue().encode()
 
 
-def _row(one: Value) -> tuple[object, ...]:
-    return one.name, _time(one.time), _time(one.known_at), one.value, one.unit, one.outcome, one.segment
+def _row(value: Value) -> tuple[object, ...]:
+    times = _time(value.time), _time(value.known_at)
+    return value.name, *times, value.value, value.unit, value.outcome, value.segment
 
 
 def _time(time: datetime | None) -> str:
-    """As ``reporters.report.rfc3339``, which turns any zone into UTC first, and takes its time for it."""
+    """Format a UTC time like ``reporters.report.rfc3339``, which is slower as it converts any zone."""
     return time.isoformat(timespec="microseconds").replace("+00:00", "Z") if time else ""

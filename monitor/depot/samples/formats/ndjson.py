@@ -1,4 +1,4 @@
-"""NDJSON: one JSON object a line for each value, with null where there is nothing."""
+"""NDJSON: a JSON object per value and line, with null for absent fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from monitor.depot.samples.formats.base import Value, in_batches
 
-ROWS = 1000  # at a time
+ROWS = 1000  # per chunk
 
 
 class Export:

@@ -1,4 +1,4 @@
-"""Parquet: columns with types, a row group at a time; the schema says what the columns are."""
+"""Parquet: typed columns, a row group per chunk; the schema describes the columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from monitor.depot.samples.formats.base import Value, in_batches
 
-ROWS = 20_000  # in a row group
+ROWS = 20_000  # per row group
 
 _TIME = pa.timestamp("us", tz="UTC")
 _FIELDS: dict[str, tuple[Any, str]] = {
@@ -30,7 +30,7 @@ class Export:
     suffix = "parquet"
 
     def __init__(self, series: str) -> None:
-        fields = [pa.field(name, kind, metadata={"is": said}) for name, (kind, said) in _FIELDS.items()]
+        fields = [pa.field(name, kind, metadata={"is": text}) for name, (kind, text) in _FIELDS.items()]
         self.schema = pa.schema(fields, metadata={"series": series})
 
     def chunks(self, values: Iterable[Value]) -> Iterator[bytes]:
@@ -38,16 +38,16 @@ class Export:
         with parquet.ParquetWriter(sink, self.schema, compression="zstd") as writer:
             for batch in in_batches(values, ROWS):
                 writer.write_batch(self._columns(batch))
-                yield sink.taken()
-        yield sink.taken()  # what a file ends with says where its row groups are
+                yield sink.take()
+        yield sink.take()  # the footer lists the row groups
 
     def _columns(self, batch: list[Value]) -> Any:
-        columns = [[getattr(one, name) for one in batch] for name in _FIELDS]
+        columns = [[getattr(value, name) for value in batch] for name in _FIELDS]
         return pa.record_batch(columns, schema=self.schema)
 
 
 class _Sink(io.RawIOBase):
-    """A file that keeps what is written until it is taken."""
+    """A file that buffers written bytes until ``take``."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -59,8 +59,8 @@ class _Sink(io.RawIOBase):
         self._parts.append(bytes(data))
         return len(self._parts[-1])
 
-    def taken(self) -> bytes:
-        """What was written since it was last asked."""
+    def take(self) -> bytes:
+        """Return the bytes written since the last call."""
         whole = b"".join(self._parts)
         self._parts.clear()
         return whole

@@ -127,7 +127,7 @@ def test_statistics_are_the_same_after_samples_are_deleted(month: datetime) -> N
     keep(samples=5)
     apply_retention(month)
     assert figures() == before
-    dirty_hours.mark_every(start, month)  # as rebuilding the rollups does
+    dirty_hours.add_all_series(start, month)  # as rebuilding the rollups does
     assert figures() == before
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from monitor.depot.engines.engine import Engine
-from monitor.depot.rollups.combine import Figures
+from monitor.depot.rollups.combine import SummaryStatistics
 from monitor.depot.rollups.histogram import histogram
 from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
 from monitor.depot.rollups.worker import rebuild, roll, roll_all
@@ -200,7 +200,7 @@ def its_distribution(
         assert count == sum(least <= number < most or (last and number == most) for number in numbers)
 
 
-def agree(figures: Figures, expected: Mapping[str, float | int | None]) -> None:
+def agree(figures: SummaryStatistics, expected: Mapping[str, float | int | None]) -> None:
     """Counts and extremes are the same, sums nearly, quantiles within what sketches promise."""
     found = msgspec.structs.asdict(figures)
     for name in ("n", "passed", "min", "max"):

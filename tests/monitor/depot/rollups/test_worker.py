@@ -1,4 +1,4 @@
-"""Rolling up: what has changed, when its hour is over, by one at a time; and what readers are told of it."""
+"""The rollup worker rolls up dirty hours that are over, one process at a time; queries see no difference."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from django.db import connection
 
 from monitor.db import partitions
 from monitor.db.advisory_locks import AdvisoryLock
-from monitor.depot.rollups import dirty_hours as depot
-from monitor.depot.rollups import mark_dirty
-from monitor.depot.rollups.combine import Figures
+from monitor.depot.rollups import dirty_hours, mark_dirty
+from monitor.depot.rollups.combine import SummaryStatistics
 from monitor.depot.rollups.statistics import statistics, statistics_by
 from monitor.depot.rollups.worker import (
-    Progress,
+    RebuildProgress,
     RollupInProgress,
     exclusive,
     gather,
@@ -46,7 +45,7 @@ def measure(metric: Metric, times: list[datetime], value: float = 4.0) -> None:
 
 
 @contextmanager
-def somebody_else_rolls() -> Iterator[None]:
+def another_process_rolls_up() -> Iterator[None]:
     other = connection.copy()
     try:
         with other.cursor() as cursor:
@@ -57,41 +56,41 @@ def somebody_else_rolls() -> Iterator[None]:
         other.close()
 
 
-def marks(**of: object) -> int:
-    return DirtyHour.objects.filter(**of).count()
+def count_dirty_hours(**conditions: object) -> int:
+    return DirtyHour.objects.filter(**conditions).count()
 
 
 def test_an_hour_is_rolled_up_when_it_is_over(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon, noon + HOUR])
     roll(noon + HOUR + MINUTE)
-    assert DayRollup.objects.get().n == 2  # its day, with what it has by then
+    assert DayRollup.objects.get().n == 2  # of the day so far
     assert list(DirtyHour.objects.values_list("hour", flat=True)) == [noon + HOUR]
     roll(noon + 2 * HOUR)
     assert not DirtyHour.objects.exists()
 
 
-def test_marks_of_an_hour_that_still_fills_are_put_together(metric: Metric, noon: datetime) -> None:
+def test_dirty_rows_of_the_current_hour_are_merged(metric: Metric, noon: datetime) -> None:
     for minute in range(5):
         measure(metric, [noon + minute * MINUTE])
-    assert marks() == 5
+    assert count_dirty_hours() == 5
     roll(noon + 6 * MINUTE)
-    assert (marks(), marks(gathered=True)) == (1, 1)
+    assert (count_dirty_hours(), count_dirty_hours(gathered=True)) == (1, 1)
     measure(metric, [noon + 7 * MINUTE])
     roll(noon + 8 * MINUTE)
-    assert (marks(), marks(gathered=True)) == (1, 1)
+    assert (count_dirty_hours(), count_dirty_hours(gathered=True)) == (1, 1)
     assert not DayRollup.objects.exists()
 
 
-def test_one_rolls_up_at_a_time(metric: Metric, noon: datetime) -> None:
+def test_one_process_rolls_up_at_a_time(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon])
-    with somebody_else_rolls():
+    with another_process_rolls_up():
         assert not roll(noon + DAY)
         assert not DayRollup.objects.exists()
     roll(noon + DAY)
     assert DayRollup.objects.exists()
 
 
-def test_a_call_ends_when_its_time_is_over_and_the_next_goes_on(metric: Metric, noon: datetime) -> None:
+def test_a_call_ends_after_its_time_limit_and_the_next_continues(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon - day * DAY for day in range(40)])
     assert roll(noon + DAY, within_seconds=0.0)
     assert 0 < DayRollup.objects.count() < 40
@@ -100,7 +99,7 @@ def test_a_call_ends_when_its_time_is_over_and_the_next_goes_on(metric: Metric, 
     assert DayRollup.objects.count() == 40
 
 
-def test_what_changes_after_marks_were_read_is_rolled_up_later(metric: Metric, noon: datetime) -> None:
+def test_late_data_are_rolled_up_by_the_next_call(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon])
     roll_all()
     measure(metric, [noon + MINUTE], value=6.0)
@@ -111,20 +110,18 @@ def test_what_changes_after_marks_were_read_is_rolled_up_later(metric: Metric, n
     assert (after.figures.n, after.figures.mean, after.complete) == (2, 5.0, True)
 
 
-def test_what_is_gathered_while_its_hour_is_rolled_up_waits_to_be_rolled_up_again(
-    metric: Metric, noon: datetime
-) -> None:
+def test_a_change_while_its_hour_is_rolled_up_keeps_the_hour_dirty(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon])
     gather()
-    taken = depot.some(before=noon + HOUR, at_most=10)
+    batch = dirty_hours.oldest_of_single_series(before=noon + HOUR, at_most=10)
     measure(metric, [noon + MINUTE])
-    with somebody_else_rolls():
+    with another_process_rolls_up():
         gather()
-    depot.forget(taken)
-    assert (len(taken.ids), marks(gathered=True)) == (1, 1)
+    dirty_hours.delete(batch)
+    assert (len(batch.ids), count_dirty_hours(gathered=True)) == (1, 1)
 
 
-def test_hours_are_kept_of_days_with_many_samples_only(metric: Metric, noon: datetime) -> None:
+def test_only_days_with_many_samples_have_hourly_rollups(metric: Metric, noon: datetime) -> None:
     day = noon - timedelta(hours=12)
     measure(metric, [day + hour * HOUR for hour in range(24)])
     roll_all()
@@ -136,32 +133,32 @@ def test_hours_are_kept_of_days_with_many_samples_only(metric: Metric, noon: dat
     assert [bucket.n for bucket in statistics_by(metric, day, day + DAY, "hour").buckets] == [3] + 23 * [2]
 
 
-def test_a_rebuild_makes_rollups_good_that_are_not(metric: Metric, noon: datetime) -> None:
+def test_a_rebuild_corrects_wrong_rollups(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon - day * DAY for day in range(3)])
     roll_all()
     DayRollup.objects.update(mean=-1.0)
     assert statistics(metric, noon - 9 * DAY, noon + DAY).figures.mean != 4.0
-    told = list(rebuild())
-    assert [one.done for one in told] == sorted(one.done for one in told)
-    assert told[-1] == Progress(told[0].hours, told[0].hours)
+    steps = list(rebuild())
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert steps[-1] == RebuildProgress(steps[0].hours, steps[0].hours)
     assert statistics(metric, noon - 9 * DAY, noon + DAY).figures.mean == 4.0
 
 
-def test_who_rolls_up_is_waited_for_no_longer_than_somebody_has_patience() -> None:
-    with somebody_else_rolls(), pytest.raises(RollupInProgress), exclusive(patience_seconds=0.01):
+def test_waiting_for_another_rollup_process_ends_with_the_callers_patience() -> None:
+    with another_process_rolls_up(), pytest.raises(RollupInProgress), exclusive(patience_seconds=0.01):
         pass
     with exclusive(patience_seconds=0.01):
         pass
 
 
-def test_after_a_rebuild_nothing_waits_that_was_marked_before(metric: Metric, noon: datetime) -> None:
+def test_no_hour_is_dirty_after_a_rebuild(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon - day * DAY for day in range(3)])
     list(rebuild())
     assert not DirtyHour.objects.exists()
     assert DayRollup.objects.count() == 3
 
 
-def test_who_reads_during_a_rebuild_reads_samples(metric: Metric, noon: datetime) -> None:
+def test_queries_read_samples_during_a_rebuild(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon])
     roll_all()
     DayRollup.objects.update(mean=-1.0)
@@ -170,7 +167,7 @@ def test_who_reads_during_a_rebuild_reads_samples(metric: Metric, noon: datetime
     assert (found.figures.mean, found.complete) == (4.0, False)
 
 
-def test_a_rebuild_that_was_killed_is_ended_by_who_rolls_up(metric: Metric, noon: datetime) -> None:
+def test_the_worker_finishes_a_rebuild_that_was_killed(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon])
     roll_all()
     DayRollup.objects.update(mean=-1.0)
@@ -181,7 +178,7 @@ def test_a_rebuild_that_was_killed_is_ended_by_who_rolls_up(metric: Metric, noon
     assert not DirtyHour.objects.exists()
 
 
-def test_numbers_whose_squares_no_number_holds_are_in_nobodys_way(metric: Metric, noon: datetime) -> None:
+def test_values_whose_squares_overflow_are_rolled_up(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon], value=1.7e308)
     measure(metric, [noon + HOUR], value=-1.7e308)
     measure(metric, [noon + 2 * HOUR], value=1.0)
@@ -193,7 +190,7 @@ def test_numbers_whose_squares_no_number_holds_are_in_nobodys_way(metric: Metric
     assert after.p50 == pytest.approx(1.0, rel=0.0101)
 
 
-def test_data_are_as_old_as_their_newest_value_is_known(metric: Metric, noon: datetime) -> None:
+def test_the_age_of_data_is_that_of_their_newest_value(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon - 300 * DAY, noon - 200 * DAY])
     roll_all()
     found = statistics_by(metric, noon - 400 * DAY, noon, "month")
@@ -201,4 +198,4 @@ def test_data_are_as_old_as_their_newest_value_is_known(metric: Metric, noon: da
     assert found.age_seconds(noon) == (200 * DAY - MINUTE).total_seconds()
     assert [bucket.start.month for bucket in found.buckets] == [5, 8]
     nothing = statistics(metric, noon - 250 * DAY, noon - 240 * DAY)
-    assert (nothing.figures, nothing.age_seconds(noon), nothing.complete) == (Figures(), None, True)
+    assert (nothing.figures, nothing.age_seconds(noon), nothing.complete) == (SummaryStatistics(), None, True)

@@ -1,4 +1,4 @@
-"""Fewer points show the same: no extreme is lost, and nothing is made up."""
+"""Downsampled points keep every extreme and add nothing."""
 
 from __future__ import annotations
 
@@ -8,40 +8,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from monitor.depot.samples.m4 import LEAST_POINTS, Rolled, kept, merged, rolled_up
+from monitor.depot.samples.m4 import LEAST_POINTS, Bins, bin_values, merge_bins, select_points
 
 Columns = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 values = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e300, 1e300))
 histories = st.dictionaries(st.integers(-(10**15), 10**15), values, max_size=200).map(
-    lambda found: (
-        np.array(sorted(found), dtype=np.int64),
-        np.array([found[time] for time in sorted(found)], dtype=float),
+    lambda values_by_time: (
+        np.array(sorted(values_by_time), dtype=np.int64),
+        np.array([values_by_time[time] for time in sorted(values_by_time)], dtype=float),
     )
 )
 points = st.integers(LEAST_POINTS, 100)
 
 
 @given(histories, points)
-def test_there_are_no_more_points_than_were_asked_for_and_they_are_in_order(
-    history: Columns, most: int
-) -> None:
+def test_there_are_at_most_the_requested_points_in_order(history: Columns, most: int) -> None:
     times, _ = history
-    indices = kept(*history, most)
+    indices = select_points(*history, most)
     assert len(indices) <= most
     assert (np.diff(times[indices]) > 0).all()
 
 
 @given(histories, points)
-def test_what_fits_is_kept_as_it_is(history: Columns, most: int) -> None:
+def test_few_points_are_all_kept(history: Columns, most: int) -> None:
     if len(history[0]) <= most:
-        assert kept(*history, most).tolist() == list(range(len(history[0])))
+        assert select_points(*history, most).tolist() == list(range(len(history[0])))
 
 
 @given(histories, points)
 def test_the_extremes_and_both_ends_are_kept(history: Columns, most: int) -> None:
     times, measured = history
-    indices = kept(*history, most)
+    indices = select_points(*history, most)
     if len(times):
         assert {0, len(times) - 1} <= set(indices.tolist())
         assert measured[indices].min() == measured.min()
@@ -49,49 +47,49 @@ def test_the_extremes_and_both_ends_are_kept(history: Columns, most: int) -> Non
 
 
 @given(histories, points)
-def test_every_stretch_keeps_its_own_extremes(history: Columns, most: int) -> None:
+def test_every_bin_keeps_its_extremes(history: Columns, most: int) -> None:
     times, measured = history
     if len(times) <= most:
         return
-    indices = kept(*history, most)
-    stretch = (times - times[0]) * (most // 4) // (times[-1] - times[0] + 1)
-    for number in set(stretch.tolist()):
-        shown = measured[indices][stretch[indices] == number]
-        of_all = measured[stretch == number]
+    indices = select_points(*history, most)
+    bin_of = (times - times[0]) * (most // 4) // (times[-1] - times[0] + 1)
+    for number in set(bin_of.tolist()):
+        shown = measured[indices][bin_of[indices] == number]
+        of_all = measured[bin_of == number]
         assert (shown.min(), shown.max()) == (of_all.min(), of_all.max())
 
 
 def test_of_equal_extremes_the_first_is_kept() -> None:
-    assert kept(np.arange(8), np.array([5.0, 9, 1, 9, 1, 9, 5, 5]), 4).tolist() == [0, 1, 2, 7]
+    assert select_points(np.arange(8), np.array([5.0, 9, 1, 9, 1, 9, 5, 5]), 4).tolist() == [0, 1, 2, 7]
 
 
 @given(histories, st.integers(1, 10**14))
-def test_a_rollup_has_every_value_in_its_own_stretch(history: Columns, span: int) -> None:
+def test_every_value_is_in_its_bin(history: Columns, span: int) -> None:
     times, measured = history
-    rolled = rolled_up(times, measured, span)
-    assert rolled.start.tolist() == sorted({time // span * span for time in times.tolist()})
-    for number, start in enumerate(rolled.start.tolist()):
+    bins = bin_values(times, measured, span)
+    assert bins.start.tolist() == sorted({time // span * span for time in times.tolist()})
+    for number, start in enumerate(bins.start.tolist()):
         inside = measured[(times >= start) & (times < start + span)]
-        said = (rolled.n[number], rolled.lowest[number], rolled.highest[number])
-        assert said == (len(inside), inside.min(), inside.max())
-        assert rolled.mean[number] == pytest.approx((inside / len(inside)).sum(), rel=1e-9, abs=1e290)
+        actual = (bins.n[number], bins.lowest[number], bins.highest[number])
+        assert actual == (len(inside), inside.min(), inside.max())
+        assert bins.mean[number] == pytest.approx((inside / len(inside)).sum(), rel=1e-9, abs=1e290)
 
 
 @given(histories, points)
-def test_merged_rollups_are_the_rollup_of_longer_stretches(history: Columns, most: int) -> None:
+def test_merged_bins_equal_longer_bins(history: Columns, most: int) -> None:
     span = 10**13
-    rolled = rolled_up(*history, span)
-    fewer, length = merged(rolled, span, most)
+    bins = bin_values(*history, span)
+    fewer, length = merge_bins(bins, span, most)
     assert len(fewer) <= most
     assert length % span == 0
     assert fewer.n.sum() == len(history[0])
     assert (np.diff(fewer.start) >= length).all()
-    if len(rolled):
-        again = rolled_up(history[0] - rolled.start[0], history[1], length)
-        same(again, fewer, shift=int(rolled.start[0]))
+    if len(bins):
+        again = bin_values(history[0] - bins.start[0], history[1], length)
+        check_equal(again, fewer, shift=int(bins.start[0]))
 
 
-def same(first: Rolled, second: Rolled, *, shift: int) -> None:
+def check_equal(first: Bins, second: Bins, *, shift: int) -> None:
     assert (first.start + shift).tolist() == second.start.tolist()
     for name in ("n", "lowest", "highest"):
         assert getattr(first, name).tolist() == getattr(second, name).tolist()

@@ -75,7 +75,7 @@ def test_of_a_metric_that_there_is_not_there_is_nothing(stored: None) -> None:
 
 def test_more_than_are_asked_for_are_refused(stored: None) -> None:
     assert len(sample_arrays.read(METRIC, passed_only=False, at_most=10)) == 10
-    with pytest.raises(sample_arrays.TooMany, match="more than 9 values"):
+    with pytest.raises(sample_arrays.TooManySamples, match="more than 9 values"):
         sample_arrays.read(METRIC, passed_only=False, at_most=9)
 
 
