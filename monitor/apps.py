@@ -9,12 +9,12 @@ class MonitorConfig(AppConfig):
     verbose_name = "gridcast"
 
     def ready(self) -> None:
-        from monitor import checks  # noqa: F401, PLC0415 - registers them
+        from monitor import checks  # noqa: F401, PLC0415 - registers the checks
         from monitor.db.timescale_extension import lift_decompression_limit  # noqa: PLC0415
         from monitor.depot.rollups import worker  # noqa: PLC0415
 
         worker.subscribe("monitor.overview.latest_sql.bring_up")
         worker.subscribe("monitor.forecasts.pending_sql.record")
         connection_created.connect(lift_decompression_limit)
-        gc.freeze()  # what is loaded stays: no need to look at it again, or to copy it into forked workers
+        gc.freeze()  # loaded modules stay: do not scan them again, nor copy their pages in forked workers
         gc.enable()

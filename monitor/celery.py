@@ -1,4 +1,4 @@
-"""The Celery application: one beat entry, ``tick``, decides; workers do."""
+"""The Celery application."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from redis.exceptions import RedisError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
 
-BROKER_REFUSES = (OperationalError, RedisError)  # it is away, or takes no writes
+BROKER_REFUSES = (OperationalError, RedisError)  # unavailable, or refuses writes
 
 app = Celery("gridcast")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.conf["CELERY_DB_REUSE_MAX"] = 1000  # tasks; it is read by this very name, which the namespace would cut
+# In tasks. Celery reads this very name; as a Django setting it would lose its prefix.
+app.conf["CELERY_DB_REUSE_MAX"] = 1000
 app.autodiscover_tasks(["monitor"])
 
 
 @task_prerun.connect
-def use_a_connection_that_works(**_: Any) -> None:
-    """Keep the connection to the depot between tasks, as the web does between requests, if it still works.
+def keep_usable_connection(**_: Any) -> None:
+    """Keep the database connection between tasks if it still works, as the web does between requests.
 
-    Celery by itself connects for every task; to plan its first statements costs a new connection more than
-    most tasks cost.
+    By default Celery connects for every task; planning the first statements of a connection costs more than
+    most tasks.
     """
     close_old_connections()

@@ -1,4 +1,4 @@
-"""System checks: what would go wrong later is said at the start."""
+"""System checks of the settings."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ def lease_outlives_heartbeats(**_: Any) -> list[CheckMessage]:
 def not_in_debug(**_: Any) -> list[CheckMessage]:
     if not settings.DEBUG:
         return []
-    return [Warning("GRIDCAST_DEBUG shows tracebacks to whoever asks.", id="monitor.W001")]
+    return [Warning("GRIDCAST_DEBUG shows tracebacks to every visitor.", id="monitor.W001")]

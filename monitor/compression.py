@@ -1,8 +1,8 @@
-"""How raw reports are packed: small, and for ever readable. A number says how each was.
+"""Compress raw reports and forecast states.
 
-Reports are short and alike, so that what they have in common is most of each: Zstandard is given typical
-ones, ``dictionaries/report-1.txt``, to refer to. A dictionary that reports were packed by is never changed;
-a better one is another packing.
+A number stored with each report names its compression format, so that it can be read for ever. Reports are
+short and similar: Zstandard gets a dictionary of typical ones (``dictionaries/report-1.txt``). A dictionary
+in use must never change; a better one is a new format.
 """
 
 from __future__ import annotations
@@ -35,43 +35,43 @@ else:
 
 GZIP = 0
 ZSTD_1 = 1
-STATE_LEVEL = 1  # of states, of which every update makes one: the next take half as much time again for 3 %
+STATE_LEVEL = 1  # every update compresses a state: level 2 takes half as long again and saves 3 %
 MAX_STATE_BYTES = 1 << 26
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _OPTIONS: dict[int, int] = {
-    CompressionParameter.compression_level: 3,  # the next take twice the time for a tenth of the bytes
-    CompressionParameter.dict_id_flag: 0,  # the packing says which
+    CompressionParameter.compression_level: 3,  # level 4 takes twice as long and saves a tenth
+    CompressionParameter.dict_id_flag: 0,  # the format says which
 }
 
 
 def pack(body: bytes) -> tuple[int, bytes]:
-    """The number of the packing, and *body* packed by it."""
+    """Return the number of the current format and the compressed *body*."""
     return ZSTD_1, _compressor().compress(body, ZstdCompressor.FLUSH_FRAME)
 
 
 def unpack(packing: int, packed: bytes) -> bytes:
-    """The inverse of ``pack``, of every packing that there ever was.
+    """Return the body that ``pack`` was given, from any format.
 
     Raises:
-        ValueError: any other packing, or what is no report packed so; one of more than ``MAX_BYTES`` is not.
+        ValueError: the format is unknown, or the data are damaged or unpack to more than ``MAX_BYTES``.
     """
     if packing == GZIP:
         return _gunzipped(packed)
     if packing == ZSTD_1:
         return _decompressed(packed)
-    raise ValueError(f"a report was packed by way {packing}, which is not known here")
+    raise ValueError(f"unknown compression format {packing} of a report")
 
 
 def pack_state(state: bytes) -> bytes:
-    """What a forecaster knows, packed: mostly numbers, which takes a third off."""
+    """Compress a forecaster's state. It is mostly numbers: this saves a third."""
     return compress(state, STATE_LEVEL)
 
 
 def unpack_state(packed: bytes) -> bytes:
-    """The inverse of ``pack_state``.
+    """Return the state that ``pack_state`` was given.
 
     Raises:
-        ValueError: it is not that.
+        ValueError: the data are no compressed state.
     """
     try:
         return ZstdDecompressor().decompress(packed, MAX_STATE_BYTES)
@@ -87,29 +87,29 @@ def _dictionary() -> ZstdDict:
 
 @functools.cache
 def _compressor() -> ZstdCompressor:
-    """One for all: each call begins and ends a frame, and threads take turns."""
+    """The shared compressor: each call is a complete frame, and threads take turns."""
     return ZstdCompressor(options=_OPTIONS, zstd_dict=_dictionary().as_digested_dict)
 
 
 def _gunzipped(packed: bytes) -> bytes:
-    unpacking = zlib.decompressobj(_GZIP_FORMAT)
+    decompressor = zlib.decompressobj(_GZIP_FORMAT)
     try:
-        body = unpacking.decompress(packed, MAX_BYTES)
+        body = decompressor.decompress(packed, MAX_BYTES)
     except zlib.error as error:
         raise ValueError(f"a packed report cannot be read: {error}") from None
-    return _whole(body, is_whole=unpacking.eof)
+    return _whole(body, is_whole=decompressor.eof)
 
 
 def _decompressed(packed: bytes) -> bytes:
-    unpacking = ZstdDecompressor(_dictionary())
+    decompressor = ZstdDecompressor(_dictionary())
     try:
-        body = unpacking.decompress(packed, MAX_BYTES)
+        body = decompressor.decompress(packed, MAX_BYTES)
     except ZstdError as error:
         raise ValueError(f"a packed report cannot be read: {error}") from None
-    return _whole(body, is_whole=unpacking.eof)
+    return _whole(body, is_whole=decompressor.eof)
 
 
 def _whole(body: bytes, *, is_whole: bool) -> bytes:
     if not is_whole:
-        raise ValueError(f"a packed report is cut off, or of more than {MAX_BYTES} bytes")
+        raise ValueError(f"a packed report is truncated, or has more than {MAX_BYTES} bytes")
     return body

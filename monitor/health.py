@@ -1,4 +1,4 @@
-"""Is the service itself well? Says in words what is not, for pages and probes of the service."""
+"""Check the health of the service itself and describe problems, for pages and health probes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from kombu.exceptions import OperationalError
 
 from monitor.celery import app
 from monitor.ingest.disk_guard import gauge
-from monitor.ledger.heartbeats import SILENT_AFTER
+from monitor.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
 from monitor.models import Heartbeat, Run
 from monitor.supervisor.status import ServiceStatus, read_status
 
-PARTS = {
-    "beat": "The scheduler has not been heard of for {seconds:.0f} s: no new runs are started.",
-    "reporter.home": "The home reporter has not been heard of for {seconds:.0f} s: due runs wait for it.",
+_SILENT = {
+    SCHEDULER: "The scheduler has sent no heartbeat for {seconds:.0f} s: no new runs are started.",
+    HOME_REPORTER: "The home reporter has sent no heartbeat for {seconds:.0f} s: due runs wait for it.",
 }
 
 
 @dataclass(frozen=True)
 class HealthProblem:
-    """Something of ours that does not work, in a sentence for whoever reads a page."""
+    """A component of the service that does not work, and a sentence that says so."""
 
-    part: str
+    component: str
     text: str
 
 
@@ -36,16 +36,16 @@ DEPOT_UNAVAILABLE = HealthProblem(
 
 
 def problems(now: datetime) -> list[HealthProblem]:
-    """Everything that is wrong with the service at *now*; the depot's absence hides the rest."""
+    """Return everything that is wrong with the service at *now*; an unavailable depot hides the rest."""
     try:
-        silent, full = _silent_parts(now), _no_room()
+        silent, full = _silent_components(now), _low_space()
     except DatabaseError:
         return [DEPOT_UNAVAILABLE]
     return [*full, *silent, *_restarting(supervised())]
 
 
 def supervised() -> Mapping[str, ServiceStatus]:
-    """What the supervisor says of its services; nothing where there is none, or it cannot be read."""
+    """Return the services of the supervisor; none if it does not run or its status cannot be read."""
     try:
         status = read_status(settings.VAR_DIR / "run" / "supervisor.json")
     except (OSError, ValueError, KeyError, TypeError):
@@ -54,7 +54,7 @@ def supervised() -> Mapping[str, ServiceStatus]:
 
 
 def depot_problem() -> HealthProblem | None:
-    """Ask the depot."""
+    """Check that the depot answers."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -64,10 +64,10 @@ def depot_problem() -> HealthProblem | None:
 
 
 def broker_problem() -> HealthProblem | None:
-    """Ask the broker; it must answer within a second."""
+    """Check that the broker answers within a second."""
     try:
-        with app.connection_for_write() as connection:
-            connection.ensure_connection(max_retries=1, timeout=1)
+        with app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=1, timeout=1)
     except (OperationalError, OSError):
         return HealthProblem(
             "broker", "The broker (Redis protocol) does not answer. Due runs stay in the ledger."
@@ -75,26 +75,25 @@ def broker_problem() -> HealthProblem | None:
     return None
 
 
-def _no_room() -> list[HealthProblem]:
-    room = gauge.space()
-    if room is None or room.suffices:
+def _low_space() -> list[HealthProblem]:
+    space = gauge.space()
+    if space is None or space.suffices:
         return []
-    return [HealthProblem("depot", f"No reports are taken: {room}. They wait in the reporters' spools.")]
+    return [HealthProblem("depot", f"Reports are refused: {space}. They wait in the reporters' spools.")]
 
 
-def _silent_parts(now: datetime) -> list[HealthProblem]:
-    heard = dict(Heartbeat.objects.values_list("name", "seen_at"))
-    if not heard and not Run.objects.exists():
-        return []  # nothing has been started yet: that is not a fault
+def _silent_components(now: datetime) -> list[HealthProblem]:
+    seen = dict(Heartbeat.objects.values_list("name", "seen_at"))
+    if not seen and not Run.objects.exists():
+        return []  # nothing has been started yet
     return [
-        HealthProblem(part, text.format(seconds=(now - heard[part]).total_seconds()))
-        for part, text in PARTS.items()
-        if part in heard and now - heard[part] > SILENT_AFTER
+        HealthProblem(component, text.format(seconds=(now - seen[component]).total_seconds()))
+        for component, text in _SILENT.items()
+        if component in seen and now - seen[component] > SILENT_AFTER
     ]
 
 
 def _restarting(services: Mapping[str, ServiceStatus]) -> list[HealthProblem]:
-    """What the supervisor is restarting, where one is in charge."""
     return [
         HealthProblem(name, f"{name} is being restarted (attempt {status.restarts}).")
         for name, status in services.items()

@@ -1,5 +1,4 @@
-"""Tend to the depot, every few minutes: make places ahead, tell the planner, take away what is too old; see
-what forecasts are to be made of anew."""
+"""Housekeeping every few minutes: partitions ahead, forecast maintenance, planner statistics, retention."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 
-ANALYSED_EVERY = timedelta(days=1)
-RETAINS_SECONDS = 20.0  # of every call: who else works in the same process waits so long
+ANALYZE_INTERVAL = timedelta(days=1)
+RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wait meanwhile
 
 
 def housekeep(now: datetime) -> RetentionResult | None:
-    """Do all of it, one at a time; None: somebody else is at it."""
+    """Do the housekeeping and return what retention deleted; None if another process is doing it."""
     with session_lock(AdvisoryLock.HOUSEKEEPING) as is_ours:
         if not is_ours:
             return None
@@ -26,6 +25,6 @@ def housekeep(now: datetime) -> RetentionResult | None:
         reset_outdated()
         choose_predictors()
         prune_forecasts(now)
-        for table in analyze.outdated(now - ANALYSED_EVERY):
+        for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
-        return apply_retention(now, within_seconds=RETAINS_SECONDS)
+        return apply_retention(now, within_seconds=RETENTION_SECONDS)

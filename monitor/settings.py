@@ -1,4 +1,4 @@
-"""Django's settings. Everything that differs between places comes from the environment (``monitor.env``)."""
+"""Django settings. Everything that differs between installations comes from ``monitor.env``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from monitor.embedded import urls
 
 
 def _directory_of(package: str) -> Path:
-    """Where *package* lies. It is not imported: that would cost every process of ours its time."""
-    found = find_spec(package)
-    if found is None or found.origin is None:
+    """Return the directory of *package* without importing it, which would slow the start of every process."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
         raise ImportError(f"there is no package {package}; requirements.txt has it")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 BASE_DIR = env.ROOT
@@ -75,10 +75,10 @@ DATABASES = {
     "default": {
         **env.parse_database_url(urls.database_url()),
         "CONN_MAX_AGE": 60,
-        "CONN_HEALTH_CHECKS": True,  # after a restart of the server the next request connects anew
+        "CONN_HEALTH_CHECKS": True,  # reconnect after a restart of the server
     }
 }
-# What is executed with its parameters beside it is planned once a connection, if it comes again and again.
+# Statements with bound parameters are prepared when a connection repeats them.
 DATABASES["default"]["OPTIONS"] |= {"prepare_threshold": 5}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -97,13 +97,13 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [("plotly", _directory_of("plotly") / "package_data")]
-WHITENOISE_USE_FINDERS = True  # served from where they lie: nothing to collect before the first start
+WHITENOISE_USE_FINDERS = True  # no collectstatic needed
 
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_SAMESITE = "Lax"
-# Only where the environment says that a proxy is there: anybody else could send this header, too.
+# Only behind a proxy that sets the header: clients could forge it otherwise.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.behind_tls() else None
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.behind_tls()
 
@@ -122,38 +122,49 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False  # a run goes on while the broker is away
-# The ledger redelivers, not the broker: leases are in the database.
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = (
+    False  # a run goes on while the broker is unavailable
+)
+# Never let the broker redeliver: the leases in the ledger decide what is run again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 24 * 3600, "socket_timeout": 5}
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "monitor.tasks.tick", "schedule": 2.0, "options": {"expires": 10}},
-    "pulse": {
-        "task": "monitor.tasks.pulse",
+    "heartbeat": {
+        "task": "monitor.tasks.heartbeat",
         "schedule": 5.0,
         "options": {"expires": 5, "queue": "reporter.home"},
     },
-    "gather-marks": {"task": "monitor.tasks.gather_marks", "schedule": 2.0, "options": {"expires": 2}},
-    "forecast": {"task": "monitor.tasks.forecast", "schedule": 2.0, "options": {"expires": 2}},
-    "roll": {"task": "monitor.tasks.roll", "schedule": 5.0, "options": {"expires": 5}},
-    "tend": {"task": "monitor.tasks.tend", "schedule": 600.0, "options": {"expires": 300}},
+    "gather-dirty-hours": {
+        "task": "monitor.tasks.gather_dirty_hours",
+        "schedule": 2.0,
+        "options": {"expires": 2},
+    },
+    "update-forecasts": {
+        "task": "monitor.tasks.update_forecasts",
+        "schedule": 2.0,
+        "options": {"expires": 2},
+    },
+    "roll-up": {"task": "monitor.tasks.roll_up", "schedule": 5.0, "options": {"expires": 5}},
+    "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 
-# For links in what is sent to people; empty where nobody has said it.
+# The base of links in notifications; without it they have none.
 GRIDCAST_URL = env.web_url()
 
-# How long a claimed run may be silent before it is taken for dead, and how often it breathes.
+# The lease of a claimed run, and how often its executor renews it; an expired run is claimed again.
 GRIDCAST_LEASE_SECONDS = 30
 GRIDCAST_HEARTBEAT_SECONDS = 5
 GRIDCAST_MAX_ATTEMPTS = 3
-# A scheduled slot that no reporter took within this time of its own is missed.
+# A scheduled slot that no reporter has taken this long after it was due is missed.
 GRIDCAST_GRACE_SECONDS = 120
 
-# How many senders' reports are stored at once, on each host of the web; the others are asked to come again.
+# How many transactions store reports at the same time on a web host; further senders get 503, Retry-After.
 GRIDCAST_RECEIVE_AT_ONCE = 4
-# How many requests may wait in each process of the web while it stores others: theirs are stored together.
+# How many requests may wait in a web process for the next group commit.
 GRIDCAST_RECEIVE_WAITING = 64
 
-# Reports are refused while less than the reserve is free, on the disk or of what the database may become.
+# Reports are refused while less than the reserve is free, on the disk or below the size limit of the
+# database.
 GRIDCAST_DEPOT_DIRECTORY = urls.depot_directory()
 GRIDCAST_DEPOT_MAX_BYTES = env.depot_max_bytes()
 GRIDCAST_DEPOT_RESERVE_BYTES = env.depot_reserve_bytes()

@@ -1,4 +1,4 @@
-"""Celery's wrappers. Every task may run twice, or never: the ledger decides."""
+"""Celery tasks. Each may run twice or never: the database decides what is left to do."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from monitor import housekeeping as tending
-from monitor import tick as ticking
-from monitor.alerts import deliver as notifying
+from monitor import housekeeping
+from monitor import tick as scheduler
+from monitor.alerts import deliver
 from monitor.celery import app
-from monitor.depot.rollups import worker as rolling
+from monitor.depot.rollups import worker as rollups
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.worker import deliver_spool, run_claimed
@@ -19,41 +19,42 @@ from monitor.worker import deliver_spool, run_claimed
 
 @app.task(name="monitor.tasks.tick")
 def tick() -> None:
-    ticking.tick(timezone.now())
+    scheduler.tick(timezone.now())
 
 
-@app.task(name="monitor.tasks.pulse")
-def pulse() -> None:
-    heartbeats.record("reporter.home", timezone.now())
+@app.task(name="monitor.tasks.heartbeat")
+def heartbeat() -> None:
+    heartbeats.record(heartbeats.HOME_REPORTER, timezone.now())
     deliver_spool.deliver()
 
 
 @app.task(name="monitor.tasks.notify")
 def notify() -> None:
-    notifying.deliver_due(timezone.now())
+    deliver.deliver_due(timezone.now())
 
 
-@app.task(name="monitor.tasks.gather_marks")
-def gather_marks() -> None:
-    rolling.gather()
+@app.task(name="monitor.tasks.gather_dirty_hours")
+def gather_dirty_hours() -> None:
+    rollups.gather()
 
 
-@app.task(name="monitor.tasks.forecast")
-def forecast() -> None:
+@app.task(name="monitor.tasks.update_forecasts")
+def update_forecasts() -> None:
     refresh.refresh(timezone.now())
 
 
-@app.task(name="monitor.tasks.roll")
-def roll() -> None:
-    rolling.roll(timezone.now())
+@app.task(name="monitor.tasks.roll_up")
+def roll_up() -> None:
+    rollups.roll(timezone.now())
 
 
-@app.task(name="monitor.tasks.tend")
-def tend() -> None:
-    tending.housekeep(timezone.now())
+@app.task(name="monitor.tasks.housekeep")
+def housekeep() -> None:
+    housekeeping.housekeep(timezone.now())
 
 
 @app.task(name="monitor.tasks.run")
-def run(run_ids: list[str], slots: list[str] | None = None) -> None:
-    known = None if slots is None else [datetime.fromisoformat(one) for one in slots]
-    run_claimed.run_claimed([uuid.UUID(one) for one in run_ids], known)
+def run(run_ids: list[str], slots: list[str]) -> None:
+    run_claimed.run_claimed(
+        [uuid.UUID(run_id) for run_id in run_ids], [datetime.fromisoformat(slot) for slot in slots]
+    )

@@ -1,4 +1,4 @@
-"""Numbers as people read them. The exact value stands beside them where it matters."""
+"""Format numbers with units for people."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def unit_of(name: str) -> str:
-    """The unit that a parameter's *name* carries; empty for a plain number or a text."""
+    """Return the unit that the *name* of a parameter ends with, empty if none."""
     return next((unit for unit in ("bytes_per_second", "seconds", "bytes") if name.endswith(unit)), "")
 
 
 def humanised(value: float, unit: str) -> str:
-    """*value* with a unit that suits its size: ``12.3 MB/s``, ``4 min 05 s``, ``45 %``."""
+    """Return *value* with a suitable prefix and unit: ``12.3 MB/s``, ``4 min 05 s``, ``45 %``."""
     if unit == "seconds":
         return seconds(value)
     if unit in {"bytes", "bytes_per_second"}:
@@ -29,7 +29,7 @@ def humanised(value: float, unit: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: ``85.3 us``, ``0.42 s``, ``11.8 s``, ``12 min 30 s``, ``3 h 05 min``."""
+    """Format a duration: ``85.3 us``, ``0.42 s``, ``11.8 s``, ``12 min 30 s``, ``3 h 05 min``."""
     if 0 < abs(value) < 0.01:
         return f"{value * 1e3:.3g} ms" if abs(value) >= 0.001 else f"{value * 1e6:.3g} us"
     if abs(value) < 1:
@@ -40,7 +40,7 @@ def seconds(value: float) -> str:
 
 
 def coarse_seconds(value: float) -> str:
-    """A duration in its two largest units, whole numbers."""
+    """Format a duration in its two largest units, as whole numbers."""
     whole = math.floor(abs(value))
     sign = "-" if value < 0 else ""
     for size, unit, below, lesser in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
@@ -55,7 +55,7 @@ def coarse_seconds(value: float) -> str:
 
 
 def age(value: float) -> str:
-    """How long ago: ``now``, ``40 s ago``, ``12 min ago``; ``in 40 s`` for what is to come."""
+    """Format an age: ``now``, ``40 s ago``, ``12 min ago``; ``in 40 s`` if negative."""
     if abs(value) < 1:
         return "now"
     text = _largest_unit(abs(value))
@@ -63,12 +63,12 @@ def age(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """The shortest text that reads back as the same number."""
+    """Return the shortest text that parses to the same number."""
     return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def percent(share: float) -> str:
-    """A share of 1 as a percentage; never rounds something to nothing, or almost all to all."""
+    """Format a share of 1 as a percentage; only 0 and 1 give ``0 %`` and ``100 %``."""
     whole = round(100 * share)
     if whole == 100 and share < 1:
         return "> 99 %"
@@ -88,7 +88,7 @@ def _bytes(value: float) -> str:
 
 
 def _in_thousands(value: float) -> tuple[str, str]:
-    """Three digits and an SI prefix, which may be empty."""
+    """Return three significant digits and an SI prefix, which may be empty."""
     for size, prefix in _THOUSANDS:
         if abs(value) >= size:
             return f"{value / size:.3g}", prefix

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from monitor.models import Heartbeat
 
-SCHEDULER = "beat"  # the component that ticks
+SCHEDULER = "beat"
+HOME_REPORTER = "reporter.home"
 SILENT_AFTER = timedelta(seconds=20)
 
 

@@ -1,4 +1,4 @@
-"""Workers keep their connection to the depot from task to task, as long as it works."""
+"""Celery workers keep their database connection between tasks while it works."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from celery.signals import task_prerun
 from django.db import connection
 
 from monitor.celery import app
-from monitor.tasks import pulse
+from monitor.tasks import heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
 def worker() -> Iterator[DjangoWorkerFixup]:
-    """What Celery has a worker do around each task."""
+    """What a Celery worker does before and after each task."""
     connection.close()
     yield DjangoWorkerFixup(app)
     connection.close()
 
 
 def session(worker: DjangoWorkerFixup) -> int:
-    """Which session of the depot a task gets."""
-    worker.on_task_prerun(sender=pulse)
-    task_prerun.send(sender=pulse)
+    """Return the PostgreSQL session that a task gets."""
+    worker.on_task_prerun(sender=heartbeat)
+    task_prerun.send(sender=heartbeat)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
-        found = int(cursor.fetchone()[0])
-    worker.on_task_postrun(sender=pulse)
-    return found
+        pid = int(cursor.fetchone()[0])
+    worker.on_task_postrun(sender=heartbeat)
+    return pid
 
 
 def end(session: int) -> None:
-    """Close *session* from the side of the server, as one does that is restarted."""
+    """Terminate *session* on the server, as a restart does."""
     other = connection.copy()
     try:
         with other.cursor() as cursor:
@@ -45,11 +45,11 @@ def end(session: int) -> None:
         other.close()
 
 
-def test_one_session_serves_many_tasks(worker: DjangoWorkerFixup) -> None:
+def test_several_tasks_share_one_session(worker: DjangoWorkerFixup) -> None:
     assert len({session(worker) for _ in range(10)}) == 1
 
 
-def test_a_session_that_the_server_has_closed_is_replaced_before_a_task_needs_it(
+def test_a_session_that_the_server_closed_is_replaced_before_the_next_task(
     worker: DjangoWorkerFixup,
 ) -> None:
     before = session(worker)
@@ -59,7 +59,7 @@ def test_a_session_that_the_server_has_closed_is_replaced_before_a_task_needs_it
     assert session(worker) == after
 
 
-def test_no_session_is_kept_for_ever(worker: DjangoWorkerFixup) -> None:
+def test_a_session_is_replaced_after_a_number_of_tasks(worker: DjangoWorkerFixup) -> None:
     assert worker.db_reuse_max == 1000
     worker.db_reuse_max = 2
     assert len({session(worker) for _ in range(10)}) > 1

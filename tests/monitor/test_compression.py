@@ -1,4 +1,4 @@
-"""Raw reports are kept small, and come back byte for byte."""
+"""Compressed reports are small and unpack to the same bytes."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from tests.monitor.builders import circle_report, gather_report
 
 
 @given(st.binary(max_size=2000))
-def test_whatever_is_packed_comes_back_byte_for_byte(body: bytes) -> None:
+def test_packed_bytes_unpack_unchanged(body: bytes) -> None:
     assert unpack(*pack(body)) == body
 
 
 @pytest.mark.parametrize("size", [0, 1, MAX_BYTES])
-def test_the_smallest_and_the_largest_report_come_back(size: int) -> None:
+def test_the_smallest_and_the_largest_report_unpack_unchanged(size: int) -> None:
     body = random.Random(1).randbytes(size // 2) + b"x" * (size - size // 2)
     assert unpack(*pack(body)) == body
 
 
-def test_what_was_packed_by_gzip_is_read_for_ever() -> None:
+def test_gzip_reports_stay_readable() -> None:
     body = wire.to_json(circle_report(NOON))
     assert unpack(GZIP, gzip.compress(body)) == body
 
 
-def test_what_was_packed_by_zstandard_is_read_for_ever() -> None:
-    """If this fails, the dictionary has been changed: let it be as it was, and make another packing."""
-    text = files("monitor.depot").joinpath("dictionaries/report-1.txt").read_bytes()
+def test_the_dictionary_of_zstandard_reports_never_changes() -> None:
+    """If this fails, restore the dictionary and add another compression format instead."""
+    text = files("monitor").joinpath("dictionaries/report-1.txt").read_bytes()
     assert (
         hashlib.sha256(text).hexdigest() == "ca9aa828296ea0a4fb7136ff7566acfcdd22bfd2117f53e2972129d968b26377"
     )
 
 
-def test_a_report_of_a_gather_takes_a_fifth_of_its_json() -> None:
+def test_a_packed_gather_report_has_a_fifth_of_the_bytes_of_its_json() -> None:
     body = wire.to_json(gather_report(NOON, series="gather", numbers=random.Random(1)))
     assert len(pack(body)[1]) <= 0.2 * len(body)
 
 
-def test_a_packing_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match="packed by way 7"):
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown compression format 7"):
         unpack(7, b"")
 
 
 @pytest.mark.parametrize("packing", [GZIP, ZSTD_1])
-def test_what_is_no_packed_report_is_refused(packing: int) -> None:
+def test_damaged_data_are_refused(packing: int) -> None:
     for packed in (b"", b"no report", pack(b"a report")[1][:-3], gzip.compress(b"a report")[:-3]):
         with pytest.raises(ValueError, match="packed report"):
             unpack(packing, packed)
 
 
-def test_what_would_unpack_to_more_than_a_report_may_have_is_refused() -> None:
+def test_data_that_unpack_to_more_than_a_report_may_have_are_refused() -> None:
     bomb = b"0" * (MAX_BYTES + 1)
     for packing, packed in (pack(bomb), (GZIP, gzip.compress(bomb * 100))):
         with pytest.raises(ValueError, match=f"more than {MAX_BYTES} bytes"):

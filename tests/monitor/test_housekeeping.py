@@ -1,4 +1,4 @@
-"""The depot is tended to: places are there before they are needed, the planner knows what is in them."""
+"""Housekeeping creates partitions ahead, analyses tables, and runs in one process at a time."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from monitor.housekeeping import housekeep
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_there_is_room_for_the_months_to_come(noon: datetime) -> None:
+def test_partitions_of_the_next_months_are_created(noon: datetime) -> None:
     later = noon.replace(year=2031)
     housekeep(later)
     months = {(part.start.year, part.start.month) for part in engine().partitions("monitor_run")}
     assert {(2031, 3), (2031, 4), (2031, 5)} <= months
 
 
-def test_tables_in_parts_are_analysed_once_a_day() -> None:
+def test_partitioned_tables_are_analysed_once_a_day() -> None:
     now = timezone.now()
     housekeep(now)
     assert analyze.outdated(now - timedelta(hours=1)) == []
     assert "monitor_run" in analyze.outdated(now + timedelta(days=1))
 
 
-def test_one_tends_at_a_time() -> None:
+def test_only_one_process_does_the_housekeeping() -> None:
     other = connection.copy()
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [AdvisoryLock.HOUSEKEEPING])

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers formatted for people."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from monitor import units
         (0.0042, "seconds", "4.2 ms"),
     ],
 )
-def test_a_number_has_a_unit_that_suits_its_size(value: float, unit: str, text: str) -> None:
+def test_a_number_has_a_suitable_prefix_and_unit(value: float, unit: str, text: str) -> None:
     assert units.humanised(value, unit) == text
 
 
@@ -48,14 +48,14 @@ def test_a_number_has_a_unit_that_suits_its_size(value: float, unit: str, text: 
         (-40, "in 40 s"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
+def test_an_age_is_formatted_in_its_largest_unit(seconds: float, text: str) -> None:
     assert units.age(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(3.0, "3"), (0.1, "0.1"), (1e22, "1e+22"), (2 / 3, "0.6666666666666666")]
 )
-def test_an_exact_number_reads_back_as_the_same_number(value: float, text: str) -> None:
+def test_an_exact_number_parses_to_the_same_number(value: float, text: str) -> None:
     assert units.exact(value) == text
     assert float(units.exact(value)) == value
 
@@ -63,5 +63,5 @@ def test_an_exact_number_reads_back_as_the_same_number(value: float, text: str) 
 @pytest.mark.parametrize(
     ("share", "text"), [(0, "0 %"), (0.001, "< 1 %"), (0.58, "58 %"), (0.9999, "> 99 %"), (1, "100 %")]
 )
-def test_almost_all_is_not_all_and_hardly_any_is_not_none(share: float, text: str) -> None:
+def test_only_zero_and_one_are_rounded_to_zero_and_hundred_percent(share: float, text: str) -> None:
     assert units.percent(share) == text

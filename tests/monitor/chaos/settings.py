@@ -1,4 +1,4 @@
-"""gridcast in a hurry: whoever falls silent is noticed within seconds, and no slot is too old to be run."""
+"""Settings for the chaos test: leases expire within seconds, and no slot is too old to be run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ GRIDCAST_HEARTBEAT_SECONDS = 1
 GRIDCAST_GRACE_SECONDS = 7200
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "monitor.tasks.tick", "schedule": 1.0, "options": {"expires": 5}},
-    "pulse": {
-        "task": "monitor.tasks.pulse",
+    "heartbeat": {
+        "task": "monitor.tasks.heartbeat",
         "schedule": 1.0,
         "options": {"expires": 5, "queue": "reporter.home"},
     },

@@ -158,10 +158,10 @@ def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there
     assert not Run.objects.exists()
     heartbeats.record("beat", timezone.now())  # what is left is for what cannot wait
     assert Heartbeat.objects.filter(name="beat").exists()
-    assert any("No reports are taken" in problem.text for problem in health.problems(timezone.now()))
+    assert any("Reports are refused" in problem.text for problem in health.problems(timezone.now()))
     small.free()
     assert client.post("/api/v1/reports", body, "application/json").status_code == 200
-    assert not [one for one in health.problems(timezone.now()) if one.part == "depot"]
+    assert not [one for one in health.problems(timezone.now()) if one.component == "depot"]
 
 
 def test_the_home_reporter_keeps_its_reports_until_there_is_room(small: Disk, noon: datetime) -> None:

@@ -103,6 +103,6 @@ def test_an_unavailable_depot_is_not_full() -> None:
 @pytest.mark.usefixtures("without_space")
 def test_the_health_check_reports_that_reports_are_refused(noon: datetime) -> None:
     (problem,) = health.problems(noon)
-    assert problem.part == "depot"
-    assert problem.text.startswith("No reports are taken: the depot has ")
+    assert problem.component == "depot"
+    assert problem.text.startswith("Reports are refused: the depot has ")
     assert problem.text.endswith(" They wait in the reporters' spools.")

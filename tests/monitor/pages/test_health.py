@@ -39,7 +39,7 @@ def test_the_banner_tells_of_a_silent_scheduler_on_every_page(grid: Grid, client
     heartbeats.record("beat", timezone.now() - timedelta(seconds=90))
     for path in ("/", "/series/circle-ring/", "/banner/"):
         told = re.search(
-            r"The scheduler has not been heard of for (\d+) s", client.get(path).content.decode()
+            r"The scheduler has sent no heartbeat for (\d+) s", client.get(path).content.decode()
         )
         assert told is not None, path
         assert 90 <= int(told[1]) <= 150  # the page takes its time
