@@ -48,7 +48,7 @@ def said(name: str) -> str:
         ("slurm-22.05-node_fail", OVER, "NODE_FAIL (NodeDown)", 143, "lost its node"),
     ],
 )
-def test_slurms_controller_is_understood(
+def test_the_output_of_scontrol_is_parsed(
     name: str, phase: str, state: str, status: int | None, how: str
 ) -> None:
     record = slurm.parse_status(said(name), "")
@@ -56,7 +56,7 @@ def test_slurms_controller_is_understood(
     assert (record.phase, str(record), record.status, record.how) == (phase, state, status, how)
 
 
-def test_slurms_times_are_utc_and_a_start_to_come_is_no_start() -> None:
+def test_slurm_times_are_utc_and_a_future_start_is_ignored() -> None:
     running = slurm.parse_status(said("slurm-22.05-running"), "")
     assert running is not None
     assert (running.submitted, running.started, running.ended) == (SLURM, SLURM + 1, None)
@@ -80,14 +80,14 @@ def test_slurms_times_are_utc_and_a_start_to_come_is_no_start() -> None:
         ("A_STATE_OF_TOMORROW|None|{at}:01|{at}:03|N/A|", RUNNING, ""),
     ],
 )
-def test_slurms_accounting_and_queue_are_understood(row: str, phase: str, how: str) -> None:
+def test_the_output_of_sacct_and_squeue_is_parsed(row: str, phase: str, how: str) -> None:
     text = f"12|{row.format(at='2025-02-28T09:15')}\n"
     record = slurm.parse_status(text, "slurm_load_jobs error: Invalid job id specified\n")
     assert record is not None
     assert (record.phase, record.how, record.submitted) == (phase, how, NINE)
 
 
-def test_every_line_of_slurms_queue_is_understood() -> None:
+def test_every_line_of_squeue_is_parsed() -> None:
     records = [slurm.parse_status(line, "") for line in said("slurm-22.05-squeue").splitlines()]
     assert [record.phase for record in records if record] == [OVER] * 7 + [WAITING, RUNNING]
 
@@ -100,9 +100,7 @@ def test_every_line_of_slurms_queue_is_understood() -> None:
         ("sh: 1: scontrol: not found\n", None),
     ],
 )
-def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(
-    complaint: str, record: JobRecord | None
-) -> None:
+def test_slurm_tells_an_unknown_job_from_no_answer(complaint: str, record: JobRecord | None) -> None:
     assert slurm.parse_status("", complaint) is record
 
 
@@ -170,11 +168,11 @@ def test_a_job_that_slurm_has_forgotten_is_no_silence_of_slurm(
         ),
     ],
 )
-def test_both_dialects_of_pbs_are_understood(name: str, record: JobRecord) -> None:
+def test_the_output_of_both_dialects_of_qstat_is_parsed(name: str, record: JobRecord) -> None:
     assert pbs.parse_status(said(name), "") == record
 
 
-def test_lines_that_qstat_breaks_are_made_whole() -> None:
+def test_lines_wrapped_by_qstat_are_joined() -> None:
     said_of_it = pbs.parse_attributes(said("openpbs-20.0-running"))
     assert said_of_it["Output_Path"].endswith("/1b4e28ba2fa1/compute/job-0123456789ab/batch")
     assert said_of_it["Variable_List"].count("PBS_O_") == 9
@@ -189,7 +187,7 @@ def test_lines_that_qstat_breaks_are_made_whole() -> None:
         ("Connection refused\nqstat: cannot connect to server pbs01 (errno=111)\n", None),
     ],
 )
-def test_a_job_that_pbs_has_forgotten_is_no_silence_of_pbs(complaint: str, record: JobRecord | None) -> None:
+def test_pbs_tells_an_unknown_job_from_no_answer(complaint: str, record: JobRecord | None) -> None:
     assert pbs.parse_status("", complaint) is record
 
 
@@ -213,24 +211,24 @@ def test_a_job_that_pbs_has_forgotten_is_no_silence_of_pbs(complaint: str, recor
         ),
     ],
 )
-def test_htcondor_is_understood(name: str, record: JobRecord) -> None:
+def test_the_output_of_condor_q_and_condor_history_is_parsed(name: str, record: JobRecord) -> None:
     assert htcondor.parse_status(said(name), "") == record
 
 
-def test_a_job_that_htcondor_removed_for_its_limit_was_over_it() -> None:
+def test_a_periodic_remove_by_htcondor_is_the_wall_limit() -> None:
     record = htcondor.parse_status(said("htcondor-23.0-removed"), "")
     assert record is not None
     assert (record.phase, record.how) == (OVER, WALL_LIMIT)
 
 
-def test_an_empty_answer_of_htcondor_means_something_only_without_a_complaint() -> None:
+def test_an_empty_answer_of_htcondor_means_an_unknown_job_only_without_an_error() -> None:
     assert htcondor.parse_status("", "") is UNKNOWN_JOB
     assert htcondor.parse_status("[\n]\n", "") is UNKNOWN_JOB
     assert htcondor.parse_status("", "-- Failed to fetch ads from: <127.0.0.1:9618> : ce1\n") is None
     assert htcondor.parse_status("[\n{ half", "") is None
 
 
-def test_grid_engines_queue_is_understood() -> None:
+def test_the_output_of_qstat_of_grid_engine_is_parsed() -> None:
     records = [
         gridengine.parse_status((DATA / f"gridengine-8.1.9-{name}.xml").read_text())
         for name in ("running", "held", "error")
@@ -245,7 +243,7 @@ def test_grid_engines_queue_is_understood() -> None:
     assert (records[0].submitted, records[0].started) == (1795269209.0, 1795269209.0)
 
 
-def test_grid_engines_accounting_is_understood() -> None:
+def test_the_output_of_qacct_is_parsed() -> None:
     limit = gridengine.parse_status(said("gridengine-8.1.9-limit"))
     assert limit is not None
     assert (limit.status, limit.how, (limit.ended or 0) - (limit.started or 0)) == (137, WALL_LIMIT, 2.0)
@@ -267,7 +265,7 @@ def test_grid_engines_accounting_is_understood() -> None:
         ('<!DOCTYPE a [<!ENTITY b "cc">]><a>&b;</a>', None),
     ],
 )
-def test_grid_engines_silence_and_documents_with_declarations_say_nothing(
+def test_empty_output_and_xml_with_declarations_are_no_answer_of_grid_engine(
     text: str, record: JobRecord | None
 ) -> None:
     assert gridengine.parse_status(text) is record
@@ -287,21 +285,21 @@ def test_grid_engines_silence_and_documents_with_declarations_say_nothing(
         (gridengine.parse_id("Unable to run job\n"), ""),
     ],
 )
-def test_the_number_of_a_job_is_found(number: str, expected: str) -> None:
+def test_the_number_of_a_job_is_parsed(number: str, expected: str) -> None:
     assert number == expected
 
 
 REQUEST = JobRequest("gc-0123456789ab", "/s/r", "/s/r/job-1/script", "/s/r/job-1/batch", 2, 90.5)
 
 
-def test_limits_are_rounded_up_to_what_the_batch_system_counts_in() -> None:
+def test_limits_are_rounded_up_to_the_unit_of_the_batch_system() -> None:
     assert "--time=2" in slurm.submit_command(REQUEST, "", "", [])
     assert "walltime=00:01:31" in pbs.submit_command(REQUEST, "", "", [], select=False)
     assert "h_rt=91" in gridengine.submit_command(REQUEST, "", "", [], "smp")
     assert "EnteredCurrentStatus > 91\n" in htcondor.description(REQUEST, "")
 
 
-def test_processors_queue_account_and_extra_arguments_are_asked_for() -> None:
+def test_the_submit_command_has_processors_queue_account_and_extra_arguments() -> None:
     assert slurm.submit_command(REQUEST, "short", "physics", ["--mem=1G"])[-6:] == [
         "--cpus-per-task=2",
         "--time=2",
@@ -321,7 +319,7 @@ def test_processors_queue_account_and_extra_arguments_are_asked_for() -> None:
     assert "accounting_group = physics\nqueue\n" in htcondor.description(REQUEST, "physics")
 
 
-def test_arguments_for_htcondor_are_quoted_as_it_wants_them() -> None:
+def test_arguments_for_htcondor_are_quoted() -> None:
     assert htcondor.quoted(["/a b/it's", 'say "x"']) == "\"'/a b/it''s' 'say \"\"x\"\"'\""
 
 
@@ -334,11 +332,11 @@ def test_arguments_for_htcondor_are_quoted_as_it_wants_them() -> None:
         ("", JobStamps()),
     ],
 )
-def test_a_jobs_own_stamps_are_read(text: str, breath: JobStamps) -> None:
+def test_the_stamps_of_a_job_are_parsed(text: str, breath: JobStamps) -> None:
     assert parse_stamps(text) == breath
 
 
-def test_when_a_job_was_handed_in_stands_before_what_the_batch_system_prints() -> None:
+def test_the_time_of_submission_is_parsed_before_the_output_of_the_command() -> None:
     assert parse_submitted("submitted 1795267789.25\n4711\n") == (1795267789.25, "4711\n")
     assert parse_submitted("mkdir: cannot create\n") == (None, "mkdir: cannot create\n")
 
@@ -353,7 +351,7 @@ def test_when_a_job_was_handed_in_stands_before_what_the_batch_system_prints() -
         (None, (100.0, 102.0), 2.0),
     ],
 )
-def test_the_record_decides_about_the_queue_and_the_job_within_its_seconds(
+def test_the_queue_wait_is_the_record_refined_by_the_stamps_of_the_job(
     own_start: float | None, recorded: tuple[float, float] | None, expected: float
 ) -> None:
     record = recorded and JobRecord(RUNNING, "R", submitted=recorded[0], started=recorded[1])

@@ -11,7 +11,7 @@ from tests.reporters.places import two_places
 
 
 @pytest.mark.parametrize("said", ["Welcome to IU", "", "-1", "1.5"])
-def test_a_size_that_cannot_be_read_is_the_sites_failure_and_leaves_nothing(said: str) -> None:
+def test_an_unreadable_size_fails_the_copy_and_leaves_no_file(said: str) -> None:
     with two_places("local") as (one, two):
         one.install("wc", f"echo '{said}'")
         (one.scratch / "file").write_bytes(b"12345")

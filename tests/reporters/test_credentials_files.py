@@ -33,7 +33,7 @@ def refused(request: pytest.FixtureRequest) -> Callable[[Path], str]:
     return refused
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+def test_reading_a_pipe_does_not_block(tmp_path: Path, refused: Callable[[Path], str]) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     assert refused(tmp_path / "pipe").endswith(": Not a regular file")
 
@@ -42,11 +42,11 @@ def test_a_device_is_not_read(refused: Callable[[Path], str]) -> None:
     assert refused(Path("/dev/zero")).endswith(": Not a regular file")
 
 
-def test_a_directory_is_told_as_that(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+def test_a_directory_is_refused_as_a_directory(tmp_path: Path, refused: Callable[[Path], str]) -> None:
     assert refused(tmp_path).endswith(": Is a directory")
 
 
-def test_a_file_of_terabytes_is_told_at_once(tmp_path: Path, refused: Callable[[Path], str]) -> None:
+def test_a_huge_file_is_refused_without_reading_it(tmp_path: Path, refused: Callable[[Path], str]) -> None:
     file = tmp_path / "large"
     file.touch(mode=0o600)
     os.truncate(file, 2**40)
@@ -54,7 +54,7 @@ def test_a_file_of_terabytes_is_told_at_once(tmp_path: Path, refused: Callable[[
     assert len(read(file)[1]) == LONGEST_BYTES
 
 
-def test_where_nobody_may_look_there_is_nothing(tmp_path: Path) -> None:
+def test_a_path_without_permission_does_not_exist(tmp_path: Path) -> None:
     assert exists(tmp_path)
     assert is_directory(tmp_path)
     beyond = Path("/proc/1/cwd/x") if os.geteuid() else tmp_path / "x"

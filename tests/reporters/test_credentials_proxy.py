@@ -44,18 +44,18 @@ def checked(file: Path, security: Security, trusted: Path | None = None) -> Prox
     return ProxyCertificate(str(file), str(trusted or security.authority.trust))
 
 
-def test_a_good_proxy_is_good_for_as_long_as_it_lasts(proxy: Path, security: Security) -> None:
+def test_a_valid_proxy_is_accepted_for_its_lifetime(proxy: Path, security: Security) -> None:
     checked(proxy, security).check(needed_seconds=11 * 3600)
 
 
-def test_a_proxy_that_ends_too_soon_says_how_soon(security: Security) -> None:
+def test_a_proxy_that_expires_too_soon_is_refused_with_the_time_left(security: Security) -> None:
     short = security.proxy("short", minutes=4)
     assert refused(short, security, needed=540) == (
         f"proxy {short} expires in 4 min, the run needs about 9 min"
     )
 
 
-def test_an_expired_proxy_says_how_long_ago(security: Security) -> None:
+def test_an_expired_proxy_is_refused_with_its_age(security: Security) -> None:
     expired = security.expired_proxy(hours=47)
     assert refused(expired, security) == f"proxy {expired} expired 47 h ago"
 
@@ -70,58 +70,58 @@ def test_a_proxy_that_is_missing_is_named(security: Security) -> None:
     assert refused(Path("/no/such"), security) == "no valid proxy: /no/such: No such file or directory"
 
 
-def test_a_proxy_that_others_may_read_is_none(proxy: Path, security: Security) -> None:
+def test_a_proxy_that_others_can_read_is_refused(proxy: Path, security: Security) -> None:
     proxy.chmod(0o640)
     assert refused(proxy, security) == (
         f"no valid proxy: {proxy}: accessible to others (mode 640, must be 600)"
     )
 
 
-def test_a_proxy_of_somebody_else_is_none(proxy: Path, security: Security) -> None:
+def test_a_proxy_of_another_user_is_refused(proxy: Path, security: Security) -> None:
     if os.geteuid() != 0:
         pytest.skip("giving a file away needs root")
     os.chown(proxy, 65534, -1)
     assert refused(proxy, security) == f"no valid proxy: {proxy}: belongs to user 65534, not to user 0"
 
 
-def test_a_proxy_that_may_not_be_read_is_none(proxy: Path, security: Security) -> None:
+def test_an_unreadable_proxy_is_refused(proxy: Path, security: Security) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
     proxy.chmod(0)
     assert refused(proxy, security) == f"no valid proxy: {proxy}: Permission denied"
 
 
-def test_a_proxy_without_a_key_is_none(proxy: Path, security: Security) -> None:
+def test_a_proxy_without_a_key_is_refused(proxy: Path, security: Security) -> None:
     text = proxy.read_text()
     proxy.write_text(re.sub(r"-----BEGIN.*?PRIVATE KEY-----.*?END.*?KEY-----\n", "", text, flags=re.DOTALL))
     assert refused(proxy, security) == f"no valid proxy: {proxy}: holds no private key"
 
 
-def test_a_proxy_without_a_certificate_is_none(proxy: Path, security: Security) -> None:
+def test_a_proxy_without_a_certificate_is_refused(proxy: Path, security: Security) -> None:
     proxy.write_bytes(security.user.key.read_bytes())
     assert refused(proxy, security) == f"no valid proxy: {proxy}: holds no certificate"
 
 
-def test_a_proxy_whose_chain_is_cut_is_none(proxy: Path, security: Security) -> None:
+def test_a_proxy_with_an_incomplete_chain_is_refused(proxy: Path, security: Security) -> None:
     user = security.user.certificate.read_text().strip()
     proxy.write_text(proxy.read_text().replace(user, ""))
     assert refused(proxy, security).endswith(": unable to get local issuer certificate")
 
 
-def test_a_proxy_of_an_unknown_authority_is_none(proxy: Path, security: Security, tmp_path: Path) -> None:
+def test_a_proxy_of_an_unknown_authority_is_refused(proxy: Path, security: Security, tmp_path: Path) -> None:
     assert refused(proxy, security, trusted=tmp_path) == (
         f"no valid proxy: {proxy}: not trusted with the authorities in {tmp_path}: "
         "unable to get local issuer certificate"
     )
 
 
-def test_without_a_directory_of_authorities_nobody_is_trusted(proxy: Path, security: Security) -> None:
+def test_a_missing_directory_of_authorities_is_an_error(proxy: Path, security: Security) -> None:
     assert refused(proxy, security, trusted=Path("/no/such")) == (
         "no trusted authorities: /no/such is not a directory"
     )
 
 
-def test_it_is_where_globus_looks_for_it_unless_an_option_says_so() -> None:
+def test_the_default_paths_are_those_of_globus() -> None:
     usual = ProxyCertificate.of({}, {})
     assert usual.file == f"/tmp/x509up_u{os.getuid()}"
     assert usual.ca_directory in (
@@ -135,7 +135,7 @@ def test_it_is_where_globus_looks_for_it_unless_an_option_says_so() -> None:
     assert ProxyCertificate.of(options, environment).environment == named
 
 
-def test_a_chain_lasts_as_long_as_what_ends_first() -> None:
+def test_a_chain_expires_with_its_first_certificate() -> None:
     text = """\
             Not Before: Nov 21 13:06:45 2026 GMT
             Not After : Nov 22 01:11:45 2026 GMT
@@ -146,7 +146,7 @@ def test_a_chain_lasts_as_long_as_what_ends_first() -> None:
     assert parse_lifetime("Total found: 0\n") is None
 
 
-def test_what_openssl_refuses_is_told_by_what_is_next_to_the_root() -> None:
+def test_the_reason_of_openssl_is_that_of_the_certificate_next_to_the_root() -> None:
     text = (
         "O = Grid\nerror 79 at 1 depth lookup: invalid CA certificate\nO = G\nerror 26 at 0 depth lookup: x\n"
     )

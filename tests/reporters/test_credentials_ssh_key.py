@@ -73,11 +73,11 @@ def configured(tmp_path: Path, *lines: str) -> Any:
     return credential(file)
 
 
-def test_a_key_that_can_be_used_is_fit(key: Path) -> None:
+def test_a_usable_key_is_accepted(key: Path) -> None:
     credential(identity_file=str(key)).check(needed_seconds=HOUR)
 
 
-def test_a_key_that_is_named_must_exist(tmp_path: Path) -> None:
+def test_a_configured_key_must_exist(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     assert complaint(credential(identity_file=str(missing))) == f"no SSH key: {missing} does not exist"
     one = configured(tmp_path, f"IdentityFile {tmp_path}/%r-missing", "IdentitiesOnly yes", "User prober")
@@ -89,7 +89,7 @@ def test_one_key_of_several_that_are_configured_is_enough(tmp_path: Path, key: P
     configured(tmp_path, *lines).check(needed_seconds=HOUR)
 
 
-def test_a_key_that_ssh_need_not_have_may_be_missing(tmp_path: Path) -> None:
+def test_a_default_key_may_be_missing(tmp_path: Path) -> None:
     configured(tmp_path, f"IdentityFile {tmp_path}/missing").check(needed_seconds=HOUR)
 
 
@@ -106,7 +106,7 @@ def test_a_key_with_a_passphrase_needs_an_agent(tmp_path: Path, locked: Path) ->
 
 
 @pytest.mark.parametrize("form", ["PEM", "PKCS8"])
-def test_keys_in_older_formats_tell_of_their_passphrase_too(tmp_path: Path, form: str) -> None:
+def test_a_passphrase_is_detected_in_older_key_formats(tmp_path: Path, form: str) -> None:
     for passphrase in ("", "open sesame"):
         file = tmp_path / f"key{len(passphrase)}"
         argv = ["ssh-keygen", "-q", "-t", "ecdsa", "-m", form, "-N", passphrase, "-f", str(file)]
@@ -115,7 +115,7 @@ def test_keys_in_older_formats_tell_of_their_passphrase_too(tmp_path: Path, form
     assert "needs a passphrase" in complaint(credential(identity_file=str(tmp_path / "key11")))
 
 
-def test_an_agent_that_has_the_key_will_do(
+def test_an_agent_with_the_key_suffices(
     tmp_path: Path, key: Path, agent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSH_AUTH_SOCK", str(agent))
@@ -126,7 +126,7 @@ def test_an_agent_that_has_the_key_will_do(
     credential(identity_file=str(public(key))).check(needed_seconds=HOUR)
 
 
-def test_an_agent_with_another_key_will_not_do_for_one_that_is_named(
+def test_an_agent_with_another_key_does_not_suffice_for_a_configured_key(
     key: Path, locked: Path, agent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSH_AUTH_SOCK", str(agent))
@@ -140,32 +140,30 @@ def test_an_agent_with_another_key_will_not_do_for_one_that_is_named(
     )
 
 
-def test_an_agent_that_is_gone_has_nothing(locked: Path, tmp_path: Path) -> None:
+def test_an_agent_that_is_gone_has_no_keys(locked: Path, tmp_path: Path) -> None:
     one = configured(
         tmp_path, f"IdentityFile {locked}", f"IdentityAgent {tmp_path}/gone", "IdentitiesOnly yes"
     )
     assert "no agent has it" in complaint(one)
 
 
-def test_a_file_that_holds_no_key_is_none(tmp_path: Path) -> None:
+def test_a_file_without_a_key_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("hello\n")
     assert complaint(credential(identity_file=str(file))) == f"SSH key {file} cannot be used: it holds no key"
 
 
 @pytest.mark.parametrize("line", ["PubkeyAuthentication no", "PKCS11Provider /usr/lib/token.so"])
-def test_where_another_way_in_is_configured_nothing_is_said(tmp_path: Path, line: str) -> None:
+def test_keys_are_not_checked_if_another_login_method_is_configured(tmp_path: Path, line: str) -> None:
     lines = (f"IdentityFile {tmp_path}/missing", "IdentitiesOnly yes", line)
     configured(tmp_path, *lines).check(needed_seconds=HOUR)
 
 
-def test_a_configuration_that_ssh_cannot_read_is_left_to_the_login(tmp_path: Path) -> None:
+def test_an_invalid_ssh_configuration_is_left_to_the_login(tmp_path: Path) -> None:
     configured(tmp_path, "NoSuchOption yes").check(needed_seconds=HOUR)
 
 
-def test_a_certificate_must_be_there_and_last_for_the_run(
-    clients: SshClients, key: Path, tmp_path: Path
-) -> None:
+def test_a_certificate_must_exist_and_outlast_the_run(clients: SshClients, key: Path, tmp_path: Path) -> None:
     certificate = clients.certify(key, valid="-5m:+5m")
     one = credential(identity_file=str(key))
     one.check(needed_seconds=60.0)
@@ -190,9 +188,7 @@ def test_a_certificate_must_be_valid_now(clients: SshClients, key: Path, valid: 
     assert re.fullmatch(said, complaint(credential(identity_file=str(key))))
 
 
-def test_a_certificate_that_is_fit_makes_up_for_one_that_is_not(
-    clients: SshClients, key: Path, tmp_path: Path
-) -> None:
+def test_one_valid_certificate_of_several_suffices(clients: SshClients, key: Path, tmp_path: Path) -> None:
     old = clients.certify(key, valid="20200101:20200102").rename(tmp_path / "old-cert.pub")
     clients.certify(key)
     one = configured(tmp_path, f"IdentityFile {key}", "IdentitiesOnly yes", f"CertificateFile {old}")
@@ -208,12 +204,12 @@ def test_a_certificate_that_is_fit_makes_up_for_one_that_is_not(
         ("before 2026-03-01T13:00:00", float("-inf"), 1772370000.0),
     ],
 )
-def test_validity_is_read_in_all_its_forms(shown: str, begins: float, ends: float) -> None:
+def test_all_forms_of_validity_are_parsed(shown: str, begins: float, ends: float) -> None:
     text = (DATA / "ssh-keygen-L.txt").read_text()
     assert parse_validity(re.sub("Valid: .*", f"Valid: {shown}", text)) == [Lifetime(begins, ends)]
 
 
-def test_tokens_in_paths_are_replaced_and_unknown_ones_say_nothing() -> None:
+def test_tokens_in_paths_are_replaced_and_paths_with_unknown_ones_ignored() -> None:
     config = parse_configuration((DATA / "ssh-G.txt").read_text())
     assert config.identity_files == ["~/.ssh/id_%h", "${HOME}/x"]
     assert str(config.path("/keys/%h-%n-%r-%p-%%")) == "/keys/foo.example.org-foo-root-22-%"
@@ -228,5 +224,7 @@ def test_a_truncated_private_key_is_no_key() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (240, "4 min"), (7000, "117 min"), (129600, "36 h")]
 )
-def test_durations_are_in_the_largest_unit_of_which_there_are_two(seconds: float, words: str) -> None:
+def test_durations_are_formatted_in_the_largest_unit_of_which_they_have_two(
+    seconds: float, words: str
+) -> None:
     assert format_duration(seconds) == words

@@ -41,29 +41,29 @@ def unfit(file: Path, *, needed_seconds: float = 0.0) -> str:
     return raised.value.message
 
 
-def test_a_token_that_lasts_long_enough_is_fit_and_read_without_its_newline(tmp_path: Path) -> None:
+def test_a_valid_token_is_read_without_its_newline(tmp_path: Path) -> None:
     token = jwt(nbf=NOW - 1, exp=NOW + 600)
     credential = BearerToken(str(private(tmp_path / "token", f"{token}\n")), now=lambda: NOW)
     credential.check(needed_seconds=599)
     assert credential.read() == token
 
 
-def test_a_token_of_which_nothing_is_known_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_an_opaque_token_is_accepted(tmp_path: Path) -> None:
     BearerToken(str(private(tmp_path / "token", "opaque"))).check(needed_seconds=1e9)
 
 
-def test_how_long_a_token_lasts_is_told_beside_what_the_run_needs(tmp_path: Path) -> None:
+def test_a_token_that_expires_too_soon_is_refused_with_both_durations(tmp_path: Path) -> None:
     file = private(tmp_path / "token", jwt(exp=NOW + 240))
     assert unfit(file, needed_seconds=540) == f"token {file} expires in 4 min, the run needs about 9 min"
 
 
 @pytest.mark.parametrize("token", [jwt(exp=NOW - 10_800), macaroon("before:2026-03-01T09:00:00Z")])
-def test_a_token_that_has_ended_is_told_with_its_age(tmp_path: Path, token: str) -> None:
+def test_an_expired_token_is_refused_with_its_age(tmp_path: Path, token: str) -> None:
     file = private(tmp_path / "token", token)
     assert unfit(file) == f"token {file} expired 3 h ago"
 
 
-def test_a_token_that_has_not_begun_is_told(tmp_path: Path) -> None:
+def test_a_token_that_is_not_valid_yet_is_refused(tmp_path: Path) -> None:
     file = private(tmp_path / "token", jwt(nbf=NOW + 300))
     assert unfit(file) == f"token {file} is not valid yet: valid in 5 min"
 
@@ -79,23 +79,23 @@ def test_a_token_that_has_not_begun_is_told(tmp_path: Path) -> None:
         ("x" * 70_000, "holds no token"),
     ],
 )
-def test_a_file_without_a_token_is_told_as_that(tmp_path: Path, text: str, why: str) -> None:
+def test_a_file_without_a_token_is_refused(tmp_path: Path, text: str, why: str) -> None:
     file = private(tmp_path / "token", text)
     assert unfit(file) == f"no token: {file}: {why}"
 
 
-def test_a_missing_file_and_a_directory_are_told_as_that(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_directory_are_refused(tmp_path: Path) -> None:
     assert unfit(tmp_path / "none") == f"no token: {tmp_path}/none: No such file or directory"
     assert unfit(tmp_path) == f"no token: {tmp_path}: Is a directory"
 
 
-def test_a_token_that_others_can_read_is_none(tmp_path: Path) -> None:
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
     file = private(tmp_path / "token", "x")
     file.chmod(0o640)
     assert unfit(file) == f"no token: {file}: accessible to others (mode 640, must be 600)"
 
 
-def test_a_token_of_somebody_else_is_none(tmp_path: Path) -> None:
+def test_a_token_of_another_user_is_refused(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("giving a file away needs root")
     file = private(tmp_path / "token", "x")
@@ -103,7 +103,7 @@ def test_a_token_of_somebody_else_is_none(tmp_path: Path) -> None:
     assert unfit(file) == f"no token: {file}: belongs to user 12345, not to user 0"
 
 
-def test_the_first_caveat_that_ends_a_macaroon_counts() -> None:
+def test_a_macaroon_expires_with_its_first_caveat() -> None:
     token = macaroon("before:2026-03-01T13:00:00Z", "activity:LIST", "before:2026-03-01T12:30:00Z")
     assert parse_lifetime(token) == Lifetime(ends=NOW + 1800)
     assert parse_lifetime(macaroon("before:2026-03-01T12:30:00+00:00", alphabet="+/")) == Lifetime(
@@ -135,5 +135,5 @@ def test_a_macaroon_of_xrootd_is_read() -> None:
         "ä",
     ],
 )
-def test_a_token_that_says_nothing_readable_of_its_end_has_none(token: str) -> None:
+def test_a_token_with_an_unreadable_end_has_none(token: str) -> None:
     assert parse_lifetime(token) == Lifetime()

@@ -32,7 +32,7 @@ def test_a_limit_is_the_shorter_of_two(clock: Clock, asked: float, given: float)
 
 
 @pytest.mark.parametrize("error", [TookTooLong("x", stderr_tail="e"), CannotConnect("x", stderr_tail="e")])
-def test_what_ends_at_the_deadline_is_out_of_time(clock: Clock, error: ProbeFailed) -> None:
+def test_a_timeout_at_the_deadline_is_out_of_time(clock: Clock, error: ProbeFailed) -> None:
     deadline = Deadline(50.0, clock)
     with pytest.raises(OutOfTime) as raised, deadline.bounding(60.0, "copying", "iu"):
         clock.fail_after(50.0, error)
@@ -40,20 +40,20 @@ def test_what_ends_at_the_deadline_is_out_of_time(clock: Clock, error: ProbeFail
     assert (raised.value.resource, raised.value.stderr_tail) == ("iu", "e")
 
 
-def test_what_ends_before_the_deadline_is_what_it_was(clock: Clock) -> None:
+def test_a_timeout_before_the_deadline_keeps_its_error(clock: Clock) -> None:
     deadline = Deadline(50.0, clock)
     with pytest.raises(TookTooLong, match="own limit"), deadline.bounding(10.0, "copying", "iu"):
         clock.fail_after(10.0, TookTooLong("own limit"))
 
 
-def test_another_failure_at_the_deadline_is_what_it_was(clock: Clock) -> None:
+def test_another_failure_at_the_deadline_keeps_its_error(clock: Clock) -> None:
     deadline = Deadline(50.0, clock)
     with pytest.raises(ProbeFailed, match="disk full") as raised, deadline.bounding(60.0, "copying", "iu"):
         clock.fail_after(60.0, ProbeFailed("disk full"))
     assert not isinstance(raised.value, OutOfTime)
 
 
-def test_the_outermost_says_what_was_going_on(clock: Clock) -> None:
+def test_the_outermost_action_is_in_the_message(clock: Clock) -> None:
     deadline = Deadline(50.0, clock)
     with (
         pytest.raises(OutOfTime, match="while copying a to b"),
@@ -70,7 +70,7 @@ def test_nothing_begins_after_the_deadline(clock: Clock) -> None:
         raise AssertionError("this must not be reached")
 
 
-def test_a_deadline_begins_anew_for_the_cleanup(clock: Clock) -> None:
+def test_the_deadline_restarts_for_the_cleanup(clock: Clock) -> None:
     deadline = Deadline(50.0, clock)
     clock.now += 60.0
     deadline.restart(5.0, "cleanup")

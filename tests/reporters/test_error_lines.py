@@ -63,7 +63,7 @@ Host key verification failed.
         ("something happened\nand then it was over\n", "and then it was over"),
     ],
 )
-def test_the_line_that_says_why_is_found(stderr: str, line: str) -> None:
+def test_the_decisive_line_is_found(stderr: str, line: str) -> None:
     assert decisive_line(stderr) == line
 
 

@@ -42,7 +42,7 @@ def directory(place: Place) -> Path:
         ("submitted 1\nsubmitted 2\n", Events(1.0)),
     ],
 )
-def test_events_are_read_between_whatever_else_a_login_says(text: str, events: Events) -> None:
+def test_events_are_parsed_between_other_output_of_a_login(text: str, events: Events) -> None:
     assert parse_events(text) == events
 
 
@@ -51,7 +51,7 @@ def submit(place: Place, directory: Path, *argv: str, launcher: list[str]) -> Su
     return system.submit(argv, directory=str(directory), cpus=1, wall_seconds=30)
 
 
-def test_a_job_is_in_the_queue_until_its_launcher_lets_it_go(place: Place, directory: Path) -> None:
+def test_a_job_is_queued_until_its_launcher_starts_it(place: Place, directory: Path) -> None:
     go = directory / "go"
     hold = ["sh", "-c", f'until [ -e "{go}" ]; do sleep 0.01; done; exec "$@"', "sh"]
     end = directory / "end"
@@ -67,13 +67,15 @@ def test_a_job_is_in_the_queue_until_its_launcher_lets_it_go(place: Place, direc
     assert job.wait_ended(timeout_seconds=60) >= 0.25
 
 
-def test_a_launcher_stands_before_the_job(place: Place, directory: Path) -> None:
+def test_a_launcher_starts_the_job(place: Place, directory: Path) -> None:
     job = submit(place, directory, "sh", "-c", "nice > level", launcher=["nice", "-n", "7"])
     job.wait_ended(timeout_seconds=60)
     assert int((directory / "level").read_text()) >= 7
 
 
-def test_a_launcher_that_refuses_is_quoted_and_nothing_ran(place: Place, directory: Path) -> None:
+def test_the_message_of_a_refusing_launcher_is_quoted_and_the_job_does_not_run(
+    place: Place, directory: Path
+) -> None:
     refuse = ["sh", "-c", "echo 'qsub: error: partition is closed' >&2; exit 9", "sh"]
     job = submit(place, directory, "touch", "ran", launcher=refuse)
     with pytest.raises(JobFailed, match="the job at one was refused: qsub: error: partition is closed"):
@@ -83,14 +85,14 @@ def test_a_launcher_that_refuses_is_quoted_and_nothing_ran(place: Place, directo
     assert not (directory / "ran").exists()
 
 
-def test_a_job_that_does_not_want_to_end_ends_soon_after_its_limit(place: Place, directory: Path) -> None:
+def test_a_job_that_ignores_sigterm_ends_soon_after_its_limit(place: Place, directory: Path) -> None:
     argv = ["sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600"]
     job = Batch(place.shell).submit(argv, directory=str(directory), cpus=1, wall_seconds=0.2)
     with pytest.raises(JobFailed, match=r"the job at one exceeded its wall limit of 0.2 s"):
         job.wait_ended(timeout_seconds=60)
 
 
-def test_a_job_that_is_cancelled_in_the_queue_never_begins(place: Place, directory: Path) -> None:
+def test_a_job_cancelled_in_the_queue_never_starts(place: Place, directory: Path) -> None:
     hold = ["sh", "-c", 'sleep 0.5; exec "$@"', "sh"]
     job = submit(place, directory, "touch", "ran", launcher=hold)
     job.cancel()

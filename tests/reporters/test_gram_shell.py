@@ -50,7 +50,7 @@ def failure(shell: Shell) -> ProbeFailed:
     return raised.value
 
 
-def test_what_it_needs_to_get_in_is_checked_beforehand(shell_of: Shells) -> None:
+def test_the_credentials_are_checked_before_the_login(shell_of: Shells) -> None:
     (proxy,) = shell_of().credentials()
     proxy.check(needed_seconds=3600)
 
@@ -66,7 +66,7 @@ def test_what_it_needs_to_get_in_is_checked_beforehand(shell_of: Shells) -> None
         (("127.0.0.41", "nowhere.invalid"), "the connection to the server failed (check host and port)"),
     ],
 )
-def test_a_contact_that_does_not_answer_says_why(
+def test_a_contact_that_does_not_answer_is_an_error_with_the_reason(
     shell_of: Shells, site: gram.Gatekeeper, change: tuple[str, str], why: str
 ) -> None:
     contact = site.contact.replace(*change)
@@ -76,13 +76,13 @@ def test_a_contact_that_does_not_answer_says_why(
     assert error.resource == "ce"
 
 
-def test_a_gatekeeper_that_is_down_is_told(shell_of: Shells) -> None:
+def test_a_gatekeeper_that_is_down_is_reported(shell_of: Shells) -> None:
     error = failure(shell_of(contact="127.0.0.41:22119"))
     assert isinstance(error, CannotConnect)
     assert error.message == "cannot connect to 127.0.0.41:22119: connecting to the job manager failed"
 
 
-def test_a_proxy_that_is_missing_or_has_expired_is_told(shell_of: Shells, site: gram.Gatekeeper) -> None:
+def test_a_missing_or_expired_proxy_is_reported(shell_of: Shells, site: gram.Gatekeeper) -> None:
     missing = failure(shell_of(proxy_file="/no/such/proxy"))
     assert isinstance(missing, CredentialUnfit)
     assert missing.message == "no valid proxy: File does not exist: /no/such/proxy is not a valid file"
@@ -92,13 +92,13 @@ def test_a_proxy_that_is_missing_or_has_expired_is_told(shell_of: Shells, site: 
     assert expired.message == f"proxy {file} expired 30 h ago"
 
 
-def test_an_authority_that_is_not_known_is_told(shell_of: Shells, tmp_path: Path) -> None:
+def test_an_unknown_authority_is_reported(shell_of: Shells, tmp_path: Path) -> None:
     error = failure(shell_of(ca_directory=str(tmp_path)))
     assert isinstance(error, CannotConnect)
     assert "its certificate is not trusted: Can't get the local trusted CA certificate" in error.message
 
 
-def test_a_user_who_is_mapped_to_no_account_is_told(shell_of: Shells, site: gram.Gatekeeper) -> None:
+def test_a_user_without_an_account_is_reported(shell_of: Shells, site: gram.Gatekeeper) -> None:
     gridmap = site.security.gridmap
     usual = gridmap.read_text()
     gridmap.write_text("\n")
@@ -117,7 +117,9 @@ def test_a_client_that_is_not_installed_is_named(shell_of: Shells, tmp_path: Pat
         shell.run(["true"], timeout_seconds=60)
 
 
-def test_jobs_run_where_they_are_told_and_a_lost_one_is_told(shell_of: Shells, tmp_path: Path) -> None:
+def test_jobs_run_in_the_configured_directory_and_a_lost_job_is_reported(
+    shell_of: Shells, tmp_path: Path
+) -> None:
     """All at once: each takes seconds."""
     shell = shell_of(directory=str(tmp_path))
     kill_the_job = "kill -KILL $(cut -d ' ' -f 4 < /proc/$PPID/stat); sleep 0.1"
@@ -134,7 +136,7 @@ def test_jobs_run_where_they_are_told_and_a_lost_one_is_told(shell_of: Shells, t
         nowhere.result()
 
 
-def test_how_a_program_ended_is_read_from_behind_what_it_said() -> None:
+def test_the_exit_of_a_program_is_parsed_after_its_stderr() -> None:
     said = "no line end\ngridcast-1 3 100.50 101.25\nGRAM says more\n"
     assert parse_exit(said, "gridcast-1") == RemoteExit("no line end", 3, 0.75)
     assert parse_exit(said, "gridcast-2") is None
@@ -161,5 +163,5 @@ def test_how_a_program_ended_is_read_from_behind_what_it_said() -> None:
         ("sh: 1: globusrun: not found\n", "sh: 1: globusrun: not found"),
     ],
 )
-def test_what_gram_refuses_is_said_in_a_line(said: str, why: str) -> None:
+def test_a_refusal_by_gram_is_explained_in_one_line(said: str, why: str) -> None:
     assert parse_failure(said) == why

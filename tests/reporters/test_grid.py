@@ -94,7 +94,7 @@ def test_a_scratch_directory_is_fresh_private_and_the_same_at_every_call(world: 
     assert (directory / "file").exists()
 
 
-def test_cleaning_up_leaves_nothing_below_scratch_but_what_was_there(world: World) -> None:
+def test_the_cleanup_removes_only_its_own_files(world: World) -> None:
     (world.root("one") / "theirs").touch()
     grid = world.grid()
     for name in ("one", "two"):
@@ -104,19 +104,19 @@ def test_cleaning_up_leaves_nothing_below_scratch_but_what_was_there(world: Worl
     assert list(world.root("two").iterdir()) == []
 
 
-def test_cleaning_up_twice_is_cleaning_up(world: World) -> None:
+def test_a_second_cleanup_does_nothing(world: World) -> None:
     grid = world.grid()
     grid.scratch("one")
     grid.clean_up()
     grid.clean_up()
 
 
-def test_cleaning_up_after_nothing_connects_to_nothing(world: World) -> None:
+def test_a_cleanup_without_use_does_not_connect(world: World) -> None:
     world.grid().clean_up()
     assert world.log == []
 
 
-def test_another_series_scratch_is_left_alone(world: World) -> None:
+def test_the_scratch_of_another_series_is_kept(world: World) -> None:
     one, other = world.grid(), world.grid(series="circle-main")
     one.scratch("one")
     directory = other.scratch("one")
@@ -124,7 +124,7 @@ def test_another_series_scratch_is_left_alone(world: World) -> None:
     assert Path(directory).exists()
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_of_its_series(world: World) -> None:
+def test_the_next_run_of_a_series_removes_the_files_of_a_killed_run(world: World) -> None:
     seconds = str(secrets.randbelow(10**12))
     killed = world.grid()
     leftover = Path(killed.scratch("one"))
@@ -135,7 +135,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_of_its_series(world: Worl
     assert eventually(lambda: not processes_naming(f"sleep\0{seconds}"))
 
 
-def test_a_process_that_has_the_number_of_a_job_by_now_is_left_alone(world: World) -> None:
+def test_a_process_with_a_reused_number_is_not_killed(world: World) -> None:
     killed = world.grid()
     job = Path(killed.scratch("one")) / "job-1"
     job.mkdir()
@@ -175,9 +175,7 @@ def test_a_name_that_must_not_become_a_path_is_refused(world: World, name: str) 
         ({"scratch": "tmp"}, "resource one: scratch 'tmp' is not absolute"),
     ],
 )
-def test_a_resource_that_is_described_badly_is_named(
-    world: World, change: dict[str, Any], message: str
-) -> None:
+def test_an_invalid_resource_is_named(world: World, change: dict[str, Any], message: str) -> None:
     world.resources["one"] = replace(world.resources["one"], **change)
     with pytest.raises(InvalidParameters) as raised:
         world.grid()
@@ -199,7 +197,7 @@ def test_a_file_is_copied_and_logged(world: World) -> None:
     assert any("copied one:" in line and ": 5 bytes in" in line for line in world.log)
 
 
-def test_ends_that_transfer_differently_cannot_copy(world: World) -> None:
+def test_ends_with_different_transfers_cannot_copy(world: World) -> None:
     world.resources["two"] = replace(world.resources["two"], transfer={"kind": "ssh", "host": "x"})
     with pytest.raises(CannotCopy, match="from one to two: one has transfer 'local', the other 'ssh'"):
         world.grid().copy(Location("one", "/x"), Location("two", "/y"))
@@ -221,7 +219,7 @@ def test_scratch_that_cannot_be_written_is_named_with_the_reason(world: World) -
     assert (raised.value.message, raised.value.resource) == (expected, "one")
 
 
-def test_scratch_that_is_too_small_says_how_small(world: World) -> None:
+def test_scratch_that_is_too_small_is_reported_with_its_size(world: World) -> None:
     table = "Filesystem 1024-blocks Used Available Capacity Mounted on\\n/dev/sd a1 99 98 1200 99%% /mnt/x y"
     install(world, "one", "df", f'printf "{table}\\n"')
     grid = world.grid()
@@ -324,7 +322,7 @@ def test_all_connections_are_opened_once_and_at_the_first_use_of_any(sites: SshS
     )
 
 
-def test_a_connection_that_fails_is_an_error_for_who_uses_it(sites: SshSites, tmp_path: Path) -> None:
+def test_a_failed_connection_raises_only_where_it_is_used(sites: SshSites, tmp_path: Path) -> None:
     broken = sites.resource("ncsa", host="nowhere.invalid")
     grid = World({"iu": sites.resource("iu"), "ncsa": broken}).grid()
     grid.check_credentials("iu")
@@ -334,7 +332,7 @@ def test_a_connection_that_fails_is_an_error_for_who_uses_it(sites: SshSites, tm
     grid.clean_up()
 
 
-def test_a_site_is_cleaned_up_over_a_new_connection_when_the_first_is_lost(sites: SshSites) -> None:
+def test_the_cleanup_reconnects_if_the_connection_is_lost(sites: SshSites) -> None:
     grid = World({"iu": sites.resource("iu")}).grid()
     seconds = str(secrets.randbelow(10**12))
     grid.submit("iu", ["sleep", seconds], cpus=1, wall_seconds=60).wait_started()
@@ -354,7 +352,7 @@ def test_files_go_from_site_to_site_and_nothing_is_left(sites: SshSites) -> None
     assert [list(sites.sites[name].scratch.iterdir()) for name in ("iu", "sdsc")] == [[], []]
 
 
-def test_what_copies_and_jobs_used_is_known(world: World) -> None:
+def test_the_usage_of_copies_and_jobs_is_counted(world: World) -> None:
     grid = world.grid()
     source = Location("one", f"{grid.scratch('one')}/a")
     Path(source.path).write_bytes(b"12345")
@@ -367,7 +365,7 @@ def test_what_copies_and_jobs_used_is_known(world: World) -> None:
     assert used["two"] == ResourceUsage(bytes_received=5, cpu_seconds=3 * run_seconds)
 
 
-def test_a_job_that_failed_has_used_what_it_was_seen_to_run(world: World) -> None:
+def test_the_usage_of_a_failed_job_is_the_time_it_was_seen_to_run(world: World) -> None:
     grid = world.grid()
     job = grid.submit("one", ["sh", "-c", "sleep 0.2; exit 1"], cpus=2, wall_seconds=60)
     job.wait_started()

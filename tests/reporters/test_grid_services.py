@@ -52,13 +52,13 @@ def is_open(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_server_serves_while_it_is_wanted_and_is_gone_afterwards(tmp_path: Path) -> None:
+def test_a_server_runs_within_its_context(tmp_path: Path) -> None:
     with grid_of(tmp_path).serving("one", ["python3", "-c", ECHO], within_seconds=60) as line:
         assert is_open(port_of(line))
     assert eventually(lambda: not is_open(port_of(line)))
 
 
-def test_a_server_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> None:
+def test_a_server_that_ends_before_it_is_ready_is_reported_with_the_reason(tmp_path: Path) -> None:
     argv = ["sh", "-c", "echo 'bind: address already in use: cannot listen' >&2; exit 3"]
     with (
         pytest.raises(CommandFailed, match="sh at one ended before it was ready: bind: address") as raised,
@@ -68,7 +68,7 @@ def test_a_server_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> None:
     assert raised.value.exit_status == 3
 
 
-def test_a_server_that_says_nothing_is_not_waited_for_longer_than_wanted(tmp_path: Path) -> None:
+def test_the_wait_for_a_silent_server_is_limited(tmp_path: Path) -> None:
     with (
         pytest.raises(CommandFailed, match=r"sleep at one was not ready after 0\.2 s"),
         grid_of(tmp_path).serving("one", ["sleep", "600"], within_seconds=0.2),
@@ -107,17 +107,19 @@ def test_no_server_is_started_when_the_run_is_out_of_time(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_the_address_is_what_other_sites_see(tmp_path: Path, changes: dict[str, Any], address: str) -> None:
+def test_the_address_is_the_one_for_other_sites(
+    tmp_path: Path, changes: dict[str, Any], address: str
+) -> None:
     assert grid_of(tmp_path, **changes).address("one") == address
 
 
-def test_a_resource_without_an_address_says_what_to_do(tmp_path: Path) -> None:
+def test_a_resource_without_an_address_is_an_error_with_advice(tmp_path: Path) -> None:
     grid = grid_of(tmp_path, shell={"kind": "gram", "contact": "ce.example.org"}, batch={"kind": "slurm"})
     with pytest.raises(ResourceUnfit, match="one has no address: set the one that other sites use"):
         grid.address("one")
 
 
-def test_a_grid_tells_what_copies_can_do(tmp_path: Path) -> None:
+def test_a_grid_returns_the_capabilities_of_copies(tmp_path: Path) -> None:
     assert grid_of(tmp_path).capabilities("one", "one").third_party
 
 
@@ -151,13 +153,13 @@ class Links:
         return None
 
 
-def test_a_probe_of_copies_does_not_apply_where_they_go_through_the_reporter() -> None:
+def test_a_probe_of_copies_has_no_data_without_third_party_copies() -> None:
     grid: Any = Links(third_party=False)
     with pytest.raises(NoData, match="copies from a to b go through the reporter"):
         check_transfers(grid, [("a", "b")], CopyOptions())
 
 
-def test_checksums_by_the_servers_are_only_asked_of_those_who_have_them() -> None:
+def test_server_checksums_are_requested_only_if_supported() -> None:
     wanted, links = CopyOptions(server_checksum=True), [("a", "b")]
     without: Any = Links()
     with pytest.raises(NoData, match="no checksums by the servers for copies from a to b"):
@@ -168,7 +170,7 @@ def test_checksums_by_the_servers_are_only_asked_of_those_who_have_them() -> Non
 
 
 @pytest.mark.parametrize(("asked", "given"), [(600.0, 600.0), (0.0, 260.0)])
-def test_a_wall_limit_is_what_was_asked_for_or_twice_the_forecast(
+def test_the_wall_limit_is_the_parameter_or_twice_the_forecast(
     tmp_path: Path, asked: float, given: float
 ) -> None:
     plan = RunPlan(bindings={}, parameters={"wall_seconds": asked})

@@ -110,7 +110,7 @@ def failure(grid: Grid, target: Path, transfer: FileTransfer, **how: Any) -> Pro
     return raised.value
 
 
-def test_streams_and_checksums_are_asked_of_the_servers(grid: Grid, target: Path) -> None:
+def test_streams_and_checksums_are_requested_from_the_servers(grid: Grid, target: Path) -> None:
     done = grid.copy(
         grid.transfer(), grid.root / "small", target, streams=3, block_bytes=65536, server_checksum=True
     )
@@ -135,7 +135,7 @@ def test_each_end_may_have_a_proxy_of_its_own(grid: Grid, target: Path) -> None:
     assert grid.copy(transfer, grid.root / "small", target).bytes == 1000
 
 
-def test_a_proxy_that_ends_too_soon_is_told_before_the_copy(grid: Grid) -> None:
+def test_a_proxy_that_expires_too_soon_is_reported_before_the_copy(grid: Grid) -> None:
     proxy = str(grid.security.proxy("short", minutes=4))
     (credential,) = grid.transfer(proxy_file=proxy, there={"proxy_file": proxy}).credentials()
     credential.check(needed_seconds=60)
@@ -144,7 +144,7 @@ def test_a_proxy_that_ends_too_soon_is_told_before_the_copy(grid: Grid) -> None:
     assert raised.value.message == f"proxy {proxy} expires in 4 min, the run needs about 9 min"
 
 
-def test_no_proxy_is_told(grid: Grid, target: Path) -> None:
+def test_a_missing_proxy_is_reported(grid: Grid, target: Path) -> None:
     nothing: dict[str, Any] = {"proxy_file": "/no/such/proxy"}
     error = failure(grid, target, grid.transfer(**nothing, there=nothing))
     assert isinstance(error, CredentialUnfit)
@@ -152,21 +152,21 @@ def test_no_proxy_is_told(grid: Grid, target: Path) -> None:
     assert error.resource is None
 
 
-def test_an_expired_proxy_is_told_with_its_age(grid: Grid, target: Path) -> None:
+def test_an_expired_proxy_is_reported_with_its_age(grid: Grid, target: Path) -> None:
     expired: dict[str, Any] = {"proxy_file": str(grid.security.expired_proxy(hours=47))}
     error = failure(grid, target, grid.transfer(**expired, there=expired))
     assert isinstance(error, CredentialUnfit)
     assert error.message == f"proxy {expired['proxy_file']} expired 47 h ago"
 
 
-def test_an_authority_that_is_not_known_is_told(grid: Grid, target: Path, tmp_path: Path) -> None:
+def test_an_unknown_authority_is_reported(grid: Grid, target: Path, tmp_path: Path) -> None:
     nobody: dict[str, Any] = {"ca_directory": str(tmp_path)}
     error = failure(grid, target, grid.transfer(**nobody, there=nobody))
     assert isinstance(error, CannotConnect)
     assert "its certificate is not trusted: Can't get the local trusted CA certificate" in error.message
 
 
-def test_no_directory_of_authorities_is_told(grid: Grid, target: Path) -> None:
+def test_a_missing_directory_of_authorities_is_reported(grid: Grid, target: Path) -> None:
     nowhere: dict[str, Any] = {"ca_directory": "/no/such/directory"}
     error = failure(grid, target, grid.transfer(**nowhere, there=nowhere))
     assert isinstance(error, CredentialUnfit)
@@ -174,7 +174,7 @@ def test_no_directory_of_authorities_is_told(grid: Grid, target: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["one", "two"])
-def test_a_server_of_another_name_is_told_with_both_names(grid: Grid, target: Path, end: str) -> None:
+def test_a_server_with_another_name_is_reported_with_both_names(grid: Grid, target: Path, end: str) -> None:
     wrong: dict[str, Any] = {"subject": "/O=Grid/CN=elsewhere"}
     transfer = grid.transfer(**wrong) if end == "one" else grid.transfer(there=wrong)
     error = failure(grid, target, transfer)
@@ -192,9 +192,7 @@ def test_a_server_of_another_name_is_told_with_both_names(grid: Grid, target: Pa
         ('"/O=Grid/OU=gridcast/CN=Prober" nobody-at-all\n', "Mapped user 'nobody-at-all' is invalid."),
     ],
 )
-def test_a_name_that_is_mapped_to_no_account_is_told(
-    grid: Grid, target: Path, mapping: str, why: str
-) -> None:
+def test_a_subject_without_an_account_is_reported(grid: Grid, target: Path, mapping: str, why: str) -> None:
     gridmap = grid.security.gridmap
     usual = gridmap.read_text()
     gridmap.write_text(mapping)
@@ -207,7 +205,7 @@ def test_a_name_that_is_mapped_to_no_account_is_told(
 
 
 @pytest.mark.parametrize("end", ["one", "two"])
-def test_a_server_that_is_down_is_told(grid: Grid, target: Path, end: str) -> None:
+def test_a_server_that_is_down_is_reported(grid: Grid, target: Path, end: str) -> None:
     down: dict[str, Any] = {"port": 1}
     transfer = grid.transfer(**down) if end == "one" else grid.transfer(there=down)
     error = failure(grid, target, transfer)
@@ -272,14 +270,14 @@ def test_a_transfer_without_a_host_is_refused(grid: Grid) -> None:
         grid.transfer(host="")
 
 
-def test_a_server_that_says_nothing_is_given_up_at_the_limit(grid: Grid, target: Path) -> None:
+def test_a_copy_from_a_silent_server_ends_at_the_limit(grid: Grid, target: Path) -> None:
     with signals(grid, "two", signal.SIGSTOP, signal.SIGCONT):
         error = failure(grid, target, grid.transfer(), within_seconds=1.5)
     assert isinstance(error, TookTooLong)
     assert error.message == "globus-url-copy from one to two ran longer than 1.5 s and was stopped"
 
 
-def test_a_server_that_is_killed_on_the_way_is_a_lost_connection(grid: Grid, target: Path) -> None:
+def test_a_killed_server_is_a_lost_connection(grid: Grid, target: Path) -> None:
     transfer = grid.transfer("slow")
     with copying(grid, transfer, target) as done:
         kill_sessions(grid, "two")
@@ -293,7 +291,7 @@ def test_a_server_that_is_killed_on_the_way_is_a_lost_connection(grid: Grid, tar
     assert raised.value.resource == "two"
 
 
-def test_the_tool_may_begin_again_where_it_stopped_and_says_how_often(grid: Grid, target: Path) -> None:
+def test_the_tool_resumes_a_copy_and_counts_the_attempts(grid: Grid, target: Path) -> None:
     transfer = grid.transfer("slow", there={"retries": 3})
     with copying(grid, transfer, target, streams=2) as done:
         kill_sessions(grid, "two")
@@ -302,9 +300,7 @@ def test_the_tool_may_begin_again_where_it_stopped_and_says_how_often(grid: Grid
     assert target.read_bytes() == (grid.root / "large").read_bytes()
 
 
-def test_when_the_source_only_says_that_the_target_hung_up_the_target_is_asked_why(
-    grid: Grid, tmp_path: Path
-) -> None:
+def test_if_the_target_closed_the_connection_the_reason_is_read_there(grid: Grid, tmp_path: Path) -> None:
     one, two = (f"{grid.servers[name].site.address}:{grid.servers[name].port}" for name in ("one", "two"))
     said = (DATA / "url-copy-reset.txt").read_text()
     (tmp_path / "said").write_text(said.replace("127.0.0.11:2811", one).replace("127.0.0.12:2812", two))
@@ -356,7 +352,7 @@ def kill_sessions(grid: Grid, name: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_what_the_client_says_is_read() -> None:
+def test_the_output_of_the_client_is_parsed() -> None:
     restarted = parse((DATA / "url-copy-restarted.txt").read_text())
     assert restarted == CopyLog(error="", at_fault="gsiftp://127.0.0.12:2812/data/d2/half", attempts=2)
     offline = parse((DATA / "url-copy-offline.txt").read_text())
@@ -376,6 +372,6 @@ def test_what_the_client_says_is_read() -> None:
         ),
     ],
 )
-def test_what_a_server_refuses_is_said_in_a_line(file: str, words: str) -> None:
+def test_a_refusal_by_a_server_is_explained_in_one_line(file: str, words: str) -> None:
     said = parse((DATA / file).read_text())
     assert explained(said.error, "ce:2811") == (CannotConnect, f"cannot connect to ce:2811: {words}")

@@ -174,7 +174,7 @@ def test_checksums_that_differ_fail_the_copy(sites: Sites) -> None:
 
 @pytest.mark.parametrize("mode", ["pull", "push"])
 @pytest.mark.parametrize("whose", ["one", "two"])
-def test_a_token_that_is_not_valid_is_told_of_the_right_end(sites: Sites, mode: str, whose: str) -> None:
+def test_an_invalid_token_is_reported_for_the_right_end(sites: Sites, mode: str, whose: str) -> None:
     unfit: dict[str, Any] = {"token_file": sites.token("unfit", "MDAxM2xvY2F0aW9uIFNJVEUxCg")}
     transfer = (
         sites.transfer(mode=mode, **unfit) if whose == "one" else sites.transfer(mode=mode, there=unfit)
@@ -184,7 +184,7 @@ def test_a_token_that_is_not_valid_is_told_of_the_right_end(sites: Sites, mode: 
     assert error.resource == whose
 
 
-def test_a_token_for_another_directory_does_not_do(sites: Sites) -> None:
+def test_a_token_for_another_directory_is_refused(sites: Sites) -> None:
     assert sites.proxy is not None
     (sites.root / "two" / "public").mkdir(exist_ok=True)
     macaroon = sites.servers["two"].macaroon(sites.proxy, path="/public")
@@ -193,7 +193,7 @@ def test_a_token_for_another_directory_does_not_do(sites: Sites) -> None:
     assert "no token that is valid at two: HTTP status 40" in failure(sites, transfer).message
 
 
-def test_a_macaroon_that_ends_before_the_run_does_is_told(sites: Sites) -> None:
+def test_a_macaroon_that_expires_before_the_end_of_the_run_is_reported(sites: Sites) -> None:
     assert sites.proxy is not None
     macaroon = sites.servers["two"].macaroon(sites.proxy, minutes=5)
     transfer = sites.transfer(there={"token_file": sites.token("short", macaroon)})
@@ -205,15 +205,13 @@ def test_a_macaroon_that_ends_before_the_run_does_is_told(sites: Sites) -> None:
         of_two.check(needed_seconds=540)
 
 
-def test_a_token_that_is_missing_is_told_before_anything_is_asked(
-    played: Sites, scripted: ScriptedServer
-) -> None:
+def test_a_missing_token_is_reported_before_any_request(played: Sites, scripted: ScriptedServer) -> None:
     with pytest.raises(CredentialUnfit, match=r"no token: .*/none: No such file or directory"):
         played.copy(played.transfer(token_file=str(played.root / "none")))
     assert scripted.requests == []
 
 
-def test_a_proxy_says_who_we_are_where_there_is_no_token(sites: Sites) -> None:
+def test_a_proxy_authenticates_without_a_token(sites: Sites) -> None:
     with_proxy = {"token_file": "", "proxy_file": str(sites.proxy)}
     sites.copy(sites.transfer(there=with_proxy), to="by-proxy")
     assert (sites.root / "two" / "by-proxy").stat().st_size == 100_000
@@ -229,15 +227,13 @@ def test_a_server_that_is_down_is_named(sites: Sites, away: str) -> None:
     assert error.resource == away
 
 
-def test_a_host_that_is_none_is_named(sites: Sites) -> None:
+def test_an_invalid_host_is_named(sites: Sites) -> None:
     error = failure(sites, sites.transfer(there={"host": "nowhere.invalid"}))
     assert "cannot connect to nowhere.invalid:" in error.message
     assert error.resource == "two"
 
 
-def test_a_server_whose_certificate_is_not_trusted_is_told_nothing(
-    played: Sites, scripted: ScriptedServer, tmp_path: Path
-) -> None:
+def test_an_untrusted_server_gets_no_request(played: Sites, scripted: ScriptedServer, tmp_path: Path) -> None:
     for trusted in ({"ca_directory": str(tmp_path)}, {"ca_directory": ""}):
         error = failure(played, played.transfer(there=trusted))
         assert "its certificate is not trusted: " in error.message
@@ -251,7 +247,7 @@ def test_a_certificate_for_another_host_is_not_trusted(played: Sites, scripted: 
     assert scripted.requests == []
 
 
-def test_a_file_of_authorities_does_as_well_as_a_directory(
+def test_authorities_may_be_a_file_or_a_directory(
     played: Sites, scripted: ScriptedServer, authority: Authority
 ) -> None:
     scripted.script = lambda connection, _: connection.say("failure: I was asked")
@@ -261,7 +257,7 @@ def test_a_file_of_authorities_does_as_well_as_a_directory(
     assert "none: No such file" in failure(played, played.transfer(there=missing)).message
 
 
-def test_a_server_that_is_killed_meanwhile_fails_the_copy(played: Sites, scripted: ScriptedServer) -> None:
+def test_a_server_killed_during_a_copy_fails_it(played: Sites, scripted: ScriptedServer) -> None:
     """As a killed one does: its kernel ends the connection in the middle of the answer."""
 
     def die(connection: Connection, _: Request) -> None:
@@ -274,7 +270,7 @@ def test_a_server_that_is_killed_meanwhile_fails_the_copy(played: Sites, scripte
     assert error.resource == "two"
 
 
-def test_a_source_that_is_killed_meanwhile_is_at_fault() -> None:
+def test_a_source_killed_during_a_copy_is_at_fault() -> None:
     with real_sites() as sites:
         with (sites.root / "one" / "large").open("wb") as file:
             file.truncate(2_000_000_000)
@@ -296,7 +292,7 @@ def running(action: Callable[[], None]) -> Iterator[None]:
     thread.join()
 
 
-def test_a_server_that_stands_still_is_not_waited_for_beyond_the_limit(sites: Sites) -> None:
+def test_the_wait_for_a_stopped_server_is_limited(sites: Sites) -> None:
     pid = sites.servers["two"].pid
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -368,7 +364,7 @@ def test_each_server_gets_the_tokens_that_it_needs_and_the_label_of_the_run(
         (418, "HTTP status 418 from two: said", "two"),
     ],
 )
-def test_a_status_is_told_in_words_and_of_one_end(
+def test_a_status_is_explained_with_the_end_at_fault(
     played: Sites, scripted: ScriptedServer, status: int, words: str, resource: str
 ) -> None:
     scripted.script = lambda connection, _: connection.answer(status, b"said\nmore\n")
@@ -392,7 +388,7 @@ def test_a_status_is_told_in_words_and_of_one_end(
         ("success: Created\nfailure: not at all", "failure: not at all", "two"),
     ],
 )
-def test_the_verdict_is_in_the_body_whatever_the_status_says(
+def test_the_result_is_in_the_body_not_in_the_status(
     played: Sites, scripted: ScriptedServer, said: str, words: str, resource: str
 ) -> None:
     scripted.script = lambda connection, _: connection.say(MARKER.format(10), said)
@@ -401,7 +397,7 @@ def test_the_verdict_is_in_the_body_whatever_the_status_says(
     assert error.resource == resource
 
 
-def test_a_token_that_a_server_repeats_goes_into_no_report(played: Sites, scripted: ScriptedServer) -> None:
+def test_a_token_repeated_by_a_server_is_not_reported(played: Sites, scripted: ScriptedServer) -> None:
     def repeat(connection: Connection, request: Request) -> None:
         connection.say(*request.headers.values(), f"failure: {request.headers['Authorization']}")
 
@@ -415,7 +411,7 @@ def test_a_token_that_a_server_repeats_goes_into_no_report(played: Sites, script
 @pytest.mark.parametrize(
     "body", [b"", b"\xff\x00\xfe", b"<html>Welcome</html>", MARKER.format(1000).encode()]
 )
-def test_an_answer_without_a_verdict_is_a_failure(
+def test_a_response_without_a_result_is_a_failure(
     played: Sites, scripted: ScriptedServer, body: bytes
 ) -> None:
     def answer(connection: Connection, _: Request) -> None:
@@ -430,9 +426,7 @@ def test_an_answer_without_a_verdict_is_a_failure(
     assert error.resource == "two"
 
 
-def test_a_server_that_makes_no_ado_about_a_copy_may_say_nothing(
-    played: Sites, scripted: ScriptedServer
-) -> None:
+def test_an_empty_success_response_is_accepted(played: Sites, scripted: ScriptedServer) -> None:
     def put(connection: Connection, request: Request) -> None:
         Path(request.path).write_bytes(bytes(1000))
         connection.answer(204)
@@ -441,9 +435,7 @@ def test_a_server_that_makes_no_ado_about_a_copy_may_say_nothing(
     assert played.copy().bytes == 1000
 
 
-def test_a_body_that_never_ends_is_read_to_the_limit_and_not_kept(
-    played: Sites, scripted: ScriptedServer
-) -> None:
+def test_an_endless_body_is_read_to_the_limit_and_discarded(played: Sites, scripted: ScriptedServer) -> None:
     def talk(connection: Connection, _: Request) -> None:
         connection.send(CREATED)
         while True:
@@ -454,7 +446,7 @@ def test_a_body_that_never_ends_is_read_to_the_limit_and_not_kept(
         played.copy(within_seconds=0.5)
 
 
-def test_a_refusal_that_never_ends_is_not_read(played: Sites, scripted: ScriptedServer) -> None:
+def test_an_endless_refusal_is_not_read_to_its_end(played: Sites, scripted: ScriptedServer) -> None:
     def talk(connection: Connection, _: Request) -> None:
         connection.send(b"HTTP/1.1 500 Error\r\n\r\n")
         while True:
@@ -465,9 +457,7 @@ def test_a_refusal_that_never_ends_is_not_read(played: Sites, scripted: Scripted
 
 
 @pytest.mark.parametrize("slow", ["head", "markers"])
-def test_the_limit_holds_for_a_server_that_says_a_little_now_and_then(
-    played: Sites, scripted: ScriptedServer, slow: str
-) -> None:
+def test_the_limit_holds_for_a_slow_server(played: Sites, scripted: ScriptedServer, slow: str) -> None:
     is_drained = threading.Event()
 
     def drip(connection: Connection, _: Request) -> None:
@@ -487,7 +477,7 @@ def test_the_limit_holds_for_a_server_that_says_a_little_now_and_then(
     assert not is_drained.is_set()
 
 
-def test_a_copy_that_is_heard_of_no_more_has_stalled(played: Sites, scripted: ScriptedServer) -> None:
+def test_a_silent_copy_is_stalled(played: Sites, scripted: ScriptedServer) -> None:
     def fall_silent(connection: Connection, _: Request) -> None:
         connection.send(CREATED)
         connection.chunk(MARKER.format(400).encode())
@@ -499,9 +489,7 @@ def test_a_copy_that_is_heard_of_no_more_has_stalled(played: Sites, scripted: Sc
     assert error.resource == "two"
 
 
-def test_a_copy_whose_markers_show_no_progress_has_stalled_at_the_other_end(
-    played: Sites, scripted: ScriptedServer
-) -> None:
+def test_a_copy_without_progress_is_stalled_at_the_other_end(played: Sites, scripted: ScriptedServer) -> None:
     def stand_still(connection: Connection, _: Request) -> None:
         connection.send(CREATED)
         while True:
@@ -514,12 +502,12 @@ def test_a_copy_whose_markers_show_no_progress_has_stalled_at_the_other_end(
     assert error.resource == "one"
 
 
-def test_what_is_no_http_is_told(played: Sites, scripted: ScriptedServer) -> None:
+def test_a_response_that_is_no_http_is_reported(played: Sites, scripted: ScriptedServer) -> None:
     scripted.script = lambda connection, _: connection.send(b"SSH-2.0-OpenSSH_9.2\r\n")
     assert "the connection was lost: SSH-2.0" in failure(played).message
 
 
-def test_a_redirection_within_the_server_is_followed(played: Sites, scripted: ScriptedServer) -> None:
+def test_a_redirect_within_the_server_is_followed(played: Sites, scripted: ScriptedServer) -> None:
     def move(connection: Connection, request: Request) -> None:
         if request.path.startswith("/moved"):
             connection.say("failure: here")
@@ -532,7 +520,7 @@ def test_a_redirection_within_the_server_is_followed(played: Sites, scripted: Sc
     assert scripted.requests[1].headers["Authorization"] == "Bearer secret-of-two"
 
 
-def test_a_redirection_elsewhere_gets_no_token(
+def test_a_redirect_to_another_server_gets_no_token(
     played: Sites, scripted: ScriptedServer, scripted_pair: tuple[ScriptedServer, ScriptedServer]
 ) -> None:
     _, other = scripted_pair
@@ -552,7 +540,7 @@ def test_a_redirection_elsewhere_gets_no_token(
     assert other.requests == []
 
 
-def test_a_redirection_in_a_circle_ends(played: Sites, scripted: ScriptedServer) -> None:
+def test_a_redirect_loop_ends(played: Sites, scripted: ScriptedServer) -> None:
     scripted.script = lambda connection, _: connection.answer(302, Location="/again")
     assert failure(played).message.endswith("redirected more than 5 times")
 
@@ -571,7 +559,7 @@ def test_a_server_without_checksums_is_named(played: Sites, scripted: ScriptedSe
     assert error.resource == "one"
 
 
-def test_options_that_mean_nothing_are_refused(played: Sites) -> None:
+def test_invalid_options_are_refused(played: Sites) -> None:
     with pytest.raises(
         InvalidParameters, match=r"resource two: transfer 'http': mode: expected pull or push, got 'pul'"
     ):

@@ -12,13 +12,13 @@ from reporters.https import Unreachable, tls_context
 from tests.reporters.needs import needs
 
 
-def test_a_pipe_in_place_of_authorities_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_authorities_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Unreachable, match=r"cannot use .*/pipe: not a regular file"):
         tls_context(ca_file=str(tmp_path / "pipe"), ca_directory="", certificate_file="")
 
 
-def test_nobody_is_asked_for_the_passphrase_of_a_key(tmp_path: Path) -> None:
+def test_there_is_no_prompt_for_the_passphrase_of_a_key(tmp_path: Path) -> None:
     needs("openssl")
     file = str(tmp_path / "proxy")
     made = [

@@ -29,7 +29,7 @@ class Machine:
         raise AssertionError(f"nobody asked to run {argv}")
 
 
-def test_all_are_asked_at_once_and_all_that_are_busy_are_named() -> None:
+def test_all_loads_are_read_in_parallel_and_all_busy_resources_named() -> None:
     barrier = threading.Barrier(3)
     says = {"iu": "8 0 0 1/1 1", "anl": "0.5 0 0 1/1 1", "sdsc": "4.25 0 0 1/1 1"}
     machines = {name: Machine(loadavg, barrier) for name, loadavg in says.items()}
@@ -48,7 +48,7 @@ def test_all_are_asked_at_once_and_all_that_are_busy_are_named() -> None:
         ("0.00 0.01 0.05 1/89 1\n", 0.0),
     ],
 )
-def test_the_load_of_one_minute_is_the_first_number(text: str, load1: float) -> None:
+def test_the_one_minute_load_is_the_first_number(text: str, load1: float) -> None:
     assert load.parse_loadavg(text) == load1
 
 
@@ -75,12 +75,12 @@ def test_a_busy_resource_is_named_with_its_load_and_nothing_is_left_there(tmp_pa
     assert list((tmp_path / "at-target" / "scratch").iterdir()) == []
 
 
-def test_a_resource_that_has_little_to_do_lets_begin(tmp_path: Path) -> None:
+def test_an_idle_resource_does_not_prevent_the_run(tmp_path: Path) -> None:
     install(tmp_path, "cat", busy("3.9 4.0 3.0 1/100 9"))
     assert begin(tmp_path, 4.0)[0] == "passed"
 
 
-def test_a_load_that_cannot_be_read_keeps_nobody_from_beginning_and_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_load_does_not_prevent_the_run_and_is_logged(tmp_path: Path) -> None:
     install(tmp_path, "cat", "echo 'cat: /proc/loadavg: No such file or directory' >&2; exit 1")
     outcome, _, warnings = begin(tmp_path, 0.01)
     assert outcome == "passed"
@@ -90,7 +90,7 @@ def test_a_load_that_cannot_be_read_keeps_nobody_from_beginning_and_says_so(tmp_
     ]
 
 
-def test_a_resource_that_cannot_be_reached_is_for_the_first_stage_to_say(tmp_path: Path) -> None:
+def test_an_unreachable_resource_is_left_to_the_first_stage(tmp_path: Path) -> None:
     unreachable = {"shell": {"kind": "ssh", "host": "nowhere.invalid"}}
     outcome, reason, warnings = begin(tmp_path, 0.01, resource=unreachable)
     assert (outcome, reason[:30]) == ("failed", "init at at-target failed: cann")

@@ -117,7 +117,7 @@ def logins(server: SshServer) -> int:
 
 
 @pytest.mark.parametrize("how", ["option", "configuration"])
-def test_a_host_behind_another_is_reached_by_way_of_it(
+def test_a_host_is_reached_through_a_jump_host(
     opened: contextlib.ExitStack, servers: Servers, how: str
 ) -> None:
     before = logins(servers.gate), logins(servers.iu)
@@ -131,7 +131,7 @@ def test_a_host_behind_another_is_reached_by_way_of_it(
 
 
 @pytest.mark.parametrize("jump", ["-oProxyCommand=true", "", "a b", "gate,-v", "$(id)"])
-def test_what_is_no_host_is_not_jumped_over(jump: str) -> None:
+def test_an_invalid_jump_host_is_refused(jump: str) -> None:
     with pytest.raises(InvalidParameters, match="is no list of jump hosts"):
         Shell("iu", LABEL, host="iu", jump=jump)
 
@@ -139,7 +139,7 @@ def test_what_is_no_host_is_not_jumped_over(jump: str) -> None:
 CARELESS = ("Host *", "  StrictHostKeyChecking no", "  NoHostAuthenticationForLocalhost yes")
 
 
-def test_an_unknown_host_is_refused_even_if_the_configuration_would_not_mind(
+def test_an_unknown_host_is_refused_whatever_the_configuration(
     opened: contextlib.ExitStack, servers: Servers
 ) -> None:
     error = refusal(shell_to(opened, servers, servers.iu, *CARELESS, "  UserKnownHostsFile /dev/null"))
@@ -147,7 +147,7 @@ def test_an_unknown_host_is_refused_even_if_the_configuration_would_not_mind(
     assert "No ED25519 host key is known for iu" in error.stderr_tail
 
 
-def test_a_host_whose_key_has_changed_is_refused_even_if_the_configuration_would_not_mind(
+def test_a_changed_host_key_is_refused_whatever_the_configuration(
     opened: contextlib.ExitStack, servers: Servers, tmp_path: Path
 ) -> None:
     other = public(make_key(tmp_path / "other")).read_text()
@@ -158,19 +158,19 @@ def test_a_host_whose_key_has_changed_is_refused_even_if_the_configuration_would
     assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in error.stderr_tail
 
 
-def test_an_unknown_host_on_the_way_is_refused_too(opened: contextlib.ExitStack, servers: Servers) -> None:
+def test_an_unknown_jump_host_is_refused(opened: contextlib.ExitStack, servers: Servers) -> None:
     lines = ("Host gate", "  StrictHostKeyChecking no", "  UserKnownHostsFile /dev/null")
     error = refusal(shell_to(opened, servers, servers.iu, *lines, jump="gate"))
     assert "No ED25519 host key is known for gate" in error.stderr_tail
     assert "Host key verification failed." in error.message
 
 
-def test_a_configuration_that_is_not_there_is_named(opened: contextlib.ExitStack, servers: Servers) -> None:
+def test_a_missing_configuration_is_named(opened: contextlib.ExitStack, servers: Servers) -> None:
     error = refusal(shell_to(opened, servers, servers.iu, config_file="/nowhere/ssh_config"))
     assert error.message == "cannot connect to iu: there is no /nowhere/ssh_config"
 
 
-def test_what_a_login_says_is_no_output_of_a_program(servers: Servers) -> None:
+def test_the_output_of_a_login_is_not_that_of_a_program(servers: Servers) -> None:
     greets = 'echo "Welcome!"; echo; echo "module: command not found" >&2; eval "$SSH_ORIGINAL_COMMAND"'
     with sshd("greets", servers.clients, SshdOptions(lines=(f"ForceCommand {greets}",))) as server:
         shell = servers.end(server).shell
@@ -184,7 +184,7 @@ def test_what_a_login_says_is_no_output_of_a_program(servers: Servers) -> None:
         shell.close()
 
 
-def test_a_certificate_lets_in_until_it_expires(
+def test_a_certificate_is_accepted_until_it_expires(
     opened: contextlib.ExitStack, servers: Servers, tmp_path: Path
 ) -> None:
     clients, key = servers.clients, make_key(tmp_path / "key")
@@ -200,7 +200,7 @@ def test_a_certificate_lets_in_until_it_expires(
     assert "Certificate invalid: expired" in server.log.read_text()
 
 
-def test_a_server_that_freezes_is_noticed(opened: contextlib.ExitStack, servers: Servers) -> None:
+def test_a_frozen_server_is_detected(opened: contextlib.ExitStack, servers: Servers) -> None:
     shell = shell_to(opened, servers, servers.gate, keep_alive_seconds=1)
     shell.connect(timeout_seconds=60)
     running = shell.start(["sh", "-c", "echo up; exec cat"])
@@ -231,9 +231,7 @@ def test_no_more_sessions_are_opened_than_the_server_allows(
     assert done == [f"{number}\n" for number in range(6)]
 
 
-def test_a_session_that_the_server_does_not_allow_is_told_as_that(
-    opened: contextlib.ExitStack, servers: Servers
-) -> None:
+def test_a_refused_session_is_reported(opened: contextlib.ExitStack, servers: Servers) -> None:
     shell = shell_to(opened, servers, servers.ncsa)
     shell.connect(timeout_seconds=60)
     for running in [shell.start(["sh", "-c", "echo up; exec cat"]) for _ in range(3)]:
@@ -242,9 +240,7 @@ def test_a_session_that_the_server_does_not_allow_is_told_as_that(
         shell.run(["true"], timeout_seconds=60)
 
 
-def test_who_waits_for_a_session_waits_no_longer_than_the_limit(
-    opened: contextlib.ExitStack, servers: Servers
-) -> None:
+def test_the_wait_for_a_session_is_limited(opened: contextlib.ExitStack, servers: Servers) -> None:
     shell = shell_to(opened, servers, servers.iu, sessions=1)
     shell.connect(timeout_seconds=60)
     with ThreadPoolExecutor(1) as pool:
@@ -260,7 +256,7 @@ def test_who_waits_for_a_session_waits_no_longer_than_the_limit(
     assert shell.run(["true"], timeout_seconds=60).returncode == 0
 
 
-def test_a_connection_whose_guardian_is_killed_leaves_nothing_and_can_be_made_anew(
+def test_a_connection_whose_guardian_is_killed_leaves_nothing_and_can_be_reopened(
     opened: contextlib.ExitStack, servers: Servers
 ) -> None:
     label = "unguarded@2026-03-01T12:07:00.000000Z"
@@ -313,7 +309,7 @@ def program(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_a_copy_that_breaks_off_names_the_target_and_leaves_nothing(servers: Servers, program: str) -> None:
+def test_an_interrupted_copy_names_the_target_and_leaves_no_file(servers: Servers, program: str) -> None:
     copies = Copies(servers, program, servers.dtn)
     copies.input(2_000_000_000)  # far more than arrives before somebody looks
     with ThreadPoolExecutor(1) as pool:
@@ -326,7 +322,7 @@ def test_a_copy_that_breaks_off_names_the_target_and_leaves_nothing(servers: Ser
     assert list(servers.ncsa.scratch.iterdir()) == []
 
 
-def test_a_target_that_may_not_be_written_is_named(servers: Servers, program: str, tmp_path: Path) -> None:
+def test_a_target_without_write_permission_is_named(servers: Servers, program: str, tmp_path: Path) -> None:
     copies = Copies(servers, program)
     copies.input(10)
     tmp_path.chmod(0o555)
@@ -346,7 +342,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
-def test_a_full_disk_is_told_as_that_and_nothing_stays(servers: Servers, program: str, small: Path) -> None:
+def test_a_full_disk_is_reported_and_no_file_stays(servers: Servers, program: str, small: Path) -> None:
     copies = Copies(servers, program)
     copies.input(3_000_000)
     error = copies.failure(small / "output.dat")
@@ -357,7 +353,7 @@ def test_a_full_disk_is_told_as_that_and_nothing_stays(servers: Servers, program
     assert list(small.iterdir()) == []
 
 
-def test_copies_are_refused_by_a_host_that_the_source_does_not_know(servers: Servers, program: str) -> None:
+def test_a_copy_to_a_host_unknown_to_the_source_is_refused(servers: Servers, program: str) -> None:
     copies = Copies(servers, program)
     copies.input(10)
     numbered = {"kind": "ssh", "program": program, "host": "127.0.0.1", "port": servers.ncsa.port}
@@ -366,7 +362,7 @@ def test_copies_are_refused_by_a_host_that_the_source_does_not_know(servers: Ser
     assert error.message.endswith("Host key verification failed.")
 
 
-def test_a_source_that_has_not_the_program_is_named(servers: Servers, program: str, tmp_path: Path) -> None:
+def test_a_source_without_the_program_is_named(servers: Servers, program: str, tmp_path: Path) -> None:
     with bare(servers, tmp_path) as server:
         (server.root / "bin" / program).unlink(missing_ok=True)
         copies = Copies(servers, program)
@@ -388,7 +384,7 @@ def test_rsync_must_be_at_the_target_too(servers: Servers, tmp_path: Path) -> No
     assert error.resource == "bare"
 
 
-def test_what_rsync_forgets_of_the_other_end_is_asked_there(servers: Servers, tmp_path: Path) -> None:
+def test_the_error_that_rsync_loses_is_read_at_the_target(servers: Servers, tmp_path: Path) -> None:
     with bare(servers, tmp_path) as server:
         install(tmp_path, "rsync", "exit 3")
         copies = Copies(servers, "rsync")
@@ -415,7 +411,7 @@ def test_a_missing_rsync_is_found_before_anything_is_copied(servers: Servers, tm
             grid.clean_up()
 
 
-def test_what_copies_need_is_told_of_hosts_that_can_be_asked(servers: Servers) -> None:
+def test_the_tools_of_a_copy_are_listed_for_hosts_with_a_shell(servers: Servers) -> None:
     assert copies_need(Copies(servers, "rsync", servers.dtn)) == (["rsync"], [])
     assert copies_need(Copies(servers, "sftp")) == (["sftp"], [])
 

@@ -81,5 +81,5 @@ def test_an_option_of_another_type_or_out_of_range_is_named(ways: dict[str, Any]
         {"batch": {"kind": "slurm", "extra": ["--exclusive"]}},
     ],
 )
-def test_what_has_a_meaning_is_taken(ways: dict[str, Any]) -> None:
+def test_valid_options_are_accepted(ways: dict[str, Any]) -> None:
     resolve.check(ResourceConfig("ncsa", "ncsa", "/scratch", **ways))

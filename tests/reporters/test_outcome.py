@@ -39,7 +39,7 @@ FAILED = ProbeFailed("cannot copy", resource="ncsa", exit_status=4, stderr_tail=
         ),
     ],
 )
-def test_the_first_thing_that_went_wrong_decides(
+def test_the_first_error_decides_the_outcome(
     troubles: list[tuple[str, Exception]], outcome: str, reason: str
 ) -> None:
     verdict = decide([StageException(stage, error) for stage, error in troubles])
@@ -52,5 +52,5 @@ def test_a_failure_is_kept_verbatim() -> None:
 
 
 @pytest.mark.parametrize("troubles", [[], [StageException("init", NoData("none"))]])
-def test_where_nothing_went_wrong_there_is_no_failure(troubles: list[StageException]) -> None:
+def test_a_run_without_an_error_has_no_failure(troubles: list[StageException]) -> None:
     assert decide(troubles).failure is None

@@ -57,7 +57,7 @@ def test_a_signal_that_ended_the_program_comes_back() -> None:
 
 
 @pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/hostname"], ["/"], ["echo", "a\0b"]])
-def test_what_cannot_be_run_is_named(argv: list[str]) -> None:
+def test_a_program_that_cannot_run_is_named(argv: list[str]) -> None:
     with pytest.raises(process.ProgramMissing, match=f"cannot run {argv[0]}: "):
         process.run(argv, timeout_seconds=60)
 
@@ -74,7 +74,7 @@ def test_directory_and_environment_are_the_programs() -> None:
     assert done.stdout == "/usr\nme\n"
 
 
-def test_the_program_ignores_no_signal_that_a_shell_would_not() -> None:
+def test_a_program_ignores_only_the_signals_a_shell_ignores() -> None:
     ignored = ["grep", "SigIgn", "/proc/self/status"]  # what whoever started the tests ignores is inherited
     bare = subprocess.run(ignored, capture_output=True, text=True, check=True, restore_signals=True)
     ours, a_shells = process.run(ignored, timeout_seconds=60).stdout, bare.stdout
@@ -90,7 +90,7 @@ def test_a_program_need_not_read_its_input() -> None:
     assert process.run(["true"], timeout_seconds=60, input="x" * 1_000_000).returncode == 0
 
 
-def test_without_input_a_program_sees_its_end_at_once() -> None:
+def test_without_input_stdin_is_empty() -> None:
     assert process.run(["cat"], timeout_seconds=60).stdout == ""
 
 
@@ -102,7 +102,7 @@ def test_endless_output_is_cut_in_the_middle_and_says_so() -> None:
     assert len(done.stdout) < process.CAPTURE_BYTES + 100
 
 
-def test_what_is_said_before_a_program_begins_is_not_the_programs() -> None:
+def test_output_before_the_marker_is_discarded() -> None:
     noise = "head -c 3000000 /dev/zero; echo; echo noise >&2"
     begins = "printf beg; sleep 0.02; echo ins; echo begins >&2"
     script = f"{noise}; {begins}; read -r _; echo out; echo err >&2; exit 3"
@@ -113,14 +113,14 @@ def test_what_is_said_before_a_program_begins_is_not_the_programs() -> None:
         assert (done.returncode, done.stdout, done.stderr, running.output) == (3, "out\n", "err\n", "out\n")
 
 
-def test_what_is_said_instead_of_a_program_tells_why_it_did_not_begin() -> None:
+def test_output_without_the_marker_is_kept() -> None:
     script = "echo closed for maintenance; echo 'no account' >&2; exit 1"
     with process.start(["sh", "-c", script], marker="begins") as running:
         done = running.wait(60)
         assert (done.stdout, done.stderr, running.output) == ("closed for maintenance\n", "no account\n", "")
 
 
-def test_what_is_printed_before_the_limit_is_kept() -> None:
+def test_output_before_the_limit_is_kept() -> None:
     with pytest.raises(process.TimedOut, match=r"sh ran longer than 0.5 s") as raised:
         process.run(["sh", "-c", "echo begun; echo why >&2; sleep 600"], timeout_seconds=0.5)
     assert raised.value.partial.stdout == "begun\n"
@@ -138,7 +138,7 @@ def test_nothing_of_the_tree_survives_the_limit(tmp_path: Path) -> None:
     assert all(gone(pid) for pid in pids)
 
 
-def test_what_a_program_leaves_behind_ends_with_it_and_holds_nobody_up(tmp_path: Path) -> None:
+def test_background_processes_end_with_their_program_and_do_not_delay_it(tmp_path: Path) -> None:
     script = f'"$0" -c "$1" "$2"; sleep 600 & until [ -s {tmp_path}/escaped ]; do sleep 0.01; done; echo done'
     argv = ["sh", "-c", script, sys.executable, ESCAPER, str(tmp_path / "escaped")]
     done = process.run(argv, timeout_seconds=60)
@@ -146,7 +146,7 @@ def test_what_a_program_leaves_behind_ends_with_it_and_holds_nobody_up(tmp_path:
     assert gone(pid_in(tmp_path / "escaped"))
 
 
-def test_a_program_may_end_politely_at_the_limit() -> None:
+def test_a_program_gets_sigterm_at_the_limit() -> None:
     with pytest.raises(process.TimedOut) as raised:
         process.run(
             ["sh", "-c", "trap 'echo bye; exit' TERM; while :; do sleep 0.02; done"], timeout_seconds=0.5
@@ -169,7 +169,7 @@ def test_nothing_survives_a_reporter_that_is_killed(tmp_path: Path) -> None:
     assert eventually(lambda: gone(escaped))
 
 
-def test_a_guardian_that_is_killed_takes_the_program_along_and_is_missed(tmp_path: Path) -> None:
+def test_a_killed_guardian_ends_the_program_and_is_reported(tmp_path: Path) -> None:
     with process.start(["sh", "-c", f"echo $$ $PPID > {tmp_path}/pids; exec sleep 600"]) as running:
         assert eventually(lambda: (tmp_path / "pids").exists() and " " in (tmp_path / "pids").read_text())
         program, guardian = (int(word) for word in (tmp_path / "pids").read_text().split())
@@ -204,7 +204,7 @@ def test_waiting_for_output_ends_with_the_program() -> None:
         assert not running.wait_for_output(lambda text: "never" in text, 60)
 
 
-def test_stopping_twice_is_stopping() -> None:
+def test_a_second_stop_does_nothing() -> None:
     running = process.start(["sleep", "600"])
     running.stop()
     running.stop()

@@ -52,7 +52,7 @@ def test_a_refusal_is_quoted(scripted: Scripted) -> None:
     assert stand_in.refuse in raised.value.message
 
 
-def test_a_job_that_is_held_waits_and_says_why_and_runs_when_it_is_released(scripted: Scripted) -> None:
+def test_a_held_job_waits_with_its_reason_and_runs_after_its_release(scripted: Scripted) -> None:
     stand_in, system, place = scripted
     stand_in.hold = True
     job = submit(system, place, "true")
@@ -63,7 +63,7 @@ def test_a_job_that_is_held_waits_and_says_why_and_runs_when_it_is_released(scri
     assert job.wait_ended(timeout_seconds=60) >= 0
 
 
-def test_a_job_that_somebody_else_removes_was_cancelled(scripted: Scripted) -> None:
+def test_a_job_removed_by_another_user_is_reported_as_cancelled(scripted: Scripted) -> None:
     stand_in, system, place = scripted
     job = submit(system, place, "sleep", "600")
     job.wait_started(timeout_seconds=60)
@@ -82,7 +82,7 @@ def test_a_job_in_the_queue_is_gone_when_it_is_cancelled(scripted: Scripted) -> 
     assert not (place.scratch / "ran").exists()
 
 
-def test_what_an_epilog_still_does_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_running_epilog_does_not_delay_the_cancellation(tmp_path: Path) -> None:
     programs, job = tmp_path / "bin", tmp_path / "job-1"
     for directory in (programs, job):
         directory.mkdir()
@@ -98,7 +98,7 @@ def test_what_an_epilog_still_does_keeps_nobody_waiting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [gridengine, htcondor, pbs, slurm])
-def test_an_account_that_would_be_more_than_a_name_is_refused(kind: ModuleType) -> None:
+def test_an_account_that_is_more_than_a_name_is_refused(kind: ModuleType) -> None:
     with two_places("local") as (place, _):
         for account, why in (("a\nexecutable = /bin/evil", "not one line"), ("-x", "taken for an option")):
             with pytest.raises(InvalidParameters, match=f"resource one: batch: .* {why}|is {why}"):
@@ -117,21 +117,21 @@ def test_grid_engine_refuses_a_queue_that_does_not_exist(grid_engine: Place) -> 
         submit(gridengine.Batch(grid_engine.shell, queue="nosuch.q"), grid_engine, "true")
 
 
-def test_a_job_that_grid_engine_holds_waits_and_says_why(grid_engine: Place) -> None:
+def test_a_job_held_by_grid_engine_waits_with_its_reason(grid_engine: Place) -> None:
     job = submit(gridengine.Batch(grid_engine.shell, extra=["-h"]), grid_engine, "true")
     with pytest.raises(JobStuck, match="it is waiting"):
         job.wait_started(timeout_seconds=0.5)
     job.cancel()
 
 
-def test_an_output_that_grid_engine_cannot_write_is_told(grid_engine: Place) -> None:
+def test_an_unwritable_output_of_grid_engine_is_reported(grid_engine: Place) -> None:
     job = submit(gridengine.Batch(grid_engine.shell, extra=["-o", "/no/such/place"]), grid_engine, "true")
     with pytest.raises(JobStuck, match=r"it is in error .*can't open output file"):
         job.wait_started(timeout_seconds=3.0)
     job.cancel()
 
 
-def test_a_job_that_grid_engine_kills_at_its_limit_exceeded_it(grid_engine: Place) -> None:
+def test_a_job_killed_by_grid_engine_at_its_limit_exceeded_it(grid_engine: Place) -> None:
     system = gridengine.Batch(grid_engine.shell, extra=["-l", "h_rt=1"])
     job = submit(system, grid_engine, "sleep", "600", wall_seconds=60.0)
     with pytest.raises(JobFailed, match="the job at one exceeded its wall limit of 60 s"):

@@ -194,7 +194,7 @@ def test_every_field_is_required(name: str) -> None:
         (b" " * MAX_BYTES + b"{}", f"too large: expected at most {MAX_BYTES} bytes, got {MAX_BYTES + 2}"),
     ],
 )
-def test_what_is_no_report_says_why(data: bytes | str, message: str) -> None:
+def test_bytes_that_are_no_report_are_refused_with_the_reason(data: bytes | str, message: str) -> None:
     with pytest.raises(MalformedReport) as raised:
         from_json(data)
     assert message in str(raised.value)
@@ -241,7 +241,7 @@ def test_no_damaged_byte_raises_anything_but_a_report_error(cut_at: int, flipped
             continue
 
 
-def test_a_long_log_is_cut_from_its_middle_and_says_so() -> None:
+def test_a_long_log_is_cut_in_its_middle_with_a_note() -> None:
     lines = [LogLine("info", float(i), f"line {i} " + "x" * 90) for i in range(20_000)]
     data = to_json(report(log=lines))
     read = from_json(data)
@@ -270,7 +270,7 @@ def test_one_endless_log_line_is_cut_too() -> None:
 
 
 @given(st.lists(st.text(max_size=400), max_size=40), st.text())
-def test_whatever_was_logged_can_be_sent(texts: list[str], stderr: str) -> None:
+def test_any_log_text_can_be_sent(texts: list[str], stderr: str) -> None:
     made = report(log=[LogLine("info", 0.0, text) for text in texts], failure=Failure("s", "r", stderr))
     assert len(from_json(to_json(made)).log) == len(texts)
 
@@ -281,7 +281,7 @@ def test_a_number_that_is_not_finite_is_never_written(value: float) -> None:
         to_json(report(seconds=value))
 
 
-def test_what_is_never_cut_may_be_too_large_and_is_named() -> None:
+def test_a_field_that_is_never_cut_is_named_if_too_large() -> None:
     with pytest.raises(MalformedReport, match="parameters: too large"):
         to_json(report(parameters={"p": "x" * MAX_BYTES}))
 

@@ -168,7 +168,7 @@ def test_metrics_and_defaults_are_in_the_report(bench: Bench) -> None:
     assert report.parameters == {"size": 5}
 
 
-def test_a_report_says_what_its_run_was_bound_to(bench: Bench) -> None:
+def test_a_report_has_the_bindings_of_its_run(bench: Bench) -> None:
     assert bench.run().bindings == {"at": ("one",)}
 
 
@@ -194,20 +194,20 @@ def test_a_stage_that_fails_is_the_last_before_the_cleanup(bench: Bench) -> None
         (RuntimeError("bug"), "broken"),
     ],
 )
-def test_whatever_is_raised_becomes_an_outcome_and_is_cleaned_up_after(
+def test_every_exception_becomes_an_outcome_and_is_followed_by_the_cleanup(
     bench: Bench, error: Exception, outcome: str
 ) -> None:
     assert bench.run({"init": raising(error)}).outcome == outcome
     assert bench.grids[0].cleaned >= 1
 
 
-def test_our_own_bug_has_its_traceback_in_the_log(bench: Bench) -> None:
+def test_the_traceback_of_a_bug_is_in_the_log(bench: Bench) -> None:
     report = bench.run({"work": lambda _grid: [1 / 0]})  # type: ignore[list-item]  # our own bug
     assert report.reason == "work broke: ZeroDivisionError: division by zero"
     assert any("Traceback" in line.text and "test_run.py" in line.text for line in report.log)
 
 
-def test_a_cleanup_that_is_broken_does_not_keep_the_sites_from_being_cleaned(bench: Bench) -> None:
+def test_the_sites_are_cleaned_up_after_a_broken_cleanup_stage(bench: Bench) -> None:
     report = bench.run({"cleanup": raising(KeyError("oops"))})
     assert (report.outcome, report.reason) == ("broken", "cleanup broke: KeyError: 'oops'")
     assert bench.grids[0].cleaned == 1
@@ -226,14 +226,14 @@ def test_the_first_failure_stays_when_the_cleanup_fails_too(bench: Bench) -> Non
     assert any("busy" in line.text for line in report.log)
 
 
-def test_a_probe_that_cannot_even_be_made_is_cleaned_up_after(bench: Bench) -> None:
+def test_a_failing_constructor_is_followed_by_the_cleanup(bench: Bench) -> None:
     report = bench.run({"constructor": raising(ValueError("odd plan"))})
     assert (report.outcome, report.reason) == ("broken", "prepare broke: ValueError: odd plan")
     assert [stage.name for stage in report.stages] == ["cleanup"]
     assert bench.grids[0].cleaned == 1
 
 
-def test_an_unknown_probe_is_a_report_too(bench: Bench) -> None:
+def test_an_unknown_probe_gives_a_report(bench: Bench) -> None:
     report = bench.run(load=raising(UnknownProbe("there is no probe 'x'")))  # type: ignore[arg-type]
     assert (report.outcome, report.probe.sha256) == ("broken", "")
     assert "there is no probe 'x'" in report.reason
@@ -264,7 +264,7 @@ def test_the_cleanup_has_a_limit_of_its_own(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_metric_that_is_no_number_is_our_own_bug(bench: Bench, value: float) -> None:
+def test_a_metric_that_is_not_finite_breaks_the_run(bench: Bench, value: float) -> None:
     report = bench.run({"work": lambda _grid: [Measurement("speed", value, "seconds")]})
     assert (report.outcome, report.metrics) == ("broken", ())
 
@@ -275,43 +275,43 @@ def test_a_metric_is_measured_once(bench: Bench) -> None:
     assert "the metric speed is not finite or measured twice" in report.reason
 
 
-def test_who_listens_cannot_spoil_the_run(bench: Bench) -> None:
+def test_a_failing_listener_does_not_change_the_outcome(bench: Bench) -> None:
     report = bench.run(on_stage=raising(RuntimeError("gone")))  # type: ignore[arg-type]
     assert report.outcome == "passed"
     assert any("the listener for stages failed at init" in line.text for line in report.log)
 
 
-def test_an_interrupted_run_is_cleaned_up_before_the_interrupt_goes_on(bench: Bench) -> None:
+def test_an_interrupted_run_is_cleaned_up_before_the_interrupt_propagates(bench: Bench) -> None:
     with pytest.raises(KeyboardInterrupt):
         bench.run({"work": raising(KeyboardInterrupt())})
     assert bench.grids[0].cleaned >= 1
 
 
-def test_what_the_probe_logs_is_in_the_report(bench: Bench) -> None:
+def test_log_lines_of_the_probe_are_in_the_report(bench: Bench) -> None:
     report = bench.run({"work": lambda grid: grid.log("half way", "warning")})
     (line,) = [line for line in report.log if line.text == "half way"]
     assert line.level == "warning"
     assert line.seconds > 0
 
 
-def test_a_level_that_nobody_knows_is_information(bench: Bench) -> None:
+def test_an_unknown_level_becomes_info(bench: Bench) -> None:
     report = bench.run({"work": lambda grid: grid.log("x", "loud")})
     assert [line.level for line in report.log if line.text == "x"] == ["info"]
 
 
-def test_the_environment_says_where_it_ran(bench: Bench) -> None:
+def test_the_environment_describes_the_reporters_host(bench: Bench) -> None:
     environment = bench.run().environment
     assert environment.tools["ssh"].startswith("OpenSSH")
     assert environment.python.startswith("3.")
 
 
-def test_a_report_says_what_its_run_used(bench: Bench) -> None:
+def test_a_report_has_the_usage_of_its_run(bench: Bench) -> None:
     assert bench.run().usage == {"one": ResourceUsage(bytes_sent=10, cpu_seconds=2.0)}
     assert bench.run({"work": raising(ProbeFailed("no"))}).usage != {}
     assert bench.run(parameters={"size": "big"}).usage == {}
 
 
-def test_a_run_is_skipped_while_its_resource_is_busier_than_it_may_be(bench: Bench) -> None:
+def test_a_run_is_skipped_while_the_load_is_above_its_limit(bench: Bench) -> None:
     bench.loads["one"] = "5.20 4.10 3.00 7/210 4242\n"
     report = bench.run({"constructor": raising(AssertionError("it was begun"))}, max_load1=4.0)
     assert (report.outcome, report.reason) == ("skipped", "load: 5.2 at one, at most 4 allowed")
@@ -324,7 +324,7 @@ def test_a_run_begins_where_the_load_is_no_more_than_allowed(bench: Bench) -> No
     assert bench.run(max_load1=4.0).outcome == "passed"
 
 
-def test_warm_ups_are_whole_runs_whose_values_are_thrown_away(bench: Bench) -> None:
+def test_warm_ups_are_complete_runs_whose_values_are_discarded(bench: Bench) -> None:
     speeds = iter([1.0, 2.0, 3.0])
     report = bench.run(
         {"work": lambda _grid: [Measurement("speed", next(speeds), "bytes_per_second")]}, warm_up_runs=2
@@ -339,7 +339,7 @@ def test_warm_ups_are_whole_runs_whose_values_are_thrown_away(bench: Bench) -> N
     assert report.usage == {"one": ResourceUsage(bytes_sent=30, cpu_seconds=6.0)}
 
 
-def test_a_warm_up_that_does_not_pass_ends_the_run_and_says_which_it_was(bench: Bench) -> None:
+def test_a_warm_up_that_does_not_pass_ends_the_run_with_its_number(bench: Bench) -> None:
     def work(_grid: FakeGrid) -> None:
         if len(bench.grids) == 2:
             raise ProbeFailed("no", resource="one")
@@ -356,7 +356,7 @@ def test_the_limit_is_for_each_warm_up(bench: Bench) -> None:
     assert bench.run(warm_up_runs=3, limit_seconds=whole + 1).outcome == "passed"
 
 
-def test_the_load_that_warm_ups_have_made_is_nobody_elses(bench: Bench) -> None:
+def test_the_load_is_not_checked_after_a_warm_up(bench: Bench) -> None:
     def work(_grid: FakeGrid) -> None:
         bench.loads["one"] = "9.00 0.00 0.00 1/1 1\n"
 
@@ -365,7 +365,7 @@ def test_the_load_that_warm_ups_have_made_is_nobody_elses(bench: Bench) -> None:
     assert (skipped.outcome, skipped.reason) == ("skipped", "load: 9 at one, at most 4 allowed")
 
 
-def test_what_a_warm_up_warned_of_is_in_the_log(bench: Bench) -> None:
+def test_warnings_of_a_warm_up_are_in_the_log(bench: Bench) -> None:
     report = bench.run({"work": lambda grid: grid.log("slow disk", "warning")}, warm_up_runs=1)
     warned = [line.text for line in report.log if line.level == "warning"]
     assert warned == ["warm-up 1 of 1: slow disk", "slow disk"]

@@ -88,7 +88,7 @@ def failure(work: Callable[[], object]) -> str:
     return raised.value.message
 
 
-def test_a_job_behind_a_gatekeeper_is_handed_in_and_followed(cluster: SlurmCluster) -> None:
+def test_a_job_is_submitted_and_followed_through_a_gatekeeper(cluster: SlurmCluster) -> None:
     with two_places("gram") as (gate, _):
         install(cluster.programs, gate)
         jobs = Jobs(gate)
@@ -124,7 +124,7 @@ def test_queue_account_processors_and_limit_arrive(jobs: Jobs, cluster: SlurmClu
         assert f" {expected} " in shown
 
 
-def test_a_job_that_is_held_waits_and_says_why(jobs: Jobs) -> None:
+def test_a_held_job_waits_with_its_reason(jobs: Jobs) -> None:
     with pytest.raises(JobStuck) as raised:
         jobs.submit("true", extra=HOLD).wait_started(timeout_seconds=0.3)
     waited = "the job at one was not started: waited 0.3 s for it"
@@ -151,14 +151,14 @@ def test_a_job_for_drained_nodes_never_starts(jobs: Jobs, cluster: SlurmCluster)
         cluster.resume_nodes()
 
 
-def test_an_output_that_cannot_be_written_is_told(jobs: Jobs) -> None:
+def test_an_unwritable_output_is_reported(jobs: Jobs) -> None:
     job = jobs.submit("touch", "ran", extra=["--output=/no/such/directory/file"])
     message = failure(lambda: job.wait_ended(timeout_seconds=60))
     assert message == "the job at one could not be launched: FAILED (JobLaunchFailure)"
     assert not (jobs.directory / "ran").exists()
 
 
-def test_a_job_that_somebody_else_cancels_was_cancelled(jobs: Jobs, cluster: SlurmCluster) -> None:
+def test_a_job_cancelled_by_another_user_is_reported_as_cancelled(jobs: Jobs, cluster: SlurmCluster) -> None:
     waiting = jobs.submit("true", extra=HOLD)
     at_work = jobs.started("sleep", "600")
     cluster.run("scancel", "--partition=short")
@@ -182,7 +182,7 @@ def test_a_job_whose_node_dies_lost_its_node(jobs: Jobs, cluster: SlurmCluster) 
         cluster.await_idle()
 
 
-def test_a_controller_that_is_down_takes_no_job(jobs: Jobs, cluster: SlurmCluster) -> None:
+def test_a_controller_that_is_down_accepts_no_job(jobs: Jobs, cluster: SlurmCluster) -> None:
     cluster.stop_controller()
     try:
         message = failure(lambda: jobs.submit("true"))
@@ -192,7 +192,7 @@ def test_a_controller_that_is_down_takes_no_job(jobs: Jobs, cluster: SlurmCluste
     assert "Unable to contact slurm controller" in message
 
 
-def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, cluster: SlurmCluster) -> None:
+def test_a_job_survives_an_outage_of_the_controller(jobs: Jobs, cluster: SlurmCluster) -> None:
     job = jobs.started("sh", "-c", "until [ -e go ]; do sleep 0.05; done")
     cluster.stop_controller()
     try:
@@ -205,13 +205,13 @@ def test_a_controller_that_is_down_meanwhile_does_no_harm_to_a_job(jobs: Jobs, c
         cluster.await_idle()
 
 
-def test_a_job_that_does_not_want_to_end_ends_soon_after_its_limit(jobs: Jobs) -> None:
+def test_a_job_that_ignores_sigterm_ends_soon_after_its_limit(jobs: Jobs) -> None:
     job = jobs.submit("sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600", wall_seconds=0.2)
     message = failure(lambda: job.wait_ended(timeout_seconds=60))
     assert message == "the job at one exceeded its wall limit of 0.2 s"
 
 
-def test_a_job_that_slurm_kills_at_its_limit_exceeded_it() -> None:
+def test_a_job_killed_by_slurm_at_its_limit_exceeded_it() -> None:
     needs("faketime")
     with (
         slurm_cluster(SlurmOptions(launcher=["faketime", "-f", "+0 x20"])) as hurried,
@@ -276,7 +276,7 @@ def test_the_jobs_of_a_killed_reporter_are_cancelled_by_the_next_run(
     following.clean_up()
 
 
-def test_a_run_that_is_begun_again_cancels_its_own_earlier_jobs(cluster: SlurmCluster, place: Place) -> None:
+def test_a_repeated_run_cancels_its_earlier_jobs(cluster: SlurmCluster, place: Place) -> None:
     slot = datetime(2026, 3, 3, tzinfo=UTC)
     Run(resource_of(place, "--hold"), slot).grid.submit("one", ["true"], cpus=1, wall_seconds=30)
     again = Run(resource_of(place), slot)
@@ -285,7 +285,7 @@ def test_a_run_that_is_begun_again_cancels_its_own_earlier_jobs(cluster: SlurmCl
     again.clean_up()
 
 
-def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(cluster: SlurmCluster) -> None:
+def test_a_job_whose_number_was_lost_is_cancelled_in_the_cleanup(cluster: SlurmCluster) -> None:
     with SshSites("one") as sites, ThreadPoolExecutor(1) as pool:
         for program in cluster.programs.iterdir():
             sites.sites["one"].install(program.name, f'exec {program} "$@"')
@@ -305,7 +305,7 @@ def test_a_job_whose_number_was_lost_on_the_way_is_cancelled_in_the_cleanup(clus
         assert list(sites.sites["one"].scratch.iterdir()) == []
 
 
-def test_nothing_is_run_that_somebody_else_may_have_put_there(cluster: SlurmCluster, place: Place) -> None:
+def test_no_script_is_run_that_another_user_can_write(cluster: SlurmCluster, place: Place) -> None:
     planted = place.scratch / "gridcast" / "gather-main" / "old" / "one" / "job-0"
     planted.mkdir(parents=True)
     (planted / "cancel").write_text(f"touch {place.scratch}/ran\n")

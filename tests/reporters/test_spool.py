@@ -38,7 +38,7 @@ def test_reports_outlive_the_process(spool: Spool, tmp_path: Path) -> None:
     assert list(Spool(tmp_path / "spool").pending()) == [SpooledReport(ONE, b"report")]
 
 
-def test_a_report_with_a_receipt_is_forgotten(spool: Spool) -> None:
+def test_a_report_with_a_receipt_is_removed(spool: Spool) -> None:
     spool.put(ONE, b"1")
     spool.put(TWO, b"2")
     spool.remove(ONE)
@@ -46,13 +46,13 @@ def test_a_report_with_a_receipt_is_forgotten(spool: Spool) -> None:
     assert [entry.run for entry in spool.pending()] == [TWO]
 
 
-def test_a_run_has_one_report_the_latest(spool: Spool) -> None:
+def test_a_later_report_of_a_run_replaces_the_earlier(spool: Spool) -> None:
     spool.put(ONE, b"old")
     spool.put(ONE, b"new")
     assert list(spool.pending()) == [SpooledReport(ONE, b"new")]
 
 
-def test_what_may_have_to_wait_for_long_is_written_to_disk(spool: Spool, tmp_path: Path) -> None:
+def test_sync_flushes_waiting_reports_to_disk(spool: Spool, tmp_path: Path) -> None:
     spool.put(ONE, b"1")
     spool.sync()
     assert list(spool.pending()) == [SpooledReport(ONE, b"1")]
@@ -63,27 +63,27 @@ def test_what_may_have_to_wait_for_long_is_written_to_disk(spool: Spool, tmp_pat
         spool.sync()
 
 
-def test_what_is_no_file_does_not_wait(spool: Spool, tmp_path: Path) -> None:
+def test_only_files_are_listed(spool: Spool, tmp_path: Path) -> None:
     (tmp_path / "spool" / f"{ONE}.json").symlink_to("nowhere")
     (tmp_path / "spool" / f"{TWO}.json").mkdir()
     assert not spool.any()
     assert list(spool.pending()) == []
 
 
-def test_so_many_are_taken_at_once_the_oldest_first(spool: Spool) -> None:
+def test_a_limited_listing_begins_with_the_oldest(spool: Spool) -> None:
     for run in (THREE, ONE, TWO):
         spool.put(run, b"x")
     assert [entry.run for entry in spool.pending(2)] == [THREE, ONE]
 
 
-def test_it_knows_what_waits(spool: Spool) -> None:
+def test_a_spool_contains_its_waiting_reports(spool: Spool) -> None:
     assert not spool.any()
     spool.put(ONE, b"1")
     assert spool.any()
     assert (ONE in spool, TWO in spool) == (True, False)
 
 
-def test_one_delivers_at_a_time_and_the_next_when_it_is_done_or_dead(spool: Spool, tmp_path: Path) -> None:
+def test_the_lock_is_exclusive_and_ends_with_its_process(spool: Spool, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from reporters.spool import Spool\n"
         "with Spool(Path(sys.argv[1])).exclusive() as held: print(held, flush=True); sys.stdin.read()"
@@ -99,7 +99,7 @@ def test_one_delivers_at_a_time_and_the_next_when_it_is_done_or_dead(spool: Spoo
         assert is_locked
 
 
-def test_what_another_process_delivers_meanwhile_is_passed_over(spool: Spool) -> None:
+def test_a_report_delivered_by_another_process_is_skipped(spool: Spool) -> None:
     for run in (ONE, TWO, THREE):
         spool.put(run, b"x")
     seen = []
@@ -109,7 +109,7 @@ def test_what_another_process_delivers_meanwhile_is_passed_over(spool: Spool) ->
     assert seen == [ONE, THREE]
 
 
-def test_a_report_that_nobody_takes_is_set_aside_with_the_reason(spool: Spool, tmp_path: Path) -> None:
+def test_a_refused_report_is_set_aside_with_the_reason(spool: Spool, tmp_path: Path) -> None:
     spool.put(ONE, b"odd")
     spool.set_aside(ONE, "there is no series 'x'")
     assert list(spool.pending()) == []
@@ -125,7 +125,7 @@ def test_a_report_that_nobody_takes_is_set_aside_with_the_reason(spool: Spool, t
         (f"{ONE.hex}.json", b"x", b"its name is not that of a run"),  # another spelling
     ],
 )
-def test_what_cannot_be_a_report_is_set_aside_once(
+def test_a_file_that_is_no_report_is_set_aside(
     spool: Spool, tmp_path: Path, name: str, content: bytes, reason: bytes
 ) -> None:
     (tmp_path / "spool" / name).write_bytes(content)
@@ -135,7 +135,7 @@ def test_what_cannot_be_a_report_is_set_aside_once(
     assert bad(tmp_path)[f"{name}.reason"].startswith(reason)
 
 
-def test_what_was_half_written_is_neither_delivered_nor_kept_for_ever(spool: Spool, tmp_path: Path) -> None:
+def test_a_partial_file_is_not_delivered_and_removed_later(spool: Spool, tmp_path: Path) -> None:
     old, young = (tmp_path / "spool" / f".{age}.json.1-0.part" for age in ("old", "young"))
     old.write_bytes(b"ha")
     young.write_bytes(b"ha")
@@ -145,7 +145,7 @@ def test_what_was_half_written_is_neither_delivered_nor_kept_for_ever(spool: Spo
     assert young.exists()
 
 
-def test_a_report_that_cannot_be_stored_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_stored_raises_the_reason_and_leaves_no_file(tmp_path: Path) -> None:
     """A limit on the size of files stands in for a full disk: the write fails half way in the same manner."""
     script = (
         "import resource, sys, uuid; from pathlib import Path; from reporters.spool import *;"
@@ -166,7 +166,7 @@ def test_a_report_that_cannot_be_stored_says_why_and_leaves_nothing(tmp_path: Pa
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
 
 
-def test_a_directory_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_raises_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SpoolError, match=r"cannot make the spool .*/file/spool: Not a directory"):
         Spool(tmp_path / "file" / "spool")

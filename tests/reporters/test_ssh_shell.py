@@ -95,7 +95,7 @@ def test_all_commands_share_one_login(shell_of: Closing, site: Site) -> None:
     assert site.logins == logins + 1
 
 
-def test_every_session_tells_the_site_which_run_it_belongs_to(shell_of: Closing, site: Site) -> None:
+def test_every_session_has_the_label_of_its_run(shell_of: Closing, site: Site) -> None:
     shell = shell_of()
     shell.connect(timeout_seconds=60)
     site.environments.clear()
@@ -104,7 +104,7 @@ def test_every_session_tells_the_site_which_run_it_belongs_to(shell_of: Closing,
     assert [sent["LC_GRIDCAST_RUN"] for sent in site.environments] == [LABEL, LABEL]
 
 
-def test_no_login_shell_has_a_word_in_what_a_program_is_told(shell_of: Closing, site: Site) -> None:
+def test_arguments_pass_every_login_shell_unchanged(shell_of: Closing, site: Site) -> None:
     needs("tcsh")
     shell = shell_of()
     shell.connect(timeout_seconds=60)
@@ -128,16 +128,14 @@ def test_a_host_whose_key_is_unknown_is_never_trusted(
     assert "No ED25519 host key is known" in error.stderr_tail
 
 
-def test_a_key_that_is_not_accepted_is_permission_denied(
-    shell_of: Closing, sites: SshSites, tmp_path: Path
-) -> None:
+def test_a_refused_key_is_permission_denied(shell_of: Closing, sites: SshSites, tmp_path: Path) -> None:
     key = tmp_path / "other"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     error = failure(shell_of(config_file=config(sites, tmp_path, IdentityFile=str(key))))
     assert error.message.endswith(": prober@127.0.0.1: Permission denied (publickey).")
 
 
-def test_a_port_where_nobody_listens_refuses(shell_of: Closing, sites: SshSites, tmp_path: Path) -> None:
+def test_a_closed_port_refuses_the_connection(shell_of: Closing, sites: SshSites, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     error = failure(shell_of(config_file=config(sites, tmp_path, Port=str(port))))
@@ -149,9 +147,7 @@ def test_a_host_that_does_not_exist_is_named(shell_of: Closing, sites: SshSites,
     assert "Could not resolve hostname nowhere.invalid" in error.message
 
 
-def test_a_server_that_accepts_and_says_nothing_times_out(
-    shell_of: Closing, sites: SshSites, tmp_path: Path
-) -> None:
+def test_a_server_without_a_banner_times_out(shell_of: Closing, sites: SshSites, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         error = failure(

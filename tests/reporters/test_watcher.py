@@ -33,7 +33,7 @@ def test_a_signal_that_ended_the_program_comes_back() -> None:
 
 
 @pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/hostname"], ["echo", "a\0b"]])
-def test_what_cannot_be_run_is_named(argv: list[str]) -> None:
+def test_a_program_that_cannot_run_is_named(argv: list[str]) -> None:
     with pytest.raises(process.ProgramMissing, match=f"cannot run {argv[0]}: "):
         process.run(argv, timeout_seconds=60, guarded=False)
 

@@ -304,7 +304,7 @@ def test_a_source_that_is_killed_meanwhile_fails_the_copy() -> None:
         assert sites.left() == []
 
 
-def test_a_server_that_stands_still_is_not_waited_for_beyond_the_limit(sites: Sites) -> None:
+def test_the_wait_for_a_stopped_server_is_limited(sites: Sites) -> None:
     pid = sites.servers["two"].pid
     os.kill(pid, signal.SIGSTOP)
     try:
