@@ -1,4 +1,4 @@
-"""For every test. The servers of the run are started before Django is set up: see ``servers.py``."""
+"""Fixtures and settings of every test. ``servers.py`` starts the servers of the run before Django is set up."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.db import partitions
 
-# Modules that take a minute or so, the longest first: a worker that gets one last keeps the others waiting.
-# They wait more than they compute.
+# Modules that take a minute or so, longest first: a worker that gets one last would keep the others waiting.
 LONG = (
     "test_demo",
     "test_every_way",
@@ -42,10 +41,10 @@ LONG = (
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
-gc.disable()  # until the tests are collected: all that is made until then stays
+gc.disable()  # until the tests are collected: what is allocated until then is never freed
 
 
-# How long an example takes says how busy the machine is.
+# The duration of an example depends on the load of the machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
@@ -74,15 +73,15 @@ def _empty_tables(_: TransactionTestCase) -> None:
 TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
 
 
-@pytest.hookimpl(trylast=True)  # when the order has been drawn
+@pytest.hookimpl(trylast=True)  # after the random order is set
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest modules begin first; else the order is that which was drawn."""
+    """Start the longest modules first; keep the random order of the others."""
     rank = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(LONG)))
 
 
 def pytest_collection_finish() -> None:
-    """What has been loaded until now stays: the garbage collector need not look at it again and again."""
+    """Exclude what has been loaded so far from garbage collection: none of it is freed before the end."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -90,10 +89,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The database of this worker, with room for samples of the times that most tests live in.
-
-    In the end nobody keeps it: threads of the web may be slow to let go.
-    """
+    """Add partitions for the times that most tests use; in the end, close connections that threads left open."""
     with django_db_blocker.unblock():
         partitions.create_for([NOON, datetime.now(UTC)])
     yield

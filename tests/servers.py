@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-# Tables are emptied hundreds of times, each in a file of its own: a disk's file system makes that costly.
+# Hundreds of tests empty tables, and each table is a file: on a disk that is slow.
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
 
@@ -44,7 +44,7 @@ def _start(stack: contextlib.ExitStack) -> None:
 
 
 def _directory(stack: contextlib.ExitStack, where: Path | None = None) -> Path:
-    """A new one, until *stack* is closed, that others may pass: as root PostgreSQL runs as somebody else."""
+    """Make a directory until *stack* is closed, readable by all: as root, PostgreSQL runs as another user."""
     directory = Path(tempfile.mkdtemp(prefix="gridcast-tests-", dir=where))
     stack.callback(shutil.rmtree, directory, ignore_errors=True)
     directory.chmod(0o755)
@@ -52,7 +52,7 @@ def _directory(stack: contextlib.ExitStack, where: Path | None = None) -> Path:
 
 
 def _has_room(memory: Path) -> bool:
-    """Whether the data of the whole run fit there; containers often have but a few megabytes."""
+    """Whether the data of the whole run fit there; in containers /dev/shm often has a few megabytes."""
     if not os.access(memory, os.W_OK | os.X_OK):
         return False
     room = os.statvfs(memory)

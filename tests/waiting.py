@@ -11,10 +11,10 @@ Answer = TypeVar("Answer")
 
 
 def eventually(holds: Callable[[], Answer], *, within_seconds: float = 60.0) -> Answer:
-    """The first true answer of *holds*; when the time is over, its last.
+    """Call *holds* until its answer is true, or the time is up; return the last answer.
 
-    Between two questions is twice the time that the answer took: on a busy machine, who waits must not keep
-    those from work for whom he waits.
+    The pause is twice the duration of the last call: on a busy machine polling must not slow down the processes
+    that are waited for.
     """
     until = time.monotonic() + within_seconds
     while True:

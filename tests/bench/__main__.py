@@ -52,10 +52,10 @@ def benchmarks() -> list[str]:
 
 
 def run(names: Sequence[str]) -> list[Result]:
-    """Each in a process and an empty depot of its own: none bears what another has left."""
+    """Run each benchmark in a process and an empty depot of its own."""
     with tempfile.TemporaryDirectory(prefix="gridcast-bench-") as directory:
-        Path(directory).chmod(0o755)  # as root PostgreSQL runs as somebody else, who must get at its data
-        with throwaway(Path(directory) / "servers", {}) as servers:  # never somebody's own depot
+        Path(directory).chmod(0o755)  # as root, PostgreSQL runs as another user
+        with throwaway(Path(directory) / "servers", {}) as servers:  # never the depot of DATABASE_URL
             environment = {
                 **os.environ,
                 **servers,

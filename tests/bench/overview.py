@@ -70,7 +70,7 @@ FROM wide, LATERAL (SELECT date_trunc('minute', now()) - make_interval(mins => i
         AS what;
 DELETE FROM monitor_recheck;
 """
-# The best that is known to say the same of all sites in one statement, for who may see everything.
+# The fastest known statement with the same answer for all sites, for a user who sees everything.
 _COUNTED = """
 SELECT resource.site_id, series.suite_id, left(latest.state, 1) || (blamed.site_id = resource.site_id)::int,
     count(*), max(latest.ended_at)
@@ -144,7 +144,7 @@ def _while_written_to(client: Client) -> list[Result]:
 
 def load() -> tuple[float, float]:
     """So many series, each with a run and a day of values. How many seconds that took, and how many rows of
-    what came last are made in a second."""
+    the latest runs are updated in a second."""
     names = {"sites": SITES, "series": SERIES, "suites": SUITES, "hours": HOURS, "one_in": ONE_IN}
 
     def load_all() -> None:

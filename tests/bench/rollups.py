@@ -173,7 +173,7 @@ def _pairs_by_http(
 
 
 def _of_any(metrics: list[Metric], ask: Callable[[Metric], object]) -> Callable[[], object]:
-    """Another series every time, the same for everybody."""
+    """Another series every time, the same for both."""
     draw = random.Random(SEED)
     return lambda: ask(draw.choice(metrics))
 

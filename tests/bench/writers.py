@@ -1,4 +1,4 @@
-"""How long questions take while four write 500 reports a second, against a depot that nobody writes to."""
+"""Latency of queries while four clients write 500 reports a second, against an idle depot."""
 
 from __future__ import annotations
 
