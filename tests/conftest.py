@@ -1,4 +1,4 @@
-"""Fixtures and settings of every test. ``servers.py`` starts the servers of the run before Django is set up."""
+"""Fixtures and settings of every test. ``servers.py`` starts the servers of the run before Django starts."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Add partitions for the times that most tests use; in the end, close connections that threads left open."""
+    """Add partitions for the times that most tests use; in the end, close connections left by threads."""
     with django_db_blocker.unblock():
         partitions.create_for([NOON, datetime.now(UTC)])
     yield

@@ -13,8 +13,8 @@ Answer = TypeVar("Answer")
 def eventually(holds: Callable[[], Answer], *, within_seconds: float = 60.0) -> Answer:
     """Call *holds* until its answer is true, or the time is up; return the last answer.
 
-    The pause is twice the duration of the last call: on a busy machine polling must not slow down the processes
-    that are waited for.
+    The pause is twice the duration of the last call: on a busy machine polling must not slow down what it
+    waits for.
     """
     until = time.monotonic() + within_seconds
     while True:
