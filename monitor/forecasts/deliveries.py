@@ -18,18 +18,18 @@ logger = logging.getLogger(__name__)
 # Clients do not wait for the disk. A crash of the database may lose the deliveries of its last second.
 _RECORD = """
 WITH asynchronous AS (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO monitor_forecastgiven AS delivery (forecast_id, given_at)
+INSERT INTO monitor_forecastdelivery AS delivery (forecast_id, delivered_at)
 SELECT forecast, %(now)b FROM asynchronous, unnest(%(forecasts)b::bigint[]) AS new (forecast)
 ORDER BY forecast
-ON CONFLICT (forecast_id) DO UPDATE SET given_at = excluded.given_at
-    WHERE delivery.given_at < excluded.given_at
+ON CONFLICT (forecast_id) DO UPDATE SET delivered_at = excluded.delivered_at
+    WHERE delivery.delivered_at < excluded.delivered_at
 """
 # The period begins, for a forecast of a future time, at that time.
 _PRUNE = """
-DELETE FROM monitor_forecastgiven WHERE forecast_id = ANY (ARRAY(
-    SELECT delivery.forecast_id FROM monitor_forecastgiven AS delivery
+DELETE FROM monitor_forecastdelivery WHERE forecast_id = ANY (ARRAY(
+    SELECT delivery.forecast_id FROM monitor_forecastdelivery AS delivery
     LEFT JOIN monitor_forecast AS forecast ON forecast.id = delivery.forecast_id
-    WHERE given_at < %(before)b AND (forecast.at IS NULL OR forecast.at < %(before)b)
+    WHERE delivered_at < %(before)b AND (forecast.at IS NULL OR forecast.at < %(before)b)
     ORDER BY delivery.forecast_id LIMIT %(at_most)b FOR UPDATE OF delivery SKIP LOCKED))
 """
 

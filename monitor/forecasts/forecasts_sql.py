@@ -114,7 +114,7 @@ WHERE metric_id = metric AND (
         ORDER BY last_known_at DESC OFFSET most LIMIT 1
     )
 ) AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
-    AND NOT EXISTS (SELECT FROM monitor_forecastgiven WHERE forecast_id = old.id)
+    AND NOT EXISTS (SELECT FROM monitor_forecastdelivery WHERE forecast_id = old.id)
 """
 # As ``_PRUNE``, of metrics without new values. The first condition is that of an index.
 _PRUNE_EXPIRED = """
@@ -122,7 +122,7 @@ DELETE FROM monitor_forecast WHERE id = ANY (ARRAY(
     SELECT id FROM monitor_forecast AS old
     WHERE (at IS NOT NULL OR NOT counts) AND (NOT counts OR at < %(day_ago)b) AND issued_at < %(day_ago)b
         AND NOT EXISTS (SELECT FROM monitor_outcome WHERE forecast_id = old.id)
-        AND NOT EXISTS (SELECT FROM monitor_forecastgiven WHERE forecast_id = old.id)
+        AND NOT EXISTS (SELECT FROM monitor_forecastdelivery WHERE forecast_id = old.id)
     LIMIT %(at_most)b FOR UPDATE SKIP LOCKED))
 """
 

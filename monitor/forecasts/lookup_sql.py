@@ -25,14 +25,14 @@ LEFT JOIN monitor_segment AS segment ON segment.id = stored.segment_id
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = stored.segment_id AND metric.name = %(metric)b
 LEFT JOIN monitor_forecaststate AS state ON state.metric_id = metric.id
 LEFT JOIN monitor_forecast AS forecast ON forecast.id = state.forecast_id
-LEFT JOIN monitor_forecastgiven AS delivery ON delivery.forecast_id = state.forecast_id
+LEFT JOIN monitor_forecastdelivery AS delivery ON delivery.forecast_id = state.forecast_id
 LEFT JOIN monitor_successstate AS success ON success.series_id = series.id
 """
 _COLUMNS = f"""series.id AS series, series.name, series.probe AS application,
     coalesce(stored.path, '') AS path, coalesce(stored.resources, '') AS resources,
     stored.segment_id IS NOT NULL AND stored.setup = {SETUP} AS is_current,
     coalesce(segment.probe_version, '') AS version, reporter.name = '{HOME}' AS is_home,
-    state.forecast_id AS forecast, delivery.given_at AS delivered_at, coalesce(forecast.n, state.n) AS n,
+    state.forecast_id AS forecast, delivery.delivered_at, coalesce(forecast.n, state.n) AS n,
     state.mean, state.median, forecast.last_known_at AS known_until, state.stale_at,
     success.n AS success_n, success.probability AS success_probability,
     success.expected_seconds AS success_seconds"""

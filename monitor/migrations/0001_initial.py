@@ -181,17 +181,17 @@ class Migration(migrations.Migration):
                 ("method", models.CharField(max_length=50)),
                 (
                     "predictor",
-                    models.CharField(blank=True, help_text="what else it listened to", max_length=300),
+                    models.CharField(blank=True, help_text="the predictor that was used", max_length=300),
                 ),
-                ("at", models.DateTimeField(help_text="when the run starts that it is about", null=True)),
-                ("level", models.FloatField(help_text="the coverage that the interval promises, 0 to 1")),
-                ("last_time", models.DateTimeField(help_text="slot of the newest value it was made from")),
+                ("at", models.DateTimeField(help_text="start of the run that is forecast", null=True)),
+                ("level", models.FloatField(help_text="coverage of the interval, 0 to 1")),
+                ("last_time", models.DateTimeField(help_text="slot of the newest value that was used")),
                 (
                     "last_known_at",
-                    models.DateTimeField(help_text="when the latest news it was made from became known"),
+                    models.DateTimeField(help_text="when the latest input that was used became known"),
                 ),
                 ("last_value", models.FloatField(null=True)),
-                ("n", models.PositiveIntegerField(help_text="values it was made from")),
+                ("n", models.PositiveIntegerField(help_text="values that were used")),
                 ("mean", models.FloatField()),
                 ("median", models.FloatField()),
                 ("lower", models.FloatField()),
@@ -434,7 +434,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ForecastGiven",
+            name="ForecastDelivery",
             fields=[
                 (
                     "forecast",
@@ -442,15 +442,15 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="given",
+                        related_name="delivery",
                         serialize=False,
                         to="monitor.forecast",
                     ),
                 ),
-                ("given_at", models.DateTimeField(db_index=True)),
+                ("delivered_at", models.DateTimeField(db_index=True)),
             ],
             options={
-                "verbose_name_plural": "forecasts given",
+                "verbose_name_plural": "forecast deliveries",
             },
         ),
         migrations.AddField(
@@ -678,7 +678,7 @@ class Migration(migrations.Migration):
                 ),
                 ("job", models.CharField(max_length=200)),
                 ("passed", models.BooleanField()),
-                ("seconds", models.FloatField(help_text="how long it took, or until it failed", null=True)),
+                ("seconds", models.FloatField(help_text="how long it took to pass or to fail", null=True)),
                 ("started_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField()),
                 ("received_at", models.DateTimeField()),
@@ -735,7 +735,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name_plural": "forecast news",
+                "verbose_name_plural": "pending changes",
                 "ordering": ["id"],
             },
         ),
@@ -1298,7 +1298,7 @@ class Migration(migrations.Migration):
                 ("last_value_error", models.FloatField()),
                 (
                     "compared_error",
-                    models.FloatField(help_text="absolute_error of those that have a last_value_error"),
+                    models.FloatField(help_text="absolute_error where last_value_error is known"),
                 ),
                 ("relative_n", models.PositiveIntegerField()),
                 ("relative_error", models.FloatField()),
@@ -1562,15 +1562,20 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("state", models.BinaryField(null=True)),
-                ("versions", models.BinaryField(help_text="of the methods that made it", null=True)),
+                (
+                    "versions",
+                    models.BinaryField(help_text="fingerprint of the methods that made the state", null=True),
+                ),
                 ("used_until", models.DateTimeField(null=True)),
                 ("used", models.BinaryField(null=True)),
                 ("is_behind", models.BooleanField(default=True)),
                 (
                     "is_new",
-                    models.BooleanField(db_default=False, help_text="nobody has chosen its predictors yet"),
+                    models.BooleanField(
+                        db_default=False, help_text="its predictors have not been chosen yet"
+                    ),
                 ),
-                ("n", models.PositiveIntegerField(default=0, help_text="values of its own that were used")),
+                ("n", models.PositiveIntegerField(default=0, help_text="its own values that were used")),
                 ("last_time", models.DateTimeField(help_text="slot of the newest of these", null=True)),
                 ("last_value", models.FloatField(null=True)),
                 ("issued_at", models.DateTimeField(null=True)),
@@ -1593,7 +1598,7 @@ class Migration(migrations.Migration):
                 ("relative_error", models.FloatField(null=True)),
                 (
                     "mean_absolute_scaled_error",
-                    models.FloatField(help_text="against the last value", null=True),
+                    models.FloatField(help_text="relative to the baseline", null=True),
                 ),
                 (
                     "winkler_score",

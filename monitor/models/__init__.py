@@ -4,7 +4,7 @@ from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
-from monitor.models.forecast import Forecast, ForecastGiven
+from monitor.models.forecast import Forecast, ForecastDelivery
 from monitor.models.forecast_state import (
     ForecastPredictor,
     ForecastState,
@@ -39,7 +39,7 @@ __all__ = [
     "DayScore",
     "DirtyHour",
     "Forecast",
-    "ForecastGiven",
+    "ForecastDelivery",
     "ForecastPredictor",
     "ForecastState",
     "Heartbeat",

@@ -1,4 +1,4 @@
-"""How forecasts fared, day by day: so that nobody goes through forecasts to see how good they are."""
+"""Scores of forecasts, summed by day: the scoreboard reads no forecasts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from monitor.models.site import Site
 
 
 class DayScore(models.Model):
-    """Sums over the *n* forecasts of a *metric*, in one *unit*, by one *method* whose truths are of one *day*
-    (UTC).
+    """Sums over *n* forecasts of a *metric* in a *unit* by a *method* with actual values of one UTC *day*.
 
-    With a *site* they are of the series that have a resource there: who adds sites up counts a series at
-    each. Without, of every series of the suite, each once. Errors are absolute: of the median, and of what
-    would have been said by the last value. *relative_error* is by the truth, of the *relative_n* that were
-    not zero. *within_80* and *within_90* of *interval_n* truths lay in the intervals that promise so much.
-    Kept as long as the suite keeps rollups of days.
+    With a *site*, these are the forecasts of series that use a resource there, so a series counts at each of
+    its sites; without, of every series of the suite once. Errors are absolute: *absolute_error* of the
+    median, *last_value_error* of the baseline. *relative_error* is over the *relative_n* actual values that
+    were not zero; *within_80* and *within_90* of *interval_n* actual values lay in the intervals of these
+    levels. Rows are kept as long as the suite keeps rollups of days.
     """
 
     day = models.DateField()
@@ -29,7 +28,7 @@ class DayScore(models.Model):
     absolute_error = models.FloatField()
     last_value_n = models.PositiveIntegerField()
     last_value_error = models.FloatField()
-    compared_error = models.FloatField(help_text="absolute_error of those that have a last_value_error")
+    compared_error = models.FloatField(help_text="absolute_error where last_value_error is known")
     relative_n = models.PositiveIntegerField()
     relative_error = models.FloatField()
     interval_n = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""Forecasts as they were issued, and how they fared."""
+"""Forecasts as they were issued, and their scores."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
         return self.filter(truth__isnull=True)
 
     def scored(self) -> ForecastQuerySet:
-        """Those whose truth is known, one to each truth: the last that was said before it."""
+        """Return those whose actual value is known: of each value the last forecast issued before it."""
         return self.filter(truth__isnull=False, counts=True)
 
 
 class Forecast(models.Model):
-    """What was said of the next value of a metric, from all that was known when it was said.
+    """A forecast of the next value of a metric, from all that was known when it was issued.
 
-    *quantiles* are of ``forecasting.series.QUANTILE_LEVELS``, in its order; *lower* and *upper* are those
-    between which *level* lies. With *at* it was about a run that starts then, or later; without, about the
-    next one. *last_value*, the newest that was known, is what the simplest method of all would have said.
+    *quantiles* are those of ``QUANTILE_LEVELS``; *lower* and *upper* are the ends of the interval of *level*.
+    With *at* it is about a run that starts then or later, without about the next run. *last_value*, the
+    newest known value, is the forecast of the baseline. *others* are the medians, by name, of the methods
+    that it was made of, until it is scored.
 
-    *others* is what the methods that it is made of would have said, medians by name, until the truth comes.
-
-    *truth* is the first value of such a run that became known after it was said. Of the quantiles *below* are
-    less than it, and *upto* not more. What was said again before the truth came, as a probe told something
-    new, does not *count*. Of each metric the newest are kept (``monitor.forecasts.score.KEPT``),
-    those that were given to somebody (``ForecastGiven``), and those that he has told an outcome of.
+    *truth* is the actual value: the first value of such a run that became known after the forecast was
+    issued. *below* counts the quantiles less than it, *upto* those that are not more. Only the last forecast
+    before an actual value *counts*: a new value of a predictor can cause another forecast before that. The
+    newest forecasts of each metric are kept (``monitor.forecasts.score.KEPT``), and those that were delivered
+    to a client or have an outcome.
     """
 
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="forecasts", db_index=False)
     issued_at = models.DateTimeField()
     method = models.CharField(max_length=50)
-    predictor = models.CharField(max_length=300, blank=True, help_text="what else it listened to")
-    at = models.DateTimeField(null=True, help_text="when the run starts that it is about")
-    level = models.FloatField(help_text="the coverage that the interval promises, 0 to 1")
-    last_time = models.DateTimeField(help_text="slot of the newest value it was made from")
-    last_known_at = models.DateTimeField(help_text="when the latest news it was made from became known")
+    predictor = models.CharField(max_length=300, blank=True, help_text="the predictor that was used")
+    at = models.DateTimeField(null=True, help_text="start of the run that is forecast")
+    level = models.FloatField(help_text="coverage of the interval, 0 to 1")
+    last_time = models.DateTimeField(help_text="slot of the newest value that was used")
+    last_known_at = models.DateTimeField(help_text="when the latest input that was used became known")
     last_value = models.FloatField(null=True)
-    n = models.PositiveIntegerField(help_text="values it was made from")
+    n = models.PositiveIntegerField(help_text="values that were used")
     mean = models.FloatField()
     median = models.FloatField()
     lower = models.FloatField()
@@ -82,22 +82,24 @@ class Forecast(models.Model):
 
     @property
     def covered(self) -> bool | None:
-        """Whether the truth lay in the interval; None until it is known."""
+        """Return whether the actual value lies in the interval; None until it is known."""
         return None if self.truth is None else self.lower <= self.truth <= self.upper
 
 
-class ForecastGiven(models.Model):
-    """A forecast that a program was given, about at *given_at* for the last time: it may still tell what
-    became of its job. Beside the forecast, as that is locked while it is scored.
+class ForecastDelivery(models.Model):
+    """The last delivery of a forecast to a client, which may report an outcome of it.
+
+    A table of its own, because rows of forecasts are locked while they are scored. A client that receives the
+    same forecast again and again updates *delivered_at* once a day.
     """
 
     forecast = models.OneToOneField(
-        Forecast, models.CASCADE, primary_key=True, related_name="given", db_constraint=False
+        Forecast, models.CASCADE, primary_key=True, related_name="delivery", db_constraint=False
     )
-    given_at = models.DateTimeField(db_index=True)
+    delivered_at = models.DateTimeField(db_index=True)
 
     class Meta:
-        verbose_name_plural = "forecasts given"
+        verbose_name_plural = "forecast deliveries"
 
     def __str__(self) -> str:
-        return f"{self.forecast_id} at {self.given_at}"
+        return f"{self.forecast_id} at {self.delivered_at}"

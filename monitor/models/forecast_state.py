@@ -1,4 +1,4 @@
-"""What is known of every metric that is followed: ready to be told, and to be gone on with."""
+"""States of forecasts: what forecasters know of each metric and series, and their current answers."""
 
 from __future__ import annotations
 
@@ -11,33 +11,31 @@ from monitor.models.series import Series
 
 
 class ForecastState(models.Model):
-    """A metric that is followed. Written by ``monitor.forecasts.refresh`` alone.
+    """A followed metric: its state and its current forecast. Only ``monitor.forecasts`` writes it.
 
-    *state* is what ``forecasting.state`` keeps of its forecaster, which has used every input of the depot
-    that was known at *used_until*, in the order of becoming known, and no other; *used* has a sum of what
-    these were, hour by hour (``monitor.forecasts.input_digest``): it shows when one of them has changed.
-    While it *is_behind* there may be more in the depot: it is being read, part by part, and the answer is the
-    one from before.
+    *state* is the packed forecaster (``forecasting.state``). It has used exactly those inputs of the depot
+    that were known at *used_until*, in the order in which they became known. *used* is the digest of these
+    inputs (``monitor.forecasts.input_digest``), which shows when one of them has changed. *is_behind*: the
+    depot may have more inputs, which are read part by part; until then the forecast is the previous one.
 
-    What follows is the newest answer, about the next run from what was known at *used_until*, so that who
-    asks reads one row: null while there are too few values. *quantiles* are of
-    ``forecasting.series.QUANTILE_LEVELS``. After *stale_at* it is too old to be told. *explanation* is what
-    a total's stages are expected to take.
+    The current forecast, of the next run, is repeated here, so that one row answers a question; it is null
+    while there are too few values. *quantiles* are those of ``QUANTILE_LEVELS``. After *stale_at* it is too
+    old to be served. *explanation*, of a total, is how long its stages are expected to take.
 
-    The rest is how the newest ``record_n`` such answers to which the truth is known have fared
-    (``Forecast``): to each probability of the grid, *less* has how many truths were less than that quantile,
-    and *most* how many were not more. So the share that lay between two of them, ends included, is
+    The other fields are the record: the scores of the newest *record_n* scored forecasts. For each level of
+    ``QUANTILE_LEVELS``, *less* counts the actual values that were less than that quantile, *most* those that
+    were not more: the coverage between two levels, ends included, is
     ``(most[upper] - less[lower]) / record_n``.
     """
 
     metric = models.OneToOneField(Metric, models.CASCADE, primary_key=True, related_name="forecast_state")
     state = models.BinaryField(null=True)
-    versions = models.BinaryField(null=True, help_text="of the methods that made it")
+    versions = models.BinaryField(null=True, help_text="fingerprint of the methods that made the state")
     used_until = models.DateTimeField(null=True)
     used = models.BinaryField(null=True)
     is_behind = models.BooleanField(default=True)
-    is_new = models.BooleanField(db_default=False, help_text="nobody has chosen its predictors yet")
-    n = models.PositiveIntegerField(default=0, help_text="values of its own that were used")
+    is_new = models.BooleanField(db_default=False, help_text="its predictors have not been chosen yet")
+    n = models.PositiveIntegerField(default=0, help_text="its own values that were used")
     last_time = models.DateTimeField(null=True, help_text="slot of the newest of these")
     last_value = models.FloatField(null=True)
 
@@ -59,7 +57,7 @@ class ForecastState(models.Model):
     record_n = models.PositiveSmallIntegerField(default=0)
     mean_absolute_error = models.FloatField(null=True)
     relative_error = models.FloatField(null=True)
-    mean_absolute_scaled_error = models.FloatField(null=True, help_text="against the last value")
+    mean_absolute_scaled_error = models.FloatField(null=True, help_text="relative to the baseline")
     winkler_score = models.FloatField(null=True, help_text="of the interval from lower to upper")
     less = ArrayField(models.SmallIntegerField(), default=list)
     most = ArrayField(models.SmallIntegerField(), default=list)
@@ -75,11 +73,11 @@ class ForecastState(models.Model):
 
 
 class ForecastPredictor(models.Model):
-    """A metric of another series, a probe, that *metric* is listening to; and whether that has helped.
+    """A probe metric that is used to predict *metric*: *name* of *series*, in whichever segment that is.
 
-    It is named, as it is of whichever segment that series is in. The figures are of the newest look, null
-    before: over *n* values the mean absolute error was smaller by *gain* (a share) than without it, which by
-    chance is so with *p_value*.
+    Over *n* values, the mean absolute error was smaller by *gain* (a share) than without the predictor, with
+    *p_value* (Diebold-Mariano test); null until that has been computed. A predictor that does not help is
+    dropped: it is not *is_kept*.
     """
 
     metric = models.ForeignKey(Metric, models.CASCADE, related_name="predictors", db_index=False)
@@ -101,11 +99,11 @@ class ForecastPredictor(models.Model):
 
 
 class SuccessState(models.Model):
-    """How the runs of a series have ended, as a ``ForecastState`` has what a metric showed.
+    """How the runs of a series ended; state and answer as in ``ForecastState``.
 
-    *probability* is that its next run passes, from *n* that did or did not. Until one has passed, begun anew
-    after each that does not, it takes *expected_seconds*, or *quantiles* of
-    ``forecasting.series.QUANTILE_LEVELS``: null where nothing is known of how long they take.
+    *probability* is that the next run passes, from *n* runs. Until a run has passed, repeated at once after
+    each failure, it takes *expected_seconds*; *quantiles* of that time are those of ``QUANTILE_LEVELS``. Both
+    are null while it is not known how long runs take.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, related_name="success_state")
@@ -129,10 +127,11 @@ class SuccessState(models.Model):
 
 
 class PendingChange(models.Model):
-    """An hour in which something of a series changed that is not used for forecasts yet.
+    """An *hour* in which inputs of a series changed that forecasts have not used yet.
 
-    Written by who gathers ``DirtyHour``, and by who is told an outcome; taken away when every metric that
-    hears of this series knows of it. What becomes known later, of a clock that is fast, is due then.
+    It is written when dirty hours are merged, and when an outcome is reported, and deleted when every metric
+    that uses this series is up to date. Inputs that become known in the future, because a clock is fast, are
+    *due_at* that time.
     """
 
     series = models.ForeignKey(Series, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
@@ -141,7 +140,7 @@ class PendingChange(models.Model):
 
     class Meta:
         ordering = ["id"]
-        verbose_name_plural = "forecast news"
+        verbose_name_plural = "pending changes"
 
     def __str__(self) -> str:
         return f"{self.series_id} from {self.hour}"

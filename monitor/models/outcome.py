@@ -1,4 +1,4 @@
-"""What schedulers tell of jobs that they had asked forecasts for."""
+"""Outcomes of jobs that clients had asked forecasts for."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class OutcomeQuerySet(models.QuerySet["Outcome"]):
 
 
 class Outcome(models.Model):
-    """How a real job went that a *forecast* had been about, as its *consumer* says, who knows it as *job*.
+    """The outcome of a real job for which a *forecast* was asked, as its *consumer* reported it.
 
-    One that passed is history from *received_at* on: a value of *seconds* at *started_at* of the metric that
-    was forecast, beside those of its runs.
+    *job* is the consumer's name for it. A job that passed is an input of forecasts from *received_at* on: a
+    value of *seconds* at *started_at* of the *metric* that was forecast, beside the values of its runs.
     """
 
     forecast = models.ForeignKey(Forecast, models.CASCADE, related_name="outcomes")
@@ -32,7 +32,7 @@ class Outcome(models.Model):
     consumer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="outcomes")
     job = models.CharField(max_length=200)
     passed = models.BooleanField()
-    seconds = models.FloatField(null=True, help_text="how long it took, or until it failed")
+    seconds = models.FloatField(null=True, help_text="how long it took to pass or to fail")
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField()
     received_at = models.DateTimeField()

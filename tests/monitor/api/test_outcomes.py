@@ -15,7 +15,7 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.forecasts.score import keep_newest
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, ForecastGiven, Metric, Outcome, PendingChange, Series, Suite
+from monitor.models import ApiToken, ForecastDelivery, Metric, Outcome, PendingChange, Series, Suite
 from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
 from reporters import report as wire
@@ -181,9 +181,9 @@ def test_who_asks_again_has_it_noted_once_a_day(
 ) -> None:
     ask(client, forecast)
     before = timezone.now() - timedelta(days=days)
-    ForecastGiven.objects.update(given_at=before)
+    ForecastDelivery.objects.update(delivered_at=before)
     ask(client, forecast)
-    assert (ForecastGiven.objects.get().given_at != before) is noted_again
+    assert (ForecastDelivery.objects.get().delivered_at != before) is noted_again
 
 
 def test_what_was_given_a_month_ago_or_to_nobody_is_not_kept_for_that(

@@ -17,7 +17,7 @@ from monitor.forecasts.refresh import refresh_all, reset
 from monitor.models import (
     CurrentSegment,
     Forecast,
-    ForecastGiven,
+    ForecastDelivery,
     ForecastPredictor,
     ForecastState,
     Metric,
@@ -133,6 +133,6 @@ def test_forecasts_about_a_time_that_is_over_go_unless_somebody_was_given_them(
     assert set(Forecast.objects.exclude(at=None)) == {given, to_come}
     prune_forecasts(now + 32 * DAY)
     assert set(Forecast.objects.exclude(at=None)) == {to_come}
-    assert not ForecastGiven.objects.exists()
+    assert not ForecastDelivery.objects.exists()
     assert Forecast.objects.filter(at=None, counts=True).count() == counted
     assert not Forecast.objects.filter(pk=over.pk).exists()
