@@ -13,7 +13,7 @@ class MonitorConfig(AppConfig):
         from monitor.db.timescale_extension import lift_decompression_limit  # noqa: PLC0415
         from monitor.depot.rollups import worker  # noqa: PLC0415
 
-        worker.subscribe("monitor.overview.latest_sql.bring_up")
+        worker.subscribe("monitor.overview.latest_sql.update_rows")
         worker.subscribe("monitor.forecasts.pending_sql.record")
         connection_created.connect(lift_decompression_limit)
         gc.freeze()  # loaded modules stay: do not scan them again, nor copy their pages in forked workers

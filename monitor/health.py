@@ -15,10 +15,11 @@ from monitor.ingest.disk_guard import gauge
 from monitor.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
 from monitor.models import Heartbeat, Run
 from monitor.supervisor.status import ServiceStatus, read_status
+from monitor.units import coarse_seconds
 
 _SILENT = {
-    SCHEDULER: "The scheduler has sent no heartbeat for {seconds:.0f} s: no new runs are started.",
-    HOME_REPORTER: "The home reporter has sent no heartbeat for {seconds:.0f} s: due runs wait for it.",
+    SCHEDULER: "Scheduler: no heartbeat for {age}; no new runs are started.",
+    HOME_REPORTER: "Home reporter: no heartbeat for {age}; due runs wait.",
 }
 
 
@@ -31,7 +32,7 @@ class HealthProblem:
 
 
 DEPOT_UNAVAILABLE = HealthProblem(
-    "depot", "The depot (PostgreSQL) does not answer. Reports wait in the reporters' spools."
+    "depot", "Database (PostgreSQL) unreachable. Reports wait in the spools of the reporters."
 )
 
 
@@ -69,9 +70,7 @@ def broker_problem() -> HealthProblem | None:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=1, timeout=1)
     except (OperationalError, OSError):
-        return HealthProblem(
-            "broker", "The broker (Redis protocol) does not answer. Due runs stay in the ledger."
-        )
+        return HealthProblem("broker", "Broker (Redis protocol) unreachable. Due runs stay in the ledger.")
     return None
 
 
@@ -87,7 +86,7 @@ def _silent_components(now: datetime) -> list[HealthProblem]:
     if not seen and not Run.objects.exists():
         return []  # nothing has been started yet
     return [
-        HealthProblem(component, text.format(seconds=(now - seen[component]).total_seconds()))
+        HealthProblem(component, text.format(age=coarse_seconds((now - seen[component]).total_seconds())))
         for component, text in _SILENT.items()
         if component in seen and now - seen[component] > SILENT_AFTER
     ]
@@ -95,7 +94,7 @@ def _silent_components(now: datetime) -> list[HealthProblem]:
 
 def _restarting(services: Mapping[str, ServiceStatus]) -> list[HealthProblem]:
     return [
-        HealthProblem(name, f"{name} is being restarted (attempt {status.restarts}).")
+        HealthProblem(name, f"{name} is restarting (attempt {status.restarts}).")
         for name, status in services.items()
         if status.state == "restarting"
     ]

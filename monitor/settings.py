@@ -39,9 +39,9 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "monitor.pages.security.ContentSecurityPolicyMiddleware",
+    "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "monitor.pages.outage.OutageMiddleware",
+    "monitor.pages.http.outage.OutageMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -64,8 +64,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "monitor.pages.health.banner",
-                "monitor.pages.alerts.count",
+                "monitor.pages.http.context.service_problems",
+                "monitor.pages.http.context.open_alerts",
             ],
         },
     },

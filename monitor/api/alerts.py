@@ -1,4 +1,4 @@
-"""Alerts: what rules have to say of series, and since when."""
+"""Alerts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from monitor.models import Alert
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-router = Router()
+router = Router(tags=["alerts"])
 
 
 class AlertOut(Schema):
-    """*since*: when the trouble began; *opened_at*: when it was noticed; *closed_at*: null while it is open.
-    *opened_by* and *closed_by* are runs."""
+    """*since*: start of the condition; *opened_at*: when the alert was opened; *closed_at*: null while it is
+    open. *opened_by* and *closed_by* are run ids."""
 
     id: int
     rule: str
@@ -49,14 +49,17 @@ class AlertOut(Schema):
 
 
 @router.get(
-    "", response=list[AlertOut], summary="What is open now; with closed=true all alerts, newest first"
+    "/alerts",
+    response=list[AlertOut],
+    operation_id="monitor_api_alerts_every",
+    summary="List open alerts; with closed=true all alerts, newest first",
 )
-def every(
+def list_alerts(
     request: HttpRequest,
     closed: bool = False,
     series: str | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[Alert]:
     visible = Alert.objects.visible_to(request.user).select_related("rule", "series")
-    found = visible if closed else visible.open()
-    return list((found.filter(series__name=series) if series else found)[:limit])
+    alerts = visible if closed else visible.open()
+    return list((alerts.filter(series__name=series) if series else alerts)[:limit])

@@ -1,4 +1,4 @@
-"""How the values of a metric are distributed."""
+"""Histogram and quantiles of a metric."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 from ninja import Query, Router
 from pydantic import AwareDatetime
 
-from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window
-from monitor.api.lookup import find_metric, window
-from monitor.depot.rollups import histogram as service
+from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, window_fields
+from monitor.api.http.find_metrics import find_metric, time_window
+from monitor.depot.rollups import histogram
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-router = Router()
+router = Router(tags=["values"])
 
 
 class DistributionOut(MetricOut, WindowOut):
-    """``counts[i]`` of the *n* values lie from ``edges[i]`` until before ``edges[i + 1]``, in the last bin
-    also on its upper edge. *quantiles*, by percent: the least values that so many do not exceed. If not
-    *exact*, each value counts as one that is at most 1 % away from it."""
+    """``counts[i]`` of the *n* values lie in ``[edges[i], edges[i + 1])``; the last bin includes its upper
+    edge. *quantiles*: by percent. Unless *exact*, every value is known to within 1 %."""
 
     n: int
     edges: list[float]
@@ -30,7 +29,9 @@ class DistributionOut(MetricOut, WindowOut):
 
 
 @router.get(
-    "/{name}/metrics/{metric}/distribution", response=DistributionOut, summary="How values are distributed"
+    "/series/{name}/metrics/{metric}/distribution",
+    response=DistributionOut,
+    summary="Histogram and quantiles of a metric",
 )
 def distribution(
     request: HttpRequest,
@@ -38,22 +39,22 @@ def distribution(
     metric: str,
     start: AwareDatetime | None = None,
     end: AwareDatetime | None = None,
-    bins: Annotated[int, Query(ge=1, le=service.MOST_BINS)] = service.BINS,
+    bins: Annotated[int, Query(ge=1, le=histogram.MOST_BINS)] = histogram.BINS,
     segment: int | None = None,
 ) -> HttpResponse:
-    """Of values of passed runs from *start* until before *end* (by default the last 30 days), of the segment
-    that ran last, unless you name another."""
-    asked = window(start, end)
+    """Values of passed runs from *start* until before *end* (default: the last 30 days), of one *segment*
+    (default: the one that ran last)."""
+    window = time_window(start, end)
     wanted = find_metric(request, name, metric, segment)
-    found = service.histogram(wanted, asked.start, asked.end, bins)
+    result = histogram.histogram(wanted, window.start, window.end, bins)
     return answer(
         {
-            **of_metric(wanted),
-            **of_window(asked, found),
-            "n": found.n,
-            "edges": found.edges,
-            "counts": found.counts,
-            "quantiles": found.quantiles,
-            "exact": found.exact,
+            **metric_fields(wanted),
+            **window_fields(window, result),
+            "n": result.n,
+            "edges": result.edges,
+            "counts": result.counts,
+            "quantiles": result.quantiles,
+            "exact": result.exact,
         }
     )

@@ -1,4 +1,4 @@
-"""All values of a series as a file."""
+"""Export of all values of a series as a file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django.utils import timezone
 from ninja import Router
 from pydantic import AwareDatetime
 
-from monitor.api.lookup import checked, find_series
-from monitor.api.problems import Refused
+from monitor.api.http.find_metrics import checked_period, find_series
+from monitor.api.http.problems import Refused
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -18,21 +18,25 @@ from monitor.depot.samples.formats.base import UnknownFormat
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-router = Router()
+router = Router(tags=["values"])
 
 
-@router.get("/{name}/export", summary="All values of a series as a file")
-def whole(
+@router.get(
+    "/series/{name}/export",
+    operation_id="monitor_api_exports_whole",
+    summary="Export all values of a series as a file",
+)
+def export_series(
     request: HttpRequest,
     name: str,
     format: str = "csv",
     start: AwareDatetime | None = None,
     end: AwareDatetime | None = None,
 ) -> StreamingHttpResponse:
-    """Every value of every run that ended, of slots from *start* until before *end*, by default of all, as
-    ``csv``, ``ndjson`` or ``parquet``. A run that did not pass has one more row, of its total, without a
-    value. It begins at once and is never all in memory; ``Data-Age-Seconds`` says how old its newest is."""
-    since, until = checked(start, end)
+    """Every value of every ended run whose slot lies in [*start*, *end*) (default: all), as ``csv``,
+    ``ndjson`` or ``parquet``. A run that did not pass has an additional row for its total, without a value.
+    The file is streamed; the header ``Data-Age-Seconds`` gives the age of the newest value."""
+    since, until = checked_period(start, end)
     series = find_series(request, name)
     try:
         file = export(series, format, start=since, end=until, label=f"{timezone.now():%Y-%m-%d}")

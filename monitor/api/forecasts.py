@@ -1,4 +1,4 @@
-"""Forecasts: how long will it take, how sure is that, and how good were the answers before?"""
+"""Forecasts with their intervals and track records."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pydantic import AwareDatetime
 import forecasting.methods
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
-from monitor.api.answers import answer
-from monitor.api.lookup import in_utc
-from monitor.api.paths import Total, checked, metric_of, path, together
-from monitor.api.problems import Refused
+from monitor.api.http.answers import answer
+from monitor.api.http.problems import Refused
+from monitor.api.http.query_names import Total, checked, metric_of, path, resource_set
+from monitor.api.http.start_time import MOST_SECONDS, start_time
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import candidates
@@ -30,13 +30,12 @@ if TYPE_CHECKING:
 
 LEVEL = 0.8
 MOST_QUANTILES = 50
-MOST_SECONDS = 366 * 86_400.0
-_NAMED = {
+_PARAMETERS = {
     *("series", "application", "resources", "metric", "stage", "total", "method", "level"),
     *("quantiles", "at", "horizon", "max_age"),
 }
 
-router = Router()
+router = Router(tags=["forecasts"])
 
 
 class Interval(Schema):
@@ -46,9 +45,9 @@ class Interval(Schema):
 
 
 class TrackRecord(Schema):
-    """Of the newest forecasts of the metric by the method that have met their truth, at most 100.
-    *mean_absolute_scaled_error*: against who always says the last value; *coverage*: of the interval;
-    *winkler_score*: of the one of 80 %."""
+    """Scores of the newest forecasts (at most 100) of the metric by the method, each compared with the run
+    that followed. *mean_absolute_scaled_error*: relative to the baseline (last value); *coverage*: of the
+    interval; *winkler_score*: of the 80 % interval."""
 
     n: int
     level: float
@@ -60,8 +59,8 @@ class TrackRecord(Schema):
 
 
 class Success(Schema):
-    """From *n* runs that passed or did not: how *probable* it is that the next one passes. Until one has,
-    begun anew after each that did not, it takes *expected_seconds*, or *quantiles*."""
+    """From *n* runs: the *probability* that the next run passes. *expected_seconds* and *quantiles*: time
+    until a run has passed, with a retry after each failure."""
 
     n: int
     probability: float
@@ -78,8 +77,8 @@ class StageForecast(Schema):
 
 
 class Forecast(Schema):
-    """*forecast* is its number, for those who tell what became of it. *quantiles*: by probability, the value
-    that is undercut with it. *predictor*: what else than the metric's own values it was made from."""
+    """*forecast*: the id for reporting a job outcome. *quantiles*: value by probability. *predictor*: the
+    probe metric used beside the metric's own values."""
 
     forecast: int
     series: str
@@ -101,7 +100,7 @@ class Forecast(Schema):
     stages: list[StageForecast]
 
 
-@router.get("", response=Forecast, summary="Forecast the next value of a metric")
+@router.get("/forecasts", response=Forecast, summary="Forecast the next value of a metric")
 def forecast(
     request: HttpRequest,
     series: str = "",
@@ -117,107 +116,93 @@ def forecast(
     horizon: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
     max_age: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
 ) -> HttpResponse:
-    """What the next run of *series* will show in a *metric*, a *stage*, or a *total* (i: all, ii: without
-    setup and cleanup, iii: without queue as well), with the interval in which it lies with probability
-    *level*, how likely it passes, and the track record of such forecasts. Instead of a series, an
-    *application* (a probe) and its path: each role is a parameter with its resources
-    (``compute=beta&sources=alpha,gamma``), or all *resources* in whatever roles. *at* some time, or as many
-    seconds ahead as *horizon* says. Only runs that did what the next one will do count: those of the current
-    segment. Abstains (409) with the reason: ``too_few``, ``segment_changed``, ``stale`` (by itself, or older
-    than *max_age* seconds), ``site_down``, ``past``."""
+    """The next value of a *metric*, a *stage* or a *total* (i: all, ii: without setup and cleanup, iii:
+    without queue as well) of *series*: point forecasts, the interval of probability *level*, the probability
+    that the run passes, and the track record of such forecasts. Instead of a series, name an *application* (a
+    probe) and its path: each role as a parameter with its resources (``compute=beta&sources=alpha,gamma``),
+    or all *resources* in any roles. *at* is the start time of the run, *horizon* the same in seconds from
+    now. Uses the runs of the current segment only. Abstains (409) with a code: ``too_few``,
+    ``segment_changed``, ``stale`` (or older than *max_age* seconds), ``site_down``, ``past``."""
     wanted = metric_of(metric, stage, total)
     now = timezone.now()
     asked = ForecastQuestion(
         series=_series(request, series, application, resources, wanted),
         metric=checked(wanted),
         method=method,
-        at=time_asked(at, horizon, now),
+        at=start_time(at, horizon, now),
         max_age=None if max_age is None else timedelta(seconds=max_age),
     )
     probabilities = _probabilities(quantiles)
-    said = _foretold(request, asked, now)
-    return answer(_shown(asked, said, round(level, 2), probabilities, now))
+    said = _query(request, asked, now)
+    return answer(_forecast_fields(asked, said, round(level, 2), probabilities, now))
 
 
-def time_asked(at: datetime | None, horizon: float | None, now: datetime) -> datetime | None:
-    """When the run is to start that is meant; None: now."""
-    if at is not None and horizon is not None:
-        raise Refused(422, "invalid", "expected one of at and horizon, got both")
-    if horizon is not None:
-        if not 0 <= horizon <= MOST_SECONDS:
-            raise Refused(422, "invalid", f"horizon: expected 0 to {MOST_SECONDS:.0f} seconds, got {horizon}")
-        return now + timedelta(seconds=horizon)
-    time = in_utc("at", at)
-    if time is not None and (time - now).total_seconds() > MOST_SECONDS:
-        raise Refused(422, "invalid", f"at: expected a time within a year, got {time.isoformat()}")
-    return time
-
-
-def _foretold(request: HttpRequest, asked: ForecastQuestion, now: datetime) -> ForecastAnswer:
+def _query(request: HttpRequest, asked: ForecastQuestion, now: datetime) -> ForecastAnswer:
+    """Return the forecast asked for. Raises Refused if there is none."""
     try:
         return service.answer_question(request.user, asked, now)
     except UnknownSeries as error:
-        said = f"there is no series {asked.series!r} that you may see"
-        raise Refused(404, "unknown_series", said) from error
+        detail = f"there is no series {asked.series!r} that you may see"
+        raise Refused(404, "unknown_series", detail) from error
     except UnknownMetric as error:
-        said = f"series {asked.series!r} has no metric {asked.metric!r}"
-        raise Refused(404, "unknown_metric", said, known=list(error.known)) from error
+        detail = f"series {asked.series!r} has no metric {asked.metric!r}"
+        raise Refused(404, "unknown_metric", detail, known=list(error.known)) from error
     except UnknownMethod as error:
         raise Refused(422, "unknown_method", str(error), known=forecasting.methods.names()) from error
     except NoAnswer as error:
-        said = f"no forecast of {asked.metric} of {asked.series}: {error}"
+        detail = f"no forecast of {asked.metric} of {asked.series}: {error}"
         extra: dict[str, Any] = {"down": dict(error.down)} if error.down else {}
-        raise Refused(409, error.code, said, changed=list(error.changed), **extra) from error
+        raise Refused(409, error.code, detail, changed=list(error.changed), **extra) from error
 
 
 def _series(request: HttpRequest, series: str, application: str, resources: str, metric: str) -> str:
-    """The name of the series that is meant."""
-    roles = {name: str(given) for name, given in request.GET.items() if name not in _NAMED}
+    """Return the name of the series asked for by name or by path."""
+    roles = {name: str(value) for name, value in request.GET.items() if name not in _PARAMETERS}
     if bool(series) == bool(application):
         raise Refused(422, "invalid", "expected either series, or application and its path")
     if series and (roles or resources):
-        said = ", ".join(sorted(roles) or ["resources"])[:100]
-        raise Refused(422, "invalid", f"expected nothing of a path beside series, got {said}")
+        extra = ", ".join(sorted(roles) or ["resources"])[:100]
+        raise Refused(422, "invalid", f"expected no part of a path beside series, got {extra}")
     if series:
         return checked(series)
     if bool(roles) == bool(resources):
         raise Refused(422, "invalid", "expected either roles with their resources, or resources")
     by = "path" if roles else "resources"
     wanted = (
-        path({role: given.split(",") for role, given in roles.items()})
+        path({role: value.split(",") for role, value in roles.items()})
         if roles
-        else together(resources.split(","))
+        else resource_set(resources.split(","))
     )
     found = candidates(
         request.user, by, [wanted], application=checked(application), metric=metric, probability=0.5
     )
     names = sorted(one.name for one in found)
     if not names:
-        said = f"there is no series of {application!r} on {wanted} that you may see"
-        raise Refused(404, "unknown_path", said)
+        detail = f"there is no series of {application!r} on {wanted} that you may see"
+        raise Refused(404, "unknown_path", detail)
     if len(names) > 1:
-        said = f"{len(names)} series of {application!r} are on {wanted}: name one, as series"
-        raise Refused(409, "ambiguous", said, known=names)
+        detail = f"{len(names)} series of {application!r} are on {wanted}: give the name of one as series"
+        raise Refused(409, "ambiguous", detail, known=names)
     return names[0]
 
 
-def _probabilities(said: str) -> list[float]:
+def _probabilities(text: str) -> list[float]:
     try:
-        found = [float(one) for one in said.split(",") if one.strip()]
+        probabilities = [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        found = [0.0]
-    if len(found) > MOST_QUANTILES or not all(LOWEST <= one <= HIGHEST for one in found):
+        probabilities = [0.0]
+    if len(probabilities) > MOST_QUANTILES or not all(LOWEST <= each <= HIGHEST for each in probabilities):
         expected = f"expected at most {MOST_QUANTILES} numbers from {LOWEST} to {HIGHEST}"
-        raise Refused(422, "invalid", f"quantiles: {expected}, separated by commas, got {said[:100]!r}")
-    return found
+        raise Refused(422, "invalid", f"quantiles: {expected}, separated by commas, got {text[:100]!r}")
+    return probabilities
 
 
-def _shown(
+def _forecast_fields(
     asked: ForecastQuestion, said: ForecastAnswer, level: float, probabilities: Sequence[float], now: datetime
 ) -> dict[str, Any]:
-    """As ``Forecast``."""
+    """Return the fields of ``Forecast``."""
     tail = lower_tail(level)
-    said_quantiles = said.quantiles or ()
+    grid = said.quantiles or ()
     return {
         "forecast": said.forecast,
         "series": asked.series,
@@ -229,10 +214,10 @@ def _shown(
         "median": said.median,
         "interval": {
             "level": level,
-            "lower": quantile(said_quantiles, tail),
-            "upper": quantile(said_quantiles, 1.0 - tail),
+            "lower": quantile(grid, tail),
+            "upper": quantile(grid, 1.0 - tail),
         },
-        "quantiles": _quantiles(said_quantiles, probabilities),
+        "quantiles": _quantiles(grid, probabilities),
         "n": said.n,
         "at": max(asked.at or now, now),
         "issued_at": said.issued_at,
@@ -264,5 +249,5 @@ def _success(said: ForecastAnswer, probabilities: Sequence[float]) -> dict[str, 
     }
 
 
-def _quantiles(of_grid: Sequence[float], probabilities: Sequence[float]) -> dict[str, float]:
-    return {repr(one): quantile(of_grid, one) for one in probabilities}
+def _quantiles(grid: Sequence[float], probabilities: Sequence[float]) -> dict[str, float]:
+    return {repr(probability): quantile(grid, probability) for probability in probabilities}

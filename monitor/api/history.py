@@ -1,4 +1,4 @@
-"""The history of a metric, in as many points as somebody can use."""
+"""The history of a metric, downsampled to a number of points."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from ninja import Query, Router
 from pydantic import AwareDatetime
 
-from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window, times
-from monitor.api.lookup import find_metric, window
+from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, rfc3339, window_fields
+from monitor.api.http.find_metrics import find_metric, time_window
 from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.m4 import LEAST_POINTS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-router = Router()
+router = Router(tags=["values"])
 USUAL_POINTS, MOST_POINTS = 1000, 20_000
 
 
 class CondensedOut(MetricOut, WindowOut):
-    """Columns of one length. *method* ``raw``: all *n* values; ``m4``: those of them that a drawing needs;
-    ``hours`` and ``days``: means of stretches of *step_seconds* that begin at *time*, with the *lowest* and
-    the *highest* value of each; by the other methods these three are null."""
+    """Columns of equal length. *method*: ``raw``, all *n* values; ``m4``, the first, last, lowest and highest
+    value of each interval; ``hours`` and ``days``, means of *step_seconds* from *time* on, with the *lowest*
+    and *highest* value of each. With ``raw`` and ``m4`` these three are null."""
 
     method: Literal["raw", "m4", "hours", "days"]
     n: int
@@ -34,7 +34,11 @@ class CondensedOut(MetricOut, WindowOut):
     highest: list[float] | None
 
 
-@router.get("/{name}/metrics/{metric}/history", response=CondensedOut, summary="A history in few points")
+@router.get(
+    "/series/{name}/metrics/{metric}/history",
+    response=CondensedOut,
+    summary="The history of a metric, downsampled",
+)
 def history(
     request: HttpRequest,
     name: str,
@@ -44,21 +48,21 @@ def history(
     points: Annotated[int, Query(ge=LEAST_POINTS, le=MOST_POINTS)] = USUAL_POINTS,
     segment: int | None = None,
 ) -> HttpResponse:
-    """Values of passed runs from *start* until before *end* (by default the last 30 days), of the segment
-    that ran last, unless you name another. No extreme is lost, however few *points* there are."""
-    asked = window(start, end)
+    """Values of passed runs from *start* until before *end* (default: the last 30 days), of one *segment*
+    (default: the one that ran last). Extremes are kept, whatever the number of *points*."""
+    window = time_window(start, end)
     wanted = find_metric(request, name, metric, segment)
-    found = downsample(wanted, start=asked.start, end=asked.end, points=points)
+    series = downsample(wanted, start=window.start, end=window.end, points=points)
     return answer(
         {
-            **of_metric(wanted),
-            **of_window(asked, found),
-            "method": found.method,
-            "n": found.n,
-            "step_seconds": found.step_seconds,
-            "time": times(found.time),
-            "value": found.value.tolist(),
-            "lowest": None if found.lowest is None else found.lowest.tolist(),
-            "highest": None if found.highest is None else found.highest.tolist(),
+            **metric_fields(wanted),
+            **window_fields(window, series),
+            "method": series.method,
+            "n": series.n,
+            "step_seconds": series.step_seconds,
+            "time": rfc3339(series.time),
+            "value": series.value.tolist(),
+            "lowest": None if series.lowest is None else series.lowest.tolist(),
+            "highest": None if series.highest is None else series.highest.tolist(),
         }
     )

@@ -1,4 +1,4 @@
-"""What series came to last: of one, and of very many."""
+"""The latest state of one series, or of up to 10,000 at once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from django.http import HttpResponse
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.api.answers import answer, times
-from monitor.api.lookup import find_series
+from monitor.api.http.answers import answer, rfc3339
+from monitor.api.http.find_metrics import find_series
 from monitor.models import Series
 from monitor.models.run import ENDED
 from monitor.overview.latest import LETTERS, UNKNOWN, Latest, latest
-from monitor.overview.series_list import NOT_WORKING, Choice, after
+from monitor.overview.series_list import NOT_WORKING, SeriesFilter, keys_after
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
 
 MOST = 10_000
 
-router = Router()
-of_series = Router()
+router = Router(tags=["latest"])
 
 Wanted = Enum("Wanted", {state: state for state in (NOT_WORKING, *map(str, ENDED))})  # type: ignore[misc]
 
 
 class LatestOut(Schema):
-    """*state* and what follows it are of the newest run that tells something (any but a skipped one), null or
-    empty without one; *age_seconds* ago it ended. *outcomes* are the states of the newest runs, oldest first.
-    *hourly_seconds* are the mean totals of passed runs in each of the 24 hours before *hours_end*, oldest
-    first, null where there was none; they are as near to what was measured as single precision is."""
+    """*state* to *failed_resource* describe the newest run that was not skipped, null or empty without one;
+    *age_seconds*: time since it ended. *outcomes*: states of the newest runs, oldest first. *hourly_seconds*:
+    mean total of passed runs in each of the 24 hours before *hours_end*, oldest first, null for an hour
+    without one, in single precision."""
 
     series: str
     state: str | None
@@ -52,21 +51,31 @@ class LatestOut(Schema):
 
 
 class ManyLatestOut(Schema):
-    """A page of them, by name; the next begins *after* the last of these, null if there is none."""
+    """One page, sorted by name. *after*: parameter of the next page, null on the last."""
 
     latest: list[LatestOut]
     after: str | None
 
 
-@of_series.get("/{name}/latest", response=LatestOut, summary="What a series came to last")
-def one(request: HttpRequest, name: str) -> HttpResponse:
+@router.get(
+    "/series/{name}/latest",
+    response=LatestOut,
+    operation_id="monitor_api_latest_one",
+    summary="The latest state of a series",
+)
+def latest_of_series(request: HttpRequest, name: str) -> HttpResponse:
     series = find_series(request, name)
-    (found,) = _entries(latest(Series.objects.filter(pk=series.pk), timezone.now()))
-    return answer(found)
+    (entry,) = _entries(latest(Series.objects.filter(pk=series.pk), timezone.now()))
+    return answer(entry)
 
 
-@router.get("", response=ManyLatestOut, summary="What series came to last, very many at once")
-def many(
+@router.get(
+    "/latest",
+    response=ManyLatestOut,
+    operation_id="monitor_api_latest_many",
+    summary="The latest states of many series",
+)
+def list_latest(
     request: HttpRequest,
     site: str = "",
     suite: str = "",
@@ -74,37 +83,40 @@ def many(
     after_name: Annotated[str, Query(alias="after")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1000,
 ) -> HttpResponse:
-    """Those of a *site*, a *suite*, in a *state*; a page at a time, by name."""
-    keys = after(
-        request.user, Choice(site, suite, state.value if state else ""), name=after_name, at_most=limit + 1
+    """Filters by *site*, *suite* and *state*; pages are sorted by name."""
+    keys = keys_after(
+        request.user,
+        SeriesFilter(site, suite, state.value if state else ""),
+        name=after_name,
+        at_most=limit + 1,
     )
-    found = latest(Series.objects.filter(pk__in=keys[:limit]), timezone.now())
-    entries = sorted(_entries(found), key=lambda entry: str(entry["series"]))
+    rows = latest(Series.objects.filter(pk__in=keys[:limit]), timezone.now())
+    entries = sorted(_entries(rows), key=lambda entry: str(entry["series"]))
     return answer({"latest": entries, "after": entries[-1]["series"] if len(keys) > limit else None})
 
 
-def _entries(found: Latest) -> Iterator[dict[str, object]]:
-    """As ``LatestOut``."""
+def _entries(rows: Latest) -> Iterator[dict[str, object]]:
+    """Yield the fields of ``LatestOut``."""
     columns = zip(
-        found.name.tolist(),
-        found.state.tolist(),
-        found.run.tolist(),
-        _times(found.slot),
-        _times(found.ended_at),
-        found.age.tolist(),
-        found.stage.tolist(),
-        found.failed_resource.tolist(),
-        found.outcomes,
-        times(found.hours_end),
-        found.means.tolist(),
+        rows.name.tolist(),
+        rows.state.tolist(),
+        rows.run.tolist(),
+        _times(rows.slot),
+        _times(rows.ended_at),
+        rows.age.tolist(),
+        rows.stage.tolist(),
+        rows.failed_resource.tolist(),
+        rows.outcomes,
+        rfc3339(rows.hours_end),
+        rows.means.tolist(),
         strict=True,
     )
     for name, state, run, slot, ended_at, age, stage, failed_resource, outcomes, hours_end, means in columns:
-        is_told = state.decode() in LETTERS
+        has_run = state.decode() in LETTERS
         yield {
             "series": name,
-            "state": LETTERS[state.decode()] if is_told else None,
-            "run": uuid.UUID(bytes=run) if is_told else None,
+            "state": LETTERS[state.decode()] if has_run else None,
+            "run": uuid.UUID(bytes=run) if has_run else None,
             "slot": slot,
             "ended_at": ended_at,
             "age_seconds": None if math.isnan(age) else age,
@@ -117,4 +129,7 @@ def _entries(found: Latest) -> Iterator[dict[str, object]]:
 
 
 def _times(micros: NDArray) -> list[str | None]:  # type: ignore[type-arg]
-    return [None if never else text for never, text in zip(micros == UNKNOWN, times(micros), strict=True)]
+    return [
+        None if is_unknown else text
+        for is_unknown, text in zip(micros == UNKNOWN, rfc3339(micros), strict=True)
+    ]

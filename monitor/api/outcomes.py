@@ -1,4 +1,4 @@
-"""Outcomes: what became of the jobs that forecasts had been asked for."""
+"""Job outcomes: reported by consumers of forecasts, and the accuracy computed from them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from ninja import Router, Schema, Status
 
-from monitor.api.auth import require_outcome_permission
-from monitor.api.lookup import in_utc
-from monitor.api.problems import Refused
+from monitor.api.http.auth import require_outcome_permission
+from monitor.api.http.find_metrics import in_utc
+from monitor.api.http.problems import Refused
 from monitor.forecasts.job_outcomes import AlreadyTold, OutcomeError, Told, UnknownForecast, accuracy, tell
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 ME = "me"
-router = Router()
+router = Router(tags=["forecasts"])
 _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
     UnknownForecast: (404, "unknown_forecast"),
     AlreadyTold: (409, "already_told"),
@@ -26,8 +26,8 @@ _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
 
 
 class OutcomeIn(Schema, extra="forbid"):
-    """*job* is the name by which the one who tells knows it. *seconds*: how long that took which the forecast
-    was of; by default all from *started_at* to *ended_at*."""
+    """*job*: the caller's name of the job. *seconds*: the actual duration of what was forecast; by default
+    the time from *started_at* to *ended_at*."""
 
     job: str
     outcome: Literal["passed", "failed"]
@@ -46,9 +46,9 @@ class OutcomeOut(Schema):
 
 
 class AccuracyOut(Schema):
-    """Of the newest *n* jobs that *consumer* has told of, 1,000 at most; of those that *passed* the errors of
-    the median, *mean_absolute_scaled_error* against the last value known, and how many of them lay in the
-    interval of *level*."""
+    """Scores over the newest *n* jobs (at most 1,000) that *consumer* has reported; errors are of the median
+    forecasts of *passed* jobs, *mean_absolute_scaled_error* is relative to the baseline (last value), and
+    *coverage* is the share of actual values inside the interval of *level*."""
 
     consumer: str
     n: int
@@ -62,13 +62,14 @@ class AccuracyOut(Schema):
 
 
 @router.post(
-    "/{int:forecast}/outcome",
+    "/forecasts/{int:forecast}/outcome",
     response={200: OutcomeOut, 201: OutcomeOut},
-    summary="Tell what became of a job that a forecast had been asked for",
+    operation_id="monitor_api_outcomes_told",
+    summary="Report the outcome of a job that a forecast was requested for",
 )
-def told(request: HttpRequest, forecast: int, said: OutcomeIn) -> Status[OutcomeOut]:
-    """How good forecasts were for those who asked for them is told from it, and a job that passed is history
-    from now on: the next forecasts learn from it. The same may be told again; a job is kept once."""
+def report_outcome(request: HttpRequest, forecast: int, said: OutcomeIn) -> Status[OutcomeOut]:
+    """The outcome is scored against the forecast; the duration of a passed job becomes part of the history
+    that later forecasts learn from. Reporting the same outcome again has no effect."""
     require_outcome_permission(request)
     given = Told(
         said.job,
@@ -93,18 +94,23 @@ def told(request: HttpRequest, forecast: int, said: OutcomeIn) -> Status[Outcome
     return Status(201 if is_new else 200, shown)
 
 
-@router.get("/accuracy", response=AccuracyOut, summary="How good forecasts were for one who asked for them")
-def of_consumer(request: HttpRequest, consumer: str = ME) -> AccuracyOut:
-    """*consumer* is ``me``, or the name of another user for who may see the outcomes of others."""
+@router.get(
+    "/forecasts/accuracy",
+    response=AccuracyOut,
+    operation_id="monitor_api_outcomes_of_consumer",
+    summary="Forecast accuracy for a consumer",
+)
+def consumer_accuracy(request: HttpRequest, consumer: str = ME) -> AccuracyOut:
+    """*consumer*: ``me``, or another user name if you may see the outcomes of others."""
     who = request.user if consumer == ME else _other(request, consumer)
     return AccuracyOut(consumer=who.get_username(), **vars(accuracy(who, request.user)))
 
 
 def _other(request: HttpRequest, name: str) -> User:
-    found = User.objects.filter(username=name).first()
-    if found is None or not (found == request.user or request.user.has_perm("monitor.view_outcome")):
+    user = User.objects.filter(username=name).first()
+    if user is None or not (user == request.user or request.user.has_perm("monitor.view_outcome")):
         raise Refused(404, "unknown_consumer", f"there is no consumer {name!r} whose outcomes you may see")
-    return found
+    return user
 
 
 def _time(name: str, given: datetime) -> datetime:

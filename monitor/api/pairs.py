@@ -1,4 +1,4 @@
-"""What a probe had said when an application ran, and how much both have to do with each other."""
+"""Values of an application paired with those of a probe, and their correlation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from ninja import Query, Router, Schema
 from pydantic import AwareDatetime
 
-from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window, times
-from monitor.api.lookup import find_metric, in_utc, window
-from monitor.api.problems import Refused
+from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, rfc3339, window_fields
+from monitor.api.http.find_metrics import find_metric, in_utc, time_window
+from monitor.api.http.problems import Refused
 from monitor.depot.samples.correlation import LEVEL, correlation
 from monitor.depot.samples.pairing import TooManyValues, paired
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-router = Router()
+router = Router(tags=["values"])
 MOST_SECONDS = 366 * 86_400.0  # of a lag
 USUAL_PAIRS, MOST_PAIRS = 1000, 100_000
 
 
 class CoefficientOut(Schema):
-    """*p*: how often chance alone would give a value as far from 0, or farther."""
+    """*p*: the p-value against no correlation."""
 
     value: float
     lower: float
@@ -33,8 +33,8 @@ class CoefficientOut(Schema):
 
 
 class CorrelationOut(Schema):
-    """Of all *n* pairs; *lower* and *upper* hold the truth with the probability *level*. Without coefficients
-    *why* says why there are none."""
+    """Over all *n* pairs; *lower* and *upper* are the confidence interval of *level*. *why*: the reason if
+    there are no coefficients."""
 
     n: int
     level: float
@@ -44,8 +44,8 @@ class CorrelationOut(Schema):
 
 
 class PairsOut(WindowOut):
-    """Columns of one length: the newest pairs, in order. *probe_age_seconds* is from the probe's slot to the
-    application's. *unpaired* values of the application came before any of the probe was known."""
+    """Columns of equal length: the newest pairs, by time. *probe_age_seconds*: from the probe's slot to the
+    application's. *unpaired*: number of application values before any probe value was known."""
 
     application: MetricOut
     probe: MetricOut
@@ -59,7 +59,11 @@ class PairsOut(WindowOut):
     probe_age_seconds: list[float]
 
 
-@router.get("", response=PairsOut, summary="An application's values, each with what a probe had said by then")
+@router.get(
+    "/pairs",
+    response=PairsOut,
+    summary="Values of an application, each with the latest known value of a probe",
+)
 def pairs(
     request: HttpRequest,
     application: str,
@@ -73,33 +77,34 @@ def pairs(
     level: Annotated[float, Query(ge=0.5, le=0.999)] = LEVEL,
     newest: Annotated[int, Query(ge=0, le=MOST_PAIRS)] = USUAL_PAIRS,
 ) -> HttpResponse:
-    """Values of passed runs of *application* from *start* until before *end* (by default the last 30 days),
-    each with the value of the latest slot of *probe* whose report had ended *lag_seconds* before. With
-    *known_by* only what was known then. Both of the segments that ran last. The correlation is of all pairs,
-    shown are the *newest*."""
-    asked = window(start, end)
+    """Values of passed runs of *application* from *start* until before *end* (default: the last 30 days),
+    each with the value of the latest slot of *probe* whose report had ended *lag_seconds* earlier.
+    *known_by*: use only values known at that time. Both from the segments that ran last. The correlation
+    covers all pairs; the *newest* of them are listed."""
+    window = time_window(start, end)
     first = find_metric(request, application, application_metric, None)
     second = find_metric(request, probe, probe_metric, None)
-    then = in_utc("known_by", known_by)
+    latest_known = in_utc("known_by", known_by)
     try:
-        found = paired(
-            first, second, lag_seconds=lag_seconds, start=asked.start, end=asked.end, known_by=then
+        paired_values = paired(
+            first, second, lag_seconds=lag_seconds, start=window.start, end=window.end, known_by=latest_known
         )
     except TooManyValues as error:
-        raise Refused(422, "too_many_values", f"{error}: ask for a shorter stretch") from error
-    shown = slice(max(len(found) - newest, 0), None)
+        raise Refused(422, "too_many_values", f"{error}: ask for a shorter window") from error
+    coefficients = correlation(paired_values.application_value, paired_values.probe_value, level=level)
+    listed = slice(max(len(paired_values) - newest, 0), None)
     return answer(
         {
-            "application": of_metric(first),
-            "probe": of_metric(second),
-            **of_window(asked, found),
+            "application": metric_fields(first),
+            "probe": metric_fields(second),
+            **window_fields(window, paired_values),
             "lag_seconds": lag_seconds,
-            "unpaired": found.unpaired,
-            "correlation": asdict(correlation(found.application_value, found.probe_value, level=level)),
-            "application_time": times(found.application_time[shown]),
-            "application_value": found.application_value[shown].tolist(),
-            "probe_time": times(found.probe_time[shown]),
-            "probe_value": found.probe_value[shown].tolist(),
-            "probe_age_seconds": found.probe_age_seconds[shown].tolist(),
+            "unpaired": paired_values.unpaired,
+            "correlation": asdict(coefficients),
+            "application_time": rfc3339(paired_values.application_time[listed]),
+            "application_value": paired_values.application_value[listed].tolist(),
+            "probe_time": rfc3339(paired_values.probe_time[listed]),
+            "probe_value": paired_values.probe_value[listed].tolist(),
+            "probe_age_seconds": paired_values.probe_age_seconds[listed].tolist(),
         }
     )

@@ -1,4 +1,4 @@
-"""Ranking: where is a run through soonest?"""
+"""Ranking of paths by the time until a run has passed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router, Schema
 
-from monitor.api.answers import answer
-from monitor.api.auth import require_read
-from monitor.api.forecasts import time_asked
-from monitor.api.paths import checked, path, together
-from monitor.api.problems import Refused
+from monitor.api.http.answers import answer
+from monitor.api.http.auth import require_read
+from monitor.api.http.problems import Refused
+from monitor.api.http.query_names import checked, path, resource_set
+from monitor.api.http.start_time import start_time
 from monitor.forecasts.quantiles import HIGHEST, LOWEST
 from monitor.forecasts.query import CLOCK_TOLERANCE
 from monitor.forecasts.rank import By, Ranked, Unranked, rank
@@ -24,14 +24,14 @@ from monitor.forecasts.rank import By, Ranked, Unranked, rank
 MOST_CANDIDATES = 1000
 QUANTILE = 0.9
 
-router = Router()
+router = Router(tags=["forecasts"])
 
 Bindings = dict[str, list[str]]
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
-    """Which *series*, or which *candidates* of an *application*: what each role is bound to, or all resources
-    in whatever roles."""
+class RankQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Either *series*, or *candidates* of an *application*: resources by role, or all resources in any
+    roles."""
 
     application: str = ""
     candidates: list[Bindings | list[str]] | None = None
@@ -42,9 +42,9 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RankedOut(Schema):
-    """With the probability asked for (*quantile*) a run has passed after *seconds*, begun anew after each
-    that did not. *rank* counts from 1; those that are *tied* have the same. *candidate* is its place in the
-    question, from 0; the rest is as of a forecast of one run's total."""
+    """*seconds*: the requested *quantile* of the time until a run has passed, with a retry after each
+    failure. *rank* counts from 1; *tied* candidates share it. *candidate*: position in the request, from 0.
+    The other fields are those of a forecast of the total."""
 
     candidate: int
     rank: int
@@ -61,7 +61,7 @@ class RankedOut(Schema):
 
 
 class UnrankedOut(Schema):
-    """*code*: ``unknown``, ``ambiguous`` (several *series* are there), ``too_few``, ``segment_changed``,
+    """*code*: ``unknown``, ``ambiguous`` (several *series* match), ``too_few``, ``segment_changed``,
     ``stale``, ``site_down``."""
 
     candidate: int
@@ -71,7 +71,7 @@ class UnrankedOut(Schema):
 
 
 class RankOut(Schema):
-    """Every candidate is in one of them."""
+    """Every candidate is in exactly one of the lists."""
 
     quantile: float
     at: datetime
@@ -82,7 +82,7 @@ class RankOut(Schema):
 _NAMES = {"type": "array", "items": {"type": "string"}}
 _BODY = {
     "required": True,
-    "description": f"A question about at most {MOST_CANDIDATES} candidates.",
+    "description": f"At most {MOST_CANDIDATES} candidates.",
     "content": {
         "application/json": {
             "schema": {
@@ -91,7 +91,7 @@ _BODY = {
                     "application": {"type": "string", "description": "a probe"},
                     "candidates": {
                         "type": "array",
-                        "description": "resources by role, or all resources in whatever roles",
+                        "description": "resources by role, or all resources in any roles",
                         "items": {"oneOf": [{"type": "object", "additionalProperties": _NAMES}, _NAMES]},
                     },
                     "series": {**_NAMES, "description": "instead of an application and candidates"},
@@ -106,21 +106,21 @@ _BODY = {
 
 
 @router.post(
-    "/rank",
+    "/forecasts/rank",
     response=RankOut,
+    operation_id="monitor_api_rank_rank_them",
     summary="Rank paths by the time until a run has passed",
     openapi_extra={"requestBody": _BODY},
 )
-def rank_them(request: HttpRequest) -> HttpResponse:
-    """The soonest first, from what is known of their next runs; candidates of which nothing can be told are
-    listed with the reason. *at* decides which maintenance counts, and for when it is told how
-    likely runs pass."""
+def rank_paths(request: HttpRequest) -> HttpResponse:
+    """Fastest first. Candidates without a forecast are listed with the reason. *at* decides which maintenance
+    windows count, and for which time the probability of passing is given."""
     require_read(request)
     asked = _read(request)
     now = timezone.now()
-    at = time_asked(asked.at, asked.horizon, now) or now
+    at = start_time(asked.at, asked.horizon, now) or now
     if at < now - CLOCK_TOLERANCE:
-        raise Refused(409, "past", f"at: {at.isoformat()} is past: that would not be a forecast")
+        raise Refused(409, "past", f"at: {at.isoformat()} is in the past")
     by, names = _wanted(asked)
     ranked, unranked = rank(
         request.user,
@@ -131,13 +131,16 @@ def rank_them(request: HttpRequest) -> HttpResponse:
         at=max(at, now),
         now=now,
     )
-    shown = {"ranked": [_shown(one, now) for one in ranked], "unranked": [_why(one) for one in unranked]}
-    return answer({"quantile": asked.quantile, "at": at, **shown})
+    lists = {
+        "ranked": [_ranked_fields(each, now) for each in ranked],
+        "unranked": [_unranked_fields(each) for each in unranked],
+    }
+    return answer({"quantile": asked.quantile, "at": at, **lists})
 
 
-def _read(request: HttpRequest) -> Asked:
+def _read(request: HttpRequest) -> RankQuery:
     try:
-        asked = msgspec.json.decode(request.body, type=Asked)
+        asked = msgspec.json.decode(request.body, type=RankQuery)
     except msgspec.ValidationError as error:
         raise Refused(422, "invalid", str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -149,41 +152,41 @@ def _read(request: HttpRequest) -> Asked:
     return asked
 
 
-def _wanted(asked: Asked) -> tuple[By, list[str]]:
-    """By what candidates are found, and each as the depot writes it."""
+def _wanted(asked: RankQuery) -> tuple[By, list[str]]:
+    """Return how the candidates are given, and each of them as the depot writes it."""
     if (asked.series is None) == (asked.candidates is None) or bool(asked.candidates) != bool(
         asked.application
     ):
         raise Refused(422, "invalid", "expected either series, or an application and its candidates")
     if asked.series is not None:
         return "series", _distinct([checked(name) for name in asked.series])
-    roles = [one for one in asked.candidates or () if isinstance(one, dict)]
-    alone = [one for one in asked.candidates or () if not isinstance(one, dict)]
-    if roles and alone:
-        raise Refused(422, "invalid", "candidates: expected all by role, or none, got both")
-    if roles:
-        return "path", _distinct([path(one) for one in roles])
-    return "resources", _distinct([together(one) for one in alone])
+    by_role = [each for each in asked.candidates or () if isinstance(each, dict)]
+    lists = [each for each in asked.candidates or () if not isinstance(each, dict)]
+    if by_role and lists:
+        raise Refused(422, "invalid", "candidates: expected all by role or all as lists, got both")
+    if by_role:
+        return "path", _distinct([path(each) for each in by_role])
+    return "resources", _distinct([resource_set(each) for each in lists])
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
     if not 1 <= len(names) <= MOST_CANDIDATES:
         raise Refused(422, "too_many", f"expected 1 to {MOST_CANDIDATES} candidates, got {len(names)}")
-    twice = [name for name, many in Counter(names).items() if many > 1]
-    if twice:
-        places = [number for number, name in enumerate(names) if name == twice[0]]
-        raise Refused(422, "duplicate", f"candidates {places} are the same: {twice[0][:200]}")
+    duplicates = [name for name, count in Counter(names).items() if count > 1]
+    if duplicates:
+        positions = [number for number, name in enumerate(names) if name == duplicates[0]]
+        raise Refused(422, "duplicate", f"candidates {positions} are the same: {duplicates[0][:200]}")
     return list(names)
 
 
-def _shown(one: Ranked, now: datetime) -> dict[str, Any]:
-    """As ``RankedOut``."""
-    known = one.candidate
+def _ranked_fields(ranked: Ranked, now: datetime) -> dict[str, Any]:
+    """Return the fields of ``RankedOut``."""
+    known = ranked.candidate
     age = now - (known.known_until or now)
     return {
-        "candidate": one.number,
-        "rank": one.rank,
-        "tied": one.tied,
+        "candidate": ranked.number,
+        "rank": ranked.rank,
+        "tied": ranked.tied,
         "series": known.name,
         "seconds": known.seconds,
         "expected_seconds": known.success_seconds,
@@ -196,6 +199,11 @@ def _shown(one: Ranked, now: datetime) -> dict[str, Any]:
     }
 
 
-def _why(one: Unranked) -> dict[str, Any]:
-    """As ``UnrankedOut``."""
-    return {"candidate": one.number, "code": one.code, "detail": one.reason, "series": list(one.series)}
+def _unranked_fields(unranked: Unranked) -> dict[str, Any]:
+    """Return the fields of ``UnrankedOut``."""
+    return {
+        "candidate": unranked.number,
+        "code": unranked.code,
+        "detail": unranked.reason,
+        "series": list(unranked.series),
+    }

@@ -1,4 +1,4 @@
-"""Reports: what reporters say of their runs, taken into the depot."""
+"""Ingest of reports over HTTP."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 from django.http import HttpResponse, UnreadablePostError
 from ninja import Router, Schema
 
-from monitor.api import envelope
-from monitor.api.auth import PersonAuth, SenderAuth, reportable
-from monitor.api.envelope import EnvelopeError, Malformed, TooMuch, Unsupported
-from monitor.api.problems import Refused, problem
+from monitor.api.http import envelope
+from monitor.api.http.auth import PersonAuth, SenderAuth, reportable
+from monitor.api.http.envelope import EnvelopeError, Malformed, TooMuch, Unsupported
+from monitor.api.http.problems import Refused, problem
 from monitor.ingest.group_commit import QueueFull
 from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from monitor.ingest.service import Receipt
 
-router = Router()
+router = Router(tags=["reports"])
 BUSY_SECONDS = 1
 _ERROR_CHARACTERS = 500
 _STATUS: dict[type[EnvelopeError], tuple[int, str]] = {
@@ -34,8 +34,8 @@ _STATUS: dict[type[EnvelopeError], tuple[int, str]] = {
 
 
 class ReceiptOut(Schema):
-    """What became of one report. With *accepted* its sender may forget it, *duplicate* or not; else *error*
-    names the field. *run* is null where the report does not tell it."""
+    """The sender may delete an *accepted* report, also a *duplicate*; otherwise *error* names the field.
+    *run* is null if the report does not name it."""
 
     run: uuid.UUID | None
     accepted: bool
@@ -44,50 +44,54 @@ class ReceiptOut(Schema):
 
 
 class Receipts(Schema):
-    """One for each report, in their order; *refused*: the places, from 0, of those that were not accepted."""
+    """One receipt per report, in the order sent; *refused*: positions, from 0, of refused reports."""
 
     receipts: list[ReceiptOut]
     refused: list[int]
 
 
-_REPORT = {"type": "object", "description": "a report, version 1; the reference describes it"}
+_REPORT = {"type": "object", "description": "a report, version 1"}
 _BODY = {
     "required": True,
     "description": (
-        f"One report, an array of them, or one a line: at most {envelope.MAX_REPORTS} and"
-        f" {envelope.MAX_BYTES} bytes, packed (Content-Encoding: gzip or zstd) and unpacked."
+        f"One report, a JSON array, or NDJSON: at most {envelope.MAX_REPORTS} reports and"
+        f" {envelope.MAX_BYTES} bytes, both compressed (Content-Encoding: gzip or zstd) and uncompressed."
     ),
     "content": {
         envelope.JSON: {"schema": {"oneOf": [_REPORT, {"type": "array", "items": _REPORT}]}},
-        envelope.NDJSON: {"schema": {"type": "string", "description": "a report a line"}},
+        envelope.NDJSON: {"schema": {"type": "string", "description": "one report per line"}},
     },
 }
 _PROBLEMS = {
-    400: "Not what it is said to be: nothing was stored",
-    401: "No token, or one that is not valid",
-    403: "The token has not the scope report, or its user may not add raw reports",
-    413: "More bytes or more reports than are taken at once: nothing was stored",
-    415: "A type or a packing that is not read",
-    422: "Every report was refused: the receipts name the fields",
-    503: "Too many are at it, or the depot is away: send the same again after Retry-After",
-    507: "The depot is full, and nothing was stored: send the same again after Retry-After",
+    400: "Malformed body; nothing was stored",
+    401: "No token, or an invalid one",
+    403: "The token lacks the scope report, or its user the permission to add raw reports",
+    413: "Too many bytes or reports in one request; nothing was stored",
+    415: "Unsupported Content-Type or Content-Encoding",
+    422: "All reports were refused; the receipts name the fields",
+    503: "Overloaded, or the database is unreachable; retry after Retry-After",
+    507: "The disk is full; nothing was stored. Retry after Retry-After",
 }
 _RESPONSES = {
-    status: {"description": said, "content": {"application/problem+json": {"schema": {"type": "object"}}}}
-    for status, said in _PROBLEMS.items()
+    status: {
+        "description": description,
+        "content": {"application/problem+json": {"schema": {"type": "object"}}},
+    }
+    for status, description in _PROBLEMS.items()
 }
 
 
 @router.post(
-    "",
+    "/reports",
     auth=[SenderAuth(), PersonAuth()],
     response=Receipts,
-    summary="Send reports; answered when they are stored",
+    operation_id="monitor_api_reports_send",
+    summary="Send reports; the answer follows the commit",
     openapi_extra={"requestBody": _BODY, "responses": _RESPONSES},
 )
-def send(request: HttpRequest) -> HttpResponse:
-    """Each is stored once, however often it comes: its identity is its series and slot. Those that cannot be
-    stored are refused one by one, and say why; the others are stored all the same."""
+def ingest_reports(request: HttpRequest) -> HttpResponse:
+    """Idempotent: a report is identified by series and slot and stored once. Each invalid report is refused
+    with its error; the others are stored."""
     visible = reportable(request)
     try:
         bodies = envelope.reports(_body(request), request.content_type or envelope.JSON)
@@ -97,30 +101,32 @@ def send(request: HttpRequest) -> HttpResponse:
     except EnvelopeError as error:
         raise Refused(*_STATUS[type(error)], str(error)) from error
     except (QueueFull, IngestBusy) as error:
-        return _come_again(error)
+        answer = problem(503, "busy", f"{error}; try again in a second")
+        answer["Retry-After"] = str(BUSY_SECONDS)
+        return answer
 
 
 def _body(request: HttpRequest) -> bytes:
-    """What was sent, unpacked. Raises EnvelopeError."""
-    # Of a body that comes in chunks Django knows no length, and reads nothing; the server knows its end.
+    """Return the uncompressed body. Raises EnvelopeError."""
+    # Django takes a chunked body, which has no length, for an empty one; the web server terminates its input.
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META and request.META.get("wsgi.input_terminated")
     stream = request.META["wsgi.input"] if is_chunked else request
     try:
         return envelope.read(stream, request.headers.get("Content-Encoding", "").strip().lower())
     except (OSError, UnreadablePostError) as error:
-        raise Malformed(f"it ended too early: {error}") from error
+        raise Malformed(f"the body ended too early: {error}") from error
 
 
 def _answer(receipts: Sequence[Receipt]) -> HttpResponse:
-    shown = [_shown(receipt) for receipt in receipts]
-    refused = [place for place, receipt in enumerate(receipts) if not receipt.accepted]
+    fields = [_receipt_fields(receipt) for receipt in receipts]
+    refused = [position for position, receipt in enumerate(receipts) if not receipt.accepted]
     if len(refused) == len(receipts):
-        return problem(422, "refused", _why(shown), receipts=shown)
-    body = msgspec.json.encode({"receipts": shown, "refused": refused})
+        return problem(422, "refused", _first_error(fields), receipts=fields)
+    body = msgspec.json.encode({"receipts": fields, "refused": refused})
     return HttpResponse(body, content_type="application/json; charset=utf-8")
 
 
-def _shown(receipt: Receipt) -> dict[str, Any]:
+def _receipt_fields(receipt: Receipt) -> dict[str, Any]:
     return {
         "run": str(receipt.run) if receipt.run else None,
         "accepted": receipt.accepted,
@@ -129,12 +135,6 @@ def _shown(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def _why(shown: Sequence[dict[str, Any]]) -> str:
-    first = shown[0]["error"]
-    return first if len(shown) == 1 else f"none of {len(shown)} reports was accepted; the first: {first}"
-
-
-def _come_again(error: QueueFull | IngestBusy) -> HttpResponse:
-    answer = problem(503, "busy", f"{error}; try again in a second")
-    answer["Retry-After"] = str(BUSY_SECONDS)
-    return answer
+def _first_error(fields: Sequence[dict[str, Any]]) -> str:
+    first = fields[0]["error"]
+    return first if len(fields) == 1 else f"none of {len(fields)} reports was accepted; the first: {first}"

@@ -1,4 +1,4 @@
-"""Runs: what became of every slot."""
+"""Runs: the outcome of every slot, and running a scope now."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
-from monitor.api.auth import require_run_permission
-from monitor.api.holds import KindName, refused
-from monitor.api.problems import Refused
+from monitor.api.http.auth import require_run_permission
+from monitor.api.http.hold_problems import KindName, refused
+from monitor.api.http.problems import Refused
 from monitor.ledger.holds import HoldError, find_scope
 from monitor.ledger.run_now import run_all
 from monitor.models import Run
@@ -19,7 +19,7 @@ from monitor.models import Run
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-router = Router()
+router = Router(tags=["runs"])
 
 
 class RunOut(Schema):
@@ -62,38 +62,48 @@ class RunsAccepted(Schema):
     held: list[HeldOut]
 
 
-@router.get("", response=list[RunOut], summary="The latest runs, newest first")
-def latest(
+@router.get(
+    "/runs",
+    response=list[RunOut],
+    operation_id="monitor_api_runs_latest",
+    summary="List ended runs, newest first",
+)
+def list_runs(
     request: HttpRequest, series: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> list[Run]:
     runs = Run.objects.visible_to(request.user).ended().select_related("series").order_by("-slot")
     return list(runs.filter(series__name=series)[:limit] if series else runs[:limit])
 
 
-@router.post("", response={202: RunsAccepted}, summary="Run a suite, a site or a reporter's series now")
-def ask_for_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
-    """A run of every enabled series concerned that you may see. Those that are held are passed over and
-    listed; with *force* they run, too."""
+@router.post(
+    "/runs",
+    response={202: RunsAccepted},
+    operation_id="monitor_api_runs_ask_for_runs",
+    summary="Run the series of a suite, site or reporter now",
+)
+def queue_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
+    """Queues a run of every enabled series of the scope that you may see. Held series are skipped and listed;
+    with *force* they run too."""
     require_run_permission(request)
     who = request.user.get_username()
     try:
         scope = find_scope(order.kind, order.name, request.user)
-        asked = run_all(scope, user=request.user, who=who, why=order.why, force=order.force)
+        queued = run_all(scope, user=request.user, who=who, why=order.why, force=order.force)
     except HoldError as error:
         raise refused(error) from error
     return Status(
         202,
         RunsAccepted(
-            runs=[AskedOut(series=run.series.name, run=run.pk, state=run.state) for run in asked.runs],
-            held=[HeldOut(series=series.name, reason=hold.reason) for series, hold in asked.held],
+            runs=[AskedOut(series=run.series.name, run=run.pk, state=run.state) for run in queued.runs],
+            held=[HeldOut(series=series.name, reason=hold.reason) for series, hold in queued.held],
         ),
     )
 
 
-@router.get("/{run_id}", response=RunOut, summary="One run")
-def one(request: HttpRequest, run_id: uuid.UUID) -> Run:
+@router.get("/runs/{run_id}", response=RunOut, operation_id="monitor_api_runs_one", summary="Return one run")
+def show_run(request: HttpRequest, run_id: uuid.UUID) -> Run:
     visible = Run.objects.visible_to(request.user).select_related("series")
-    found = visible.find(run_id, timezone.now())
-    if found is None:
+    run = visible.find(run_id, timezone.now())
+    if run is None:
         raise Refused(404, "not_found", f"there is no run {run_id} that you may see")
-    return found
+    return run

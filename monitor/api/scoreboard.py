@@ -1,4 +1,4 @@
-"""The scoreboard: how good forecasts were, by method, metric, site, and over time."""
+"""Forecast accuracy by method, metric, site and time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router, Schema
 
-from monitor.api.answers import answer
-from monitor.api.paths import checked
+from monitor.api.http.answers import answer
+from monitor.api.http.query_names import checked
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts import scoreboard_csv
 from monitor.forecasts.defaults import METHOD
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from monitor.forecasts.scoreboard import Last
     from monitor.models import ForecastPredictor
 
-router = Router()
+router = Router(tags=["forecasts"])
 Range = Literal["7d", "30d", "90d", "1y"]
-_CSV = {"description": "A row of names, and one for each score", "content": {"text/csv": {}}}
+_CSV = {"description": "A header row, then one row per score", "content": {"text/csv": {}}}
 
 
 class ScoreOut(Schema):
-    """Of *n* forecasts that have met their truth. Errors are of the median; *scaled_error* is its by that of
-    the last value: below 1 is better. Of *interval_n* truths *coverage_80* lay in the interval of 80 %, and
-    *coverage_90* in that of 90 %. *start*: the day, or the Monday of the week."""
+    """Scores over *n* forecasts. Errors are of the median; *scaled_error*: relative to the baseline (last
+    value), below 1 is better. *coverage_80*, *coverage_90*: shares of *interval_n* actual values inside the
+    80 % and 90 % intervals. *start*: the day, or the Monday of the week."""
 
     name: str
     unit: str
@@ -60,8 +60,8 @@ class LastOut(Schema):
 
 
 class PredictorOut(Schema):
-    """Over *n* values the mean absolute error was less by *gain* (a share) than without the *predictor*,
-    which by chance is so with *p_value* (Diebold, Mariano). What does not help is not *kept*."""
+    """*gain*: relative reduction of the mean absolute error over *n* values by using the predictor;
+    *p_value*: of the Diebold-Mariano test. Predictors that do not help are not *kept*."""
 
     series: str
     predictor_series: str
@@ -83,8 +83,8 @@ class ConsumerOut(Schema):
 
 
 class ScoreboardOut(Schema):
-    """*whole* is of the site, metric and method that were asked for, *times* too; of *methods*, *metrics* and
-    *sites* each leaves out one of them. A series counts at each of its sites."""
+    """*whole* and *times* apply all three filters (site, metric, method); *methods*, *metrics* and *sites*
+    each ignore their own. A series counts at each of its sites."""
 
     site: str
     metric: str
@@ -100,17 +100,22 @@ class ScoreboardOut(Schema):
     consumers: list[ConsumerOut]
 
 
-@router.get("", response=ScoreboardOut, summary="How good forecasts were")
-def board(
+@router.get(
+    "/scoreboard",
+    response=ScoreboardOut,
+    operation_id="monitor_api_scoreboard_board",
+    summary="Forecast accuracy",
+)
+def show_scoreboard(
     request: HttpRequest,
     site: str = "",
     metric: str = service.METRIC,
     method: str = METHOD,
-    range: Range = "30d",  # as pages call it
+    range: Range = "30d",
 ) -> HttpResponse:
-    """Of series that the one who asks may see: by method, metric, site, and day by day, or week by week where
-    the *range* is longer than a month; the newest forecasts with their truths; what probes added; and, by
-    what was told of real jobs, for whom."""
+    """Scores of the series that you may see, by method, metric, site and day (by week if *range* exceeds a
+    month); the newest forecasts with their actual values; gain from probes; accuracy by consumer, from
+    reported job outcomes."""
     choice = _choice(site, metric, method, range)
     found = service.scoreboard(request.user, choice, timezone.now())
     return answer(
@@ -124,15 +129,20 @@ def board(
             "metrics": found.metrics,
             "sites": found.sites,
             "times": found.times,
-            "last": [_last(one) for one in service.last_ones(request.user, choice)],
-            "predictors": _predictors(service.predictors(request.user, choice)),
+            "last": [_last_fields(each) for each in service.last_ones(request.user, choice)],
+            "predictors": _predictor_fields(service.predictors(request.user, choice)),
             "consumers": service.consumers(request.user),
         }
     )
 
 
-@router.get("/{part}.csv", summary="A table of it, as CSV", openapi_extra={"responses": {200: _CSV}})
-def table(
+@router.get(
+    "/scoreboard/{part}.csv",
+    operation_id="monitor_api_scoreboard_table",
+    summary="One table of the forecast accuracy, as CSV",
+    openapi_extra={"responses": {200: _CSV}},
+)
+def download_table(
     request: HttpRequest,
     part: Part,
     site: str = "",
@@ -140,8 +150,7 @@ def table(
     method: str = METHOD,
     range: Range = "30d",
 ) -> HttpResponse:
-    """The scores by method, metric, site or time, or the *last* forecasts with their truths: as the page has
-    it."""
+    """Scores by method, metric, site or time, or the *last* forecasts with their actual values."""
     name, text = scoreboard_csv.table(
         request.user, _choice(site, metric, method, range), part, timezone.now()
     )
@@ -151,28 +160,28 @@ def table(
 
 
 def _choice(site: str, metric: str, method: str, range: Range) -> Choice:
-    span = next(one for one in SPANS if one.key == range)
+    span = next(span for span in SPANS if span.key == range)
     return Choice(checked(site), checked(metric), checked(method), span)
 
 
-def _last(one: Last) -> dict[str, Any]:
-    """As ``LastOut``."""
-    told = ("issued_at", "n", "mean", "median", "lower", "upper", "level", "truth", "truth_time")
-    figures = {name: getattr(one.forecast, name) for name in told}
-    return {"forecast": one.forecast.pk, "series": one.series, "unit": one.unit, **figures}
+def _last_fields(last: Last) -> dict[str, Any]:
+    """Return the fields of ``LastOut``."""
+    names = ("issued_at", "n", "mean", "median", "lower", "upper", "level", "truth", "truth_time")
+    figures = {name: getattr(last.forecast, name) for name in names}
+    return {"forecast": last.forecast.pk, "series": last.series, "unit": last.unit, **figures}
 
 
-def _predictors(found: Iterable[ForecastPredictor]) -> list[dict[str, Any]]:
-    """As ``PredictorOut``."""
+def _predictor_fields(predictors: Iterable[ForecastPredictor]) -> list[dict[str, Any]]:
+    """Return the fields of ``PredictorOut``."""
     return [
         {
-            "series": one.metric.series.name,
-            "predictor_series": one.series.name,
-            "predictor_metric": one.name,
-            "n": one.n,
-            "gain": one.gain,
-            "p_value": one.p_value,
-            "kept": bool(one.is_kept),
+            "series": predictor.metric.series.name,
+            "predictor_series": predictor.series.name,
+            "predictor_metric": predictor.name,
+            "n": predictor.n,
+            "gain": predictor.gain,
+            "p_value": predictor.p_value,
+            "kept": bool(predictor.is_kept),
         }
-        for one in found
+        for predictor in predictors
     ]

@@ -1,4 +1,4 @@
-"""Series: what is watched, and the values that it gave."""
+"""Series, their segments and values; running a series now."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 
-from monitor.api.auth import require_run_permission
-from monitor.api.holds import refused
-from monitor.api.problems import Refused
+from monitor.api.http.auth import require_run_permission
+from monitor.api.http.hold_problems import refused
+from monitor.api.http.problems import Refused
 from monitor.depot.samples.read import history
 from monitor.ledger.holds import HoldError
 from monitor.ledger.run_now import run_now
@@ -20,7 +20,7 @@ from monitor.series.segments import segment_status
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-router = Router()
+router = Router(tags=["series"])
 
 
 class SeriesOut(Schema):
@@ -65,12 +65,19 @@ class RunAccepted(Schema):
     state: str
 
 
-@router.get("", response=list[SeriesOut], summary="The series that you may see")
-def every(request: HttpRequest) -> list[Series]:
+@router.get(
+    "/series",
+    response=list[SeriesOut],
+    operation_id="monitor_api_series_every",
+    summary="List the series that you may see",
+)
+def list_series(request: HttpRequest) -> list[Series]:
     return list(Series.objects.visible_to(request.user).select_related("suite"))
 
 
-@router.get("/{name}/metrics/{metric}", response=HistoryOut, summary="The values of one metric, newest last")
+@router.get(
+    "/series/{name}/metrics/{metric}", response=HistoryOut, summary="List the values of a metric, newest last"
+)
 def metric_history(
     request: HttpRequest,
     name: str,
@@ -78,30 +85,32 @@ def metric_history(
     newest: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     segment: int | None = None,
 ) -> HistoryOut:
-    """Of one *segment*: the one that the next run belongs to, unless you name another."""
+    """Values of one *segment* (default: the one that the next run belongs to)."""
     series = Series.objects.visible_to(request.user).filter(name=name).first()
     metrics = list(Metric.objects.filter(segment__series=series, name=metric).select_related("segment"))
     if not metrics:
         raise Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r} that you may see")
     number = segment if segment is not None else _current_number(metrics[0].series)
-    found = [one for one in metrics if one.segment.number == number]
     points = [
         PointOut(time=point.time, known_at=point.known_at, value=point.value)
-        for one in found
-        for point in history(one, newest=newest)
+        for candidate in metrics
+        if candidate.segment.number == number
+        for point in history(candidate, newest=newest)
     ]
     return HistoryOut(series=name, segment=number, metric=metric, unit=metrics[-1].unit, points=points)
 
 
-@router.get("/{name}/segments", response=list[SegmentOut], summary="What a series ran, by time")
+@router.get("/series/{name}/segments", response=list[SegmentOut], summary="List the segments of a series")
 def segments(request: HttpRequest, name: str) -> list[SegmentOut]:
-    """A series whose probe, parameters or resources change keeps its name and begins a segment: a history of
-    its own. One that goes back to what it ran before goes on with that segment."""
+    """A change of probe, parameters or resources begins a new segment, with its own history; the series keeps
+    its name. Returning to an earlier configuration continues that segment."""
     stands = segment_status(get_object_or_404(Series.objects.visible_to(request.user), name=name))
     fields = ("number", "began_at", "probe", "probe_version", "parameters", "bindings")
     return [
-        SegmentOut(is_current=one == stands.current, **{field: getattr(one, field) for field in fields})
-        for one in stands.segments
+        SegmentOut(
+            is_current=segment == stands.current, **{field: getattr(segment, field) for field in fields}
+        )
+        for segment in stands.segments
     ]
 
 
@@ -110,9 +119,14 @@ def _current_number(series: Series) -> int | None:
     return current.number if current else None
 
 
-@router.post("/{name}/runs", response={202: RunAccepted}, summary="Run a series now")
-def ask_for_run(request: HttpRequest, name: str, why: str = "", force: bool = False) -> Status[RunAccepted]:
-    """*why* is kept with the run. What is held (409) runs only with *force*."""
+@router.post(
+    "/series/{name}/runs",
+    response={202: RunAccepted},
+    operation_id="monitor_api_series_ask_for_run",
+    summary="Run a series now",
+)
+def queue_run(request: HttpRequest, name: str, why: str = "", force: bool = False) -> Status[RunAccepted]:
+    """*why* is stored with the run. A held series (409) runs only with *force*."""
     require_run_permission(request)
     series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
     try:

@@ -1,4 +1,4 @@
-"""What a metric came to: over all of a stretch of time, or hour by hour, day by day."""
+"""Statistics of a metric over a time window, as a whole or by hour, day, week, month or year."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Literal
 from ninja import Router, Schema
 from pydantic import AwareDatetime
 
-from monitor.api.answers import MetricOut, WindowOut, answer, of_metric, of_window
-from monitor.api.lookup import LONGEST, Window, find_metric, window
-from monitor.depot.rollups import statistics as service
+from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, window_fields
+from monitor.api.http.find_metrics import LONGEST, find_metric, time_window
+from monitor.depot.rollups.statistics import statistics as window_statistics
+from monitor.depot.rollups.statistics import statistics_by
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.models import Metric
-
-router = Router()
+router = Router(tags=["values"])
 LONGEST_BY_HOUR = timedelta(days=400)
 
 
 class Figures(Schema):
-    """*n* counts values, *passed* those of passed runs; all else is of these. Null where there is none."""
+    """*n* counts all values, *passed* those of passed runs; the other figures are of passed runs. Null where
+    there is no value."""
 
     n: int
     passed: int
@@ -40,15 +40,17 @@ class Bucket(Figures):
 
 
 class StatisticsOut(MetricOut, WindowOut):
-    """*figures* are of the whole window; if *every* is not ``none`` there are *buckets* instead, without
-    those that have no value."""
+    """*figures* cover the whole window. Unless *every* is ``none``, *buckets* replace them; buckets without
+    values are left out."""
 
     every: str
     figures: Figures | None
     buckets: list[Bucket] | None
 
 
-@router.get("/{name}/metrics/{metric}/statistics", response=StatisticsOut, summary="What a metric came to")
+@router.get(
+    "/series/{name}/metrics/{metric}/statistics", response=StatisticsOut, summary="Statistics of a metric"
+)
 def statistics(
     request: HttpRequest,
     name: str,
@@ -58,19 +60,14 @@ def statistics(
     every: Literal["none", "hour", "day", "week", "month", "year"] = "none",
     segment: int | None = None,
 ) -> HttpResponse:
-    """From *start* until before *end* (by default the last 30 days), of the segment that ran last, unless you
-    name another. Quantiles are within 1 %, all else is exact; weeks begin on Monday, everything in UTC."""
-    asked = window(start, end, longest=LONGEST_BY_HOUR if every == "hour" else LONGEST)
+    """Values from *start* until before *end* (default: the last 30 days), of one *segment* (default: the one
+    that ran last). Quantiles are exact to 1 %, all other figures exactly. Weeks begin on Monday; times are
+    UTC."""
+    window = time_window(start, end, longest=LONGEST_BY_HOUR if every == "hour" else LONGEST)
     wanted = find_metric(request, name, metric, segment)
-    told = _whole(wanted, asked) if every == "none" else _by(wanted, asked, every)
-    return answer({**of_metric(wanted), "every": every, **told})
-
-
-def _whole(metric: Metric, asked: Window) -> dict[str, object]:
-    found = service.statistics(metric, asked.start, asked.end)
-    return {**of_window(asked, found), "figures": found.figures, "buckets": None}
-
-
-def _by(metric: Metric, asked: Window, every: service.Every) -> dict[str, object]:
-    found = service.statistics_by(metric, asked.start, asked.end, every)
-    return {**of_window(asked, found), "figures": None, "buckets": found.buckets}
+    fields: dict[str, object] = {**metric_fields(wanted), "every": every, "figures": None, "buckets": None}
+    if every == "none":
+        whole = window_statistics(wanted, window.start, window.end)
+        return answer({**fields, **window_fields(window, whole), "figures": whole.figures})
+    buckets = statistics_by(wanted, window.start, window.end, every)
+    return answer({**fields, **window_fields(window, buckets), "buckets": buckets.buckets})

@@ -1,4 +1,4 @@
-"""The stretches of history that a page can show: the newest so many runs, or the last so many hours, days."""
+"""The ranges of history that a chart can show: the newest runs, or a number of hours or days."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Either the *newest* so many runs, or those whose slot lies within *span*: too many for one mark each if
-    it is drawn *by_day*."""
+class ChartRange:
+    """Either the *newest* runs, or the runs whose slot lies within *span*; drawn *by_day* if that is many."""
 
     key: str
     label: str
@@ -25,45 +24,47 @@ class Stretch:
     by_day: bool = False
 
 
-STRETCHES = (
-    Stretch("50", "last 50", newest=50),
-    Stretch("200", "last 200", newest=200),
-    Stretch("1000", "last 1000", newest=1000),
-    Stretch("1h", "1 hour", span=timedelta(hours=1)),
-    Stretch("24h", "24 hours", span=timedelta(hours=24)),
-    Stretch("7d", "7 days", span=timedelta(days=7)),
-    Stretch("30d", "30 days", span=timedelta(days=30)),
-    Stretch("90d", "90 days", span=timedelta(days=90), by_day=True),
-    Stretch("1y", "1 year", span=timedelta(days=365), by_day=True),
-    Stretch("2y", "2 years", span=timedelta(days=730), by_day=True),
+RANGES = (
+    ChartRange("50", "last 50", newest=50),
+    ChartRange("200", "last 200", newest=200),
+    ChartRange("1000", "last 1000", newest=1000),
+    ChartRange("1h", "1 hour", span=timedelta(hours=1)),
+    ChartRange("24h", "24 hours", span=timedelta(hours=24)),
+    ChartRange("7d", "7 days", span=timedelta(days=7)),
+    ChartRange("30d", "30 days", span=timedelta(days=30)),
+    ChartRange("90d", "90 days", span=timedelta(days=90), by_day=True),
+    ChartRange("1y", "1 year", span=timedelta(days=365), by_day=True),
+    ChartRange("2y", "2 years", span=timedelta(days=730), by_day=True),
 )
-DEFAULT = STRETCHES[0]
+DEFAULT = RANGES[0]
 
 
-def named(key: str) -> Stretch:
-    """The stretch of that *key*, or the default one: an old link still shows something."""
-    return next((stretch for stretch in STRETCHES if stretch.key == key), DEFAULT)
+def named(key: str) -> ChartRange:
+    """Return the range called *key*; the default for an unknown key, so that old links keep working."""
+    return next((each for each in RANGES if each.key == key), DEFAULT)
 
 
-def begin(series: Series, stretch: Stretch, now: datetime) -> datetime | None:
-    """The earliest slot of *stretch*; None if it is all that there is."""
-    if stretch.span is not None:
-        return now - stretch.span
-    if stretch.newest is None:
+def begin(series: Series, chosen: ChartRange, now: datetime) -> datetime | None:
+    """Return the earliest slot of *chosen*; None if it covers the whole history."""
+    if chosen.span is not None:
+        return now - chosen.span
+    if chosen.newest is None:
         return None
     ended = (
         Run.objects.filter(series=series, state__in=ENDED).order_by("-slot").values_list("slot", flat=True)
     )
-    return ended[stretch.newest - 1 : stretch.newest].first()
+    return ended[chosen.newest - 1 : chosen.newest].first()
 
 
-def ended_runs(series: Series, stretch: Stretch, now: datetime, *, at_most: int) -> tuple[list[Run], bool]:
-    """The runs of *series* in *stretch* that ended, oldest first, and whether older ones were left out
-    because there are more than *at_most*."""
+def ended_runs(series: Series, chosen: ChartRange, now: datetime, *, at_most: int) -> tuple[list[Run], bool]:
+    """Return the ended runs of *series* in *chosen*, oldest first, and whether the oldest were left out.
+
+    Runs are left out where there are more than *at_most*.
+    """
     ended = Run.objects.filter(series=series, state__in=ENDED).order_by("-slot")
-    if stretch.span is not None:
-        ended = ended.filter(slot__gte=now - stretch.span)
-    wanted = at_most if stretch.newest is None else min(at_most, stretch.newest)
-    found = list(ended[: wanted + 1])
-    cut = len(found) > wanted and stretch.newest != wanted
-    return found[:wanted][::-1], cut
+    if chosen.span is not None:
+        ended = ended.filter(slot__gte=now - chosen.span)
+    wanted = at_most if chosen.newest is None else min(at_most, chosen.newest)
+    runs = list(ended[: wanted + 1])
+    is_cut = len(runs) > wanted and chosen.newest != wanted
+    return runs[:wanted][::-1], is_cut

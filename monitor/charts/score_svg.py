@@ -1,6 +1,6 @@
-"""Drawings of the scoreboard, as SVG: they need no JavaScript.
+"""Charts of forecast accuracy as SVG, drawn by the server: they need no JavaScript.
 
-Places are shares of the drawing: it grows with the page, and its words do not.
+Positions are percentages: a chart scales with the page, its text does not.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ from django.utils.safestring import SafeString
 from monitor.units import percent
 
 _HEIGHT = 150
-_TOP, _BOTTOM = 8.0, 92.0  # per cent of the height
-_LEFT, _RIGHT = 12.0, 98.0  # per cent of the width; before it the words of guides
-_OCTAVES = (0.5, 2.0)  # that are shown at least and at most: to four times the forecast, and a quarter
+_TOP, _BOTTOM = 8.0, 92.0  # percent of the height
+_LEFT, _RIGHT = 12.0, 98.0  # percent of the width; the labels of guides are left of it
+_OCTAVES = (0.5, 2.0)  # the smallest and the largest range: up to four times and a quarter of the forecast
 
 
 @dataclass(frozen=True)
 class Guide:
-    """A level that others are held against."""
+    """A labelled horizontal line."""
 
     value: float
-    words: str
+    label: str
 
 
 @dataclass(frozen=True)
-class Missed:
-    """A truth by what was forecast, with the interval, as ratios to the median; where it leads, and in
-    words."""
+class Comparison:
+    """An actual value and the interval of its forecast, as ratios to the median forecast."""
 
-    truth: float
+    actual: float
     lower: float
     upper: float
     url: str
-    words: str
+    label: str
 
 
-_WIDE = (Guide(2.0, "twice as long"), Guide(1.0, "as forecast"), Guide(0.5, "half as long"))
-_NARROW = (Guide(1.25, "a quarter more"), Guide(1.0, "as forecast"), Guide(0.8, "a fifth less"))
+_WIDE = (Guide(2.0, "twice"), Guide(1.0, "as forecast"), Guide(0.5, "half"))
+_NARROW = (Guide(1.25, "25 % more"), Guide(1.0, "as forecast"), Guide(0.8, "20 % less"))
 
 
 def lines(
@@ -53,74 +52,77 @@ def lines(
     high: float,
     label: str,
 ) -> SafeString:
-    """A line for each of *columns* (its class, its values), broken where there is none, from *low* to
-    *high*."""
+    """Draw a line for each of *columns* (class, values) on a scale from *low* to *high*, interrupted at
+    None."""
     parts: list[SafeString] = []
     for kind, values in columns:
         points = [
-            (_across(place, len(values)), _height(value, low, high))
-            for place, value in enumerate(values)
+            (_across(position, len(values)), _height(value, low, high))
+            for position, value in enumerate(values)
             if value is not None
         ]
-        there = [value is not None for value in values]
-        parts += _segments(kind, values, low, high) if sum(there) > 1 else []
+        parts += _segments(kind, values, low, high) if len(points) > 1 else []
         parts += [format_html('<circle class="{}" cx="{}%" cy="{}%" r="3"/>', kind, *at) for at in points]
-    return _guided(parts, [(_height(one.value, low, high), one.words) for one in guides], label)
+    return _guided(parts, [(_height(guide.value, low, high), guide.label) for guide in guides], label)
 
 
-def ratios(missed: Sequence[Missed], *, label: str) -> SafeString:
-    """For each of *missed*, oldest first, the interval as a bar and the truth as a dot; on a scale on which
-    twice as long is as far from the middle as half as long."""
-    shown = max(abs(_octaves(ratio)) for one in missed for ratio in (one.truth, one.lower, one.upper))
-    octaves = min(max(shown, _OCTAVES[0]), _OCTAVES[1])
-    parts = [_missed(one, _across(place, len(missed)), octaves) for place, one in enumerate(missed)]
+def ratios(comparisons: Sequence[Comparison], *, label: str) -> SafeString:
+    """Draw each interval as a bar and the actual value as a dot, oldest first, on a logarithmic scale."""
+    largest = max(
+        abs(_octaves(ratio)) for each in comparisons for ratio in (each.actual, each.lower, each.upper)
+    )
+    octaves = min(max(largest, _OCTAVES[0]), _OCTAVES[1])
+    parts = [
+        _comparison(each, _across(position, len(comparisons)), octaves)
+        for position, each in enumerate(comparisons)
+    ]
     guides = _WIDE if octaves > 1 else _NARROW
-    return _guided(parts, [(_by_ratio(one.value, octaves), one.words) for one in guides], label)
+    return _guided(parts, [(_by_ratio(guide.value, octaves), guide.label) for guide in guides], label)
 
 
-def coverage_bar(share: float | None, promised: float) -> SafeString:
-    """How many lay inside, with a mark at what was promised."""
+def coverage_bar(share: float | None, nominal: float) -> SafeString:
+    """Draw the coverage as a bar, with a line at the nominal level."""
     if share is None:
         return SafeString("")
     return format_html(
-        '<svg class="covered" width="6rem" height="8" role="img" aria-label="{} of {} promised">'
+        '<svg class="covered" width="6rem" height="8" role="img" aria-label="{}, nominal {}">'
         '<rect class="all" width="100%" height="8"/><rect class="share" width="{}%" height="8"/>'
         '<line x1="{}%" x2="{}%" y1="0" y2="8"/></svg>',
-        percent(share), percent(promised), f"{100 * share:.1f}", f"{100 * promised:g}", f"{100 * promised:g}",
+        percent(share), percent(nominal), f"{100 * share:.1f}", f"{100 * nominal:g}", f"{100 * nominal:g}",
     )  # fmt: skip
 
 
 def _segments(kind: str, values: Sequence[float | None], low: float, high: float) -> Iterator[SafeString]:
-    for place, (one, other) in enumerate(pairwise(values)):
-        if one is not None and other is not None:
-            ends = (_across(place, len(values)), _across(place + 1, len(values)))
-            heights = (_height(one, low, high), _height(other, low, high))
+    for position, (value, following) in enumerate(pairwise(values)):
+        if value is not None and following is not None:
+            ends = (_across(position, len(values)), _across(position + 1, len(values)))
+            heights = (_height(value, low, high), _height(following, low, high))
             yield format_html('<line class="{}" x1="{}%" x2="{}%" y1="{}%" y2="{}%"/>', kind, *ends, *heights)
 
 
-def _missed(one: Missed, x: str, octaves: float) -> SafeString:
-    kind, radius = ("inside", "2.5") if one.lower <= one.truth <= one.upper else ("outside", "3.5")
-    ends = (_by_ratio(one.lower, octaves), _by_ratio(one.upper, octaves))
+def _comparison(shown: Comparison, x: str, octaves: float) -> SafeString:
+    kind, radius = ("inside", "2.5") if shown.lower <= shown.actual <= shown.upper else ("outside", "3.5")
+    ends = (_by_ratio(shown.lower, octaves), _by_ratio(shown.upper, octaves))
     return format_html(
         '<a href="{}"><title>{}</title><line class="within" x1="{}%" x2="{}%" y1="{}%" y2="{}%"/>'
         '<circle class="{}" cx="{}%" cy="{}%" r="{}"/></a>',
-        one.url, one.words, x, x, *ends, kind, x, _by_ratio(one.truth, octaves), radius,
+        shown.url, shown.label, x, x, *ends, kind, x, _by_ratio(shown.actual, octaves), radius,
     )  # fmt: skip
 
 
 def _guided(parts: Iterable[SafeString], guides: Sequence[tuple[str, str]], label: str) -> SafeString:
-    """*parts* on lines of *guides* (height, words), whose words are above all."""
+    """Put *parts* between the lines and the labels of *guides* (height, label)."""
     under = [
         format_html('<line class="guide" x1="0%" x2="100%" y1="{}%" y2="{}%"/>', y, y) for y, _ in guides
     ]
-    above = [format_html('<text x="0" y="{}%" dy="-4">{}</text>', y, words) for y, words in guides]
+    above = [format_html('<text x="0" y="{}%" dy="-4">{}</text>', y, text) for y, text in guides]
     drawn = format_html_join("", "{}", ((part,) for part in (*under, *parts, *above)))
     size = format_html('width="100%" height="{}"', _HEIGHT)
     return format_html('<svg class="drawing" {} role="img" aria-label="{}">{}</svg>', size, label, drawn)
 
 
-def _across(place: int, many: int) -> str:
-    share = place / (many - 1) if many > 1 else 0.5
+def _across(position: int, count: int) -> str:
+    share = position / (count - 1) if count > 1 else 0.5
     return f"{_LEFT + share * (_RIGHT - _LEFT):.2f}"
 
 

@@ -1,4 +1,4 @@
-"""What the charts of a series show: plain values, column by column, ready for JSON.
+"""The data of the charts of a series: plain values by column, ready for JSON.
 
 Times are UTC, ``YYYY-MM-DD HH:MM:SS.ffffff``, as Plotly reads them without a zone; durations are seconds.
 """
@@ -15,7 +15,7 @@ from django.db.models import Min
 from django.urls import reverse
 
 from monitor.charts import stage_shades
-from monitor.charts.chart_ranges import Stretch, begin, ended_runs
+from monitor.charts.chart_ranges import ChartRange, begin, ended_runs
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.samples.read import Point, histories
 from monitor.forecasts.defaults import METHOD
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from monitor.charts.stage_shades import DrawnStage
     from monitor.models import Series
 
-MOST_POINTS = 20_000  # browsers stall from about this many SVG points
+MOST_POINTS = 20_000  # browsers stall with more SVG points
 TOTAL = "total.seconds"
 RATE = "bytes_per_second"
-_PER_RUN = 5  # beside its stages a run has its total, its mark and three points of its forecast
+_PER_RUN = 5  # points of a run beside its stages: total, state and three of its forecast
 _REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
-class Day:
-    """What the totals of the passed runs of one *segment* (its key) came to on the day that *time* begins."""
+class ChartDay:
+    """Totals of the passed runs of one *segment* (primary key) on the day that begins at *time*."""
 
     segment: int
     time: datetime
@@ -50,28 +50,28 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """The history of one series, run by run, or, of a long stretch, only day by day.
+class SeriesChart:
+    """The history of one series by run, or by day for a long range.
 
-    *cut*: there were more runs than a browser can draw.
+    *cut*: older runs were left out, because browsers cannot draw as many.
     """
 
     runs: Sequence[Run]
-    segments: Sequence[int | None]  # the key of each run's segment; None where it measured nothing
+    segments: Sequence[int | None]  # primary key of the segment of each run; None without values
     boundaries: Sequence[Boundary]
     cut: bool
     stages: Sequence[DrawnStage]
-    seconds: Mapping[str, Sequence[float | None]]  # stage -> one value a run
+    seconds: Mapping[str, Sequence[float | None]]  # by stage, one value per run
     totals: Sequence[float | None]  # of passed runs
-    forecasts: Sequence[Forecast]  # oldest first; the truth of each is in the stretch
-    pending: Forecast | None  # of the run that is still to come, if the current segment has one
+    forecasts: Sequence[Forecast]  # oldest first, of runs in the range
+    pending: Forecast | None  # of the next run, if the current segment has one
     next_slot: datetime | None
-    rates: Mapping[str, Sequence[float | None]]  # metric -> bytes per second, one value a run
-    days: Sequence[Day] = ()
+    rates: Mapping[str, Sequence[float | None]]  # by metric, in bytes per second, one value per run
+    days: Sequence[ChartDay] = ()
 
     @property
     def unusual(self) -> list[str]:
-        """The states other than passed that occur."""
+        """The states that occur, other than passed."""
         return sorted({run.state for run in self.runs} - {State.PASSED})
 
     @property
@@ -79,11 +79,11 @@ class Chart:
         return self.runs[-1].slot if self.runs else None
 
     def as_json(self) -> dict[str, Any]:
-        """The same for the browser."""
+        """Return the chart as JSON for the browser."""
         return {
             "runs": [_run(run) for run in self.runs],
             "segments": list(self.segments),
-            "boundaries": [_boundary(one) for one in self.boundaries],
+            "boundaries": [_boundary(boundary) for boundary in self.boundaries],
             "stages": [asdict(stage) for stage in self.stages],
             "seconds": {name: _rounded(values) for name, values in self.seconds.items()},
             "totals": _rounded(self.totals),
@@ -99,21 +99,21 @@ class Chart:
         return {**_forecast(self.pending), "time": _time(self.next_slot)}
 
 
-def chart(series: Series, stretch: Stretch, now: datetime, current: Segment | None) -> Chart:
-    """The runs of *stretch*, what they measured, and what had been forecast of them; or its days.
+def chart(series: Series, chosen: ChartRange, now: datetime, current: Segment | None) -> SeriesChart:
+    """Return the runs in the range with their values and forecasts, or its days.
 
-    *current* is the segment that the next run belongs to.
+    *current* is the segment of the next run.
     """
-    if stretch.by_day:
-        return Chart([], [], [], False, [], {}, [], [], None, None, {}, _days(series, stretch, now))
+    if chosen.by_day:
+        return SeriesChart([], [], [], False, [], {}, [], [], None, None, {}, _days(series, chosen, now))
     metrics = dict(Metric.objects.filter(segment__series=series).values_list("name", "unit"))
     shown = stage_shades.of_probe(series.probe, _measured_stages(metrics))
     rates = sorted(name for name, unit in metrics.items() if unit == RATE)
     at_most = MOST_POINTS // (len(shown) + len(rates) + _PER_RUN)
-    runs, cut = ended_runs(series, stretch, now, at_most=at_most)
+    runs, cut = ended_runs(series, chosen, now, at_most=at_most)
     points = _points(series, runs, [*(_metric(stage.name) for stage in shown), TOTAL, *rates])
     segments = _segments(points, runs)
-    return Chart(
+    return SeriesChart(
         runs=runs,
         segments=segments,
         boundaries=_boundaries(runs, segments),
@@ -128,19 +128,19 @@ def chart(series: Series, stretch: Stretch, now: datetime, current: Segment | No
     )
 
 
-def _days(series: Series, stretch: Stretch, now: datetime) -> list[Day]:
-    """Every day of *stretch* on which a run passed, in order of time."""
-    start = begin(series, stretch, now)
+def _days(series: Series, chosen: ChartRange, now: datetime) -> list[ChartDay]:
+    """Return the days on which a run passed, by time."""
+    start = begin(series, chosen, now)
     if start is None:
         return []
     totals = Metric.objects.filter(segment__series=series, name=TOTAL)
-    found = [
-        Day(metric.segment_id, day.start, day.passed, day.mean, day.min, day.max)
+    days = [
+        ChartDay(metric.segment_id, day.start, day.passed, day.mean, day.min, day.max)
         for metric in totals
         for day in statistics_by(metric, start, now, "day").buckets
         if day.mean is not None and day.min is not None and day.max is not None
     ]
-    return sorted(found, key=lambda day: (day.time, day.segment))
+    return sorted(days, key=lambda day: (day.time, day.segment))
 
 
 def _metric(stage: str) -> str:
@@ -157,20 +157,20 @@ def _points(series: Series, runs: Sequence[Run], names: list[str]) -> dict[str, 
 
 
 def _column(points: Sequence[Point], runs: Sequence[Run]) -> list[float | None]:
-    """One value a run, in the runs' order."""
+    """Return one value per run, in the order of *runs*."""
     values = {point.time: point.value for point in points}
     return [values.get(run.slot) for run in runs]
 
 
 def _segments(points: Mapping[str, Sequence[Point]], runs: Sequence[Run]) -> list[int | None]:
-    """The key of the segment of each of *runs*."""
-    found = {point.time: point.segment for of_metric in points.values() for point in of_metric}
-    return [found.get(run.slot) for run in runs]
+    """Return the primary key of the segment of each run."""
+    by_slot = {point.time: point.segment for of_metric in points.values() for point in of_metric}
+    return [by_slot.get(run.slot) for run in runs]
 
 
 def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Boundary]:
-    known = [(run, segment) for run, segment in zip(runs, segments, strict=True) if segment is not None]
-    crossed = [(old, new, run.slot) for (_, old), (run, new) in pairwise(known) if old != new]
+    measured = [(run, segment) for run, segment in zip(runs, segments, strict=True) if segment is not None]
+    crossed = [(old, new, run.slot) for (_, old), (run, new) in pairwise(measured) if old != new]
     by_key = (
         Segment.objects.in_bulk({key for old, new, _ in crossed for key in (old, new)}) if crossed else {}
     )
@@ -180,12 +180,16 @@ def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Bou
 
 
 def _forecasts(series: Series, runs: Sequence[Run]) -> list[Forecast]:
-    """What had been forecast of *runs*, each by its own segment."""
+    """Return the forecasts of *runs*, each of the segment of its run."""
     if not runs:
         return []
     issued = _issued().filter(metric__segment__series=series).select_related("metric")
     scored = issued.scored().filter(truth_time__gte=runs[0].slot, truth_time__lte=runs[-1].slot)
-    return list({one.truth_time: one for one in scored.order_by("truth_time", "last_known_at")}.values())
+    return list(
+        {
+            forecast.truth_time: forecast for forecast in scored.order_by("truth_time", "last_known_at")
+        }.values()
+    )
 
 
 def _pending(current: Segment | None) -> Forecast | None:
@@ -216,7 +220,7 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _day(day: Day) -> dict[str, Any]:
+def _day(day: ChartDay) -> dict[str, Any]:
     return {
         "segment": day.segment,
         "time": _time(day.time),

@@ -1,4 +1,4 @@
-"""The stages of a series as they are drawn: in order, each with its category and a shade of its own."""
+"""Colours of stages: by category, with a different shade for each stage of a category."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import probes
 from probes.base import ProbeError
 
 SHADES = 3
-OTHER = "other"  # a stage that the probe does not have any more
+OTHER = "other"  # the category of stages that the probe no longer has
 
 
 @dataclass(frozen=True)
 class DrawnStage:
-    """*shade* tells stages of one category apart: 1 to SHADES."""
+    """*shade*: 1 to SHADES, distinguishes the stages of a category."""
 
     name: str
     category: str
@@ -23,20 +23,20 @@ class DrawnStage:
 
 
 def drawn(stages: Iterable[tuple[str, str]]) -> list[DrawnStage]:
-    """Give every (name, category) its shade."""
-    met: Counter[str] = Counter()
+    """Return a shade for each (name, category)."""
+    counts: Counter[str] = Counter()
     shaded = []
     for name, category in stages:
-        shaded.append(DrawnStage(name, category, met[category] % SHADES + 1))
-        met[category] += 1
+        shaded.append(DrawnStage(name, category, counts[category] % SHADES + 1))
+        counts[category] += 1
     return shaded
 
 
 def of_probe(probe: str, measured: Iterable[str] = ()) -> list[DrawnStage]:
-    """The stages of *probe* in their order, then those of *measured* that it has not (any more)."""
+    """Return the stages of *probe* in order, then those in *measured* that the probe does not have."""
     try:
-        known = [(stage.name, stage.category) for stage in probes.load(probe).stages]
+        stages = [(stage.name, stage.category) for stage in probes.load(probe).stages]
     except ProbeError:
-        known = []
-    names = {name for name, _ in known}
-    return drawn([*known, *((name, OTHER) for name in sorted(set(measured) - names))])
+        stages = []
+    names = {name for name, _ in stages}
+    return drawn([*stages, *((name, OTHER) for name in sorted(set(measured) - names))])

@@ -1,4 +1,4 @@
-"""Small drawings made by the server, as SVG: they need no JavaScript."""
+"""Small charts as SVG, drawn by the server: they need no JavaScript."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from monitor.ledger.attribution import Fault
 from monitor.models.run import State
 
 _STEP, _HEIGHT = 4, 14
-# How a run stands in a trend: the class and the middle of its stroke, whose height the style sheet has. Place
-# and height tell it, not the colour alone: low where it passed, full where it failed here, above elsewhere.
+# The stroke of a run in a trend, by fault: class and vertical middle; the style sheet sets the height.
+# Height and position differ, not only the colour: short = passed, full = failed here, hanging = failed
+# elsewhere.
 _STROKES = {
     Fault.HERE: ("here", 7.0),
     Fault.SOMEWHERE: ("somewhere", 7.0),
@@ -27,26 +28,26 @@ _PASSED, _NOT_RUN = ("passed", 11.5), ("none", 13.0)
 
 @lru_cache(maxsize=4096)
 def trend(runs: tuple[tuple[str, Fault], ...]) -> SafeString:
-    """A strip with a stroke for every run, oldest first. Equal neighbours are one dashed line."""
+    """Draw a stroke for every run, oldest first; equal neighbours form one dashed path."""
     paths: dict[str, str] = {}
-    begun = 0
+    position = 0
     for (kind, middle), group in groupby(runs, key=_stroke):
         count = len(list(group))
-        paths[kind] = f"{paths.get(kind, '')}M{begun * _STEP} {middle:g}h{count * _STEP - 1}"
-        begun += count
+        paths[kind] = f"{paths.get(kind, '')}M{position * _STEP} {middle:g}h{count * _STEP - 1}"
+        position += count
     drawn = "".join(f'<path class="t-{kind}" d="{path}"/>' for kind, path in paths.items())
-    size = f'width="{max(begun, 1) * _STEP}" height="{_HEIGHT}"'
-    # Numbers and our own words only: nothing here came from outside.
+    size = f'width="{max(position, 1) * _STEP}" height="{_HEIGHT}"'
+    # Safe: consists of numbers and constants.
     return mark_safe(f'<svg class="trend" {size} aria-hidden="true">{drawn}</svg>')  # noqa: S308
 
 
 def _stroke(run: tuple[str, Fault]) -> tuple[str, float]:
-    state, whose = run
-    return _PASSED if state == State.PASSED else _STROKES.get(whose, _NOT_RUN)
+    state, fault = run
+    return _PASSED if state == State.PASSED else _STROKES.get(fault, _NOT_RUN)
 
 
 def sparkline(values: Sequence[float], *, width: int = 160, height: int = 24) -> SafeString:
-    """A line through *values*, oldest first, with a dot on the newest; empty for fewer than two."""
+    """Draw a line through *values*, oldest first, with a dot at the newest; empty for fewer than two."""
     if len(values) < 2:
         return SafeString("")
     low, high = min(values), max(values)
@@ -66,12 +67,11 @@ _HOUR_WIDTH = 5
 
 
 def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
-    """A line through the means of hours, oldest first, broken where there is none (NaN); a lonely one is a
-    dot."""
-    there = [mean for mean in means if not math.isnan(mean)]
-    if not there:
+    """Draw a line through hourly *means*, oldest first, interrupted at NaN; a single hour is a dot."""
+    present = [mean for mean in means if not math.isnan(mean)]
+    if not present:
         return SafeString("")
-    low, high = min(there), max(there)
+    low, high = min(present), max(present)
     scale = (height - 4) / (high - low) if high > low else 0.0
     lines, dots = [], []
     for is_missing, group in groupby(enumerate(means), key=lambda hour: math.isnan(hour[1])):
@@ -86,17 +86,17 @@ def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
     return mark_safe(f'<svg class="sparkline" {size} aria-hidden="true">{paths}</svg>')  # noqa: S308  # numbers
 
 
-_STANDING_WIDTH = 100
-_STANDINGS = ("untold", "passed", "elsewhere", "ours", "somewhere", "here")  # as ``tally`` counts them
+_SHARES_WIDTH = 100
+_STANDINGS = ("unknown", "passed", "elsewhere", "ours", "somewhere", "here")  # as the overview counts them
 
 
 def shares(counts: Sequence[int]) -> SafeString:
-    """A bar of how many stand how, the worst first."""
-    whole, begun, drawn = sum(counts) or 1, 0.0, []
+    """Draw *counts* by standing as a bar, the worst first."""
+    whole, position, drawn = sum(counts) or 1, 0.0, []
     for name, count in reversed(list(zip(_STANDINGS, counts, strict=True))):
         if count:
-            width = max(_STANDING_WIDTH * count / whole, 2.0)
-            drawn.append(f'<rect class="b-{name}" x="{begun:.1f}" width="{width:.1f}" height="6"/>')
-            begun += width
-    box = f'viewBox="0 0 {max(begun, 1):.1f} 6" preserveAspectRatio="none"'
+            width = max(_SHARES_WIDTH * count / whole, 2.0)
+            drawn.append(f'<rect class="b-{name}" x="{position:.1f}" width="{width:.1f}" height="6"/>')
+            position += width
+    box = f'viewBox="0 0 {max(position, 1):.1f} 6" preserveAspectRatio="none"'
     return mark_safe(f'<svg class="shares" {box} aria-hidden="true">{"".join(drawn)}</svg>')  # noqa: S308  # numbers

@@ -1,7 +1,7 @@
-"""Very many rows as one array a column.
+"""Read many rows as one numpy array per column.
 
-The database puts the values of some hundred rows together to one, column by column, which is the memory of an
-array: a hundred thousand rows take a third of what they take as tuples.
+PostgreSQL aggregates the values of 512 rows, column by column, into one value whose bytes are the memory of
+an array: 100,000 rows take a third of the time that they take as tuples.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ROWS_TOGETHER = 512
-SEPARATOR = "\x1f"  # of texts: what has one gets a space for it
-NEVER = int(np.iinfo(np.int64).min) + EPOCH  # the time -infinity, in microseconds since 1970
+ROWS_PER_VALUE = 512  # a value of many megabytes costs more to grow than to send
+SEPARATOR = "\x1f"  # between texts; a text that contains it gets a space instead
+NEVER = int(np.iinfo(np.int64).min) + EPOCH  # -infinity, in microseconds since 1970
 
-# By kind of column: how a value is sent, and what the memory is then. No value may be NULL: it would be left
-# out, and all behind it would be of another row.
-_SENT = {
+# By kind of column: the SQL that encodes a value, and the type of the bytes. No value may be NULL: it would
+# be left out, and shift all following rows.
+_ENCODINGS = {
     "integer": ("int8send({})", np.dtype(">i8")),
     "time": ("timestamptz_send({})", np.dtype(">i8")),
     "run": ("uuid_send({})", np.dtype("V16")),
@@ -38,16 +38,18 @@ _SENT = {
 def read(
     columns: Mapping[str, tuple[str, str]], key: str, source: str, parameters: Sequence[object]
 ) -> dict[str, NDArray[Any]]:
-    """*columns* says of each name its kind and what it is in SQL; *source* is all from FROM on, without an
-    order. *key* is a number of each row, in SQL.
+    """Return an array for each of *columns*, whose values are (kind, SQL expression); rows are in no order.
 
-    Kinds are ``integer``, ``time`` (microseconds since 1970, UTC; -infinity is ``NEVER``), ``run``,
-    ``letter``, ``outcomes`` (20 letters a row), ``means`` (24 numbers a row), ``text``
-    and ``name``, a text that is a slug.
+    Args:
+        key: an SQL expression, an integer that differs from row to row.
+        source: the statement from FROM on, with *parameters*.
+
+    Kinds are ``integer``, ``time`` (microseconds since 1970, UTC; -infinity is ``NEVER``), ``run`` (16
+    bytes), ``letter``, ``outcomes`` (20 letters per row), ``means`` (24 numbers per row), ``text``, and
+    ``name``, a text that is a slug.
     """
-    put = ", ".join(_put_together(kind, said) for kind, said in columns.values())
-    # Some rows at a time: a value of many megabytes costs more to grow than to send.
-    query = f"SELECT {put} {source} GROUP BY {key} / {ROWS_TOGETHER}"  # our own words
+    aggregates = ", ".join(_aggregate(kind, expression) for kind, expression in columns.values())
+    query = f"SELECT {aggregates} {source} GROUP BY {key} / {ROWS_PER_VALUE}"  # no text of a caller's input
     with binary.cursor() as cursor:
         cursor.execute(query.encode(), parameters, prepare=False, binary=True)
         values = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(columns)
@@ -56,23 +58,23 @@ def read(
     }
 
 
-def _put_together(kind: str, said: str) -> str:
-    if kind == "text":  # most often there is none
-        cleaned = f"CASE {said} WHEN '' THEN '' ELSE translate({said}, '{SEPARATOR}', ' ') END"
+def _aggregate(kind: str, expression: str) -> str:
+    if kind == "text":  # empty in most rows
+        cleaned = f"CASE {expression} WHEN '' THEN '' ELSE translate({expression}, '{SEPARATOR}', ' ') END"
         return f"string_agg({cleaned}, '{SEPARATOR}')"
     if kind == "name":
-        return f"string_agg({said}, '{SEPARATOR}')"
-    return f"string_agg({_SENT[kind][0].format(said)}, ''::bytea)"
+        return f"string_agg({expression}, '{SEPARATOR}')"
+    return f"string_agg({_ENCODINGS[kind][0].format(expression)}, ''::bytea)"
 
 
 def _array(kind: str, parts: Sequence[Any]) -> NDArray[Any]:
     if kind in {"text", "name"}:
         return np.array([text for part in parts for text in part.split(SEPARATOR)], dtype=object)
-    found = np.frombuffer(b"".join(parts), _SENT[kind][1])
+    values = np.frombuffer(b"".join(parts), _ENCODINGS[kind][1])
     if kind == "time":
-        return found.astype(np.int64) + EPOCH
+        return values.astype(np.int64) + EPOCH
     if kind == "integer":
-        return found.astype(np.int64)
+        return values.astype(np.int64)
     if kind == "means":
-        return found.astype(np.float32)
-    return found.reshape(-1, TREND_RUNS) if kind == "outcomes" else found
+        return values.astype(np.float32)
+    return values.reshape(-1, TREND_RUNS) if kind == "outcomes" else values

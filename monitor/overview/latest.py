@@ -1,6 +1,6 @@
-"""What series came to last, very many at once: state, age, and how long they took in the last 24 hours.
+"""The latest state of many series: state, age, newest outcomes and hourly totals of the last 24 hours.
 
-The number of queries does not depend on how many there are, and no history is gone through.
+The number of queries does not depend on the number of series, and no history is read.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 from numpy.typing import NDArray
+from psycopg.rows import class_row
 
+from monitor.db import binary
 from monitor.db.timestamps import micros
 from monitor.models import Run
 from monitor.models.latest_run import HOURS
 from monitor.models.run import State
-from monitor.overview import column_arrays
-from monitor.overview import latest_sql as depot
+from monitor.overview import column_arrays, latest_sql
 from monitor.overview.column_arrays import NEVER
 
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
-Columns = Mapping[str, tuple[str, str]]  # kind and SQL, by name: see ``monitor.overview.column_arrays.read``
+Columns = Mapping[str, tuple[str, str]]  # by name: kind and SQL, see ``monitor.overview.column_arrays.read``
 HOUR = timedelta(hours=1)
-LETTERS = depot.LETTERS  # the state of each letter
-UNKNOWN = NEVER  # a time that is not
-_NOTHING = {  # of a series without a run that ended
+LETTERS = latest_sql.LETTERS  # the state of each letter
+UNKNOWN = NEVER  # the value of a missing time
+_DEFAULTS = {  # the values of a series without an ended run
     "state": b" ",
     "slot": NEVER,
     "ended_at": NEVER,
@@ -50,19 +50,19 @@ _COLUMNS = {
     "failed_resource": ("text", "failed_resource"),
     "outcomes": ("outcomes", "outcomes"),
     "hours_end": ("time", "coalesce(hours_end, '-infinity')"),
-    "means": ("means", f"coalesce(means, {depot.NO_MEANS})"),
+    "means": ("means", f"coalesce(means, {latest_sql.NO_MEANS})"),
 }
 
 
 @dataclass(frozen=True)
 class Latest:
-    """A row of each series; all arrays have the same length. Their order is none.
+    """One row per series, in no order; all arrays have the same length.
 
-    Times are microseconds since 1970, UTC; ``UNKNOWN`` without a run that ended (or that says when). *state*
-    is the first letter of the state, see ``LETTERS``, and a space without a run. *age* is how many seconds
-    ago it ended, NaN without. *means* (a row of 24 each) are the mean totals of passed runs, in seconds, of
-    the 24 hours before *hours_end*, oldest first, NaN for none: these are the hours up to the present one.
-    Only where values are from later than now they are the hours up to the newest.
+    Times are microseconds since 1970, UTC, ``UNKNOWN`` if there is none. *state* is the first letter of the
+    state of the newest run that was not skipped, see ``LETTERS``, and a space without a run. *age*: seconds
+    since that run ended, or NaN. *means* (24 per row): mean totals of passed runs, in seconds, of the 24
+    hours before *hours_end*, oldest first, NaN for an hour without one. *hours_end* is the end of the current
+    hour, unless a value lies in the future.
     """
 
     series: NDArray[np.int64]
@@ -83,120 +83,147 @@ class Latest:
 
 
 def latest(series: SeriesQuerySet, now: datetime) -> Latest:
-    """Of each of *series*, at *now*."""
-    named = keys(series, {"name": ("name", "name")})
-    found = read(series, named["series"], _COLUMNS)
+    """Return the latest state of each of *series* at *now*."""
+    named = series_columns(series, {"name": ("name", "name")})
+    columns = latest_columns(series, named["series"], _COLUMNS)
     end = micros(now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
-    found["means"] = _up_to(end, found["hours_end"], found["means"])
-    found["hours_end"] = np.maximum(found["hours_end"], end)
-    ended_at = np.where(found["ended_at"] == NEVER, found["slot"], found["ended_at"])
-    # The clock of a reporter may be ahead of ours.
+    columns["means"] = _shifted_to(end, columns["hours_end"], columns["means"])
+    columns["hours_end"] = np.maximum(columns["hours_end"], end)
+    ended_at = np.where(columns["ended_at"] == NEVER, columns["slot"], columns["ended_at"])
+    # A reporter's clock may be ahead of ours: no negative ages.
     age = np.where(ended_at == NEVER, np.nan, np.maximum(micros(now) - ended_at, 0) / 1e6)
-    return Latest(**named, **found, age=age)
+    return Latest(**named, **columns, age=age)
 
 
 @dataclass(frozen=True)
-class Recent:
-    """The newest run of a series that tells something, by key and slot, and (state, resource that failed) of
-    the newest that ended, oldest first."""
+class RecentRuns:
+    """The newest run of a series that was not skipped, and (state, failed resource) of the newest ended runs,
+    oldest first."""
 
+    name: str
     run: uuid.UUID | None
     slot: datetime | None
     trend: tuple[tuple[State, str], ...]
 
 
-NOTHING_YET = Recent(None, None, ())
+@dataclass(frozen=True)
+class _RecentRow:
+    id: int
+    name: str
+    run: uuid.UUID | None
+    slot: datetime | None
+    outcomes: str
+    failed_resources: list[str]
 
 
-def recent(series: SeriesQuerySet) -> dict[int, Recent]:
-    """Of each of *series*, by key, for few of them; without those of which nothing has ended."""
-    condition, parameters = _in(series)
-    relation = depot.now(condition.format("series_id"), with_hours=False)
-    query = (
-        "SELECT series.id, run, slot, outcomes, failed_resources FROM monitor_series AS series"  # noqa: S608
-        f" JOIN {relation} AS latest ON latest.series_id = series.id"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(query, parameters * 2)
-        return {
-            key: Recent(run, slot, _trend(outcomes, blamed))
-            for key, run, slot, outcomes, blamed in cursor.fetchall()
-        }
+def recent_runs(series: SeriesQuerySet) -> dict[int, RecentRuns]:
+    """Return the recent runs of each of *series*, by primary key; series without an ended run are left out.
 
-
-def last_runs(newest: Mapping[int, Recent]) -> dict[int, Run]:
-    """The runs that tell something, by key of their series, in one query."""
-    runs = {one.run: one.slot for one in newest.values() if one.run and one.slot}
-    found = Run.objects.filter(pk__in=list(runs), slot__in=set(runs.values()))
-    return {run.series_id: run for run in found}
-
-
-def _trend(outcomes: str, blamed: Sequence[str]) -> tuple[tuple[State, str], ...]:
-    states = [LETTERS[letter] for letter in outcomes]
-    return tuple(zip(states, blamed or [""] * len(states), strict=True))
-
-
-def keys(series: SeriesQuerySet, wanted: Columns) -> dict[str, NDArray[Any]]:
-    """The keys of *series* as ``series``, and *wanted* columns of the table of series."""
-    condition, parameters = _in(series)
-    source = f"FROM monitor_series WHERE {condition.format('id')}"
-    return column_arrays.read({"series": ("integer", "id"), **wanted}, "id", source, parameters)
-
-
-def read(series: SeriesQuerySet, order: NDArray[np.int64], wanted: Columns) -> dict[str, NDArray[Any]]:
-    """Columns *wanted* of what *series* came to last; a row for each key in *order*. Without means that is
-    less work.
-
-    Both tables are read by themselves, and put together here: that takes half as long as a join.
+    For a page of series: rows come one by one, not as arrays.
     """
-    condition, parameters = _in(series)
-    relation = depot.now(condition.format("series_id"), with_hours="means" in wanted)
-    source = f"FROM {relation} AS latest"
-    found = column_arrays.read(
-        {"of": ("integer", "series_id"), **wanted}, "series_id", source, parameters * 2
+    condition, parameters = _condition(series)
+    relation = latest_sql.current_rows(condition.format("series_id"), with_hours=False)
+    query = (
+        "SELECT series.id, series.name, run, slot, outcomes, failed_resources"  # noqa: S608
+        f" FROM monitor_series AS series JOIN {relation} AS latest ON latest.series_id = series.id"
     )
-    place = places(found.pop("of"), order)
-    return {name: placed(column, place, _NOTHING.get(name, 0)) for name, column in found.items()}
+    with binary.cursor() as cursor:
+        cursor.row_factory = class_row(_RecentRow)
+        rows = cursor.execute(query.encode(), parameters * 2, prepare=False).fetchall()
+    return {
+        row.id: RecentRuns(row.name, row.run, row.slot, _trend(row.outcomes, row.failed_resources))
+        for row in rows
+    }
 
 
-def places(of: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where in *of* each of *order* is; -1 where it is not."""
-    if not len(of):
-        return np.full(len(order), -1)
-    sorting = np.argsort(of)
-    place = sorting[np.searchsorted(of, order, sorter=sorting).clip(max=len(of) - 1)]
-    return np.where(of[place] == order, place, -1)
+def newest_runs(recent: Mapping[int, RecentRuns]) -> dict[int, Run]:
+    """Return the newest run that was not skipped of each series, by primary key of the series."""
+    slots = {each.run: each.slot for each in recent.values() if each.run and each.slot}
+    runs = Run.objects.filter(pk__in=list(slots), slot__in=set(slots.values()))
+    return {run.series_id: run for run in runs}
 
 
-def placed(column: NDArray[Any], place: NDArray[np.int64], nothing: object) -> NDArray[Any]:
+def _trend(outcomes: str, failed_resources: Sequence[str]) -> tuple[tuple[State, str], ...]:
+    states = [LETTERS[letter] for letter in outcomes]
+    return tuple(zip(states, failed_resources or [""] * len(states), strict=True))
+
+
+def series_columns(series: SeriesQuerySet, columns: Columns) -> dict[str, NDArray[Any]]:
+    """Return the primary keys of *series* as ``series``, and *columns* of their table."""
+    condition, parameters = _condition(series)
+    source = f"FROM monitor_series WHERE {condition.format('id')}"
+    return column_arrays.read({"series": ("integer", "id"), **columns}, "id", source, parameters)
+
+
+def binding_columns(series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
+    """Return the primary keys of ``series`` and ``resource`` of each binding of *series*."""
+    condition, parameters = _condition(series)
+    columns = {"series": ("integer", "series_id"), "resource": ("integer", "resource_id")}
+    source = f"FROM monitor_binding WHERE {condition.format('series_id')}"
+    return column_arrays.read(columns, "id", source, parameters)
+
+
+def latest_columns(
+    series: SeriesQuerySet, order: NDArray[np.int64], columns: Columns
+) -> dict[str, NDArray[Any]]:
+    """Return *columns* of the latest state, one row for each primary key in *order*; *series* has them all.
+
+    Cheaper without ``means``. The tables of series and of latest states are read separately and joined here,
+    which takes half the time of a join in the database.
+    """
+    condition, parameters = _condition(series)
+    relation = latest_sql.current_rows(condition.format("series_id"), with_hours="means" in columns)
+    rows = column_arrays.read(
+        {"series_id": ("integer", "series_id"), **columns},
+        "series_id",
+        f"FROM {relation} AS latest",
+        parameters * 2,
+    )
+    positions = positions_of(order, rows.pop("series_id"))
+    return {name: take(column, positions, _DEFAULTS.get(name, 0)) for name, column in rows.items()}
+
+
+def positions_of(keys: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of each of *keys* in *column*; -1 where it is missing."""
     if not len(column):
-        return np.full((len(place), *column.shape[1:]), nothing, column.dtype)
-    found = column[place]
-    missing = place < 0
-    if missing.any():
-        found[missing] = np.array(nothing, column.dtype) if column.dtype.kind != "V" else b""
-    return found
+        return np.full(len(keys), -1)
+    sorting = np.argsort(column)
+    positions = sorting[np.searchsorted(column, keys, sorter=sorting).clip(max=len(column) - 1)]
+    return np.where(column[positions] == keys, positions, -1)
 
 
-def _in(series: SeriesQuerySet) -> tuple[str, list[Any]]:
-    """A condition on a key, and its parameters: that it is of *series*."""
-    these = series.order_by().values("pk").query
-    if not these.where and not these.is_sliced:
+def take(column: NDArray[Any], positions: NDArray[np.int64], default: object) -> NDArray[Any]:
+    """Return *column* at *positions*, *default* where a position is -1."""
+    if not len(column):
+        return np.full((len(positions), *column.shape[1:]), default, column.dtype)
+    values = column[positions]
+    is_missing = positions < 0
+    if is_missing.any():
+        values[is_missing] = np.array(default, column.dtype) if column.dtype.kind != "V" else b""
+    return values
+
+
+def _condition(series: SeriesQuerySet) -> tuple[str, list[Any]]:
+    """Return an SQL condition on a column, ``{}``, that it is a key of *series*, and its parameters."""
+    keys = series.order_by().values("pk").query
+    if not keys.where and not keys.is_sliced:
         return "true", []
     try:
-        said, parameters = these.sql_with_params()
+        sql, parameters = keys.sql_with_params()
     except EmptyResultSet:
         return "false", []
-    return f"{{}} IN ({said})", [*parameters]
+    return f"{{}} IN ({sql})", [*parameters]
 
 
-def _up_to(end: int, hours_end: NDArray[np.int64], means: NDArray[np.float32]) -> NDArray[np.float32]:
-    """*means*, each of the hours before its *hours_end*, as those of the hours before *end*; later ones stay
-    where they are."""
+def _shifted_to(end: int, hours_end: NDArray[np.int64], means: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return *means*, of the hours before their *hours_end*, as means of the hours before *end*.
+
+    Rows whose *hours_end* is later than *end* stay as they are.
+    """
     hour = HOUR // timedelta(microseconds=1)
-    later = np.clip((end - np.maximum(hours_end, NEVER // 2)) // hour, 0, HOURS)
-    found = np.full(means.shape, np.nan, np.float32)
-    for shift in np.unique(later):
-        these = later == shift
-        found[these, : HOURS - shift] = means[these, shift:]
-    return found
+    shifts = np.clip((end - np.maximum(hours_end, NEVER // 2)) // hour, 0, HOURS)
+    shifted = np.full(means.shape, np.nan, np.float32)
+    for shift in np.unique(shifts):
+        rows = shifts == shift
+        shifted[rows, : HOURS - shift] = means[rows, shift:]
+    return shifted

@@ -1,28 +1,38 @@
-"""What is said above every overview: how runs of the last hour ended, what does not work, what goes on."""
+"""The head of every overview: outcomes of the last hour, series failing now, maintenance in progress."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, outcome_label
 from monitor.ledger.maintenance import ShownWindow
-from monitor.models.run import State
-from monitor.overview.series_summary import Last
+from monitor.models import Run, Series
+from monitor.models.run import ENDED, State
+from monitor.overview.latest import LETTERS
+from monitor.overview.series_details import LastRun, SeriesRuns, series_runs
+from monitor.overview.series_states import LAST_HOUR, OURS, SeriesStates
 
-LAST_HOUR = timedelta(hours=1)
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_FAILING = 8
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """A series that does not work now: where (None: not known, or ours), and how often in a row."""
+class FailingSeries:
+    """A series whose last run did not pass; *site* is None if unknown or if the monitor is at fault."""
 
     series: str
     site: str | None
-    ours: bool
-    last: Last
-    in_a_row: int
+    is_ours: bool
+    last: LastRun
+    consecutive: int
 
     @property
     def words(self) -> str:
@@ -30,37 +40,91 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Glance:
-    """*outcomes* counts the runs of the last hour by state; *works* go on now.
+class Summary:
+    """*outcomes* counts the runs of the last hour by state; *maintenance* is in progress.
 
-    Of *troubled* series the first are in *troubles*. *digest* changes when anything that is shown does, but
-    for the age of things.
+    *failing* lists the first ``MOST_FAILING`` of *failing_count* series.
     """
 
-    troubles: Sequence[Trouble]
-    troubled: int
-    works: Sequence[ShownWindow]
+    failing: Sequence[FailingSeries]
+    failing_count: int
+    maintenance: Sequence[ShownWindow]
     outcomes: Mapping[str, int]
-    digest: str
 
     @property
     def runs(self) -> int:
         return sum(self.outcomes.values())
 
     @property
+    def failing_not_listed(self) -> int:
+        return self.failing_count - len(self.failing)
+
+    @property
     def passed_share(self) -> float | None:
-        """Of the runs that were really made; None where there were none."""
-        made = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *GRID_FAILURES))
-        return self.outcomes.get(State.PASSED, 0) / made if made else None
+        """The share of passed runs among those that were executed; None without any."""
+        executed = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *GRID_FAILURES))
+        return self.outcomes.get(State.PASSED, 0) / executed if executed else None
 
 
-def in_a_row(states: Sequence[str]) -> int:
-    """How many of the newest runs did not pass, skipped ones aside; *states* are oldest first."""
-    told = [state for state in states if state != State.SKIPPED]
-    bad = (*GRID_FAILURES, *MONITOR_FAILURES)
-    return next((n for n, state in enumerate(reversed(told)) if state not in bad), len(told))
+def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]:
+    """Count the runs of the last hour by state.
+
+    Counted from the newest outcomes of each series; a series with more runs than that is counted in its runs.
+    """
+    is_full = (states.recent != b" ").all(axis=1)
+    letters = np.bincount(states.recent[~is_full].view(np.uint8).ravel(), minlength=256)
+    counts = Counter({state: int(letters[ord(letter)]) for letter, state in LETTERS.items()})
+    if is_full.any():
+        runs = Run.objects.filter(
+            series__in=states.series[is_full].tolist(),
+            state__in=ENDED,
+            slot__gt=now - LAST_HOUR,
+            slot__lte=now,
+        )
+        counts.update(State(state) for state in runs.order_by().values_list("state", flat=True))
+    return {str(state): count for state, count in sorted(counts.items()) if count}
 
 
-def work_at(sites: Collection[str], works: Sequence[ShownWindow]) -> str:
-    """What goes on at any of *sites*, in words; empty if nothing."""
-    return next((one.words for one in works if one.covers(sites)), "")
+def failing_series(
+    states: SeriesStates, sites: Mapping[int, str], known: Mapping[int, SeriesRuns]
+) -> list[FailingSeries]:
+    """Return the first ``MOST_FAILING`` series that fail now: the grid's failures by site, then ours.
+
+    *sites* are names by primary key, sorted by name. *known* has the runs of some series, if any were read.
+    """
+    keys, culprits = _first_failing(states, list(sites))
+    runs = known or series_runs(Series.objects.filter(pk__in=keys))
+    return [
+        FailingSeries(
+            series=runs[key].name,
+            site=sites.get(culprit),
+            is_ours=last.state in MONITOR_FAILURES,
+            last=last,
+            consecutive=consecutive_failures([state for state, _ in runs[key].trend]),
+        )
+        for key, culprit in zip(keys, culprits, strict=True)
+        if key in runs and (last := runs[key].last) is not None  # deleted since
+    ]
+
+
+def _first_failing(states: SeriesStates, sites: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the keys of the first failing series, and of the site where each failed."""
+    failing: NDArray[np.int64] = np.flatnonzero(states.is_failing)
+    rank = {key: number for number, key in enumerate(sites)}
+    site = np.array([rank.get(key, len(rank)) for key in states.culprit[failing].tolist()], dtype=np.int64)
+    is_ours = np.isin(states.state[failing], OURS)
+    order = np.lexsort([states.series[failing], states.group[failing], site, is_ours])
+    first = failing[order][:MOST_FAILING]
+    return states.series[first].tolist(), states.culprit[first].tolist()
+
+
+def consecutive_failures(states: Sequence[str]) -> int:
+    """Count the newest runs that did not pass, without skipped ones; *states* are oldest first."""
+    counted = [state for state in states if state != State.SKIPPED]
+    failures = (*GRID_FAILURES, *MONITOR_FAILURES)
+    return next((n for n, state in enumerate(reversed(counted)) if state not in failures), len(counted))
+
+
+def maintenance_at(sites: Collection[str], maintenance: Sequence[ShownWindow]) -> str:
+    """Describe the first maintenance in progress at any of *sites*; empty without any."""
+    return next((window.words for window in maintenance if window.covers(sites)), "")

@@ -1,20 +1,16 @@
-"""Alerts: the open ones, and those that were."""
+"""Alerts: open ones first, then resolved ones."""
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Any
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.utils import timezone
 
 from monitor.alerts.listing import listed
 from monitor.models import Alert, AlertRule
-from monitor.pages.access import members_only, wants_part
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.updates import digest_of, is_current
 
 MOST_OPEN = 500
 MOST_CLOSED = 50
@@ -22,13 +18,13 @@ MOST_CLOSED = 50
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
-    """The page, or its lists alone; nothing at all (204) when a reader has seen the newest already."""
     visible = Alert.objects.visible_to(request.user)
     is_open = listed(visible.open().order_by("-opened_at", "-pk")[:MOST_OPEN])
     closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED])
-    seen = [(one.alert.pk, one.alert.closed_at, one.notifications) for one in (*is_open, *closed)]
-    digest = hashlib.blake2s(repr(seen).encode(), digest_size=8).hexdigest()
-    if wants_part(request) and request.GET.get("seen") == digest:
+    digest = digest_of(
+        [(row.alert.pk, row.alert.closed_at, row.notifications) for row in (*is_open, *closed)]
+    )
+    if is_current(request, digest):
         return HttpResponse(status=204)
     context = {
         "open": is_open,
@@ -41,11 +37,4 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "parts/alerts.html" if wants_part(request) else "pages/alerts.html", context)
 
 
-def count(request: HttpRequest) -> dict[str, Any]:
-    """Context of every template: ``open_alerts``, counted only where a template shows it."""
-
-    def open_alerts() -> int:
-        return Alert.objects.visible_to(request.user).open().count()
-
-    found: dict[str, Callable[[], int]] = {"open_alerts": open_alerts}
-    return found
+urlpatterns = [path("alerts/", page, name="alerts")]

@@ -1,4 +1,4 @@
-"""The overview: every series at every site; where they are many, how many of them work, and lists of them."""
+"""The overview: sites by series; where series are many, sites by suite or probe, and filtered lists."""
 
 from __future__ import annotations
 
@@ -8,62 +8,71 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.utils import timezone
 
 from monitor.models import Suite
 from monitor.models.run import ENDED
-from monitor.overview import series_list, site_matrix
-from monitor.overview.grid import is_small, overview
-from monitor.pages.access import members_only, wants_part
+from monitor.overview import matrix, series_list
+from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.updates import digest_of, is_current
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-ASKED = ("site", "suite", "state", "order")
+FILTERS = ("site", "suite", "state", "order")
 STATES = (series_list.NOT_WORKING, *ENDED)
 
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
-    """The page, or its grid alone; nothing at all (204) when a reader has seen the newest already."""
     now = timezone.now()
-    context = _of_few(request, now) if is_small(request.user) else _of_many(request, now)
-    if wants_part(request) and request.GET.get("seen") == context["overview"].digest:
+    context = _series_context(request, now) or _filtered_context(request, now)
+    digest = digest_of(context["overview"])
+    if is_current(request, digest):
         return HttpResponse(status=204)
     template = context["part"] if wants_part(request) else "pages/overview.html"
-    return render(request, template, {**context, "now": now})
+    return render(request, template, {**context, "digest": digest, "now": now})
 
 
-def _of_few(request: HttpRequest, now: datetime) -> dict[str, Any]:
-    content = overview(request.user, now)
-    return {"part": "parts/overview.html", "overview": content, "open_alerts": content.alerts}
+def _series_context(request: HttpRequest, now: datetime) -> dict[str, Any] | None:
+    """Return the overview with a column per series, without filters; None where series are too many."""
+    if not matrix.has_column_per_series(request.user):
+        return None
+    content = matrix.overview_of_series(request.user, now)
+    open_alerts = sum(series.alerts for series in content.series)
+    return {"part": "parts/overview.html", "overview": content, "open_alerts": open_alerts}
 
 
-def _of_many(request: HttpRequest, now: datetime) -> dict[str, Any]:
-    """A list where a site, or a state, is asked for; else how many work at each site."""
-    asked = {name: request.GET.get(name, "").replace("\x00", "") for name in ASKED}
-    if asked["state"] not in STATES:
-        asked["state"] = ""
-    is_list = bool(asked["site"] or asked["state"])
-    orders = series_list.ORDERS if is_list else site_matrix.ORDERS
-    if asked["order"] not in orders:
-        asked["order"] = orders[0]
-    choice = series_list.Choice(asked["site"], asked["suite"], asked["state"])
-    order, number = asked["order"], _number(request.GET.get("page", ""))
+def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
+    """Return a list where a site or a state is asked for, otherwise the overview by suite or probe."""
+    query = {name: request.GET.get(name, "").replace("\x00", "") for name in FILTERS}
+    if query["state"] not in STATES:
+        query["state"] = ""
+    is_list = bool(query["site"] or query["state"])
+    orders = series_list.ORDERS if is_list else matrix.ORDERS
+    if query["order"] not in orders:
+        query["order"] = orders[0]
+    chosen = series_list.SeriesFilter(query["site"], query["suite"], query["state"])
+    order, number = query["order"], _page_number(request.GET.get("page", ""))
+    user = request.user
     return {
-        "part": "parts/listing.html" if is_list else "parts/tally.html",
-        "overview": series_list.listing(request.user, now, choice, order=order, page=number)
+        "part": "parts/series_list.html" if is_list else "parts/overview.html",
+        "overview": series_list.list_series(user, now, chosen, order=order, page=number)
         if is_list
-        else site_matrix.tally(request.user, now, suite=choice.suite, order=order, page=number),
-        "choice": choice,
+        else matrix.overview_of_groups(user, now, suite=chosen.suite, order=order, page=number),
+        "chosen": chosen,
         "order": order,
         "orders": orders,
         "states": STATES,
-        "suites": Suite.objects.visible_to(request.user).order_by("name"),
-        "query": urlencode({name: value for name, value in asked.items() if value}),
+        "suites": Suite.objects.visible_to(user).order_by("name"),
+        "query": urlencode({name: value for name, value in query.items() if value}),
     }
 
 
-def _number(said: str) -> int:
-    """Of a page; the first where none is said that can be read."""
-    return int(said) if re.fullmatch("[0-9]{1,6}", said) else 1
+def _page_number(text: str) -> int:
+    """Return the number of a page, 1 if *text* is not one."""
+    return int(text) if re.fullmatch("[0-9]{1,6}", text) else 1
+
+
+urlpatterns = [path("", page, name="overview")]

@@ -1,4 +1,4 @@
-"""One run: every stage, metric and line of its report, and the outcome in words."""
+"""One run: its outcome, stages, metrics, log and report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.utils import timezone
 
 from monitor.charts.stage_shades import DrawnStage, drawn, of_probe
@@ -15,7 +16,7 @@ from monitor.depot.samples.read import of_run
 from monitor.ledger.attribution import outcome_label
 from monitor.models import RawReport, Run
 from monitor.models.run import State
-from monitor.pages.access import members_only, wants_part
+from monitor.pages.http.access import members_only, wants_part
 
 if TYPE_CHECKING:
     import uuid
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """One stage in the waterfall; *left* and *width* in percent of the run's time."""
+class WaterfallBar:
+    """One stage in the waterfall; *left* and *width* in percent of the duration of the run."""
 
     name: str
     category: str
@@ -38,8 +39,8 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class PlannedStage:
-    """A stage of a run under way; *progress* is "done", "now" or "later"."""
+class StageProgress:
+    """A stage of a run that has not ended; *progress* is "done", "now" or "later"."""
 
     drawn: DrawnStage
     progress: str
@@ -47,7 +48,7 @@ class PlannedStage:
 
 @members_only
 def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The page, or its content alone while the run is under way."""
+    """Show a run; htmx reloads its content until the run has ended."""
     run = _visible(request, pk)
     now = timezone.now()
     raw = RawReport.objects.of(run)
@@ -58,11 +59,11 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "previous": _neighbour(run, "-slot", slot__lt=run.slot),
         "next": _neighbour(run, "slot", slot__gt=run.slot),
         "transitions": run.transitions.all(),
-        "planned": planned(of_probe(run.series.probe), run.stage) if run.is_pending else [],
+        "stages": stage_progress(of_probe(run.series.probe), run.stage) if run.is_pending else [],
     }
     if raw is not None:
         report, metrics = raw.parsed(), of_run(run)
-        context |= {"report": report, "bars": waterfall(report), "metrics": metrics, "raw": _pretty(raw)}
+        context |= {"report": report, "bars": waterfall(report), "metrics": metrics, "raw": _indented(raw)}
         context["segment"] = metrics[0].segment if metrics else None
         context["received_at"] = raw.received_at
     return render(request, "parts/run.html" if wants_part(request) else "pages/run.html", context)
@@ -70,7 +71,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 @members_only
 def raw_report(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The report, byte for byte as it came."""
+    """Return the report, byte for byte as received."""
     raw = RawReport.objects.of(_visible(request, pk))
     if raw is None:
         raise Http404("this run has no report")
@@ -78,33 +79,35 @@ def raw_report(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 
 def headline(run: Run, now: datetime) -> str:
-    """What became of *run*, as a sentence's beginning; the reason follows it."""
+    """Return the state of *run* with stage and resource; the page shows the reason below it."""
     if run.state == State.EXPECTED:
-        return "Waits for its reporter" if run.due_at <= now else "Is not due yet"
+        return "Waiting for the reporter" if run.due_at <= now else "Not due yet"
     if run.state == State.CLAIMED:
-        return "Was handed to its reporter"
+        return "Assigned to the reporter"
     if run.state == State.RUNNING:
         return f"Running: {run.stage}" if run.stage else "Running"
-    place = f" in {run.stage}" if run.stage else ""
+    stage = f" in {run.stage}" if run.stage else ""
     resource = f" at {run.failed_resource}" if run.failed_resource else ""
-    return f"{outcome_label(run.state).capitalize()}{place}{resource}"
+    return f"{outcome_label(run.state).capitalize()}{stage}{resource}"
 
 
-def planned(stages: list[DrawnStage], current: str) -> list[PlannedStage]:
-    """How far a run has come that is in the stage *current*; empty before its first."""
+def stage_progress(stages: list[DrawnStage], current: str) -> list[StageProgress]:
+    """Return the progress of a run that is in the stage *current*, or before its first stage."""
     names = [stage.name for stage in stages]
-    at = names.index(current) if current in names else -1
-    progress = ["done" if i < at else "now" if i == at else "later" for i in range(len(names))]
-    return [PlannedStage(*pair) for pair in zip(stages, progress, strict=True)]
+    position = names.index(current) if current in names else -1
+    return [
+        StageProgress(stage, "done" if i < position else "now" if i == position else "later")
+        for i, stage in enumerate(stages)
+    ]
 
 
-def waterfall(report: Report) -> list[Bar]:
-    """The stages of *report* over its time."""
+def waterfall(report: Report) -> list[WaterfallBar]:
+    """Return the stages of *report* as bars over its duration."""
     ends = [stage.started_after_seconds + stage.seconds for stage in report.stages]
     whole = max([report.seconds, *ends, 1e-9])
     shades = drawn((stage.name, stage.category) for stage in report.stages)
     return [
-        Bar(
+        WaterfallBar(
             name=stage.name,
             category=stage.category,
             shade=shade.shade,
@@ -119,17 +122,23 @@ def waterfall(report: Report) -> list[Bar]:
 
 def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:
     visible = Run.objects.visible_to(request.user).select_related("series__reporter")
-    found = visible.find(pk, timezone.now())
-    if found is None:
+    run = visible.find(pk, timezone.now())
+    if run is None:
         raise Http404(f"there is no run {pk}")
-    return found
+    return run
 
 
-def _neighbour(run: Run, order: str, **where: Any) -> Run | None:
-    """The run of the same series before or after this one; slots that have not come yet are none."""
-    others = Run.objects.filter(series=run.series_id, **where).exclude(state=State.EXPECTED)
+def _neighbour(run: Run, order: str, **condition: Any) -> Run | None:
+    """Return the run of the same series next to *run*, leaving out slots to come."""
+    others = Run.objects.filter(series=run.series_id, **condition).exclude(state=State.EXPECTED)
     return others.order_by(order).first()
 
 
-def _pretty(raw: RawReport) -> str:
+def _indented(raw: RawReport) -> str:
     return json.dumps(json.loads(raw.body), indent=2, ensure_ascii=False)
+
+
+urlpatterns = [
+    path("runs/<uuid:pk>/", page, name="run"),
+    path("runs/<uuid:pk>/report.json", raw_report, name="raw-report"),
+]

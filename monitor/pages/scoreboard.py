@@ -1,4 +1,4 @@
-"""The scoreboard: how good forecasts were, where, for whom, and what probes added to them."""
+"""Forecast accuracy: by method, metric, site, time and consumer, and the gain from probes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils import timezone
 
-from monitor.charts.score_svg import Guide, Missed, lines, ratios
+from monitor.charts.score_svg import Comparison, Guide, lines, ratios
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts import scoreboard_csv
 from monitor.forecasts.scoreboard import SPANS, Choice, Last, Score
 from monitor.forecasts.scoreboard_csv import PARTS
-from monitor.pages.access import members_only
+from monitor.pages.http.access import members_only
 from monitor.units import humanised
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
-    """What is chosen is in the query string: the address is a permalink."""
+    """Show the scores of the choice in the query string, which makes the address a permalink."""
     now = timezone.now()
     choice = _choice(request)
     board = service.scoreboard(request.user, choice, now)
@@ -33,16 +33,16 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {
         "choice": choice,
         "spans": SPANS,
-        "asked": _asked(choice),
-        "query": urlencode(_asked(choice)),
+        "filters": _query(choice),
+        "query": urlencode(_query(choice)),
         "names": service.names(request.user, choice.span, now),
         "board": board,
         "last": last,
         "predictors": service.predictors(request.user, choice),
         "consumers": service.consumers(request.user),
-        "errors_drawn": _errors(board.times),
-        "coverage_drawn": _coverage(board.times),
-        "last_drawn": _truths(last),
+        "error_chart": _error_chart(board.times),
+        "coverage_chart": _coverage_chart(board.times),
+        "actuals_chart": _actuals_chart(last),
         "newest": last[0].forecast.truth_time if last else None,
         "now": now,
     }
@@ -51,8 +51,8 @@ def page(request: HttpRequest) -> HttpResponse:
 
 @members_only
 def table(request: HttpRequest, part: str) -> HttpResponse:
-    """The values behind a part of the page, as CSV."""
-    wanted = next((one for one in PARTS if one == part), None)
+    """Download one table of the page as CSV."""
+    wanted = next((known for known in PARTS if known == part), None)
     if wanted is None:
         raise Http404(f"there is no table {part!r}")
     name, text = scoreboard_csv.table(request.user, _choice(request), wanted, timezone.now())
@@ -62,53 +62,63 @@ def table(request: HttpRequest, part: str) -> HttpResponse:
 
 
 def _choice(request: HttpRequest) -> Choice:
-    asked = {name: request.GET.get(name, "").replace("\x00", "") for name in ("site", "metric", "method")}
-    span = next((one for one in SPANS if one.key == request.GET.get("range")), Choice.span)
-    return Choice(span=span, **{name: value for name, value in asked.items() if value})
+    names = {name: request.GET.get(name, "").replace("\x00", "") for name in ("site", "metric", "method")}
+    span = next((span for span in SPANS if span.key == request.GET.get("range")), Choice.span)
+    return Choice(span=span, **{name: value for name, value in names.items() if value})
 
 
-def _asked(choice: Choice) -> dict[str, str]:
-    asked = {"site": choice.site, "metric": choice.metric, "method": choice.method, "range": choice.span.key}
-    return {name: value for name, value in asked.items() if value}
+def _query(choice: Choice) -> dict[str, str]:
+    query = {"site": choice.site, "metric": choice.metric, "method": choice.method, "range": choice.span.key}
+    return {name: value for name, value in query.items() if value}
 
 
-def _errors(times: Sequence[Score]) -> SafeString | None:
-    """How far off, by how far off the last value was."""
-    values = [one.scaled_error for one in times]
-    there = [value for value in values if value is not None]
-    if not there:
+def _error_chart(times: Sequence[Score]) -> SafeString | None:
+    """Draw the error relative to the baseline (last value)."""
+    values = [score.scaled_error for score in times]
+    present = [value for value in values if value is not None]
+    if not present:
         return None
     label = (
-        f"Error against the last value, from {min(there):.2f} to {max(there):.2f}; the table says the same"
+        f"Error relative to the last value, {min(present):.2f} to {max(present):.2f}; same data as the table"
     )
-    high = max(1.15, min(max(there), 3.0) * 1.05)
-    return lines([("l-1", values)], [Guide(1.0, "the last value")], low=0.0, high=high, label=label)
+    high = max(1.15, min(max(present), 3.0) * 1.05)
+    return lines([("l-1", values)], [Guide(1.0, "last value")], low=0.0, high=high, label=label)
 
 
-def _coverage(times: Sequence[Score]) -> SafeString | None:
+def _coverage_chart(times: Sequence[Score]) -> SafeString | None:
     columns = [
-        ("l-1", [one.coverage_80 for one in times]),
-        ("l-2", [one.coverage_90 for one in times]),
+        ("l-1", [score.coverage_80 for score in times]),
+        ("l-2", [score.coverage_90 for score in times]),
     ]
-    there = [value for _, values in columns for value in values if value is not None]
-    if not there:
+    present = [value for _, values in columns for value in values if value is not None]
+    if not present:
         return None
-    guides = [Guide(0.9, "90 % promised"), Guide(0.8, "80 % promised")]
-    label = "Share of truths in the intervals of 80 and of 90 %; the table says the same"
-    return lines(columns, guides, low=min(0.6, *there), high=1.0, label=label)
+    guides = [Guide(0.9, "90 % nominal"), Guide(0.8, "80 % nominal")]
+    label = "Coverage of the 80 % and 90 % intervals; same data as the table"
+    return lines(columns, guides, low=min(0.6, *present), high=1.0, label=label)
 
 
-def _truths(last: Sequence[Last]) -> SafeString | None:
-    """The newest forecasts, oldest first."""
-    missed = [_missed(one) for one in reversed(last) if one.forecast.median > 0]
-    if not missed:
+def _actuals_chart(last: Sequence[Last]) -> SafeString | None:
+    """Draw the newest forecasts with their actual values, oldest first."""
+    comparisons = [_comparison(each) for each in reversed(last) if each.forecast.median > 0]
+    if not comparisons:
         return None
-    return ratios(missed, label="The newest truths by what was forecast; the CSV says the same in numbers")
+    return ratios(comparisons, label="Actual values relative to their forecasts; same data as the CSV")
 
 
-def _missed(one: Last) -> Missed:
-    said = one.forecast
-    truth = said.truth or 0.0
-    words = f"{one.series}: {humanised(truth, one.unit)}, forecast {humanised(said.median, one.unit)}"
-    url = reverse("series", args=[one.series])
-    return Missed(truth / said.median, said.lower / said.median, said.upper / said.median, url, words)
+def _comparison(last: Last) -> Comparison:
+    forecast = last.forecast
+    actual, median = forecast.truth or 0.0, forecast.median
+    return Comparison(
+        actual=actual / median,
+        lower=forecast.lower / median,
+        upper=forecast.upper / median,
+        url=reverse("series", args=[last.series]),
+        label=f"{last.series}: {humanised(actual, last.unit)}, forecast {humanised(median, last.unit)}",
+    )
+
+
+urlpatterns = [
+    path("scoreboard/", page, name="scoreboard"),
+    path("scoreboard/<slug:part>.csv", table, name="scoreboard-table"),
+]

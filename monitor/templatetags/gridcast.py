@@ -1,4 +1,4 @@
-"""Filters and tags of the pages' templates."""
+"""Filters and tags of the templates."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from monitor.charts import score_svg, svg
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
 from monitor.models.run import State
-from monitor.overview import site_matrix
-from monitor.overview.grid import Cell
-from monitor.overview.site_matrix import Share
+from monitor.overview import series_states
+from monitor.overview.matrix import MatrixCell
+from monitor.overview.series_details import SeriesCell
 from monitor.series.segment_diff import parameter_text
 
 register = template.Library()
@@ -36,13 +36,13 @@ register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)
 register.filter("coverage_bar", score_svg.coverage_bar)
 
-# The icons of parts/icons.html: a shape for every state, so that no colour is needed to tell them apart.
+# The icons of parts/icons.html: a shape per state, so that colour is not needed to distinguish them.
 ICONS = {
     state: SafeString(f'<svg class="icon" aria-hidden="true"><use href="#icon-{state}"/></svg>')
     for state in State.values
 }
 
-# The signs with which the charts mark them.
+# The symbols of states in charts.
 GLYPHS = {
     State.FAILED: "✖",
     State.TIMED_OUT: "⧗",
@@ -56,115 +56,119 @@ GLYPHS = {
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """A long *name* that may go on in the next line after each of its dots and underscores."""
+    """Allow line breaks in a long *name* after dots and underscores."""
     return SafeString(re.sub(r"(?<=[._])(?=\w)", "<wbr>", escape(name)))
 
 
 @register.filter
 def glyph(state: str) -> str:
-    """The sign of an outcome in a chart's legend."""
+    """Return the symbol of *state* in the legend of a chart."""
     return GLYPHS[State(state)]
 
 
 @register.filter
 def parameter(value: Any, name: str) -> str:
-    """The *value* of the parameter *name* as people read it."""
+    """Format the *value* of the parameter *name*, with its unit."""
     return parameter_text(name, value)
 
 
 @register.filter
 def icon(state: str) -> SafeString:
-    """The sign of an outcome."""
+    """Return the icon of *state*."""
     return ICONS[state]
 
 
 @register.simple_tag
-@lru_cache(maxsize=1024)  # of one moment: the sites of a series share what they say of its last run
+@lru_cache(maxsize=1024)  # the cells of a series show the same age
 def age(then: datetime, now: datetime) -> SafeString:
-    """How long ago *then* was at *now*; keeps counting in the browser."""
-    return _passed(then, (now - then).total_seconds())
+    """Format the time from *then* to *now*; the browser keeps it current."""
+    return _age(then, (now - then).total_seconds())
 
 
 @register.simple_tag
 @lru_cache(maxsize=1024)
 def ago(then: datetime, now: datetime) -> SafeString:
-    """``age`` of what is over: now, if the clock of who says when it was is ahead of ours."""
-    return _passed(then, seconds_since(then, now))
+    """Format the age of a past event: never negative, even if the clock of its source is ahead of ours."""
+    return _age(then, seconds_since(then, now))
 
 
-def _passed(then: datetime, passed: float) -> SafeString:
-    # Nothing in it came from outside.
+def _age(then: datetime, seconds: float) -> SafeString:
+    # Safe: consists of numbers and constants.
     return mark_safe(  # noqa: S308
         f'<time datetime="{then:%Y-%m-%dT%H:%M:%SZ}" title="{then:%Y-%m-%d %H:%M:%S} UTC" '
-        f'data-age="{passed:.0f}">{units.age(passed)}</time>'
+        f'data-age="{seconds:.0f}">{units.age(seconds)}</time>'
     )
 
 
-@register.simple_tag
-def cell(seen: Cell | None, now: datetime) -> SafeString:
-    """One cell of the overview. Made here and not in a template: there may be a thousand of them."""
-    if seen is None:
-        return SafeString('<td class="unbound"><span class="unseen">takes no part</span></td>')
-    last = seen.last
-    if last is None:
-        return SafeString('<td class="fresh">no run yet</td>')
-    return format_html(
-        '<td class="f-{} s-{}"><a class="cell" href="{}"{}>'
-        '<span class="said">{}<span class="words">{}</span> {}</span>{}</a></td>',
-        seen.whose,
-        last.state,
-        _run_url(last.run),
-        format_html(' title="{}"', last.reason) if last.reason else "",
-        ICONS[last.state],
-        seen.words,
-        age(last.at, now),
-        svg.trend(seen.trend),
-    )
-
-
-# How the worst of a share is shown: its fault and its state, as those of a cell.
+# How the worst standing of a cell is shown: as the fault and the state of a single series.
 _STANDINGS = {
-    site_matrix.HERE: ("here", State.FAILED),
-    site_matrix.SOMEWHERE: ("somewhere", State.FAILED),
-    site_matrix.OURS: ("ours", State.BROKEN),
-    site_matrix.ELSEWHERE: ("elsewhere", State.FAILED),
-    site_matrix.PASSED: ("nobody", State.PASSED),
-    site_matrix.UNTOLD: ("nobody", State.EXPECTED),
+    series_states.HERE: ("here", State.FAILED),
+    series_states.SOMEWHERE: ("somewhere", State.FAILED),
+    series_states.MONITORING: ("ours", State.BROKEN),
+    series_states.ELSEWHERE: ("elsewhere", State.FAILED),
+    series_states.PASSED: ("nobody", State.PASSED),
+    series_states.UNKNOWN: ("nobody", State.EXPECTED),
 }
 
 
 @register.simple_tag(takes_context=True)
-def share(context: dict[str, Any], seen: Share | None, site: str, number: int, now: datetime) -> SafeString:
-    """One cell of the overview of many: the series of the group of that *number* at *site*."""
-    if seen is None:
-        return SafeString('<td class="unbound"><span class="unseen">takes no part</span></td>')
-    whose, state = _STANDINGS[seen.worst]
+def matrix_cell(
+    context: dict[str, Any], shown: MatrixCell | None, site: str, column: int, now: datetime
+) -> SafeString:
+    """Render a cell of the overview: in Python, because there may be a thousand of them."""
+    if shown is None:
+        return SafeString('<td class="unbound"><span class="visually-hidden">not tested</span></td>')
+    if shown.series is not None:
+        return _series_cell(shown.series, now)
     content = context["overview"]
-    suite = content.groups[number] if content.are_suites else context["choice"].suite
-    asked = {"site": site} | ({"suite": suite} if suite else {})
+    suite = content.columns[column] if content.are_suites else context["chosen"].suite
+    return _group_cell(shown, {"site": site} | ({"suite": suite} if suite else {}), now)
+
+
+def _series_cell(shown: SeriesCell, now: datetime) -> SafeString:
+    last = shown.last
+    if last is None:
+        return SafeString('<td class="fresh">no run yet</td>')
+    return format_html(
+        '<td class="f-{} s-{}"><a class="cell" href="{}"{}>'
+        '<span class="status">{}<span class="words">{}</span> {}</span>{}</a></td>',
+        shown.fault,
+        last.state,
+        _run_url(last.run),
+        format_html(' title="{}"', last.reason) if last.reason else "",
+        ICONS[last.state],
+        shown.words,
+        age(last.at, now),
+        svg.trend(shown.trend),
+    )
+
+
+def _group_cell(shown: MatrixCell, query: dict[str, str], now: datetime) -> SafeString:
+    fault, state = _STANDINGS[shown.worst]
     return format_html(
         '<td class="f-{} s-{}"><a class="cell" href="?{}">'
-        '<span class="said">{}<span class="words">{}</span></span>{}<span class="of">of {}{}</span></a></td>',
-        whose,
+        '<span class="status">{}<span class="words">{}</span></span>'
+        '{}<span class="total">{} series{}</span></a></td>',
+        fault,
         state,
-        urlencode(asked),
+        urlencode(query),
         ICONS[state],
-        seen.words,
-        svg.shares(seen.counts),
-        seen.series,
-        format_html(", {}", age(seen.newest, now)) if seen.newest else "",
+        shown.words,
+        svg.shares(shown.counts),
+        shown.series_count,
+        format_html(", {}", age(shown.newest, now)) if shown.newest else "",
     )
 
 
 @register.simple_tag(takes_context=True)
-def with_choice(context: dict[str, Any], name: str, value: str) -> str:
-    """The query string of what is *asked* for on this page, with another *value*."""
-    return urlencode({**context["asked"], name: value})
+def with_filter(context: dict[str, Any], name: str, value: str) -> str:
+    """Return the query string of the page with the filter *name* set to *value*."""
+    return urlencode({**context["filters"], name: value})
 
 
 @register.filter
 def thousands(count: int) -> str:
-    """*count* with its thousands apart."""
+    """Format *count* with thousands separators."""
     return f"{count:,}"
 
 
@@ -175,7 +179,7 @@ def _run_url(run: uuid.UUID) -> str:
 
 @register.filter
 def utc(time: datetime) -> SafeString:
-    """A time in full, to the second."""
+    """Format a time in full, to the second."""
     return format_html(
         '<time datetime="{}">{}</time>',
         time.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from monitor.db import partitions
 from monitor.models import Series
-from monitor.overview import latest_sql as depot
+from monitor.overview import latest_sql
 from monitor.overview.latest import latest
-from monitor.overview.site_matrix import tally
+from monitor.overview.matrix import overview_of_groups
 from tests.bench import writers
 from tests.bench.base import Result, interleaved, seconds
 
@@ -99,7 +99,7 @@ def measure() -> list[Result]:
     with override_settings(ALLOWED_HOSTS=["*"]):
         page = min(seconds(lambda: client.get("/")) for _ in range(TIMES))
         site = min(seconds(lambda: client.get("/?site=site-7")) for _ in range(TIMES))
-    overview, counted = interleaved(lambda: tally(reader, now), _rows_counted, TIMES)
+    overview, counted = interleaved(lambda: overview_of_groups(reader, now), _rows_counted, TIMES)
     newest, copied = interleaved(lambda: latest(Series.objects.all(), now), _rows_copied, TIMES)
     return [
         Result(
@@ -160,7 +160,7 @@ def load() -> tuple[float, float]:
         ]
         for begin in range(0, len(changed), AT_ONCE):
             with transaction.atomic():
-                depot.bring_up(changed[begin : begin + AT_ONCE])
+                latest_sql.update_rows(changed[begin : begin + AT_ONCE])
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE monitor_latestrun")
 

@@ -1,4 +1,4 @@
-// Draws the charts of a series from the values that came with the page (#chart-data).
+// Draws the charts of a series from the data in the page (#chart-data).
 "use strict";
 (() => {
   const SYMBOLS = {
@@ -10,13 +10,13 @@
   const FROM_NOTHING = { rangemode: "tozero" };
   const BAR_OF_GAP = 0.8;
   const PAUSE_OF_GAP = 20;
-  const MOST_ABOVE = 2.5; // times the tallest run
+  const MOST_ABOVE = 2.5; // the largest scale, in heights of the tallest run
   const MINUTE = 60_000;
   const DAY = 24 * 60 * MINUTE;
   const LETTER_PIXELS = 6.2;
   const TICK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080].map((n) => n * MINUTE);
 
-  const probe = document.createElement("span"); // resolves custom properties, light-dark() and all, to colours
+  const probe = document.createElement("span"); // resolves custom properties to colours
   probe.hidden = true;
   document.body.append(probe);
 
@@ -35,7 +35,7 @@
 
   const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-  // The width of every bar, in milliseconds: most of the usual gap, but never over its neighbours.
+  // The width of every bar, in milliseconds: most of the usual gap, without overlapping its neighbours.
   function widths(times) {
     const gaps = times.slice(1).map((time, i) => time - times[i]);
     if (!gaps.length) return times.map(() => 60_000);
@@ -46,7 +46,7 @@
 
   const utc = (time) => new Date(time).toISOString().replace("T", " ").replace("Z", "");
 
-  // Long times without a run (the service was off) are left out, and marked: [{from, to}], milliseconds.
+  // Long pauses between runs are cut out of the axis and marked: [{from, to}], milliseconds.
   function pauses(times) {
     const gaps = times.slice(1).map((time, i) => ({ from: times[i], to: time }));
     const usual = median(gaps.map((gap) => gap.to - gap.from));
@@ -54,7 +54,7 @@
       .map((gap) => ({ from: gap.from + usual, to: gap.to - usual }));
   }
 
-  // Plotly places ticks well, but not where time is left out: there we do.
+  // Plotly does not place ticks well on an axis with cuts: they are computed here.
   function timeAxis(times) {
     const plain = axis("Time (UTC)", { type: "date", showgrid: false, tickangle: 0, hoverformat: "%Y-%m-%d %H:%M:%S" });
     const left = pauses(times);
@@ -89,7 +89,7 @@
     };
   }
 
-  // Where another segment begins: a line before its first run, and what is different, as far as there is room.
+  // The start of another segment: a line before its first run, labelled with the change if there is room.
   function boundaryMarks(data, times, width) {
     const usual = median(times.slice(1).map((time, i) => time - times[i])) || MINUTE;
     const shown = shownTime(times);
@@ -114,7 +114,7 @@
     return escaped(fits ?? String(boundary.number));
   }
 
-  // Which part of the axis, 0 to 1, is before a time.
+  // Returns a function of the position of a time on the axis, 0 to 1.
   function shownTime(times) {
     const left = pauses(times);
     const leftBefore = (time) => left.reduce((sum, { from, to }) => sum + Math.max(0, Math.min(time, to) - from), 0);
@@ -122,18 +122,18 @@
     return (time) => without(time) / Math.max(without(times.at(-1)), 1);
   }
 
-  // Neighbours of one segment: no line is drawn from one segment to another. [[index, ...], ...]
-  function stretches(segments) {
-    const found = [];
+  // Consecutive indices of equal segments, so that no line connects two segments: [[index, ...], ...]
+  function groups(segments) {
+    const indexGroups = [];
     let last;
     segments.forEach((segment, i) => {
       if (segment !== null && segment !== last) {
-        found.push([]);
+        indexGroups.push([]);
         last = segment;
       }
-      found.at(-1)?.push(i); // a run that measured nothing is a gap
+      indexGroups.at(-1)?.push(i); // a run without values is a gap
     });
-    return found;
+    return indexGroups;
   }
 
   function span(milliseconds) {
@@ -162,7 +162,7 @@
   }
 
   function forecastBands(data) {
-    return stretches(data.forecasts.map((f) => f.segment))
+    return groups(data.forecasts.map((f) => f.segment))
       .flatMap((indices) => forecastBand(indices.map((i) => data.forecasts[i])));
   }
 
@@ -202,7 +202,7 @@
     };
   }
 
-  // What did not pass, on top of what it had done: a symbol of its own for every outcome.
+  // Runs that did not pass: a symbol per state, on top of the stages they completed.
   function marks(data, x) {
     const heights = data.runs.map((_, i) => data.stages.reduce((sum, g) => sum + (data.seconds[g.name][i] ?? 0), 0));
     const states = [...new Set(data.runs.map((run) => run.state))].filter((state) => SYMBOLS[state]);
@@ -242,13 +242,12 @@
     };
   }
 
-  // From nothing to what all runs and forecasts need; unless an interval, as one may be that is of few values
-  // or follows an outlier, would leave no height to the runs.
+  // From zero to the tallest run or interval, unless a very wide interval would squeeze the runs.
   function durations(data) {
     const tallest = Math.max(...data.runs.map((_, i) => Math.max(data.totals[i] ?? 0,
       data.stages.reduce((sum, g) => sum + (data.seconds[g.name][i] ?? 0), 0))));
-    const told = [...data.forecasts, ...(data.pending ? [data.pending] : [])];
-    const needed = Math.max(...told.map((f) => f.upper), 0);
+    const forecasts = [...data.forecasts, ...(data.pending ? [data.pending] : [])];
+    const needed = Math.max(...forecasts.map((f) => f.upper), 0);
     const most = MOST_ABOVE * tallest;
     return axis("Duration (s)", tallest && needed > most ? { range: [0, most] } : FROM_NOTHING);
   }
@@ -262,7 +261,7 @@
 
   function rateLines(data, name, style, scale) {
     const values = data.rates[name];
-    const measured = stretches(data.segments).filter((indices) => indices.some((i) => values[i] !== null));
+    const measured = groups(data.segments).filter((indices) => indices.some((i) => values[i] !== null));
     return measured.map((indices, n) => ({
       type: "scatter", mode: "lines+markers", name: name.replace(".bytes_per_second", ""), connectgaps: false,
       legendgroup: name, showlegend: n === 0, x: indices.map((i) => data.runs[i].slot),
@@ -282,8 +281,8 @@
     return Plotly.react(element, traces, layout(element, axis(`Rate (${unit})`, FROM_NOTHING), data, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
   }
 
-  // One band a segment, from the lowest to the highest total of each day, and a line through their means. A
-  // day alone has no band: it is a bar from the lowest to the highest.
+  // A band per segment from the lowest to the highest total of each day, with a line through the means. A
+  // single day is drawn as an error bar.
   function dayBand(days) {
     const x = days.map((day) => day.time);
     const edge = { type: "scatter", mode: "lines", x, hoverinfo: "skip", name: "range",
@@ -304,10 +303,10 @@
 
   function days(element, data) {
     const times = data.days.map((day) => milliseconds(day.time));
-    const left = pauses(times); // shown as they are: on this scale a gap says how long it is
+    const left = pauses(times); // gaps stay visible on this scale
     const keys = data.days.map((day, i) => `${day.segment} ${left.filter((pause) => pause.from < times[i]).length}`);
-    const traces = stretches(keys).flatMap((indices) => dayBand(indices.map((i) => data.days[i])));
-    const few = times.at(-1) - times[0] < 10 * DAY; // Plotly would put hours between them
+    const traces = groups(keys).flatMap((indices) => dayBand(indices.map((i) => data.days[i])));
+    const few = times.at(-1) - times[0] < 10 * DAY; // Plotly would label hours
     const xaxis = axis("Day (UTC)", {
       type: "date", showgrid: false, hoverformat: "%Y-%m-%d", range: [utc(times[0] - DAY), utc(times.at(-1) + DAY)],
       ...(few ? { dtick: DAY, tickformat: "%b %-d<br>%Y" } : {}),
@@ -315,7 +314,7 @@
     return Plotly.react(element, traces, layout(element, axis("Duration (s)", FROM_NOTHING), { runs: [], boundaries: [] }, { xaxis }), CONFIG);
   }
 
-  // Where the ranges do not fit beside one another, the chosen one is in view.
+  // Scroll to the chosen range where not all of them fit.
   function showRange() {
     const chosen = document.querySelector(".segments [aria-current]");
     chosen.parentElement.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - chosen.parentElement.clientWidth;

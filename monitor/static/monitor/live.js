@@ -1,8 +1,9 @@
-// Pages stay up to date: htmx asks for news, ages count on, and what the reader does is not disturbed.
+// Open pages stay current: htmx polls for updates, ages keep counting, and scrolling and focus are kept.
 "use strict";
 (() => {
   const TICK_MILLISECONDS = 1000;
-  const arrived = new WeakMap(); // element -> when it came, by this browser's own clock
+  const arrived = new WeakMap(); // element -> when it was received, by the clock of this browser
+  let lastUpdate = new Date();
 
   function age(seconds) {
     const size = Math.abs(seconds);
@@ -21,7 +22,7 @@
     }
   }
 
-  // A tab that nobody sees asks for nothing; when it is seen again, it asks at once.
+  // A hidden tab sends no requests; it asks at once when it becomes visible.
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden) event.preventDefault();
   });
@@ -29,31 +30,40 @@
     if (!document.hidden) document.body.dispatchEvent(new Event("back"));
   });
 
-  // New content takes the place of old: keep where the reader has scrolled to, and the link he is at.
-  let place = null;
+  // Content is replaced: keep scroll positions, open details and the focus.
+  let kept = null;
   document.addEventListener("htmx:beforeSwap", (event) => {
     const target = event.detail.target;
     const focused = target.contains(document.activeElement) ? document.activeElement : null;
-    place = {
+    kept = {
       scrolled: [...target.querySelectorAll(".scroll[id]")].map((box) => [box.id, box.scrollLeft, box.scrollTop]),
       opened: [...target.querySelectorAll("details[id][open]")].map((details) => details.id),
       focus: focused && (focused.id ? `#${focused.id}` : focused.href && `a[href="${focused.getAttribute("href")}"]`),
     };
   });
-  document.addEventListener("htmx:afterSwap", () => {
-    for (const [id, left, top] of place?.scrolled ?? []) document.getElementById(id)?.scrollTo(left, top);
-    for (const id of place?.opened ?? []) document.getElementById(id)?.setAttribute("open", "");
-    if (place?.focus && document.activeElement === document.body) {
-      document.querySelector(place.focus)?.focus({ preventScroll: true });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    for (const [id, left, top] of kept?.scrolled ?? []) document.getElementById(id)?.scrollTo(left, top);
+    for (const id of kept?.opened ?? []) document.getElementById(id)?.setAttribute("open", "");
+    if (kept?.focus && document.activeElement === document.body) {
+      document.querySelector(kept.focus)?.focus({ preventScroll: true });
     }
-    place = null;
+    kept = null;
     tick();
+    if (event.detail.target.id !== "banner") lastUpdate = new Date();
+    showLastUpdate();
   });
 
-  // Nobody answers: say so where the service's other troubles are told. The banner's own news removes it again.
+  function showLastUpdate() {
+    for (const element of document.querySelectorAll("[data-last-update]")) {
+      element.textContent = `${lastUpdate.toISOString().slice(11, 16)} UTC`;
+    }
+  }
+
+  // The server cannot be reached: show that in the banner. The next update of the banner removes it.
   document.addEventListener("htmx:sendError", () => {
-    const text = document.getElementById("web-away").content.cloneNode(true);
+    const text = document.getElementById("web-unreachable").content.cloneNode(true);
     document.getElementById("banner").replaceChildren(text);
+    showLastUpdate();
   });
 
   tick();

@@ -1,12 +1,12 @@
-// Light or dark before the first paint: as chosen on this device, else as the device prefers.
+// Set light or dark before the first paint: the choice stored on this device, else its preference.
 "use strict";
 (() => {
   const root = document.documentElement;
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ?? (prefersDark.matches ? "dark" : "light")) === "dark";
   const changed = () => document.dispatchEvent(new Event("themechange"));
-  const kept = localStorage.getItem("theme");
-  if (kept) root.dataset.theme = kept;
+  const stored = localStorage.getItem("theme");
+  if (stored) root.dataset.theme = stored;
   prefersDark.addEventListener("change", changed);
   document.addEventListener("DOMContentLoaded", () => {
     const toggle = document.querySelector("[data-theme-toggle]");

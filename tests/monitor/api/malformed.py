@@ -15,7 +15,7 @@ from typing import Any
 
 from backports import zstd
 
-from monitor.api.envelope import JSON, MAX_BYTES, MAX_REPORTS, NDJSON
+from monitor.api.http.envelope import JSON, MAX_BYTES, MAX_REPORTS, NDJSON
 from reporters import report as wire
 from reporters.usage import ResourceUsage
 from tests.monitor.builders import circle_report, failed_circle_report

@@ -20,7 +20,7 @@ from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 
-from monitor.api.envelope import MAX_BYTES
+from monitor.api.http.envelope import MAX_BYTES
 from monitor.models import ApiToken, DirtyHour, Metric, RawReport, Run, Sample, Segment, Series, Usage
 from monitor.models.token import REPORT
 from tests.monitor.api.malformed import Malformed, drawn

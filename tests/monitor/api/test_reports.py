@@ -21,7 +21,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from monitor.api.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
+from monitor.api.http.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
 from monitor.ingest.http_senders import places, sender_commit
 from monitor.models import ApiToken, RawReport, Run, Sample, Series, Suite
 from monitor.models.run import State
@@ -186,8 +186,8 @@ def test_a_report_that_is_refused_says_which_field_and_why(
         (gzip.compress(bytes(MAX_BYTES + 1), 1, mtime=0), JSON, "gzip", 413, f"{MAX_BYTES} bytes"),
         (b"{}\n" * (MAX_REPORTS + 1), NDJSON, "", 413, f"{MAX_REPORTS} reports"),
         (b" " * (wire.MAX_BYTES + 1), JSON, "", 422, f"{wire.MAX_BYTES} bytes"),
-        (b"not packed", JSON, "gzip", 400, "cannot be unpacked by gzip"),
-        (b"not packed", JSON, "zstd", 400, "cannot be unpacked by zstd"),
+        (b"not packed", JSON, "gzip", 400, "cannot be decompressed by gzip"),
+        (b"not packed", JSON, "zstd", 400, "cannot be decompressed by zstd"),
         (b"{}", JSON, "br", 415, "gzip, zstd, identity"),
         (b"{}", "text/plain", "", 415, "application/x-ndjson"),
         (b"a=1", "application/x-www-form-urlencoded", "", 415, "application/json"),

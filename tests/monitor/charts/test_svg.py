@@ -71,5 +71,5 @@ def test_a_bar_of_shares_has_the_worst_first_and_none_too_small_to_see() -> None
     assert re.findall(r'class="b-(\w+)"', drawn) == ["here", "passed"]
     widths = [float(width) for width in re.findall(r'width="([\d.]+)"', drawn)]
     assert min(widths) == 2.0
-    for kind in ("untold", "passed", "elsewhere", "ours", "somewhere", "here"):
+    for kind in ("unknown", "passed", "elsewhere", "ours", "somewhere", "here"):
         assert f".b-{kind} " in STYLES

@@ -26,7 +26,7 @@ from monitor.ledger import transitions
 from monitor.models import DirtyHour, Metric, Reporter, Run, Sample, Segment, Series, Suite
 from monitor.models import LatestRun as Kept
 from monitor.models.run import ENDED, REPORTED, State
-from monitor.overview import latest_sql as depot
+from monitor.overview import latest_sql
 from monitor.overview.latest import Latest, latest
 from reporters import report as wire
 
@@ -119,11 +119,11 @@ class Grid:
 
     def bring_some_up(self, at_most: int) -> None:
         with transaction.atomic():
-            depot.bring_up(dirty_hours.gather(at_most))
+            latest_sql.update_rows(dirty_hours.gather(at_most))
 
     def be_killed(self, at_most: int) -> None:
         with suppress(Killed), transaction.atomic():
-            depot.bring_up(dirty_hours.gather(at_most))
+            latest_sql.update_rows(dirty_hours.gather(at_most))
             raise Killed
 
     def _listed(self, series: Series, at: datetime) -> Run:

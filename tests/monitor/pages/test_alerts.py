@@ -1,4 +1,4 @@
-"""The page of alerts: what is open first, then what is over, and why; and marks where else one looks."""
+"""The page of alerts, and the marks of open alerts on other pages."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def close(one: Alert, now: datetime) -> None:
     )
 
 
-def test_without_a_rule_the_page_says_what_an_alert_needs(grid: Grid, client: Client) -> None:
+def test_without_rules_the_page_says_how_to_define_them(grid: Grid, client: Client) -> None:
     found = text(client)
-    assert "No rule watches anything" in found
-    assert "No alert has been closed yet" in found
+    assert "No rules defined" in found
+    assert "No resolved alerts" in found
 
 
-def test_while_nothing_is_wrong_the_page_says_so(grid: Grid, client: Client, rule: AlertRule) -> None:
+def test_without_open_alerts_the_page_says_so(grid: Grid, client: Client, rule: AlertRule) -> None:
     found = text(client)
-    assert "1 rule watches" in found
-    assert "Nothing is wrong that a rule watches" in found
+    assert "1 rule enabled" in found
+    assert "No open alerts" in found
 
 
-def test_what_is_open_comes_first_with_why_since_when_and_by_which_run(
+def test_open_alerts_come_first_with_reason_start_and_run(
     grid: Grid, client: Client, rule: AlertRule, now: datetime
 ) -> None:
     over = alert(rule, grid.circle, now, "it was down")
@@ -71,12 +71,12 @@ def test_what_is_open_comes_first_with_why_since_when_and_by_which_run(
 
 
 @pytest.mark.parametrize("path", ["/", "/series/gather-main/", "/holds/"])
-def test_every_page_says_how_many_are_open(
+def test_every_page_shows_the_number_of_open_alerts(
     grid: Grid, client: Client, rule: AlertRule, now: datetime, path: str
 ) -> None:
-    assert 'class="many"' not in text(client, path)
+    assert 'class="count"' not in text(client, path)
     alert(rule, grid.gather, now)
-    assert '<span class="many">1<span class="unseen"> open</span></span>' in text(client, path)
+    assert '<span class="count">1<span class="visually-hidden"> open</span></span>' in text(client, path)
 
 
 def test_a_series_with_an_open_alert_is_marked(
@@ -92,30 +92,32 @@ def test_a_series_with_an_open_alert_is_marked(
 
 
 @pytest.mark.parametrize("path", ["/", "/series/gather-main/", PATH])
-def test_an_open_page_is_sent_again_when_an_alert_opens_and_when_it_closes(
+def test_an_open_page_is_updated_when_an_alert_opens_and_closes(
     grid: Grid, client: Client, rule: AlertRule, now: datetime, path: str
 ) -> None:
     def seen() -> str:
         part = client.get(path, headers=HTMX).content.decode()
         return part.split("seen=")[1].split('"')[0]
 
-    def is_news(digest: str) -> bool:
+    def is_updated(digest: str) -> bool:
         return client.get(path, {"seen": digest}, headers=HTMX).status_code == 200
 
     builders.not_run(grid.gather, now, State.MISSED, "")
     before = seen()
-    assert not is_news(before)
+    assert not is_updated(before)
     run = Run.objects.get()
     one = Alert.objects.create(
         rule=rule, series=grid.gather, since=now, opened_at=now, opened_by=run, text="down"
     )
-    assert is_news(before)
+    assert is_updated(before)
     while_open = seen()
     close(one, now)
-    assert is_news(while_open)
+    assert is_updated(while_open)
 
 
-def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, rule: AlertRule, now: datetime) -> None:
+def test_alerts_of_invisible_series_are_not_shown(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime
+) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     secret = builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
     alert(rule, secret, now, "nobody shall know")
@@ -132,15 +134,15 @@ def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, rule: Aler
     found = text(client)
     assert "Everybody knows" in found
     assert "obody shall know" not in found
-    assert 'class="many"' not in found
+    assert 'class="count"' not in found
     assert "1 alert</a>" not in text(client, "/")
 
 
-def test_who_is_not_logged_in_sees_nothing(db: None) -> None:
+def test_anonymous_users_are_sent_to_the_login_page(db: None) -> None:
     assert Client().get(PATH)["Location"] == f"/login/?next={PATH}"
 
 
-def test_a_channel_that_could_not_be_told_is_said_and_to_administrators_why(
+def test_an_undelivered_notification_is_shown_to_administrators_with_its_error(
     grid: Grid, client: Client, rule: AlertRule, now: datetime
 ) -> None:
     one = alert(rule, grid.gather, now)

@@ -1,4 +1,4 @@
-"""Whether the service is well, for load balancers and for people."""
+"""Health checks for load balancers, and the banner of the pages."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_sta
 from tests.monitor.pages.conftest import Grid
 
 
-def test_alive_needs_nothing_else_to_be(depot_away: None) -> None:
+def test_healthz_needs_no_database(depot_away: None) -> None:
     answer = Client().get("/healthz")
     assert (answer.status_code, answer.content) == (200, b"alive\n")
 
 
 @pytest.mark.django_db
-def test_ready_when_depot_and_broker_answer() -> None:
+def test_readyz_is_200_with_database_and_broker() -> None:
     answer = Client().get("/readyz")
     assert answer.status_code == 200
     assert answer.json() == {"ready": True, "depot": "ok", "broker": "ok"}
 
 
-def test_not_ready_without_the_depot_and_says_so(depot_away: None) -> None:
+def test_readyz_is_503_without_the_database(depot_away: None) -> None:
     answer = Client().get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["ready"] is False
@@ -35,22 +35,18 @@ def test_not_ready_without_the_depot_and_says_so(depot_away: None) -> None:
     assert answer.json()["broker"] == "ok"
 
 
-def test_the_banner_tells_of_a_silent_scheduler_on_every_page(grid: Grid, client: Client) -> None:
+def test_every_page_has_a_banner_while_the_scheduler_has_no_heartbeat(grid: Grid, client: Client) -> None:
     heartbeats.record("beat", timezone.now() - timedelta(seconds=90))
     for path in ("/", "/series/circle-ring/", "/banner/"):
-        told = re.search(
-            r"The scheduler has sent no heartbeat for (\d+) s", client.get(path).content.decode()
-        )
-        assert told is not None, path
-        assert 90 <= int(told[1]) <= 150  # the page takes its time
+        assert re.search(r"Scheduler: no heartbeat for \d+ min", client.get(path).content.decode()), path
 
 
-def test_the_banner_goes_when_all_is_well_again(grid: Grid, client: Client) -> None:
+def test_the_banner_disappears_when_the_problem_is_over(grid: Grid, client: Client) -> None:
     heartbeats.record("beat", timezone.now())
     assert client.get("/banner/").content.strip() == b""
 
 
-def test_the_login_page_tells_strangers_nothing(grid: Grid) -> None:
+def test_the_login_page_has_no_banner(grid: Grid) -> None:
     heartbeats.record("beat", timezone.now() - timedelta(seconds=90))
     assert "scheduler" not in Client().get("/login/").content.decode()
 
@@ -63,13 +59,13 @@ def supervisor_file(settings: LazySettings, tmp_path: object) -> object:
     return file
 
 
-def test_the_banner_tells_what_the_supervisor_restarts(
+def test_the_banner_lists_restarting_services(
     grid: Grid, client: Client, supervisor_file: object, now: datetime
 ) -> None:
     services = {"worker": ServiceStatus("restarting", now, restarts=2), "web": ServiceStatus("up", now)}
     write_status(supervisor_file, SupervisorStatus(1, now, services))  # type: ignore[arg-type]
     text = client.get("/banner/").content.decode()
-    assert "worker is being restarted (attempt 2)" in text
+    assert "worker is restarting (attempt 2)" in text
     assert "web is" not in text
 
 

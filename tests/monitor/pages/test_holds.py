@@ -1,4 +1,4 @@
-"""The pages on which people pause, drain, resume and run: for those who may, with who and why."""
+"""The pages to pause, drain, resume and run scopes."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ def pause(kind: HoldKind, name: str, now: datetime, why: str = "disk swap") -> H
     return hold(Scope(kind, name), HoldMode.PAUSE, who="ada", why=why, now=now)
 
 
-def test_while_nothing_is_held_the_page_says_so(grid: Grid, client: Client) -> None:
+def test_the_page_says_that_nothing_is_paused(grid: Grid, client: Client) -> None:
     found = text(client, "/holds/")
-    assert "Nothing is held" in found
-    assert "Nobody has held anything yet" in found
+    assert "Nothing is paused" in found
+    assert "Nothing has been paused yet" in found
 
 
-def test_what_is_held_is_listed_with_who_and_why_and_so_is_its_end(grid: Grid, runner: Client) -> None:
+def test_holds_are_listed_with_user_and_reason_and_so_is_their_end(grid: Grid, runner: Client) -> None:
     runner.post(f"{SITE}act/", {"verb": "drain", "why": "disk <swap>"})
     found = text(runner, "/holds/")
     for part in ("site site2", "drained", "runner", "disk &lt;swap&gt;"):
         assert part in found
     runner.post(f"{SITE}act/", {"verb": "resume", "why": "new disks"})
     found = text(runner, "/holds/")
-    for part in ("Nothing is held", "resumed", "new disks", "disk &lt;swap&gt;"):
+    for part in ("Nothing is paused", "resumed", "new disks", "disk &lt;swap&gt;"):
         assert part in found
 
 
-def test_a_hold_from_a_page_may_end_by_itself(grid: Grid, runner: Client) -> None:
+def test_a_hold_may_have_a_duration(grid: Grid, runner: Client) -> None:
     runner.post(f"{SITE}act/", {"verb": "pause", "why": "disk swap", "hours": "4"})
     made = Hold.objects.get()
     assert made.until == made.began_at + timedelta(hours=4)
 
 
 @pytest.mark.parametrize("path", ["/series/circle-ring/", "/", SITE])
-def test_what_is_held_says_by_whom_and_why_where_it_is_looked_at(
+def test_pages_of_held_scopes_show_user_and_reason(
     grid: Grid, client: Client, now: datetime, path: str
 ) -> None:
     pause(HoldKind.SITE, "site2", now, "<i>disk swap")
@@ -67,13 +67,13 @@ def test_what_is_held_says_by_whom_and_why_where_it_is_looked_at(
     [
         ({"verb": "pause", "why": " "}, "expected a reason"),
         ({"verb": "pause", "why": "x" * 501}, "at most 500 characters"),
-        ({"verb": "pause", "why": "x", "hours": "-3"}, "expected one of those in the list"),
+        ({"verb": "pause", "why": "x", "hours": "-3"}, "expected one of the listed values"),
         ({"verb": "resume", "why": "x"}, "is not held"),
         ({"verb": "stop", "why": "as I typed it"}, "as I typed it"),
         ({}, "expected one of: pause"),
     ],
 )
-def test_an_order_that_cannot_be_kept_is_told_above_the_form(
+def test_an_invalid_order_shows_the_error_above_the_form(
     grid: Grid, runner: Client, form: dict[str, str], said: str
 ) -> None:
     answer = runner.post(f"{SITE}act/", form)
@@ -84,11 +84,11 @@ def test_an_order_that_cannot_be_kept_is_told_above_the_form(
 
 def test_all_series_of_a_site_are_run_from_its_page(grid: Grid, runner: Client) -> None:
     answer = runner.post("/holds/site/site4/act/", {"verb": "run", "why": "new disks"}, follow=True)
-    assert "1 run asked for." in answer.content.decode()
+    assert "1 run queued." in answer.content.decode()
     assert Run.objects.get().trigger == "asked for by runner for the site site4: new disks"
 
 
-def test_a_held_series_is_run_from_its_page_only_by_force(grid: Grid, runner: Client, now: datetime) -> None:
+def test_a_held_series_runs_from_its_page_only_with_force(grid: Grid, runner: Client, now: datetime) -> None:
     pause(HoldKind.SERIES, "circle-ring", now)
     refused = runner.post("/series/circle-ring/run-now/", follow=True).content.decode()
     assert "the series circle-ring is paused by ada" in refused
@@ -99,9 +99,7 @@ def test_a_held_series_is_run_from_its_page_only_by_force(grid: Grid, runner: Cl
     assert run.forced
 
 
-def test_who_may_only_look_sees_holds_but_no_forms_and_is_refused(
-    grid: Grid, client: Client, now: datetime
-) -> None:
+def test_a_reader_sees_holds_without_forms_and_is_refused(grid: Grid, client: Client, now: datetime) -> None:
     pause(HoldKind.SITE, "site2", now)
     for path in ("/holds/", SITE, "/series/circle-ring/"):
         assert 'name="verb"' not in text(client, path)
@@ -111,7 +109,7 @@ def test_who_may_only_look_sees_holds_but_no_forms_and_is_refused(
     assert not Run.objects.exists()
 
 
-def test_a_link_or_somebody_elses_page_holds_nothing(grid: Grid, runner: Client) -> None:
+def test_get_and_forged_requests_hold_nothing(grid: Grid, runner: Client) -> None:
     assert runner.get(f"{SITE}act/").status_code == 405
     forged = Client(enforce_csrf_checks=True)
     forged.force_login(builders.user("forged", may_run=True))
@@ -119,7 +117,7 @@ def test_a_link_or_somebody_elses_page_holds_nothing(grid: Grid, runner: Client)
     assert not Hold.objects.exists()
 
 
-def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, now: datetime) -> None:
+def test_invisible_scopes_are_not_found(grid: Grid, client: Client, now: datetime) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", [builders.site("bunker"), builders.site("cellar")], in_suite="closed")
     pause(HoldKind.SUITE, "closed", now, "nobody shall know")
@@ -132,8 +130,8 @@ def test_what_is_not_for_you_is_not_there(grid: Grid, client: Client, now: datet
         assert "bunker" not in found
 
 
-def test_what_is_planned_is_listed_with_its_next_time(grid: Grid, client: Client, now: datetime) -> None:
-    assert "No maintenance is planned" in text(client, "/holds/")
+def test_maintenance_is_listed_with_its_next_occurrence(grid: Grid, client: Client, now: datetime) -> None:
+    assert "No maintenance scheduled" in text(client, "/holds/")
     tomorrow = now + timedelta(days=1)
     MaintenanceWindow.objects.create(name="past", starts_at=now - timedelta(days=2), ends_at=now)
     MaintenanceWindow.objects.create(name="cables", starts_at=tomorrow, ends_at=tomorrow + timedelta(hours=1))
@@ -150,7 +148,7 @@ def test_what_is_planned_is_listed_with_its_next_time(grid: Grid, client: Client
     assert "in maintenance until" in text(client, "/series/gather-main/")
 
 
-def test_work_where_you_see_nothing_is_not_told(grid: Grid, client: Client, now: datetime) -> None:
+def test_maintenance_at_invisible_sites_is_not_shown(grid: Grid, client: Client, now: datetime) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", [builders.site("bunker"), builders.site("cellar")], in_suite="closed")
     work = MaintenanceWindow.objects.create(name="digging", starts_at=now, ends_at=now + timedelta(hours=1))
@@ -164,7 +162,7 @@ def test_work_where_you_see_nothing_is_not_told(grid: Grid, client: Client, now:
         assert "bunker" not in found
 
 
-def test_a_site_with_series_of_others_is_not_one_to_hold_alone(grid: Grid, runner: Client) -> None:
+def test_a_site_with_invisible_series_cannot_be_held(grid: Grid, runner: Client) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
     answer = runner.post(f"{SITE}act/", {"verb": "pause", "why": "x"})
@@ -173,11 +171,11 @@ def test_a_site_with_series_of_others_is_not_one_to_hold_alone(grid: Grid, runne
     assert not Hold.objects.exists()
 
 
-def test_the_list_on_an_open_page_is_sent_only_when_it_changes(
+def test_the_list_of_an_open_page_is_sent_only_when_it_changes(
     grid: Grid, client: Client, now: datetime
 ) -> None:
     part = client.get("/holds/", headers=HTMX).content.decode()
-    assert part.startswith('<section id="held"')
+    assert part.startswith('<section id="current-holds"')
     seen = part.split("seen=")[1].split('"')[0]
     assert client.get("/holds/", {"seen": seen}, headers=HTMX).status_code == 204
     pause(HoldKind.SITE, "site2", now)

@@ -1,4 +1,4 @@
-"""The overview: what is broken, where, and whose fault it is."""
+"""The overview with a column per series: failures, their sites, and who is at fault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from monitor.ledger.attribution import Fault
 from monitor.models import MaintenanceWindow, Run, Site
 from monitor.models.run import State
-from monitor.overview.grid import Cell, Overview, overview
+from monitor.overview.matrix import Overview, overview_of_series
+from monitor.overview.series_details import SeriesCell
+from monitor.pages.http.updates import digest_of
 from reporters.report import run_id
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
@@ -21,66 +23,69 @@ from tests.monitor.pages.conftest import Grid
 REFUSED = "cannot connect to site2.example.org:22: Connection refused"
 
 
-def cell(content: Overview, site: str, series: str) -> Cell:
+def cell(content: Overview, site: str, series: str) -> SeriesCell:
     row = next(row for row in content.rows if row.site == site)
-    return next(cell for cell in row.cells if cell and cell.series == series)
+    cells = [cell.series for cell in row.cells if cell and cell.series]
+    return next(cell for cell in cells if cell.series == series)
 
 
 @pytest.fixture
 def broken_site2(grid: Grid, now: datetime, minute: timedelta) -> Run:
-    """Gather passed once, and then failed at site2."""
+    """Gather passed once, then failed at site2."""
     builders.passed(grid.gather, now - 2 * minute)
     report = builders.report(grid.gather, now - minute)
     return builders.delivered(builders.failed(report, "transfer_data", "site2-login", REFUSED))
 
 
-def test_a_failure_is_blamed_on_its_site_and_muted_at_the_others(
+def test_a_failure_counts_as_here_at_its_site_and_as_elsewhere_at_others(
     broken_site2: Run, reader: User, now: datetime
 ) -> None:
-    content = overview(reader, now)
+    content = overview_of_series(reader, now)
     assert cell(content, "site2", "gather-main").words == "failed here"
     assert cell(content, "site1", "gather-main").words == "failed elsewhere"
     assert {row.site: row.failing for row in content.rows} == {"site1": 0, "site2": 1, "site3": 0, "site4": 0}
 
 
-def test_what_does_not_work_is_listed_with_place_stage_and_cause(
+def test_failing_series_are_listed_with_site_stage_and_reason(
     broken_site2: Run, client: Client, now: datetime
 ) -> None:
     text = client.get("/").content.decode()
-    assert "Not working now" in text
+    assert "Failing now" in text
     assert "failed in transfer_data" in text
     assert REFUSED in text
     assert f"/runs/{broken_site2.pk}/" in text
 
 
-def test_when_every_last_run_passed_the_page_says_so(grid: Grid, client: Client, now: datetime) -> None:
+def test_the_page_says_all_passing_if_every_last_run_passed(
+    grid: Grid, client: Client, now: datetime
+) -> None:
     builders.passed(grid.gather, now)
-    assert "Everything works" in client.get("/").content.decode()
+    assert "All passing" in client.get("/").content.decode()
 
 
-def test_a_cell_shows_the_last_telling_run_not_a_skipped_one(
+def test_a_cell_shows_the_last_run_that_was_not_skipped(
     broken_site2: Run, grid: Grid, reader: User, now: datetime
 ) -> None:
     builders.not_run(grid.gather, now, State.SKIPPED, "overlap")
-    last = cell(overview(reader, now), "site2", "gather-main").last
+    last = cell(overview_of_series(reader, now), "site2", "gather-main").last
     assert last is not None
     assert last.run == broken_site2.pk
 
 
-def test_a_slot_that_nobody_took_is_our_own_fault(grid: Grid, reader: User, now: datetime) -> None:
+def test_a_missed_slot_is_a_monitoring_fault(grid: Grid, reader: User, now: datetime) -> None:
     builders.not_run(grid.gather, now, State.MISSED, "no reporter took it")
-    content = overview(reader, now)
-    assert cell(content, "site1", "gather-main").whose == Fault.MONITOR
-    assert [trouble.ours for trouble in content.troubles] == [True]
+    content = overview_of_series(reader, now)
+    assert cell(content, "site1", "gather-main").fault == Fault.MONITOR
+    assert [failing.is_ours for failing in content.failing] == [True]
 
 
-def test_troubles_count_how_often_in_a_row(
+def test_failing_series_count_consecutive_failures_without_skipped_runs(
     broken_site2: Run, grid: Grid, reader: User, now: datetime, minute: timedelta
 ) -> None:
     again = builders.failed(builders.report(grid.gather, now), "init", "site2-login", REFUSED)
     builders.not_run(grid.gather, now - minute / 2, State.SKIPPED, "overlap")
     builders.delivered(again)
-    assert [trouble.in_a_row for trouble in overview(reader, now).troubles] == [2]
+    assert [failing.consecutive for failing in overview_of_series(reader, now).failing] == [2]
 
 
 def test_a_trend_has_the_last_twenty_runs_oldest_first(
@@ -89,26 +94,25 @@ def test_a_trend_has_the_last_twenty_runs_oldest_first(
     for number in range(25):
         builders.not_run(grid.circle, now - number * minute, State.MISSED, "")
     builders.passed(grid.circle, now + minute)
-    trend = cell(overview(reader, now), "site1", "circle-ring").trend
+    trend = cell(overview_of_series(reader, now), "site1", "circle-ring").trend
     assert len(trend) == 20
     assert [state for state, _ in trend[-2:]] == [State.MISSED, State.PASSED]
 
 
-def test_a_site_that_takes_no_part_in_a_series_has_no_cell_of_it(
-    grid: Grid, reader: User, now: datetime
-) -> None:
-    content = overview(reader, now)
+def test_a_site_that_a_series_does_not_use_has_no_cell_of_it(grid: Grid, reader: User, now: datetime) -> None:
+    content = overview_of_series(reader, now)
     row = next(row for row in content.rows if row.site == "site4")
-    names = [column.name for column in content.columns]
-    assert row.cells[names.index("circle-ring")] is None
-    assert row.cells[names.index("gather-main")] is not None
+    assert row.cells[list(content.columns).index("circle-ring")] is None
+    assert row.cells[list(content.columns).index("gather-main")] is not None
 
 
-def test_the_head_of_a_series_has_its_forecast_with_the_interval(
+def test_the_head_of_a_column_shows_the_forecast_with_its_interval(
     grid: Grid, reader: User, client: Client, now: datetime
 ) -> None:
     builders.history(grid.circle, 12, until=now - timedelta(minutes=1))
-    outlook = next(c.outlook for c in overview(reader, now).columns if c.name == "circle-ring")
+    outlook = next(
+        series.outlook for series in overview_of_series(reader, now).series if series.name == "circle-ring"
+    )
     assert outlook is not None
     assert outlook.lower < outlook.median < outlook.upper
     text = client.get("/").content.decode()
@@ -117,7 +121,7 @@ def test_the_head_of_a_series_has_its_forecast_with_the_interval(
     assert '<svg class="sparkline"' in text
 
 
-def test_a_run_under_way_shows_its_stage(grid: Grid, client: Client, now: datetime) -> None:
+def test_a_running_run_shows_its_stage(grid: Grid, client: Client, now: datetime) -> None:
     Run.objects.create(
         id=run_id(grid.gather.name, now), series=grid.gather, slot=now, due_at=now, state=State.RUNNING,
         started_at=now, stage="queue_wait",
@@ -130,14 +134,14 @@ def test_the_runs_of_the_last_hour_are_counted(
 ) -> None:
     builders.passed(grid.circle, now - 61 * minute)
     builders.not_run(grid.circle, now, State.SKIPPED, "overlap")
-    content = overview(reader, now)
+    content = overview_of_series(reader, now)
     assert content.runs == 3
     assert content.passed_share == 0.5
 
 
-def test_without_a_series_the_page_says_what_to_do(client: Client) -> None:
+def test_without_series_the_page_explains_how_to_create_them(client: Client) -> None:
     text = client.get("/").content.decode()
-    assert "Nothing is watched yet" in text
+    assert "No series yet" in text
     assert "make demo" in text
 
 
@@ -151,75 +155,77 @@ def test_a_reader_does_not_see_the_series_of_others(grid: Grid, client: Client, 
 
 
 def disks(now: datetime, *sites: str) -> MaintenanceWindow:
-    """Two hours of work at *sites* that began an hour ago."""
+    """Two hours of maintenance at *sites* that began an hour ago."""
     hour = timedelta(hours=1)
-    work = MaintenanceWindow.objects.create(
+    window = MaintenanceWindow.objects.create(
         name="disks", title="new disks", starts_at=now - hour, ends_at=now + hour
     )
-    work.sites.set(Site.objects.filter(name__in=sites))
-    return work
+    window.sites.set(Site.objects.filter(name__in=sites))
+    return window
 
 
-def test_planned_work_is_said_above_the_grid_at_its_site_and_at_its_series(
+def test_maintenance_is_shown_above_the_table_at_its_site_and_at_its_series(
     grid: Grid, client: Client, reader: User, now: datetime
 ) -> None:
     disks(now, "site4")
-    content = overview(reader, now)
-    said = f"in maintenance until {now + timedelta(hours=1):%Y-%m-%d %H:%M} UTC: new disks"
-    assert [(work.where, work.words) for work in content.works] == [("site4", said)]
-    assert {row.site: row.work for row in content.rows} == {
+    content = overview_of_series(reader, now)
+    words = f"in maintenance until {now + timedelta(hours=1):%Y-%m-%d %H:%M} UTC: new disks"
+    assert [(window.where, window.words) for window in content.maintenance] == [("site4", words)]
+    assert {row.site: row.maintenance for row in content.rows} == {
         "site1": "",
         "site2": "",
         "site3": "",
-        "site4": said,
+        "site4": words,
     }
-    assert {column.name: column.held for column in content.columns} == {
-        "gather-main": said,
+    assert {series.name: series.held for series in content.series} == {
+        "gather-main": words,
         "circle-ring": "",
     }
-    assert client.get("/").content.decode().count(said) > 3
+    assert client.get("/").content.decode().count(words) > 3
 
 
-def test_work_everywhere_is_said_once_and_at_every_site(grid: Grid, reader: User, now: datetime) -> None:
+def test_maintenance_everywhere_is_listed_once_and_shown_at_every_site(
+    grid: Grid, reader: User, now: datetime
+) -> None:
     disks(now)
-    content = overview(reader, now)
-    assert [work.where for work in content.works] == ["everywhere"]
-    assert all(row.work for row in content.rows)
-    assert all(column.held for column in content.columns)
+    content = overview_of_series(reader, now)
+    assert [window.where for window in content.maintenance] == ["everywhere"]
+    assert all(row.maintenance for row in content.rows)
+    assert all(series.held for series in content.series)
 
 
-def test_when_work_begins_and_ends_the_page_is_sent_anew(
+def test_the_digest_changes_when_maintenance_begins_and_ends(
     grid: Grid, reader: User, now: datetime, minute: timedelta
 ) -> None:
-    before = overview(reader, now).digest
+    before = digest_of(overview_of_series(reader, now))
     disks(now, "site4")
-    during = overview(reader, now).digest
+    during = digest_of(overview_of_series(reader, now))
     assert during != before
-    assert overview(reader, now + minute).digest == during
-    assert overview(reader, now + 60 * minute).digest == before
+    assert digest_of(overview_of_series(reader, now + minute)) == during
+    assert digest_of(overview_of_series(reader, now + 60 * minute)) == before
 
 
-def test_who_has_seen_the_newest_is_sent_nothing(
+def test_a_page_that_is_current_gets_no_content(
     broken_site2: Run, client: Client, reader: User, now: datetime
 ) -> None:
     asked = {"headers": {"HX-Request": "true"}}
     part = client.get("/", **asked).content.decode()  # type: ignore[arg-type]
     assert part.startswith('<div id="overview"')
-    seen = overview(reader, now).digest
+    seen = digest_of(overview_of_series(reader, now))
     assert f"seen={seen}" in part
     assert client.get("/", {"seen": seen}, **asked).status_code == 204  # type: ignore[arg-type]
 
 
-def test_news_change_the_digest_and_time_alone_does_not(
+def test_a_new_run_changes_the_digest_and_time_alone_does_not(
     broken_site2: Run, grid: Grid, reader: User, now: datetime, minute: timedelta
 ) -> None:
-    before = overview(reader, now).digest
-    assert overview(reader, now + minute / 6).digest == before
+    before = digest_of(overview_of_series(reader, now))
+    assert digest_of(overview_of_series(reader, now + minute / 6)) == before
     builders.passed(grid.gather, now)
-    assert overview(reader, now).digest != before
+    assert digest_of(overview_of_series(reader, now)) != before
 
 
-def test_reasons_from_outside_are_text_and_not_html(grid: Grid, client: Client, now: datetime) -> None:
+def test_reasons_of_reports_are_escaped(grid: Grid, client: Client, now: datetime) -> None:
     evil = '<script>alert("x")</script>" onmouseover="alert(1)'
     builders.delivered(builders.failed(builders.report(grid.gather, now), "init", "site2-login", evil))
     text = client.get("/").content.decode()

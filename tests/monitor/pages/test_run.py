@@ -1,4 +1,4 @@
-"""The page of a run: everything that its report says."""
+"""The page of a run: outcome, report and state history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from monitor.charts.stage_shades import of_probe
 from monitor.ledger import transitions
 from monitor.models import Run
 from monitor.models.run import State
-from monitor.pages.run import headline, planned, waterfall
+from monitor.pages.run import headline, stage_progress, waterfall
 from reporters import report as wire
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
@@ -36,9 +36,7 @@ def failed(grid: Grid, now: datetime) -> Run:
     )
 
 
-def test_a_failure_names_stage_resource_and_cause_with_the_error_output_verbatim(
-    failed: Run, client: Client
-) -> None:
+def test_a_failure_names_stage_resource_and_reason_with_stderr_verbatim(failed: Run, client: Client) -> None:
     text = page(client, failed)
     assert "Failed in transfer_data at site2-login" in text
     assert failed.reason in text
@@ -47,7 +45,7 @@ def test_a_failure_names_stage_resource_and_cause_with_the_error_output_verbatim
     assert f'<pre tabindex="0">{escaped}</pre>' in text
 
 
-def test_a_run_that_ended_by_a_clock_ahead_of_ours_ended_now(
+def test_a_run_that_ended_in_the_future_by_its_clock_ended_now(
     grid: Grid, client: Client, now: datetime
 ) -> None:
     report = builders.report(grid.gather, now)
@@ -57,18 +55,16 @@ def test_a_run_that_ended_by_a_clock_ahead_of_ours_ended_now(
     assert "in 1 h" not in text
 
 
-def test_how_a_run_came_to_its_end_is_told_with_time_and_cause(
-    grid: Grid, client: Client, now: datetime
-) -> None:
+def test_the_state_history_has_times_and_causes(grid: Grid, client: Client, now: datetime) -> None:
     run = builders.not_run(grid.gather, now, State.EXPECTED, "")
-    assert "In the ledger" not in page(client, run)
+    assert "State history" not in page(client, run)
     transitions.move(Run.objects.all(), [run.pk], State.MISSED, cause="its <grace> was over")
     text = page(client, run)
-    assert "In the ledger" in text
+    assert "State history" in text
     assert "its &lt;grace&gt; was over" in text
 
 
-def test_every_stage_metric_and_log_line_is_there(grid: Grid, client: Client, now: datetime) -> None:
+def test_every_stage_metric_and_log_line_is_shown(grid: Grid, client: Client, now: datetime) -> None:
     report = builders.report(grid.gather, now)
     text = page(client, builders.delivered(report))
     for stage in report.stages:
@@ -82,7 +78,7 @@ def test_every_stage_metric_and_log_line_is_there(grid: Grid, client: Client, no
         assert word in text
 
 
-def test_the_raw_report_is_given_out_byte_for_byte(grid: Grid, client: Client, now: datetime) -> None:
+def test_the_raw_report_is_returned_byte_for_byte(grid: Grid, client: Client, now: datetime) -> None:
     report = builders.report(grid.circle, now)
     run = builders.delivered(report)
     answer = client.get(f"/runs/{run.pk}/report.json")
@@ -90,16 +86,18 @@ def test_the_raw_report_is_given_out_byte_for_byte(grid: Grid, client: Client, n
     assert answer.content == wire.to_json(report)
 
 
-def test_a_run_without_a_report_has_none_to_give_out(grid: Grid, client: Client, now: datetime) -> None:
+def test_a_run_without_a_report_says_so(grid: Grid, client: Client, now: datetime) -> None:
     run = builders.not_run(grid.circle, now, State.MISSED, "no reporter took it within 120 s of its time")
     text = page(client, run)
     assert "Missed" in text
     assert run.reason in text
-    assert "There is no report of this run." in text
+    assert "No report for this run." in text
     assert client.get(f"/runs/{run.pk}/report.json").status_code == 404
 
 
-def test_a_run_under_way_shows_its_stage_and_asks_for_news(grid: Grid, client: Client, now: datetime) -> None:
+def test_a_running_run_shows_its_stage_and_polls_for_updates(
+    grid: Grid, client: Client, now: datetime
+) -> None:
     run = builders.not_run(grid.circle, now, State.RUNNING, "")
     Run.objects.filter(pk=run.pk).update(stage="transfer_ring", started_at=now)
     text = page(client, run)
@@ -108,7 +106,7 @@ def test_a_run_under_way_shows_its_stage_and_asks_for_news(grid: Grid, client: C
     assert 'hx-trigger="every 2s' in text
 
 
-def test_a_run_that_ended_asks_for_no_news(failed: Run, client: Client) -> None:
+def test_an_ended_run_does_not_poll(failed: Run, client: Client) -> None:
     assert "every 2s" not in page(client, failed)
 
 
@@ -125,7 +123,7 @@ def test_links_lead_to_the_runs_before_and_after_but_not_to_slots_to_come(
     assert 'rel="next"' not in text
 
 
-def test_a_run_that_is_not_for_you_is_not_there(grid: Grid, client: Client, now: datetime) -> None:
+def test_a_run_of_an_invisible_series_is_not_found(grid: Grid, client: Client, now: datetime) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     run = builders.passed(builders.circle("secret-ring", grid.resources[:2], in_suite="closed"), now)
     assert client.get(f"/runs/{run.pk}/").status_code == 404
@@ -140,33 +138,35 @@ def test_a_run_that_is_not_for_you_is_not_there(grid: Grid, client: Client, now:
         (State.TIMED_OUT, "compute", "", "Timed out in compute"),
         (State.BROKEN, "compare", "", "Probe broken in compare"),
         (State.LOST, "compute", "", "Lost in compute"),
-        (State.CLAIMED, "", "", "Was handed to its reporter"),
+        (State.CLAIMED, "", "", "Assigned to the reporter"),
         (State.RUNNING, "", "", "Running"),
     ],
 )
-def test_a_headline_says_what_became_of_it(state: State, stage: str, resource: str, text: str) -> None:
+def test_a_headline_gives_state_stage_and_resource(
+    state: State, stage: str, resource: str, text: str
+) -> None:
     run = Run(slot=builders.NOON, state=state, stage=stage, failed_resource=resource)
     assert headline(run, builders.NOON) == text
 
 
 def test_a_slot_is_not_due_before_its_time() -> None:
     run = Run(slot=builders.NOON, due_at=builders.NOON, state=State.EXPECTED)
-    assert headline(run, builders.NOON - timedelta(seconds=1)) == "Is not due yet"
-    assert headline(run, builders.NOON) == "Waits for its reporter"
+    assert headline(run, builders.NOON - timedelta(seconds=1)) == "Not due yet"
+    assert headline(run, builders.NOON) == "Waiting for the reporter"
 
 
-def test_the_bars_of_a_waterfall_stay_within_the_runs_time(grid: Grid, now: datetime) -> None:
+def test_the_bars_of_a_waterfall_stay_within_the_duration_of_the_run(grid: Grid, now: datetime) -> None:
     report = builders.report(grid.gather, now)
     bars = waterfall(replace(report, seconds=1.0))  # a clock that disagrees with its stages
     assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in bars)
     assert [bar.name for bar in bars] == list(builders.GATHER)
 
 
-def test_a_waterfall_of_nothing_is_empty(grid: Grid, now: datetime) -> None:
+def test_a_waterfall_without_stages_is_empty(grid: Grid, now: datetime) -> None:
     assert waterfall(replace(builders.report(grid.gather, now), stages=(), seconds=0.0)) == []
 
 
-def test_stages_of_one_category_have_shades_of_their_own() -> None:
+def test_stages_of_one_category_have_different_shades() -> None:
     shades = [(stage.category, stage.shade) for stage in of_probe("gather")]
     assert len(set(shades)) == len(shades)
 
@@ -179,11 +179,11 @@ def test_stages_of_one_category_have_shades_of_their_own() -> None:
         ("cleanup", ["done", "done", "done", "done", "now"]),
     ],
 )
-def test_a_run_under_way_shows_how_far_it_has_come(current: str, progress: list[str]) -> None:
-    assert [stage.progress for stage in planned(of_probe("circle"), current)] == progress
+def test_a_running_run_shows_its_progress(current: str, progress: list[str]) -> None:
+    assert [stage.progress for stage in stage_progress(of_probe("circle"), current)] == progress
 
 
-def test_a_run_says_its_segment_and_what_it_measured(grid: Grid, client: Client, now: datetime) -> None:
+def test_a_run_shows_its_segment_and_configuration(grid: Grid, client: Client, now: datetime) -> None:
     builders.passed(grid.circle, now)
     grid.circle.parameters = {"file_bytes": 100_000_000}
     text = page(client, builders.passed(grid.circle, now + timedelta(minutes=1)))

@@ -1,4 +1,4 @@
-"""The page of how good forecasts were: read without JavaScript, kept by its address, loaded as tables."""
+"""The page of forecast accuracy: readable without JavaScript, permalinks, tables as CSV."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.charts.score_svg import Guide, Missed, coverage_bar, lines, ratios
+from monitor.charts.score_svg import Comparison, Guide, coverage_bar, lines, ratios
 from monitor.forecasts.defaults import METHOD
 from monitor.ingest.service import ingest
 from monitor.models import (
@@ -46,7 +46,7 @@ def browser(db: None) -> Client:
 
 
 def text(client: Client, query: str = "") -> str:
-    """What a reader sees, without marks."""
+    """Return the text of the page, without markup."""
     answer = client.get(PATH + query)
     assert answer.status_code == 200
     words = answer.content.decode().replace("<wbr>", "")
@@ -86,36 +86,36 @@ def scored(circle: Series) -> Metric:
     return total
 
 
-def test_before_the_first_score_the_page_says_what_it_takes(browser: Client) -> None:
+def test_without_scores_the_page_says_how_they_come_about(browser: Client) -> None:
     found = text(browser)
-    assert "No forecast has met its truth here yet" in found
-    assert "You have told of no job yet" in found
-    assert "No probe has been weighed" in found
+    assert "No scored forecasts" in found
+    assert "No job outcomes yet of your own" in found
+    assert "No predictors evaluated" in found
 
 
-def test_it_says_how_far_off_forecasts_were_and_how_many_lay_inside(browser: Client, scored: Metric) -> None:
+def test_the_page_shows_errors_and_coverage(browser: Client, scored: Metric) -> None:
     found = text(browser)
-    assert "Forecasts that met their truth 20" in found
-    assert "1.5 s 12 % of the truth" in found
-    assert "0.75 of its error" in found
-    assert "Inside 80 % 80 % of 20" in found
-    assert "Inside 90 % 90 % of 20" in found
+    assert "Scored forecasts 20" in found
+    assert "Mean absolute error 1.5 s 12 % of the actual value" in found
+    assert "Error vs. last value (MASE) 0.75" in found
+    assert "80 % coverage 80 % of 20" in found
+    assert "90 % coverage 90 % of 20" in found
     assert "circle 7.0 s 6.0 s to 8.0 s 9.0 s outside 2.0 s" in found
     assert "circle circle stage.compare.seconds -10 % 0.400 40 dropped" in found
     assert "reader 1 1 0.70 s (9 %) 100 %" in found
 
 
-def test_what_is_chosen_is_in_the_address(browser: Client, scored: Metric) -> None:
+def test_the_filters_are_in_the_address(browser: Client, scored: Metric) -> None:
     page = browser.get(PATH, {"site": "site-of-here", "range": "90d"}).content.decode()
     assert 'value="site-of-here"' in page
     assert '<option value="90d" selected>' in page
     assert f"scoreboard/times.csv?site=site-of-here&amp;metric=total.seconds&amp;method={METHOD}" in page
-    assert "No forecast has met its truth here yet" in text(browser, "?site=site-of-there")
-    assert "choose one above" in text(browser, "?metric=total_core.seconds")
+    assert "No scored forecasts" in text(browser, "?site=site-of-there")
+    assert "change the filters" in text(browser, "?metric=total_core.seconds")
 
 
 @pytest.mark.parametrize("query", ["?range=1000y", "?site=%00", "?metric=<script>", "?method=%F0%28"])
-def test_nonsense_in_the_address_is_no_error(browser: Client, scored: Metric, query: str) -> None:
+def test_an_invalid_address_is_no_error(browser: Client, scored: Metric, query: str) -> None:
     answer = browser.get(PATH + query)
     assert answer.status_code == 200
     assert b"<script>" not in answer.content.partition(b"<main")[2]
@@ -134,7 +134,7 @@ def rows(browser: Client, part: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.content.decode())))
 
 
-def test_every_table_can_be_loaded(browser: Client, scored: Metric) -> None:
+def test_every_table_can_be_downloaded(browser: Client, scored: Metric) -> None:
     assert [one["n"] for one in rows(browser, "times")] == ["10", "10"]
     assert [one["name"] for one in rows(browser, "sites")] == ["site-of-here"]
     assert [one["mean_absolute_error"] for one in rows(browser, "methods")] == ["1.5"]
@@ -144,23 +144,23 @@ def test_every_table_can_be_loaded(browser: Client, scored: Metric) -> None:
     assert browser.get(f"{PATH}nothing.csv").status_code == 404
 
 
-def test_only_members_see_it_and_of_their_suites_alone(browser: Client, scored: Metric) -> None:
+def test_only_members_see_scores_and_only_of_their_suites(browser: Client, scored: Metric) -> None:
     assert Client().get(PATH).status_code == 302
     assert Client().get(f"{PATH}times.csv").status_code == 302
     closed = Suite.objects.get()
     closed.viewers.create(name="staff")
-    assert "No forecast has met its truth here yet" in text(browser)
+    assert "No scored forecasts" in text(browser)
     assert rows(browser, "last") == []
 
 
-def test_no_metric_that_anybody_asks_for_breaks_the_name_of_the_file(browser: Client) -> None:
+def test_no_metric_name_breaks_the_name_of_the_file(browser: Client) -> None:
     answer = browser.get(f"{PATH}last.csv", {"metric": 'a\r\nb";c' + "d" * 9000})
     assert answer.status_code == 200
     assert answer["content-disposition"].startswith('attachment; filename="forecasts-last-abcdd')
     assert len(answer["content-disposition"]) < 200
 
 
-def test_the_api_has_the_same(browser: Client, scored: Metric) -> None:
+def test_the_api_gives_the_same_scores(browser: Client, scored: Metric) -> None:
     board = browser.get("/api/v1/scoreboard", {"range": "7d"}).json()
     assert (board["whole"]["n"], board["whole"]["mean_absolute_error"]) == (20, 1.5)
     assert [one["name"] for one in board["sites"]] == ["site-of-here"]
@@ -172,7 +172,7 @@ def test_the_api_has_the_same(browser: Client, scored: Metric) -> None:
     assert browser.get("/api/v1/scoreboard", {"site": "\x00"}).status_code == 422
 
 
-def test_programs_load_the_same_tables_with_a_token(browser: Client, scored: Metric) -> None:
+def test_programs_download_the_same_tables_with_a_token(browser: Client, scored: Metric) -> None:
     token = ApiToken.objects.issue(builders.user("program"), "program", [READ])
     program = Client(headers={"authorization": f"Bearer {token}"})
     for part in ("methods", "metrics", "sites", "times", "last"):
@@ -187,17 +187,17 @@ def test_programs_load_the_same_tables_with_a_token(browser: Client, scored: Met
     assert told.status_code == 403
 
 
-def test_a_line_is_broken_where_there_is_no_value() -> None:
+def test_a_line_is_interrupted_where_there_is_no_value() -> None:
     drawn = lines([("l-1", [1.0, 2.0, None, 2.0])], [Guide(1.0, "one")], low=0.0, high=2.0, label="a line")
     assert (drawn.count('<line class="l-1"'), drawn.count('<circle class="l-1"')) == (1, 3)
     assert '<text x="0" y="50.00%"' in drawn
 
 
-def test_a_truth_outside_its_interval_looks_otherwise() -> None:
+def test_an_actual_value_outside_its_interval_looks_different() -> None:
     missed = [
-        Missed(1.0, 0.9, 1.1, "/a", "in"),
-        Missed(2.0, 0.9, 1.1, "/b", "out"),
-        Missed(0, 0, 1, "/c", ""),
+        Comparison(1.0, 0.9, 1.1, "/a", "in"),
+        Comparison(2.0, 0.9, 1.1, "/b", "out"),
+        Comparison(0, 0, 1, "/c", ""),
     ]
     drawn = ratios(missed, label="truths")
     assert re.findall(r'circle class="(\w+)"', drawn) == ["inside", "outside", "inside"]
@@ -206,7 +206,7 @@ def test_a_truth_outside_its_interval_looks_otherwise() -> None:
         assert f".drawing .{kind} " in STYLES
 
 
-def test_a_bar_of_coverage_has_a_mark_at_what_was_promised() -> None:
+def test_a_coverage_bar_has_a_line_at_the_nominal_level() -> None:
     assert coverage_bar(None, 0.8) == ""
     assert 'x1="80%"' in coverage_bar(0.75, 0.8)
     assert 'width="75.0%"' in coverage_bar(0.75, 0.8)

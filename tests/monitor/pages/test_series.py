@@ -1,4 +1,4 @@
-"""The page of a series, its charts' values and its CSV."""
+"""The page of a series, the data of its charts, and its downloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from monitor.charts import series_chart as charts
-from monitor.charts.chart_ranges import STRETCHES, named
+from monitor.charts.chart_ranges import RANGES, named
 from monitor.charts.series_chart import chart
 from monitor.depot.samples import formats
 from monitor.models import Forecast, Run, Series
@@ -47,21 +47,21 @@ def rows(client: Client, name: str, **query: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
 
 
-def test_the_page_says_what_is_run_where(grid: Grid, client: Client) -> None:
+def test_the_page_shows_probe_schedule_sites_and_parameters(grid: Grid, client: Client) -> None:
     text = page(client, "gather-main")
     for part in ("Collects a file from every source", "H/2 * * * *", "site1", "site4-login", "Destination"):
         assert part in text
     assert "1 MB" in text  # a parameter, with its unit
-    assert "30 min <small>default</small>" in text  # one that was not given
+    assert "30 min <small>default</small>" in text  # a default
 
 
-def test_a_series_whose_probe_is_gone_still_shows_its_history(
+def test_a_series_whose_probe_is_not_installed_shows_its_history(
     grid: Grid, client: Client, now: datetime
 ) -> None:
     builders.passed(grid.gather, now)
     Series.objects.filter(pk=grid.gather.pk).update(probe="removed")
     text = page(client, "gather-main")
-    assert "This probe is not here any more." in text
+    assert "This probe is not installed." in text
     assert {stage["category"] for stage in chart_data(text)["stages"]} == {"other"}
 
 
@@ -76,7 +76,7 @@ def test_with_too_few_runs_the_page_says_how_many_there_are(
     assert "1 run has passed so far" in page(client, "gather-main")
 
 
-def test_a_forecast_stands_with_its_interval_and_track_record(
+def test_a_forecast_is_shown_with_its_interval_and_track_record(
     grid: Grid, client: Client, now: datetime
 ) -> None:
     builders.history(grid.circle, 12, until=now)
@@ -84,10 +84,10 @@ def test_a_forecast_stands_with_its_interval_and_track_record(
     text = page(client, "circle-ring")
     assert f'<p class="big">{newest.median:.1f} s</p>' in text
     assert f"{newest.lower:.1f} s to {newest.upper:.1f} s" in text
-    assert re.search(r"\d+ % of \d+ inside the interval \(80 % promised\), off by [\d.]+ s on average", text)
+    assert re.search(r"\d+ % of \d+ inside the 80 % interval, mean error [\d.]+ s", text)
 
 
-def test_the_chart_has_every_stage_of_every_run_in_the_probes_order(
+def test_the_chart_has_every_stage_of_every_run_in_order(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     builders.passed(grid.gather, now - minute, slowness=2.0)
@@ -98,7 +98,7 @@ def test_the_chart_has_every_stage_of_every_run_in_the_probes_order(
     assert data["totals"] == pytest.approx([22.4, 11.2])
 
 
-def test_a_failed_run_is_marked_with_its_reason_and_what_it_had_done(
+def test_a_failed_run_has_its_reason_and_its_completed_stages(
     grid: Grid, client: Client, now: datetime
 ) -> None:
     run = builders.delivered(
@@ -113,7 +113,7 @@ def test_a_failed_run_is_marked_with_its_reason_and_what_it_had_done(
     assert data["seconds"]["transfer_results"] == [None]
 
 
-def test_a_forecast_is_drawn_at_the_run_that_it_was_of(grid: Grid, client: Client, now: datetime) -> None:
+def test_a_forecast_is_drawn_at_its_run(grid: Grid, client: Client, now: datetime) -> None:
     runs = builders.history(grid.circle, 12, until=now)
     data = chart_data(page(client, "circle-ring"))
     drawn = [forecast["time"] for forecast in data["forecasts"]]
@@ -129,26 +129,24 @@ def test_the_forecast_of_the_next_run_is_drawn_at_its_slot(grid: Grid, client: C
     assert pending["time"].startswith(f"{now + timedelta(minutes=2):%Y-%m-%d %H:%M:%S}")
 
 
-def test_rates_of_transfers_have_a_chart_of_their_own(grid: Grid, client: Client, now: datetime) -> None:
+def test_transfer_rates_have_their_own_chart(grid: Grid, client: Client, now: datetime) -> None:
     builders.passed(grid.gather, now)
     rates = chart_data(page(client, "gather-main"))["rates"]
     assert set(rates) == {"transfer.site1-login.bytes_per_second", "transfer.site2-login.bytes_per_second"}
 
 
-def test_a_link_chooses_the_stretch(grid: Grid, client: Client, now: datetime, minute: timedelta) -> None:
+def test_a_link_chooses_the_range(grid: Grid, client: Client, now: datetime, minute: timedelta) -> None:
     builders.passed(grid.gather, now - 90 * minute)
     builders.passed(grid.gather, now)
     assert len(chart_data(page(client, "gather-main", range="1h"))["runs"]) == 1
     assert len(chart_data(page(client, "gather-main", range="24h"))["runs"]) == 2
 
 
-def test_a_long_stretch_is_drawn_day_by_day(
-    grid: Grid, client: Client, now: datetime, minute: timedelta
-) -> None:
+def test_a_long_range_is_drawn_by_day(grid: Grid, client: Client, now: datetime, minute: timedelta) -> None:
     day = timedelta(days=1)
     for age, slowness in ((3 * day, 1.0), (3 * day + minute, 3.0), (day, 2.0), (400 * day, 9.0)):
         builders.passed(grid.gather, now - age, slowness=slowness)
-    builders.not_run(grid.gather, now, State.MISSED, "nobody came")
+    builders.not_run(grid.gather, now, State.MISSED, "no report")
     data = chart_data(page(client, "gather-main", range="1y"))
     assert data["runs"] == []
     ages = {f"{now - 3 * day:%Y-%m-%d}", f"{now - 3 * day - minute:%Y-%m-%d}", f"{now - day:%Y-%m-%d}"}
@@ -162,8 +160,8 @@ def test_a_long_stretch_is_drawn_day_by_day(
     assert chart_data(page(client, "gather-main", range="30d"))["days"] == []
 
 
-def test_an_unknown_stretch_is_the_default_one() -> None:
-    assert named("yesteryear") == STRETCHES[0]
+def test_an_unknown_range_is_the_default() -> None:
+    assert named("yesteryear") == RANGES[0]
 
 
 @pytest.mark.parametrize("stretch", [named("200"), named("24h")])
@@ -180,7 +178,7 @@ def test_no_more_points_than_a_browser_can_draw_are_sent(
     assert found.runs[-1].slot == now
 
 
-def test_a_stretch_that_is_all_there_is_not_called_cut(grid: Grid, now: datetime, minute: timedelta) -> None:
+def test_a_complete_range_is_not_called_cut(grid: Grid, now: datetime, minute: timedelta) -> None:
     for number in range(60):
         builders.not_run(grid.circle, now - number * minute, State.MISSED, "")
     found = chart(grid.circle, named("50"), now, None)
@@ -192,7 +190,7 @@ def test_the_csv_has_every_value_with_its_unit_and_outcome(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     builders.passed(grid.circle, now - minute)
-    builders.not_run(grid.circle, now, State.MISSED, "nobody came")
+    builders.not_run(grid.circle, now, State.MISSED, "no report")
     found = rows(client, "circle-ring")
     totals = [row for row in found if row["name"] == "total.seconds"]
     assert [row["outcome"] for row in totals] == ["passed", "missed"]
@@ -202,7 +200,7 @@ def test_the_csv_has_every_value_with_its_unit_and_outcome(
     assert len(found) == len(builders.CIRCLE) + 3 + 1 + 1  # stages, totals, a rate; the missed run
 
 
-def test_the_csv_has_the_stretch_that_the_chart_has(
+def test_the_csv_has_the_range_of_the_chart(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     builders.passed(grid.circle, now - 90 * minute)
@@ -211,32 +209,32 @@ def test_the_csv_has_the_stretch_that_the_chart_has(
     assert slots == {f"{now:%Y-%m-%dT%H:%M:%S}.000000Z"}
 
 
-def test_the_csv_of_a_series_without_runs_is_its_head(grid: Grid, client: Client) -> None:
+def test_the_csv_of_a_series_without_runs_has_only_its_header(grid: Grid, client: Client) -> None:
     assert rows(client, "circle-ring") == []
 
 
-def test_run_now_asks_for_a_run_and_shows_it(grid: Grid, runner: Client) -> None:
+def test_run_now_queues_a_run_and_shows_it(grid: Grid, runner: Client) -> None:
     answer = runner.post("/series/circle-ring/run-now/", follow=True)
     run = Run.objects.get(series=grid.circle)
     assert answer.redirect_chain == [(f"/runs/{run.pk}/", 302)]
     assert run.trigger == "asked for by runner"
     text = answer.content.decode()
-    assert "A run of circle-ring was asked for" in text
-    assert "Waits for its reporter" in text
+    assert "Run of circle-ring queued" in text
+    assert "Waiting for the reporter" in text
 
 
-def test_who_may_only_look_has_no_button_and_is_refused(grid: Grid, client: Client) -> None:
+def test_a_reader_has_no_button_and_is_refused(grid: Grid, client: Client) -> None:
     assert "Run now" not in page(client, "circle-ring")
     assert client.post("/series/circle-ring/run-now/").status_code == 403
     assert not Run.objects.exists()
 
 
-def test_a_link_does_not_start_a_run(grid: Grid, runner: Client) -> None:
+def test_a_get_request_does_not_start_a_run(grid: Grid, runner: Client) -> None:
     assert runner.get("/series/circle-ring/run-now/").status_code == 405
     assert not Run.objects.exists()
 
 
-def test_a_button_on_somebody_elses_page_does_not_start_a_run(grid: Grid) -> None:
+def test_a_forged_request_does_not_start_a_run(grid: Grid) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(builders.user("runner", may_run=True))
     assert browser.post("/series/circle-ring/run-now/").status_code == 403
@@ -244,7 +242,7 @@ def test_a_button_on_somebody_elses_page_does_not_start_a_run(grid: Grid) -> Non
 
 
 @pytest.mark.parametrize("form", formats.names())
-def test_the_page_offers_its_values_in_every_form(grid: Grid, client: Client, form: str) -> None:
+def test_the_page_offers_downloads_in_every_format(grid: Grid, client: Client, form: str) -> None:
     link = f"/series/circle-ring/samples.{form}?range=24h"
     assert link in page(client, "circle-ring", range="24h")
     answer = client.get(link)
@@ -253,20 +251,20 @@ def test_the_page_offers_its_values_in_every_form(grid: Grid, client: Client, fo
     answer.getvalue()
 
 
-def test_a_form_that_there_is_not_is_not_found(grid: Grid, client: Client) -> None:
+def test_an_unknown_format_is_not_found(grid: Grid, client: Client) -> None:
     assert client.get("/series/circle-ring/samples.xlsx").status_code == 404
     assert client.get("/series/circle-ring/samples.base").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["", "samples.csv", "samples.parquet"])
-def test_a_series_that_is_not_for_you_is_not_there(grid: Grid, client: Client, path: str) -> None:
+def test_an_invisible_series_is_not_found(grid: Grid, client: Client, path: str) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
     assert client.get(f"/series/secret-ring/{path}").status_code == 404
     assert client.get(f"/series/no-such-series/{path}").status_code == 404
 
 
-def test_who_has_seen_the_newest_is_sent_nothing(grid: Grid, client: Client, now: datetime) -> None:
+def test_a_page_that_is_current_gets_no_content(grid: Grid, client: Client, now: datetime) -> None:
     builders.passed(grid.circle, now)
     part = client.get("/series/circle-ring/", headers=HTMX).content.decode()
     assert part.startswith('<div id="live"')
@@ -287,7 +285,7 @@ def changed(grid: Grid, now: datetime, minute: timedelta, *, runs: int = 2) -> N
         builders.passed(grid.circle, now - (10 - number) * minute)
 
 
-def test_the_chart_has_a_boundary_where_another_segment_begins_that_says_what_changed(
+def test_the_chart_has_a_boundary_with_the_change_where_a_segment_begins(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     changed(grid, now, minute)
@@ -300,45 +298,45 @@ def test_the_chart_has_a_boundary_where_another_segment_begins_that_says_what_ch
     assert one != other
 
 
-def test_a_run_that_measured_nothing_is_on_no_side_of_a_boundary(
+def test_a_run_without_values_belongs_to_no_segment(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     changed(grid, now, minute)
-    builders.not_run(grid.circle, now - 15 * minute, State.MISSED, "nobody came")
+    builders.not_run(grid.circle, now - 15 * minute, State.MISSED, "no report")
     data = chart_data(page(client, "circle-ring"))
     assert data["segments"][2] is None
     assert len(data["boundaries"]) == 1
 
 
-def test_what_changed_is_said_in_text_newest_first(
+def test_configuration_changes_are_listed_newest_first(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
-    assert "What changed" not in page(client, "circle-ring")
+    assert "Configuration changes" not in page(client, "circle-ring")
     changed(grid, now, minute)
     text = page(client, "circle-ring")
-    assert "What changed" in text
+    assert "Configuration changes" in text
     assert "file_bytes 1 MB → 100 MB" in text
-    assert "the next run" not in text
-    assert text.index("file_bytes 1 MB → 100 MB") < text.index("the first: circle")
+    assert "<td>next run" not in text
+    assert text.index("file_bytes 1 MB → 100 MB") < text.index("first: circle")
 
 
-def test_a_change_that_no_run_has_seen_is_said_of_the_next_one(
+def test_a_pending_change_is_listed_for_the_next_run(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     changed(grid, now, minute, runs=0)
     text = page(client, "circle-ring")
-    assert re.search(r"the next run</td>.*a new segment</td>.*file_bytes 1 MB → 100 MB", text)
+    assert re.search(r"<td>next run</td>.*new segment</td>.*file_bytes 1 MB → 100 MB", text)
     assert "No run has passed since its parameters changed" in text
     assert chart_data(text)["pending"] is None
 
 
-def test_going_back_is_a_boundary_too_and_not_a_new_segment(
+def test_returning_to_a_configuration_is_a_boundary_of_its_old_segment(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     changed(grid, now, minute)
     grid.circle.parameters = {"file_bytes": 1_000_000}
     grid.circle.save()
-    assert re.search(r"the next run</td>.*segment 1 again</td>", page(client, "circle-ring"))
+    assert re.search(r"<td>next run</td>.*segment 1 again</td>", page(client, "circle-ring"))
     builders.passed(grid.circle, now)
     text = page(client, "circle-ring")
     assert [one["number"] for one in chart_data(text)["boundaries"]] == [2, 1]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import InterfaceError, OperationalError, connection
 
-from monitor.charts.chart_ranges import Stretch, begin
+from monitor.charts.chart_ranges import ChartRange, begin
 from monitor.depot.samples.export import ExportTimeout, export, values
 from monitor.depot.samples.formats.base import UnknownFormat, Value
 from monitor.ingest.service import ingest, ingest_all
@@ -147,9 +147,9 @@ def ended(session: int) -> None:
 
 def test_a_stretch_begins_where_its_runs_do(runs: Series, noon: datetime) -> None:
     now = noon + 5 * MINUTE
-    newest = (Stretch("2", "", newest=2), Stretch("9", "", newest=9))
+    newest = (ChartRange("2", "", newest=2), ChartRange("9", "", newest=9))
     assert [begin(runs, stretch, now) for stretch in newest] == [noon + 2 * MINUTE, None]
-    assert begin(runs, Stretch("1h", "", span=60 * MINUTE), now) == now - 60 * MINUTE
+    assert begin(runs, ChartRange("1h", "", span=60 * MINUTE), now) == now - 60 * MINUTE
     assert Run.objects.count() == 5
 
 

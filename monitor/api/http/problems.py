@@ -1,0 +1,114 @@
+"""Errors as RFC 9457 problem details."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent
+from django.db import DataError, InterfaceError, OperationalError
+from django.http import Http404, JsonResponse, UnreadablePostError
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+    from ninja import NinjaAPI
+
+METHOD_NOT_ALLOWED = 405
+_CODES = {400: "malformed", 403: "not_allowed"}  # of errors that Ninja raises itself
+
+
+class Refused(Exception):
+    """The request is answered with a problem; *code* is stable, for programs."""
+
+    def __init__(self, status: int, code: str, detail: str, **extra: Any) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.detail, self.extra = status, code, detail, extra
+
+
+def problem(status: int, code: str, detail: str, **extra: Any) -> HttpResponse:
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
+    body |= {"detail": detail, **extra}
+    return JsonResponse(body, status=status, content_type="application/problem+json")
+
+
+def not_allowed(request: HttpRequest, allow: str) -> HttpResponse:
+    """Return a 405 problem; *allow* lists the methods of the path, separated by commas."""
+    methods = ", ".join(sorted(allow.split(", ")))
+    detail = f"{request.path} does not take {request.method}; it takes {methods}"
+    answer = problem(METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+    answer["Allow"] = methods
+    return answer
+
+
+def register(api: NinjaAPI) -> None:
+    """Answer every error of the API as a problem."""
+    handlers: dict[type[Exception], Any] = {
+        Refused: lambda error: problem(error.status, error.code, error.detail, **error.extra),
+        Http404: lambda error: problem(404, "not_found", str(error) or "not found"),
+        AuthenticationError: lambda _: problem(
+            401, "not_authenticated", "send a token: Authorization: Bearer gcast_..., or log in"
+        ),
+        ValidationError: lambda error: _invalid([_as_sent(each) for each in error.errors]),
+        HttpError: lambda error: problem(
+            error.status_code, _CODES.get(error.status_code, "error"), error.message
+        ),
+        TooManyFieldsSent: lambda _: problem(
+            400, "malformed", f"expected at most {_most_fields()} parameters"
+        ),
+        SuspiciousOperation: lambda error: problem(400, "malformed", str(error)),
+        RequestDataTooBig: lambda _: problem(
+            413, "too_large", f"expected a body of at most {_most_bytes()} bytes"
+        ),
+        UnreadablePostError: lambda error: problem(400, "malformed", f"the body ended too early: {error}"),
+        DataError: lambda error: problem(422, "invalid", f"the database cannot store such a value: {error}"),
+        UnicodeEncodeError: lambda _: problem(422, "invalid", "expected text without lone surrogates"),
+        DepotFull: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
+        OperationalError: lambda _: depot_unavailable(),
+        InterfaceError: lambda _: depot_unavailable(),  # the connection broke during the request
+    }
+    for kind, answer in handlers.items():
+        api.add_exception_handler(kind, _handler(answer))
+
+
+def depot_unavailable(retry_seconds: int = 5) -> HttpResponse:
+    detail = "the database is unreachable; try again in a few seconds"
+    return _with_retry(problem(503, "depot_away", detail), retry_seconds)
+
+
+def _handler(answer: Any) -> Any:
+    def handle(_request: HttpRequest, error: Exception) -> HttpResponse:
+        response: HttpResponse = answer(error)
+        return response
+
+    return handle
+
+
+def _most_bytes() -> str:
+    return f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,}"
+
+
+def _most_fields() -> str:
+    return f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}"
+
+
+def _invalid(errors: list[dict[str, Any]]) -> HttpResponse:
+    return problem(422, "invalid", "; ".join(_field_message(each) for each in errors), errors=errors)
+
+
+def _as_sent(error: dict[str, Any]) -> dict[str, Any]:
+    """Return *error* without the name of our parameter in the location of a body field."""
+    kind, *place = error["loc"]
+    return {**error, "loc": [kind, *(place[1:] if kind == "body" else place)]}
+
+
+def _field_message(error: dict[str, Any]) -> str:
+    return f"{'.'.join(str(part) for part in error['loc'][1:] or error['loc'])}: {error['msg']}"
+
+
+def _with_retry(response: HttpResponse, seconds: int) -> HttpResponse:
+    response["Retry-After"] = str(seconds)
+    return response

@@ -1,0 +1,355 @@
+"""The overview: sites by columns, for any number of series.
+
+A column is a series while a page has room for that, otherwise a suite, or a probe where one suite is shown.
+In each case the cells are counted from a few numbers per series in arrays; columns of single series have
+details in addition. The number of queries does not depend on the number of series or sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+import probes
+from monitor.db.timestamps import moment
+from monitor.ledger.maintenance import ShownWindow, open_for_user
+from monitor.models import Binding, Hold, Resource, Series, Site, Suite
+from monitor.models.hold import HoldKind
+from monitor.overview import latest
+from monitor.overview.column_arrays import NEVER
+from monitor.overview.series_details import (
+    SeriesCell,
+    SeriesDetails,
+    SeriesRuns,
+    cells_by_site,
+    series_details,
+    series_runs,
+    sites_of_failures,
+)
+from monitor.overview.series_states import (
+    ELSEWHERE,
+    HERE,
+    MONITORING,
+    PASSED,
+    SOMEWHERE,
+    STANDINGS,
+    UNKNOWN,
+    SeriesStates,
+    series_states,
+    standings,
+)
+from monitor.overview.summary import Summary, failing_series, maintenance_at, outcomes_of_last_hour
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.models.series import SeriesQuerySet
+
+MOST_SERIES = 40  # with a column for each
+MOST_BINDINGS = 2000
+SITES_A_PAGE = 50
+WORST, BY_NAME = "worst", "name"
+ORDERS = (WORST, BY_NAME)
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """The series of a column at one site: *counts* by standing, and when the newest run ended.
+
+    *series* is set where the column is a series.
+    """
+
+    counts: tuple[int, ...]
+    newest: datetime | None
+    series: SeriesCell | None = None
+
+    @property
+    def series_count(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def worst(self) -> int:
+        return max(standing for standing, count in enumerate(self.counts) if count)
+
+    @property
+    def words(self) -> str:
+        count = self.counts[self.worst]
+        return {
+            HERE: f"{count} failed here",
+            SOMEWHERE: f"{count} failed, site unknown",
+            MONITORING: f"{count} monitoring fault{'' if count == 1 else 's'}",
+            ELSEWHERE: f"{count} failed elsewhere",
+            PASSED: "all passed" if count == self.series_count else f"{count} passed",
+            UNKNOWN: "no run yet",
+        }[self.worst]
+
+
+@dataclass(frozen=True)
+class SiteRow:
+    """One site; a cell is None where no series of the column uses it.
+
+    *failing*: series that failed here; *held* and *maintenance*: the reason of a hold, the maintenance
+    window.
+    """
+
+    site: str
+    title: str
+    cells: Sequence[MatrixCell | None]
+    failing: int
+    held: str
+    maintenance: str
+
+
+@dataclass(frozen=True)
+class Overview(Summary):
+    """The content of one page. *series* are the details of the columns where each is one series.
+
+    *columns*: names of series, suites or probes; *site_names*: of all pages; *site_count*: of all rows.
+    """
+
+    columns: Sequence[str]
+    are_suites: bool
+    series: Sequence[SeriesDetails]
+    series_count: int
+    site_names: Sequence[str]
+    rows: Sequence[SiteRow]
+    site_count: int
+    page: int
+    pages: int
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The *series* (primary keys) of an overview, each with its *group*, the position of its column in
+    *names*.
+
+    *source* is a queryset that contains all of them. *details* and *runs* are of columns of single series.
+    """
+
+    names: Sequence[str]
+    source: SeriesQuerySet
+    series: NDArray[np.int64]
+    group: NDArray[np.int64]
+    are_suites: bool = False
+    details: Sequence[SeriesDetails] = ()
+    runs: Mapping[int, SeriesRuns] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """*by_standing*: number of series by site, column and standing; *newest*: when the newest run ended,
+    microseconds since 1970, by site and column. Sites are sorted by name."""
+
+    sites: Sequence[Site]
+    by_standing: NDArray[np.int64]
+    newest: NDArray[np.int64]
+
+    def cell(self, site: int, column: int, series: SeriesCell | None) -> MatrixCell | None:
+        counts, newest = self.by_standing[site, column], self.newest[site, column]
+        if not counts.any():
+            return None
+        return MatrixCell(tuple(counts.tolist()), None if newest == NEVER else moment(newest), series)
+
+
+def has_column_per_series(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Return whether the series that *user* may see are few enough for a column each."""
+    visible = Series.objects.visible_to(user).order_by()
+    bindings = Binding.objects.filter(series__in=visible).order_by()
+    return (
+        visible[: MOST_SERIES + 1].count() <= MOST_SERIES
+        and bindings[: MOST_BINDINGS + 1].count() <= MOST_BINDINGS
+    )
+
+
+def overview_of_series(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
+    """Return the overview with a column for each series that *user* may see, and all sites on one page."""
+    holds = list(Hold.objects.at(now))
+    details = series_details(Series.objects.visible_to(user), now, holds)
+    keys = [detail.key for detail in details]
+    visible = Series.objects.filter(pk__in=keys)
+    columns = _Columns(
+        names=[detail.name for detail in details],
+        source=visible,
+        series=np.array(keys, dtype=np.int64),
+        group=np.arange(len(keys)),
+        details=details,
+        runs=series_runs(visible),
+    )
+    return _overview(columns, user, now, holds, order=BY_NAME, sites_a_page=None)
+
+
+def overview_of_groups(
+    user: AbstractBaseUser | AnonymousUser,
+    now: datetime,
+    *,
+    suite: str = "",
+    order: str = WORST,
+    page: int = 1,
+) -> Overview:
+    """Return the overview with a column for each suite that *user* may see, or for each probe of a single
+    one.
+
+    *suite* leaves out all others; *page* counts from 1.
+    """
+    suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("name")
+    names = dict(suites.values_list("pk", "name"))
+    columns = _columns_of_suites(names) if len(names) > 1 else _columns_of_probes(names)
+    holds = list(Hold.objects.at(now))
+    return _overview(columns, user, now, holds, order=order, page=page, sites_a_page=SITES_A_PAGE)
+
+
+def _columns_of_suites(suites: Mapping[int, str]) -> _Columns:
+    visible = Series.objects.filter(suite__in=list(suites))
+    rows = latest.series_columns(visible, {"suite": ("integer", "suite_id")})
+    group = latest.positions_of(rows["suite"], np.array(list(suites)))
+    names = list(suites.values())
+    return _Columns(names, Series.objects.all(), rows["series"], group, are_suites=True)
+
+
+def _columns_of_probes(suites: Mapping[int, str]) -> _Columns:
+    visible = Series.objects.filter(suite__in=list(suites))
+    installed = sorted(probes.names())
+    array = ", ".join(f"'{name}'" for name in installed)
+    position = f"coalesce(array_position(ARRAY[{array}], probe::text) - 1, {len(installed)})"
+    rows = latest.series_columns(visible, {"group": ("integer", position)})
+    # Reading all states is as fast as selecting most of them.
+    return _Columns([*installed, "others"], Series.objects.all(), rows["series"], rows["group"])
+
+
+def _overview(
+    columns: _Columns,
+    user: AbstractBaseUser | AnonymousUser,
+    now: datetime,
+    holds: Sequence[Hold],
+    *,
+    order: str,
+    page: int = 1,
+    sites_a_page: int | None,
+) -> Overview:
+    states = series_states(columns.source, columns.series, columns.group, now)
+    counts = _counted(states, columns)
+    used = np.flatnonzero(counts.by_standing.sum(axis=(1, 2)))
+    ordered = used[_order(counts.by_standing[used].sum(axis=1), order)]
+    page_size = sites_a_page or max(len(ordered), 1)
+    pages = max(1, -(-len(ordered) // page_size))
+    page = min(max(page, 1), pages)
+    maintenance = open_for_user(user, now)
+    shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
+    shown_sites = ordered[(page - 1) * page_size : page * page_size]
+    rows = _rows(counts, shown_sites, columns, shown_columns, maintenance, holds)
+    return Overview(
+        failing=failing_series(states, {site.pk: site.name for site in counts.sites}, columns.runs),
+        failing_count=int(states.is_failing.sum()),
+        maintenance=maintenance,
+        outcomes=outcomes_of_last_hour(states, now),
+        columns=[columns.names[column] for column in shown_columns],
+        are_suites=columns.are_suites,
+        series=_in_maintenance(columns.details, rows, maintenance),
+        series_count=len(states.series),
+        site_names=[counts.sites[at].name for at in used.tolist()],
+        rows=rows,
+        site_count=len(ordered),
+        page=page,
+        pages=pages,
+    )
+
+
+def _counted(states: SeriesStates, columns: _Columns) -> _Counts:
+    """Count each series once at each of its sites, by its standing there."""
+    sites = list(Site.objects.order_by("name"))
+    site_keys = np.array([site.pk for site in sites], dtype=np.int64)
+    groups = len(columns.names)
+    row, site = _series_at_sites(states, columns, site_keys)
+    at = site * groups + states.group[row]
+    standing = standings(states.state[row], states.culprit[row], site_keys[site])
+    shape = (len(sites), groups)
+    size = len(sites) * groups
+    counts = np.bincount(at * len(STANDINGS) + standing, minlength=size * len(STANDINGS))
+    newest = np.full(size, NEVER)
+    np.maximum.at(newest, at, states.ended_at[row])
+    return _Counts(sites, counts.reshape(*shape, len(STANDINGS)), newest.reshape(shape))
+
+
+def _series_at_sites(
+    states: SeriesStates, columns: _Columns, sites: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return pairs of (row in *states*, position in *sites*), one for each site of each series."""
+    bindings = latest.binding_columns(columns.source)
+    resources = np.array(Resource.objects.values_list("pk", "site_id"), dtype=np.int64).reshape(-1, 2)
+    site_of_resource = latest.positions_of(resources[:, 1], sites)
+    row = latest.positions_of(bindings["series"], states.series)
+    resource = latest.positions_of(bindings["resource"], resources[:, 0])
+    site = latest.take(site_of_resource, resource, -1)
+    is_visible = (row >= 0) & (site >= 0)
+    pairs = np.sort(row[is_visible] * len(sites) + site[is_visible])
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # a series may have several resources at a site
+    row, site = np.divmod(pairs, max(len(sites), 1))
+    return row, site
+
+
+def _used_columns(counts: _Counts) -> list[int]:
+    used: list[int] = np.flatnonzero(counts.by_standing.sum(axis=(0, 2))).tolist()
+    return used
+
+
+def _order(counts: NDArray[np.int64], order: str) -> NDArray[np.int64]:
+    """Return the order of sites that are sorted by name; *counts* are by site and standing."""
+    if order == BY_NAME:
+        return np.arange(len(counts))
+    return np.lexsort([-counts[:, standing] for standing in (ELSEWHERE, MONITORING, SOMEWHERE, HERE)])
+
+
+def _rows(
+    counts: _Counts,
+    shown_sites: NDArray[np.int64],
+    columns: _Columns,
+    shown_columns: Sequence[int],
+    maintenance: Sequence[ShownWindow],
+    holds: Sequence[Hold],
+) -> list[SiteRow]:
+    held = {hold.name: hold.reason for hold in holds if hold.kind == HoldKind.SITE}
+    series_cells = _series_cells(counts, columns)
+    rows = []
+    for at in shown_sites.tolist():
+        site = counts.sites[at]
+        cells = [
+            counts.cell(at, column, series_cells[column].get(site.name) if series_cells else None)
+            for column in shown_columns
+        ]
+        failing = int(counts.by_standing[at, :, HERE].sum())
+        window = maintenance_at([site.name], maintenance)
+        rows.append(SiteRow(site.name, site.title, cells, failing, held.get(site.name, ""), window))
+    return rows
+
+
+def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCell]]:
+    """Return the cells of each column that is a single series, by site."""
+    if not columns.details:
+        return []
+    failed_sites = sites_of_failures(columns.runs)
+    is_bound = counts.by_standing.sum(axis=2) > 0
+    return [
+        cells_by_site(
+            detail.name,
+            columns.runs.get(detail.key),
+            [counts.sites[at].name for at in np.flatnonzero(is_bound[:, column]).tolist()],
+            failed_sites,
+        )
+        for column, detail in enumerate(columns.details)
+    ]
+
+
+def _in_maintenance(
+    details: Sequence[SeriesDetails], rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
+) -> list[SeriesDetails]:
+    """Return *details* whose series count as held while maintenance is in progress at one of their sites."""
+    sites = [[row.site for row in rows if row.cells[column]] for column in range(len(details))]
+    return [
+        replace(detail, held=detail.held or maintenance_at(at, maintenance))
+        for detail, at in zip(details, sites, strict=True)
+    ]

@@ -1,0 +1,228 @@
+"""Details of a page of series: last run, trend, totals, forecast, current run and alerts.
+
+The number of queries does not depend on the number of series.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Min, OuterRef, Subquery, Value
+from django.db.models.functions import JSONObject
+
+from monitor.depot.samples.read import newest_values
+from monitor.forecasts.defaults import LEVEL
+from monitor.ledger.attribution import Fault, fault, outcome_label
+from monitor.ledger.holds import covering_holds
+from monitor.models import Alert, ForecastState, Hold, Resource, Run, Series
+from monitor.models.run import State
+from monitor.models.series import SeriesQuerySet
+from monitor.overview.latest import newest_runs, recent_runs
+from monitor.series.segments import current_metrics
+
+SPARKLINE_VALUES = 30
+HEADLINE_METRIC = "total.seconds"
+
+
+@dataclass(frozen=True)
+class TotalForecast:
+    """The newest forecast of the total of a series, in seconds."""
+
+    median: float
+    lower: float
+    upper: float
+    level: float
+    n: int
+
+
+@dataclass(frozen=True)
+class CurrentRun:
+    """A run that is claimed or running."""
+
+    run: uuid.UUID
+    state: str
+    stage: str
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """The newest ended run of a series that was not skipped."""
+
+    run: uuid.UUID
+    state: str
+    stage: str
+    reason: str
+    failed_resource: str
+    at: datetime
+
+    @classmethod
+    def of(cls, run: Run) -> LastRun:
+        return cls(run.pk, run.state, run.stage, run.reason, run.failed_resource, run.ended_at or run.slot)
+
+
+@dataclass(frozen=True)
+class SeriesRuns:
+    """The last run of a series, and (state, failed resource) of its newest runs, oldest first."""
+
+    name: str
+    last: LastRun | None
+    trend: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class SeriesCell:
+    """One series seen from one site; *trend* is (state, fault), oldest first."""
+
+    series: str
+    last: LastRun | None
+    fault: Fault
+    trend: tuple[tuple[str, Fault], ...]
+
+    @property
+    def words(self) -> str:
+        return outcome_label(self.last.state, self.fault) if self.last else "no run yet"
+
+
+@dataclass(frozen=True)
+class SeriesDetails:
+    """What the head of a column shows of its series.
+
+    *totals* (seconds) are oldest first, of the current segment. *held*: the reason of a hold or maintenance
+    that covers the series; *alerts*: number of open alerts.
+    """
+
+    key: int
+    name: str
+    probe: str
+    enabled: bool
+    totals: Sequence[float]
+    outlook: TotalForecast | None
+    current: CurrentRun | None
+    next_slot: datetime | None
+    held: str
+    alerts: int
+
+
+def series_runs(series: SeriesQuerySet) -> dict[int, SeriesRuns]:
+    """Return the runs of each of *series* by primary key, without series of which no run has ended."""
+    recent = recent_runs(series)
+    newest = newest_runs(recent)
+    return {
+        key: SeriesRuns(each.name, LastRun.of(newest[key]) if key in newest else None, each.trend)
+        for key, each in recent.items()
+    }
+
+
+def sites_of_failures(runs: Mapping[int, SeriesRuns]) -> dict[str, str]:
+    """Return the site of each resource at which one of *runs* failed."""
+    resources = {resource for each in runs.values() for _, resource in each.trend if resource}
+    resources |= {each.last.failed_resource for each in runs.values() if each.last}
+    resources.discard("")
+    return dict(Resource.objects.filter(name__in=resources).values_list("name", "site__name"))
+
+
+def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, str]) -> SeriesCell:
+    """Return the series *name* as seen from *site*; *sites* are those of failed resources.
+
+    Without a *site*, the cell is seen from the site of each failure.
+    """
+
+    def fault_of(state: str, resource: str) -> Fault:
+        failed_site = sites.get(resource, "")
+        return fault(state, failed_site=failed_site, site=site or failed_site)
+
+    last, trend = (runs.last, runs.trend) if runs else (None, ())
+    return SeriesCell(
+        series=name,
+        last=last,
+        fault=fault_of(last.state, last.failed_resource) if last else Fault.NONE,
+        trend=tuple((str(state), fault_of(state, resource)) for state, resource in trend),
+    )
+
+
+def cells_by_site(
+    name: str, runs: SeriesRuns | None, sites: Sequence[str], failed_sites: Mapping[str, str]
+) -> dict[str, SeriesCell]:
+    """Return the series *name* as seen from each of *sites*; the cells of sites without a failure are
+    equal."""
+    failures = {failed_sites.get(resource, "") for _, resource in (runs.trend if runs else ())}
+    without_failure: SeriesCell | None = None
+    cells = {}
+    for site in sites:
+        if site in failures:
+            cells[site] = cell_at(name, runs, site, failed_sites)
+        else:
+            without_failure = without_failure or cell_at(name, runs, site, failed_sites)
+            cells[site] = without_failure
+    return cells
+
+
+def series_details(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> list[SeriesDetails]:
+    """Return the details of each series in *visible*, by name; *holds* are those in force."""
+    rows = list(_series(visible))
+    headlines = {row["segment__series__name"]: row for row in _headlines(visible)}
+    current = _current_runs(visible)
+    next_slots = _next_slots(visible, now)
+    held = covering_holds((row["pk"] for row in rows), holds)
+    return [
+        SeriesDetails(
+            key=row["pk"],
+            name=row["name"],
+            probe=row["probe"],
+            enabled=row["enabled"],
+            totals=headlines.get(row["name"], {}).get("newest", [])[::-1],
+            outlook=_forecast(headlines.get(row["name"], {}).get("outlook")),
+            current=current.get(row["name"]),
+            next_slot=next_slots.get(row["name"]),
+            held=held[row["pk"]].reason if row["pk"] in held else "",
+            alerts=row["open_alerts"] or 0,
+        )
+        for row in rows
+    ]
+
+
+def _series(visible: SeriesQuerySet) -> Any:
+    alerts = Alert.objects.open().filter(series=OuterRef("pk")).order_by().values("series")
+    return Series.objects.filter(pk__in=visible.values("pk")).values(
+        "pk",
+        "name",
+        "probe",
+        "enabled",
+        open_alerts=Subquery(alerts.annotate(count=Count("pk")).values("count")),
+    )
+
+
+def _headlines(visible: SeriesQuerySet) -> Any:
+    fields = {name: name for name in ("median", "lower", "upper", "n")}
+    numbers = JSONObject(**fields, level=Value(LEVEL))
+    newest = ForecastState.objects.filter(metric=OuterRef("pk"), mean__isnull=False)
+    return (
+        current_metrics(visible)
+        .filter(name=HEADLINE_METRIC)
+        .values(
+            "segment__series__name",
+            newest=newest_values(SPARKLINE_VALUES),
+            outlook=Subquery(newest.values(numbers=numbers)),
+        )
+    )
+
+
+def _forecast(numbers: dict[str, Any] | None) -> TotalForecast | None:
+    return TotalForecast(**numbers) if numbers else None
+
+
+def _current_runs(visible: SeriesQuerySet) -> dict[str, CurrentRun]:
+    runs = Run.objects.in_flight().filter(series__in=visible).select_related("series")
+    return {run.series.name: CurrentRun(run.pk, run.state, run.stage, run.started_at) for run in runs}
+
+
+def _next_slots(visible: SeriesQuerySet, now: datetime) -> dict[str, datetime]:
+    expected = Run.objects.filter(
+        series__in=visible, state=State.EXPECTED, slot__gt=now, series__enabled=True
+    )
+    return dict(expected.order_by().values_list("series__name").annotate(Min("slot")))

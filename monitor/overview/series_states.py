@@ -1,0 +1,79 @@
+"""The states of all series of an overview: a few numbers per series, in arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
+from monitor.overview import latest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from monitor.models.series import SeriesQuerySet
+
+LAST_HOUR = timedelta(hours=1)
+OURS = [state[0].encode() for state in MONITOR_FAILURES]
+BY_GRID = [state[0].encode() for state in GRID_FAILURES]
+
+# The standing of a series at a site, the worst last; each is a position in counts.
+UNKNOWN, PASSED, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(6)
+
+_CULPRIT = (
+    "CASE failed_resource WHEN '' THEN 0 ELSE coalesce("
+    "(SELECT site_id FROM monitor_resource WHERE name = failed_resource), 0) END"
+)
+
+
+@dataclass(frozen=True)
+class SeriesStates:
+    """One row per series; all arrays are in the same order.
+
+    *group*: position of its column; *state*: first letter of the state of the last run; *ended_at*:
+    microseconds since 1970; *culprit*: key of the site where the last run failed, 0 if unknown; *recent*:
+    outcomes of the last hour, at most 20, space-padded.
+    """
+
+    series: NDArray[np.int64]
+    group: NDArray[np.int64]
+    state: NDArray[np.bytes_]
+    ended_at: NDArray[np.int64]
+    culprit: NDArray[np.int64]
+    recent: NDArray[np.bytes_]
+
+    @property
+    def is_failing(self) -> NDArray[np.bool_]:
+        return np.isin(self.state, [*OURS, *BY_GRID])
+
+
+def series_states(
+    source: SeriesQuerySet, series: NDArray[np.int64], group: NDArray[np.int64], now: datetime
+) -> SeriesStates:
+    """Return the states of *series*, primary keys; *source* contains them all, and is what is read."""
+    columns = {
+        "state": ("letter", "state"),
+        "ended_at": ("time", "coalesce(ended_at, slot, '-infinity')"),
+        "culprit": ("integer", _CULPRIT),
+        "recent": ("outcomes", _outcomes_between(now - LAST_HOUR, now)),
+    }
+    return SeriesStates(series, group, **latest.latest_columns(source, series, columns))
+
+
+def standings(
+    state: NDArray[np.bytes_], culprit: NDArray[np.int64], site: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the standing of each row, seen from its *site*: ``ledger.attribution.fault`` on arrays."""
+    failed = np.where(culprit == 0, SOMEWHERE, np.where(culprit == site, HERE, ELSEWHERE))
+    return np.select(
+        [state == b"p", np.isin(state, BY_GRID), np.isin(state, OURS)], [PASSED, failed, MONITORING], UNKNOWN
+    )
+
+
+def _outcomes_between(start: datetime, end: datetime) -> str:
+    """Return SQL for those of the newest outcomes whose slot lies in (start, end]."""
+    first, last = (f"width_bucket('{time.isoformat()}'::timestamptz, slots)" for time in (start, end))
+    return f"substr(outcomes, {first} + 1, {last} - {first})"

@@ -1,0 +1,33 @@
+"""Context processors: values of every template, computed only where a template shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+
+from monitor import health
+from monitor.models import Alert
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from monitor.health import HealthProblem
+
+
+def open_alerts(request: HttpRequest) -> dict[str, Any]:
+    """Provide ``open_alerts``: the number of open alerts that the user may see."""
+
+    def count() -> int:
+        return Alert.objects.visible_to(request.user).open().count()
+
+    return {"open_alerts": count}
+
+
+def service_problems(request: HttpRequest) -> dict[str, Any]:
+    """Provide ``problems``: what is wrong with gridcast itself; nothing for anonymous users."""
+
+    def problems() -> list[HealthProblem]:
+        return health.problems(timezone.now()) if request.user.is_authenticated else []
+
+    return {"problems": problems}

@@ -1,0 +1,44 @@
+"""Error answers outside of views: problems under ``/api/``, pages elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from django.template.loader import render_to_string
+from django.views import defaults
+
+from monitor.api.http.problems import problem
+from monitor.pages.http import outage
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a request that Django refuses, for example because of its Host header."""
+    if _is_api(request):
+        return problem(HTTPStatus.BAD_REQUEST, "malformed", str(exception) or "the request cannot be read")
+    return defaults.bad_request(request, exception)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if _is_api(request):
+        return problem(HTTPStatus.NOT_FOUND, "not_found", f"there is no {request.path}")
+    return defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer a bug, or an error outside of views such as in middleware, without using the database."""
+    if outage.is_outage(sys.exc_info()[1]):
+        return outage.answer(request)
+    if _is_api(request):
+        detail = "internal error; the log of the web server has the details"
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "our_error", detail)
+    return HttpResponse(render_to_string("500.html"), status=HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/")

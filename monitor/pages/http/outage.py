@@ -1,0 +1,58 @@
+"""Answers while the database is unreachable, made without a database or a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template.loader import render_to_string
+
+from monitor.api.http.problems import depot_unavailable
+from monitor.health import supervised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RETRY_SECONDS = 3
+# SQLSTATE classes: connection lost, server shutting down or starting, too many connections.
+_UNREACHABLE = ("08", "57P", "53300")
+
+
+class OutageMiddleware:
+    """Answer requests whose view could not reach the database."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        return answer(request) if is_outage(error) else None
+
+
+def is_outage(error: BaseException | None) -> bool:
+    """Return whether *error* means that the database is unreachable, not that it refused a statement."""
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state.startswith(_UNREACHABLE)
+
+
+def answer(request: HttpRequest) -> HttpResponse:
+    """Return a 503: a problem for the API, a banner for htmx, otherwise a page."""
+    if request.path.startswith("/api/"):
+        response = depot_unavailable(RETRY_SECONDS)
+    elif request.headers.get("HX-Request") == "true":
+        # Shown in the banner; the part that asked keeps its content.
+        headers = {"HX-Retarget": "#banner", "HX-Reswap": "innerHTML"}
+        response = HttpResponse(render_to_string("parts/outage.html"), status=503, headers=headers)
+    else:
+        services = supervised()
+        is_restarting = any(service.state in {"starting", "restarting"} for service in services.values())
+        context = {"services": services, "is_restarting": is_restarting, "retry_seconds": RETRY_SECONDS}
+        response = HttpResponse(render_to_string("pages/outage.html", context), status=503)
+    response["Retry-After"] = str(RETRY_SECONDS)
+    response["Cache-Control"] = "no-store"
+    return response

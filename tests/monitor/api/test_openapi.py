@@ -1,0 +1,66 @@
+"""The OpenAPI document is a contract with programs: paths, parameters, operation ids and schemas."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from monitor.api import api
+
+CONTRACT = Path(__file__).parent / "data" / "openapi.json"
+TEXTS = ("description", "summary")
+
+
+def test_the_openapi_document_is_that_of_the_contract() -> None:
+    """Only descriptions and summaries may change. To accept another change, set
+    ``GRIDCAST_ACCEPT_OPENAPI=1``."""
+    actual = without_texts(document())
+    if os.environ.get("GRIDCAST_ACCEPT_OPENAPI"):
+        CONTRACT.write_text(json.dumps(actual, indent=1, sort_keys=True) + "\n")
+    differences = list(compared(json.loads(CONTRACT.read_text()), actual))
+    assert not differences, (
+        "the API changed for programs:\n  " + "\n  ".join(differences[:20]) + "\nIf the change is deliberate,"
+        " accept it: GRIDCAST_ACCEPT_OPENAPI=1 pytest tests/monitor/api/test_openapi.py, and commit"
+        f" {CONTRACT.name}."
+    )
+
+
+def test_a_difference_names_its_path_and_both_values() -> None:
+    expected = {"paths": {"/a": {"get": 1}, "/b": 2}}
+    actual = {"paths": {"/a": {"get": 3}, "/c": 2}}
+    assert list(compared(expected, actual)) == [
+        "/paths//a/get: 1 became 3",
+        "/paths//b: removed",
+        "/paths//c: added",
+    ]
+
+
+def document() -> Any:
+    return json.loads(json.dumps(api.get_openapi_schema(), default=str))
+
+
+def without_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: without_texts(inner)
+            for key, inner in value.items()
+            if not (key in TEXTS and isinstance(inner, str))
+        }
+    return [without_texts(inner) for inner in value] if isinstance(value, list) else value
+
+
+def compared(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
+    """Describe each difference by its path in the document."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted(expected.keys() | actual.keys()):
+            if key not in actual:
+                yield f"{path}/{key}: removed"
+            elif key not in expected:
+                yield f"{path}/{key}: added"
+            else:
+                yield from compared(expected[key], actual[key], f"{path}/{key}")
+    elif expected != actual:
+        yield f"{path}: {json.dumps(expected):.200} became {json.dumps(actual):.200}"

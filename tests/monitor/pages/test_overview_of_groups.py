@@ -1,0 +1,256 @@
+"""The overview of many series: columns of suites or probes, and filtered lists."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from monitor import units
+from monitor.depot.rollups.worker import roll
+from monitor.models import Resource, Run, Series
+from monitor.models.run import State
+from monitor.overview import matrix
+from monitor.overview.matrix import MatrixCell, Overview, SiteRow, overview_of_groups
+from monitor.overview.series_list import (
+    BY_NAME,
+    NOT_WORKING,
+    OLDEST,
+    ListedSeries,
+    SeriesFilter,
+    list_series,
+)
+from monitor.overview.summary import MOST_FAILING
+from monitor.pages.http.updates import digest_of
+from tests.monitor.pages import builders
+
+REFUSED = "cannot connect to site2.example.org:22: Connection refused"
+MANY = matrix.MOST_SERIES + 5
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def resources(db: None) -> list[Resource]:
+    return builders.sites(3)
+
+
+@pytest.fixture
+def rings(resources: list[Resource]) -> list[Series]:
+    """Many series between site1 and site2; none uses site3."""
+    return [builders.circle(f"ring-{number:03}", resources[:2]) for number in range(MANY)]
+
+
+def fails(of: Series, slot: datetime, resource: str) -> Run:
+    return builders.delivered(builders.failed(builders.report(of, slot), "transfer_ring", resource, REFUSED))
+
+
+def row(content: Overview, site: str) -> SiteRow:
+    return next(row for row in content.rows if row.site == site)
+
+
+def only_cell(content: Overview, site: str) -> MatrixCell:
+    (cell,) = row(content, site).cells
+    assert cell is not None
+    return cell
+
+
+def test_a_failure_counts_as_here_at_its_site_and_as_elsewhere_at_the_other(
+    rings: list[Series], reader: User, now: datetime
+) -> None:
+    builders.passed(rings[0], now)
+    fails(rings[1], now, "site2-login")
+    builders.not_run(rings[2], now, State.MISSED, "")
+    builders.not_run(rings[3], now, State.SKIPPED, "overlap")
+    content = overview_of_groups(reader, now)
+    assert only_cell(content, "site1").counts == (MANY - 3, 1, 1, 1, 0, 0)
+    assert only_cell(content, "site2").counts == (MANY - 3, 1, 0, 1, 0, 1)
+    assert [row.site for row in content.rows] == ["site2", "site1"]
+    assert row(content, "site2").failing == 1
+
+
+def test_a_failure_at_an_unknown_resource_has_an_unknown_site(
+    rings: list[Series], reader: User, now: datetime
+) -> None:
+    fails(rings[0], now, "nowhere")
+    assert only_cell(overview_of_groups(reader, now), "site1").words == "1 failed, site unknown"
+
+
+def test_a_series_with_two_resources_at_a_site_counts_once(
+    rings: list[Series], resources: list[Resource], reader: User, now: datetime
+) -> None:
+    beside = Resource.objects.create(site=resources[0].site, name="beside", scratch="/scratch")
+    for series in rings:
+        series.bindings.create(role="ring", position=9, resource=beside)
+    assert only_cell(overview_of_groups(reader, now), "site1").series_count == MANY
+
+
+def test_columns_are_suites_or_the_probes_of_a_single_suite(
+    rings: list[Series], resources: list[Resource], reader: User, now: datetime
+) -> None:
+    builders.gather("gather-main", resources)
+    assert overview_of_groups(reader, now).columns == ["circle", "gather"]
+    builders.gather("gather-other", resources, in_suite="other")
+    assert overview_of_groups(reader, now).columns == ["main", "other"]
+    assert overview_of_groups(reader, now, suite="other").columns == ["gather"]
+    assert [cell is None for cell in row(overview_of_groups(reader, now), "site3").cells] == [False, False]
+
+
+def test_failing_series_are_counted_and_the_first_are_listed(
+    rings: list[Series], reader: User, client: Client, now: datetime, minute: timedelta
+) -> None:
+    for series in rings[:10]:
+        fails(series, now - minute, "site2-login")
+    again = fails(rings[0], now, "site2-login")
+    content = overview_of_groups(reader, now)
+    assert content.failing_count == 10
+    assert len(content.failing) == MOST_FAILING
+    first = content.failing[0]
+    assert (first.series, first.site, first.consecutive) == ("ring-000", "site2", 2)
+    assert first.last.run == again.pk
+    text = client.get("/").content.decode()
+    assert "and 2 more" in text
+    assert REFUSED in text
+
+
+def test_the_runs_of_the_last_hour_are_counted_also_where_they_are_more_than_a_trend(
+    rings: list[Series], reader: User, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(rings[0], now)
+    builders.passed(rings[0], now - 60 * minute)
+    for number in range(25):
+        builders.not_run(rings[1], now - number * minute, State.MISSED, "")
+    assert overview_of_groups(reader, now).outcomes == {"missed": 25, "passed": 1}
+
+
+def test_stored_and_computed_rows_give_the_same_overview(
+    rings: list[Series], reader: User, now: datetime
+) -> None:
+    fails(rings[0], now, "site2-login")
+    builders.passed(rings[1], now)
+    before = digest_of(overview_of_groups(reader, now))
+    listed = digest_of(list_series(reader, now, SeriesFilter()))
+    roll(now)
+    assert digest_of(overview_of_groups(reader, now)) == before
+    assert digest_of(list_series(reader, now, SeriesFilter())) == listed
+
+
+def test_a_list_is_filtered_by_site_suite_or_state_and_sorted_worst_first(
+    rings: list[Series], resources: list[Resource], reader: User, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(rings[0], now - minute)
+    failed = fails(rings[7], now - 2 * minute, "site2-login")
+    builders.not_run(rings[3], now, State.MISSED, "")
+    found = list_series(reader, now, SeriesFilter(site="site1"))
+    assert [line.name for line in found.lines[:3]] == ["ring-007", "ring-003", "ring-000"]
+    assert found.lines[0].cell.words == "failed elsewhere"
+    assert (found.lines[0].site, found.lines[0].cell.last) == ("site2", found.lines[0].cell.last)
+    assert found.series_count == MANY
+    assert names(list_series(reader, now, SeriesFilter(state=NOT_WORKING)).lines) == ["ring-007", "ring-003"]
+    assert names(list_series(reader, now, SeriesFilter(state="passed")).lines) == ["ring-000"]
+    assert names(list_series(reader, now, SeriesFilter(site="site3")).lines) == []
+    by_name = list_series(reader, now, SeriesFilter(), order=BY_NAME)
+    assert names(by_name.lines[:2]) == ["ring-000", "ring-001"]
+    oldest = list_series(reader, now, SeriesFilter(state=NOT_WORKING), order=OLDEST)
+    assert oldest.lines[0].cell.last is not None
+    assert oldest.lines[0].cell.last.run == failed.pk
+
+
+def test_a_list_shows_the_range_of_hourly_totals(
+    rings: list[Series], reader: User, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(rings[0], now, slowness=2.0)
+    builders.passed(rings[0], now - 60 * minute)
+    line, other = list_series(reader, now, SeriesFilter(), order=BY_NAME).lines[:2]
+    assert line.extremes is not None
+    least, most = line.extremes
+    assert most == pytest.approx(2 * least)
+    assert other.extremes is None
+    text = client.get("/", {"site": "site1", "order": "name"}).content.decode()
+    assert text.count(f"{units.seconds(least)} to {units.seconds(most)}") == 1
+
+
+def names(lines: object) -> list[str]:
+    assert isinstance(lines, list)
+    return [line.name for line in lines if isinstance(line, ListedSeries)]
+
+
+def test_a_page_of_a_list_has_fifty_series_and_links_to_the_next(rings: list[Series], client: Client) -> None:
+    for number in range(10):
+        builders.circle(f"more-{number}", builders.sites(2))
+    text = client.get("/", {"site": "site1", "order": "name"}).content.decode()
+    assert text.count("<tr>") == 1 + 50
+    assert "Page 1 of 2" in text
+    assert "?site=site1&amp;order=name&amp;page=2" in text
+    after = client.get("/", {"site": "site1", "order": "name", "page": "2"}).content.decode()
+    assert "ring-044" in after
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"page": "99"},
+        {"page": "-1"},
+        {"page": "9" * 400},
+        {"order": "sideways"},
+        {"state": "excellent"},
+        {"site": "\x00"},
+        {"site": "<script>"},
+        {"suite": "nobody's"},
+        {"state": "failed", "page": "3"},
+    ],
+)
+def test_every_query_string_gives_a_page(rings: list[Series], client: Client, query: dict[str, str]) -> None:
+    response = client.get("/", query)
+    assert response.status_code == 200
+    assert "<script>" not in response.content.decode().split('<main id="content">')[1]
+
+
+def test_series_that_a_reader_may_not_see_are_counted_nowhere(
+    rings: list[Series], resources: list[Resource], reader: User, client: Client, now: datetime
+) -> None:
+    closed = builders.suite("closed")
+    closed.viewers.add(Group.objects.create(name="physicists"))
+    secret = builders.circle("secret-ring", resources, in_suite="closed")
+    fails(secret, now, "site3-login")
+    content = overview_of_groups(reader, now)
+    assert (content.series_count, content.failing_count, content.outcomes) == (MANY, 0, {})
+    assert [row.site for row in content.rows] == ["site1", "site2"]
+    for path in ("/", "/?site=site3", "/?state=failed", "/?suite=closed"):
+        assert "secret-ring" not in client.get(path).content.decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/?site=site1", "/?state=not-working"])
+def test_a_page_of_many_series_that_is_current_gets_no_content(
+    rings: list[Series], client: Client, now: datetime, path: str
+) -> None:
+    fails(rings[0], now, "site2-login")
+    part = client.get(path, headers=HTMX).content.decode()
+    assert part.startswith('<div id="overview"')
+    asked = part.split('hx-get="')[1].split('"')[0].replace("&amp;", "&")
+    assert client.get(asked, headers=HTMX).status_code == 204
+    fails(rings[1], now, "site2-login")
+    assert client.get(asked, headers=HTMX).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/?site=site1", "/?state=not-working"])
+def test_more_series_and_sites_need_no_more_queries(
+    rings: list[Series], client: Client, now: datetime, path: str
+) -> None:
+    fails(rings[0], now, "site2-login")
+    fails(rings[1], now, "site2-login")
+    before = queries_for(client, path)
+    more = builders.sites(8)
+    for number in range(20):
+        fails(builders.circle(f"other-{number}", more), now, f"site{number % 8 + 1}-login")
+    assert queries_for(client, path) == before
+    assert before <= 22
+
+
+def queries_for(client: Client, path: str) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    return len(queries)
