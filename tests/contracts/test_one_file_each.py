@@ -1,4 +1,4 @@
-"""A new plug-in is one file: the contract suite finds it, and the layers are watched. Tried on a copy."""
+"""A new plug-in is one file: the contract suite finds it, the layers are linted. Tested on a copy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LINT = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's own files, somewhere else."""
+    """A copy of the project's files."""
     directory = tmp_path_factory.mktemp("house")
     unwanted = shutil.ignore_patterns("__pycache__")
     for name in COPIED:
@@ -42,7 +42,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(house: Path) -> Iterator[Path]:
-    """The copy as it was made, whatever tests before have planted; what is compiled in it stays."""
+    """The copy; files that a test adds are removed after it."""
     before = set(house.rglob("*.py"))
     yield house
     for planted in set(house.rglob("*.py")) - before:
@@ -88,7 +88,7 @@ def test_a_new_probe_can_be_chosen_for_a_series_without_a_migration(copy: Path) 
     assert unchanged.returncode == 0, unchanged.stdout
 
 
-def test_the_house_as_it_stands_keeps_its_layers(copy: Path) -> None:
+def test_the_source_keeps_its_layers(copy: Path) -> None:
     linted = run(copy, "-c", LINT)
     assert linted.returncode == 0, linted.stdout
 

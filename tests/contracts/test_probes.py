@@ -49,7 +49,7 @@ def assignment(name: str, probe: type[Probe], tmp_path: Path) -> Assignment:
     )
 
 
-def test_it_says_what_it_is(probe: type[Probe]) -> None:
+def test_a_probe_describes_itself(probe: type[Probe]) -> None:
     assert probe.kind in {"grid", "application"}
     assert probe.version
     assert probe.summary.endswith(".")
@@ -75,7 +75,7 @@ def test_every_stage_has_a_category_and_a_method_and_the_last_cleans_up(probe: t
         assert callable(getattr(probe, stage.name))
 
 
-def test_it_refuses_what_it_does_not_know(probe: type[Probe], assignment: Assignment) -> None:
+def test_unknown_parameters_and_roles_are_refused(probe: type[Probe], assignment: Assignment) -> None:
     with pytest.raises(InvalidParameters, match="'colour'"):
         checked_plan(probe, assignment.bindings, {"colour": 1})
     with pytest.raises(InvalidParameters, match="'nobody'"):
@@ -84,7 +84,7 @@ def test_it_refuses_what_it_does_not_know(probe: type[Probe], assignment: Assign
         checked_plan(probe, {}, {})
 
 
-def test_a_run_passes_times_every_stage_and_leaves_nothing_behind(
+def test_a_run_passes_with_every_stage_timed_and_leaves_nothing_behind(
     probe: type[Probe], assignment: Assignment
 ) -> None:
     report = reporter.run(assignment)
@@ -99,7 +99,7 @@ def test_a_run_passes_times_every_stage_and_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("name", [name for name in probes.names() if name != "noop"])  # which touches none
-def test_a_run_whose_scratch_cannot_be_used_fails_and_says_where(assignment: Assignment) -> None:
+def test_a_run_without_a_usable_scratch_fails_with_the_resource(assignment: Assignment) -> None:
     spoilt = max(assignment.resources)
     resources = {
         **assignment.resources,
@@ -118,6 +118,6 @@ def files(assignment: Assignment) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", ["", "base", "grid", "common", "os", "../gather", "gather.Probe", "kernels"])
-def test_a_name_that_is_no_probe_is_never_imported(name: str) -> None:
+def test_an_unknown_probe_is_not_imported(name: str) -> None:
     with pytest.raises(UnknownProbe, match=r"circle.* gather"):
         probes.load(name)

@@ -1,4 +1,4 @@
-"""What every reporter and every server may rely on: a report that was written is read as it was."""
+"""The contract of the wire format: a written report is parsed unchanged."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def reports(draw: st.DrawFn) -> Report:
 
 @settings(max_examples=30)  # each is a large one
 @given(reports())
-def test_what_is_written_is_read(report: Report) -> None:
+def test_a_written_report_is_parsed_unchanged(report: Report) -> None:
     assert from_json(to_json(report)) == report
 
 
 @settings(max_examples=30)  # each is a large one
 @given(reports())
-def test_what_is_read_is_written_the_same(report: Report) -> None:
+def test_a_parsed_report_is_written_unchanged(report: Report) -> None:
     data = to_json(report)
     assert to_json(from_json(data)) == data
     assert len(data) <= MAX_BYTES
@@ -94,7 +94,7 @@ def test_what_is_read_is_written_the_same(report: Report) -> None:
 
 @settings(max_examples=30)  # each is a large one
 @given(reports())
-def test_each_total_is_part_of_the_one_before(report: Report) -> None:
+def test_each_total_is_at_most_the_one_before(report: Report) -> None:
     total = totals(report.stages)
     assert total["total.seconds"] >= total["total_essential.seconds"] >= total["total_core.seconds"] >= 0
 

@@ -86,7 +86,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def answers(place: Place) -> Iterator[Answers]:
-    """What came of ``AT_ONCE``."""
+    """The results of ``AT_ONCE``."""
     with ThreadPoolExecutor(len(AT_ONCE)) as pool:
         yield {name: pool.submit(work, place) for name, work in AT_ONCE.items()}
 
@@ -96,7 +96,7 @@ def test_an_unknown_kind_is_refused_by_name() -> None:
         shells.load("..os")
 
 
-def test_every_argument_arrives_as_it_is(answers: Answers) -> None:
+def test_every_argument_arrives_unchanged(answers: Answers) -> None:
     assert answers["odd arguments"].result().stdout == "".join(f"{argument}|" for argument in (*ODD, "y"))
 
 
@@ -109,31 +109,31 @@ def test_a_programs_own_exit_status_255_is_its_own(answers: Answers) -> None:
     assert answers["exit status 255"].result().returncode == 255
 
 
-def test_a_killed_program_ends_as_shells_say_it(answers: Answers) -> None:
+def test_a_killed_program_has_the_exit_status_of_a_shell(answers: Answers) -> None:
     assert answers["killed"].result().returncode == 128 + 9
 
 
-def test_a_missing_program_ends_as_shells_say_it_and_is_named(answers: Answers) -> None:
+def test_a_missing_program_has_the_exit_status_of_a_shell_and_is_named(answers: Answers) -> None:
     done = answers["missing"].result()
     assert done.returncode == 127
     assert "no-such-program" in done.stderr
     assert "No such file" in done.stderr
 
 
-def test_input_arrives_whole(answers: Answers) -> None:
+def test_input_arrives_completely(answers: Answers) -> None:
     arrived = answers["much input"].result().stdout.split()[0]
     assert arrived == hashlib.sha256(TEXT.encode()).hexdigest()
 
 
-def test_the_run_can_be_told_from_the_environment(answers: Answers) -> None:
+def test_the_environment_has_the_label_of_the_run(answers: Answers) -> None:
     assert answers["label"].result().stdout == f"{LABEL}\n"
 
 
-def test_check_returns_what_was_printed(answers: Answers) -> None:
+def test_check_returns_stdout(answers: Answers) -> None:
     assert answers["well"].result() == "hi\n"
 
 
-def test_check_says_what_was_tried_where_and_what_came_back(place: Place, answers: Answers) -> None:
+def test_the_error_of_check_has_action_resource_and_message(place: Place, answers: Answers) -> None:
     with pytest.raises(CommandFailed) as raised:
         answers["badly"].result()
     error = raised.value
@@ -142,7 +142,7 @@ def test_check_says_what_was_tried_where_and_what_came_back(place: Place, answer
     assert error.stderr_tail == "note: starting\nx.c:1: fatal error: boom\n"
 
 
-def test_check_of_a_silent_failure_says_the_exit_status(answers: Answers) -> None:
+def test_the_error_of_check_has_the_exit_status_without_output(answers: Answers) -> None:
     with pytest.raises(CommandFailed, match=r"cannot try at \w+: exit status 7"):
         answers["silently"].result()
 
@@ -151,7 +151,7 @@ def test_several_programs_run_at_once(answers: Answers) -> None:
     assert [answers[name].result().stdout for name in "ab"] == ["met\n", "met\n"]
 
 
-def test_a_program_that_takes_too_long_is_stopped_at_the_site_too(place: Place) -> None:
+def test_a_program_over_its_limit_is_stopped_at_the_site(place: Place) -> None:
     seconds, started = str(secrets.randbelow(10**12)), place.scratch / "started"
     limit_seconds = 1.0 if place.shell.interactive else 4.0
     argv = ["sh", "-c", 'touch "$1"; exec sleep "$2"', "sh", str(started), seconds]
@@ -163,7 +163,7 @@ def test_a_program_that_takes_too_long_is_stopped_at_the_site_too(place: Place) 
     assert eventually(lambda: not processes_naming(f"sleep\0{seconds}"))
 
 
-def test_a_started_program_sees_the_end_of_its_input_or_is_refused_where_none_can_be(place: Place) -> None:
+def test_a_started_program_reads_its_input_or_is_refused(place: Place) -> None:
     if not place.shell.interactive:
         with pytest.raises(NoData, match=r"^cannot start sh in the background at one"):
             place.shell.start(["sh"])
@@ -185,7 +185,7 @@ def test_connecting_again_changes_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in shells.names() if shells.load(kind).interactive])
-def test_closing_stops_what_was_started(kind: str) -> None:
+def test_closing_stops_started_programs(kind: str) -> None:
     with two_places(kind) as (place, _):
         running = place.shell.start(["sh", "-c", "echo ready; exec sleep 600"])
         assert running.wait_for_output(lambda text: text == "ready\n", 60)

@@ -1,4 +1,4 @@
-"""What every transfer promises, run over every file in ``reporters/transfers/``."""
+"""The contract of transfers, run over every file in ``reporters/transfers/``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_unknown_kind_is_refused_by_name() -> None:
         transfers.load("pigeon")
 
 
-def test_a_file_that_is_there_is_replaced_and_a_copy_says_what_it_took(ends: Ends) -> None:
+def test_an_existing_file_is_replaced_and_a_copy_has_bytes_and_seconds(ends: Ends) -> None:
     (ends.there / "output.dat").write_text("old and longer")
     copy = ends.copy(ends.file(5), ends.there / "output.dat", streams=2)
     assert (ends.there / "output.dat").stat().st_size == 5
@@ -96,7 +96,7 @@ def test_a_file_that_is_there_is_replaced_and_a_copy_says_what_it_took(ends: End
     assert (copy.bytes, copy.streams, copy.retries) == (5, streams, 0)
 
 
-def test_files_of_any_size_and_name_arrive_whole_several_at_once(ends: Ends) -> None:
+def test_files_of_any_size_and_name_arrive_completely_in_parallel(ends: Ends) -> None:
     sizes = {"-rf": 0, "it's a b": 1, "$HOME;`id`": 3_000_000, "ä:y": 7, "*?[a]#": 7, 'a\\"b': 7}
     sources = [ends.file(size, name) for name, size in sizes.items()]
 
@@ -134,7 +134,7 @@ def test_a_missing_directory_is_the_targets_failure(ends: Ends) -> None:
     assert raised.value.exit_status not in (0, None)
 
 
-def test_a_tool_that_fails_half_way_leaves_nothing_and_is_quoted(ends: Ends) -> None:
+def test_a_tool_that_fails_during_a_copy_leaves_no_file_and_is_quoted(ends: Ends) -> None:
     source = ends.file(1000)
     ends.transfer = ends.saboteur.fail(ends.transfer)
     with pytest.raises(CannotCopy, match=r"tool: Broken pipe$") as raised:
@@ -144,7 +144,7 @@ def test_a_tool_that_fails_half_way_leaves_nothing_and_is_quoted(ends: Ends) -> 
     assert ends.left_there() == []
 
 
-def test_bytes_that_are_missing_are_noticed(ends: Ends) -> None:
+def test_missing_bytes_are_detected(ends: Ends) -> None:
     source = ends.file(1000)
     ends.transfer = ends.saboteur.cut(ends.transfer, source, ends.there)
     with pytest.raises(CannotCopy, match="400 of 1000 bytes arrived"):

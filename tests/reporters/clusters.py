@@ -1,7 +1,7 @@
-"""A batch system of every kind, for the suites that need one. A new kind gets a line here.
+"""A test server for every kind of batch system. A new kind needs a line in ``batch_system``.
 
-Slurm and Grid Engine are the real ones; of the others there is no server to be had, so that their commands
-are scripted stand-ins, which really run jobs.
+Slurm and Grid Engine are real. For the others no server is available; scripted stand-ins of their commands
+run the jobs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SLURM_PROGRAMS = (*slurm.SERVERS, *slurm.CLIENTS)
 
 @contextlib.contextmanager
 def batch_system(kind: str) -> Iterator[Path | None]:
-    """Run one; the directory of the programs that reach it, None where none are needed."""
+    """Run a batch system; yield the directory of its client programs, None if it needs none."""
     made: dict[str, Callable[[], contextlib.AbstractContextManager[Path | None]]] = {
         "fork": contextlib.nullcontext,
         "gridengine": _gridengine,
@@ -52,7 +52,7 @@ def slurm_cluster(options: slurm.SlurmOptions = PLAIN_SLURM) -> Iterator[slurm.S
 
 
 def install(programs: Path | None, place: Place) -> None:
-    """Let *place* find the programs of a batch system."""
+    """Install the client programs of a batch system at *place*."""
     for program in sorted(programs.iterdir()) if programs else ():
         place.install(program.name, f'exec {program} "$@"')
 

@@ -1,4 +1,4 @@
-"""Two resources of every kind of shell and transfer, for the contract suites. A new kind gets a line here."""
+"""Two resources for every kind of shell and transfer. A new kind needs a line in ``two_places``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from reporters.config import ResourceConfig
 from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import SshSites
 
-# What every login says, where there is one: no program has said that.
+# Printed by every login: it must not appear in the output of programs.
 GREETING = "echo 'Welcome!'; echo 'listening 1'; echo 'quota: 91 % used' >&2"
 LABEL = "gather-main@2026-03-01T12:07:00.000000Z"
 
 
 @dataclass
 class Place:
-    """A resource, its shell (connected), and a directory of programs before all others on its PATH."""
+    """A resource, its connected shell, and a directory that is first on its PATH."""
 
     resource: ResourceConfig
     shell: ResourceShell
@@ -48,10 +48,7 @@ class Place:
 
 @contextlib.contextmanager
 def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
-    """Two places whose shell, and whose transfer where there is one of that name, is *kind*.
-
-    One kind may be met in several ways: "ssh-rsync" is ssh with another program.
-    """
+    """Yield two places with shell or transfer *kind*; "ssh-rsync" is ssh with another program."""
     made: dict[str, Callable[[], contextlib.AbstractContextManager[tuple[Place, Place]]]] = {
         "local": _local,
         "ssh": _ssh,
@@ -116,7 +113,7 @@ def _ssh() -> Iterator[tuple[Place, Place]]:
 
 @contextlib.contextmanager
 def _openssh(program: str) -> Iterator[tuple[Place, Place]]:
-    """Real servers; where copies need no shell, the second place has a data mover that gives none."""
+    """Real servers; with sftp, the second place has a data mover without a shell."""
     needs("sshd", program)
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, contextlib.ExitStack() as running:
         clients = openssh.SshClients(Path(directory))
@@ -166,7 +163,7 @@ def _xrootd() -> Iterator[tuple[Place, Place]]:
 
 @contextlib.contextmanager
 def _http() -> Iterator[tuple[Place, Place]]:
-    """The same by WebDAV, with a macaroon of each server."""
+    """Local shells, and a WebDAV server for the files of each, with a macaroon."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, xrootd_servers(Path(directory)) as servers:
         root, proxy = Path(directory), servers["one"].security.proxy()
         one, two = (
@@ -180,7 +177,7 @@ def _http() -> Iterator[tuple[Place, Place]]:
 
 @contextlib.contextmanager
 def xrootd_servers(root: Path) -> Iterator[dict[str, xrootd.XrootdServer]]:
-    """Of the places that will be "one" and "two" in *root*."""
+    """Run servers for the places "one" and "two" in *root*."""
     needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
     security = Security.create(root / "security")
     sites = [xrootd.XrootdSite(name, root / f"{name}-server", root / name) for name in ("one", "two")]
@@ -189,7 +186,7 @@ def xrootd_servers(root: Path) -> Iterator[dict[str, xrootd.XrootdServer]]:
 
 
 def private(file: Path, text: str) -> Path:
-    """A file that only we may read."""
+    """Write a file that only its owner can read."""
     file.touch(mode=0o600)
     file.write_text(text, encoding="utf-8")
     return file

@@ -1,4 +1,4 @@
-"""What breaks copies on purpose: the program that makes them, or the server that is asked for them."""
+"""Break copies on purpose, in the program or in the server that makes them."""
 
 from __future__ import annotations
 

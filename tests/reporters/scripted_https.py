@@ -1,4 +1,4 @@
-"""A real HTTPS server whose answers a test writes."""
+"""A real HTTPS server whose responses are scripted by a test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CREATED = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked of the server."""
+    """A request to the server."""
 
     method: str
     path: str
@@ -60,7 +60,7 @@ class Connection:
 
 @dataclass
 class ScriptedServer:
-    """Serves as *script* says, one thread a connection, and keeps what it was asked."""
+    """Runs *script* for each connection in a thread of its own and records the requests."""
 
     port: int
     trust: Path

@@ -1,4 +1,4 @@
-"""Real SSH sites on loopback, for tests: one thread, one listener a site, commands run by a real shell."""
+"""SSH sites on loopback: one thread, a listener for each site, commands run by a real shell."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class SshSites:
         )
 
     def drop(self, name: str) -> None:
-        """Cut every connection of a site, without a word."""
+        """Abort every connection of a site."""
 
         async def cut() -> None:
             for connection in self.sites[name].connections:
@@ -227,7 +227,7 @@ def _kill_session(session: int) -> None:
 
 
 def processes_naming(text: str) -> list[int]:
-    """The processes, not zombies, whose command line has *text* in it."""
+    """Return the processes, without zombies, whose command line contains *text*."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

@@ -61,7 +61,7 @@ class Queued:
 
 
 class StandIn(ABC):
-    """A queue whose *commands* are answered by methods of their names."""
+    """A queue; each of its *commands* is a method of that name."""
 
     commands: Sequence[str]
 
@@ -122,7 +122,7 @@ class StandIn(ABC):
 
 
 class OpenPbs(StandIn):
-    """PBS, the open one: what has ended is history."""
+    """OpenPBS: ended jobs are in the history."""
 
     commands = ("qsub", "qstat", "qselect", "qdel")
 
@@ -180,7 +180,7 @@ class OpenPbs(StandIn):
 
 
 class Condor(StandIn):
-    """HTCondor: what has ended is in the history."""
+    """HTCondor: ended jobs are in the history."""
 
     commands = ("condor_submit", "condor_q", "condor_history", "condor_rm")
 

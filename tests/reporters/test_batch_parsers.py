@@ -1,4 +1,4 @@
-"""What batch systems say of jobs, in captured output and in transcripts after their documentation."""
+"""Parsers of batch systems, with captured output and examples from their documentation."""
 
 from __future__ import annotations
 

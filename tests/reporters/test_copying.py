@@ -1,4 +1,4 @@
-"""What transfers by a program have in common."""
+"""The common part of transfers by a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies where a credential should be is never waited for, and never read to an end that it has not."""
+"""Reading a file of credentials never blocks and is bounded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: dict[str, Callable[[Path], Credential]] = {
 
 @pytest.fixture(params=KINDS)
 def refused(request: pytest.FixtureRequest) -> Callable[[Path], str]:
-    """Why there is no such credential in a file."""
+    """Return a function that gives the reason why a file is refused."""
 
     def refused(file: Path) -> str:
         with pytest.raises(CredentialUnfit) as raised:

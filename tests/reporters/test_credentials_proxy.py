@@ -30,7 +30,7 @@ def security() -> Iterator[Security]:
 
 @pytest.fixture
 def proxy(security: Security, tmp_path: Path) -> Path:
-    """A good one, of its own."""
+    """A valid proxy, not shared with other tests."""
     return Path(shutil.copy2(security.directory / "proxy", tmp_path))
 
 

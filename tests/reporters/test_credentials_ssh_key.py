@@ -1,4 +1,4 @@
-"""Whether an SSH key can be used, as far as it can be told beforehand; the real ssh, ssh-keygen and agent."""
+"""Checks of an SSH key before the login, with the real ssh, ssh-keygen and agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bearer tokens: what is read of them, and each way in which one is not fit."""
+"""Bearer tokens: their period of validity and all reasons for a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run's limit turns what it made shorter into OutOfTime, and nothing else."""
+"""Only a timeout caused by the run's limit becomes OutOfTime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of all that tools say, one line says why. The texts are what the tools really print."""
+"""The decisive line in the captured output of tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is special to jobs without a batch system: a launcher stands before each."""
+"""Jobs without a batch system, started by a launcher."""
 
 from __future__ import annotations
 

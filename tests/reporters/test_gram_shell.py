@@ -1,4 +1,4 @@
-"""The gram shell against a real gatekeeper: what goes wrong before, while and after a job runs."""
+"""The gram shell against a real gatekeeper: failures before, during and after a job."""
 
 from __future__ import annotations
 

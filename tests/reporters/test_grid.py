@@ -1,4 +1,4 @@
-"""What a probe may do to sites, over directories of this host and over SSH."""
+"""The operations of a grid, over local directories and over SSH."""
 
 from __future__ import annotations
 

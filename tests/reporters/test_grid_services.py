@@ -1,4 +1,4 @@
-"""What a probe may ask of sites beyond running programs: addresses, servers, abilities, expectations."""
+"""Addresses, temporary servers, capabilities and expectations of a grid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.stdin.read()
 
 
 def grid_of(tmp_path: Path, *, limit_seconds: float = 60.0, **changes: Any) -> RunGrid:
-    """A grid of one resource, "one", a directory of this host but for *changes*."""
+    """A grid of one local resource "one" with *changes*."""
     now = [0.0]
     resource = ResourceConfig(**{"name": "one", "site": "one", "scratch": str(tmp_path), **changes})
     assignment = Assignment(
@@ -136,7 +136,7 @@ def test_there_is_no_way_between_two_kinds_of_transfer(tmp_path: Path) -> None:
 
 
 class Links:
-    """A grid whose copies can do this and that; nothing else is asked of it."""
+    """A grid with the given capabilities of copies and nothing else."""
 
     def __init__(self, **can: bool) -> None:
         self._can: dict[str, Any] = {

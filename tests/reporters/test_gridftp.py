@@ -1,4 +1,4 @@
-"""The gridftp transfer against real servers: what it asks of them, and every fault that can be provoked."""
+"""The gridftp transfer against real servers: its requests, and every fault that can be provoked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EVERYTHING = ("-log-level", "ALL")
 
 @dataclass
 class Grid:
-    """Servers by name: "one" and "two", and "slow" with the same files."""
+    """The servers by name: "one" and "two", and "slow" with the files of one."""
 
     root: Path
     security: Security
@@ -103,7 +103,7 @@ def target(grid: Grid) -> Iterator[Path]:
 
 
 def failure(grid: Grid, target: Path, transfer: FileTransfer, **how: Any) -> ProbeFailed:
-    """What comes of copying a small file that cannot be copied."""
+    """Copy a small file and return the error."""
     with pytest.raises(ProbeFailed) as raised:
         grid.copy(transfer, grid.root / "small", target, **how)
     assert not target.exists()
@@ -346,7 +346,7 @@ def signals(grid: Grid, name: str, before: signal.Signals, after: signal.Signals
 
 
 def kill_sessions(grid: Grid, name: str) -> None:
-    """Kill what serves the server's clients, not the server itself: it waits for more."""
+    """Kill the processes that serve clients, not the listening server."""
     for pid in processes_naming(str(grid.servers[name].log)):
         if b"\0-inetd" in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGKILL)

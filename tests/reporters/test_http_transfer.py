@@ -1,4 +1,4 @@
-"""Copies between real WebDAV servers, and what goes wrong; scripted servers for what no good one does."""
+"""Copies between real WebDAV servers, and failures, also of scripted misbehaving servers."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def scripted_pair(authority: Authority) -> Iterator[tuple[ScriptedServer, Script
 
 @pytest.fixture
 def played(scripted: ScriptedServer, tmp_path: Path) -> Sites:
-    """Two sites whose servers are one that a test writes."""
+    """Two sites with one scripted server."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     (tmp_path / "one" / "file").write_bytes(bytes(1000))
@@ -142,7 +142,7 @@ def played(scripted: ScriptedServer, tmp_path: Path) -> Sites:
 
 
 def failure(sites: Sites, transfer: FileTransfer | None = None, **how: Any) -> CannotCopy:
-    """What comes of a copy that cannot be made."""
+    """Copy and return the error."""
     with pytest.raises(CannotCopy) as raised:
         sites.copy(transfer, **how)
     assert sites.left() == []
@@ -159,7 +159,7 @@ def test_either_server_can_make_the_copy(sites: Sites, mode: str) -> None:
 
 
 def test_checksums_that_differ_fail_the_copy(sites: Sites) -> None:
-    """The server keeps the checksum of a file; then the file is another one, as old as it was."""
+    """Change a file after the server has cached its checksum, with the same modification time."""
     file = sites.root / "one" / "rotten"
     file.write_bytes(os.urandom(1000))
     sites.copy(name="rotten", server_checksum=True)
@@ -258,7 +258,7 @@ def test_authorities_may_be_a_file_or_a_directory(
 
 
 def test_a_server_killed_during_a_copy_fails_it(played: Sites, scripted: ScriptedServer) -> None:
-    """As a killed one does: its kernel ends the connection in the middle of the answer."""
+    """End the connection in the middle of the response, as for a killed process."""
 
     def die(connection: Connection, _: Request) -> None:
         connection.send(CREATED)

@@ -1,4 +1,4 @@
-"""What a request is made with."""
+"""The TLS context of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load guard: it reads what Linux says, and stands in nobody's way where it cannot."""
+"""The load guard: it reads the load from Linux and ignores an unreadable one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.probes.runs import install, logged, run_locally
 
 
 class Machine:
-    """A shell that says *loadavg* once all who meet at *barrier* are asked."""
+    """A shell that prints *loadavg* once all shells at *barrier* have been called."""
 
     def __init__(self, loadavg: str, barrier: threading.Barrier) -> None:
         self.loadavg, self.barrier = loadavg, barrier
@@ -65,7 +65,7 @@ def begin(tmp_path: Path, max_load1: float, **changes: Any) -> tuple[str, str, l
 
 
 def busy(text: str) -> str:
-    """A ``cat`` that says *text* of the load, and is itself for all else."""
+    """Install a ``cat`` that prints *text* for the load and works normally otherwise."""
     return f'case $1 in /proc/loadavg) echo "{text}" ;; *) exec /bin/cat "$@" ;; esac'
 
 

@@ -98,7 +98,7 @@ def opened() -> Iterator[contextlib.ExitStack]:
 def shell_to(
     opened: contextlib.ExitStack, servers: Servers, server: SshServer, *lines: str, **options: Any
 ) -> Shell:
-    """Not connected; *lines* come before what clients are configured with."""
+    """A shell, not connected; *lines* precede the clients' configuration."""
     config = servers.clients.directory / f"config-{len(list(servers.clients.directory.iterdir()))}"
     config.write_text("\n".join([*lines, servers.clients.config_file.read_text()]))
     shell = Shell(server.name, LABEL, **{"host": server.name, "config_file": str(config), **options})
@@ -278,7 +278,7 @@ def test_a_connection_whose_guardian_is_killed_leaves_nothing_and_can_be_reopene
 
 
 class Copies:
-    """Copies by one program from *iu* to *ncsa*, by way of *server*."""
+    """Copies by one program from *iu* to *ncsa*, through *server*."""
 
     def __init__(self, servers: Servers, program: str, server: SshServer | None = None) -> None:
         by_way_of = server or (servers.mover if program == "sftp" else servers.ncsa)

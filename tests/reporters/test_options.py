@@ -1,4 +1,4 @@
-"""What a resource may say of the ways to reach it: what could mean nothing is refused beforehand."""
+"""Options of shells, transfers and batch systems: invalid ones are refused before a run."""
 
 from __future__ import annotations
 

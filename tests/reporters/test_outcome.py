@@ -1,4 +1,4 @@
-"""One function decides what became of a run."""
+"""The decision on the outcome of a run."""
 
 from __future__ import annotations
 

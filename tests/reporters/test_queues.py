@@ -1,4 +1,4 @@
-"""What goes wrong in queues beside Slurm's: jobs refused, held, cancelled by others, killed at a limit."""
+"""Failures in queues other than Slurm: jobs refused, held, cancelled by others, killed at a limit."""
 
 from __future__ import annotations
 

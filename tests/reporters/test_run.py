@@ -21,7 +21,7 @@ SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 
 
 class FakeShell:
-    """Says how busy its resource is."""
+    """A shell that prints the load of its resource."""
 
     def __init__(self, loadavg: str) -> None:
         self.loadavg = loadavg
@@ -32,7 +32,7 @@ class FakeShell:
 
 
 class FakeGrid:
-    """Remembers that it was cleaned up; raises *trouble* then."""
+    """A grid that counts its cleanups and raises *trouble* in the first."""
 
     def __init__(self, log: Callable[[str, str], None], deadline: Any) -> None:
         self.log = log
@@ -55,7 +55,7 @@ class FakeGrid:
 
 
 class FakeProbe:
-    """Its stages do what a test says: ``does["work"] = function``."""
+    """A probe whose stages are set by a test: ``does["work"] = function``."""
 
     kind = "grid"
     version = "7"
@@ -93,7 +93,7 @@ class FakeProbe:
 
 
 class Bench:
-    """Runs the fake probe on a fake grid with a clock that ticks a second a look."""
+    """Runs the fake probe on a fake grid, with a clock that advances a second at each reading."""
 
     def __init__(self) -> None:
         self.grids: list[FakeGrid] = []

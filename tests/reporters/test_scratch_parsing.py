@@ -1,4 +1,4 @@
-"""What ``df -Pk`` prints, on several systems."""
+"""The output of ``df -Pk`` on several systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a real Slurm, provoked for real; and no job is in its queue afterwards."""
+"""Provoked failures in a real Slurm, after which no job is in its queue."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_a_job_killed_by_slurm_at_its_limit_exceeded_it() -> None:
 
 
 class Run:
-    """A run of one series at one resource, with a deadline of its own."""
+    """A run of one series at one resource, with its own deadline."""
 
     def __init__(self, resource: ResourceConfig, slot: datetime, limit_seconds: float = 60.0) -> None:
         assignment = Assignment(

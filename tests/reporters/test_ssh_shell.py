@@ -1,4 +1,4 @@
-"""The ssh shell against real servers: one login, and what it says when there is none."""
+"""The ssh shell against real servers: one login, and the errors of a failed one."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_host_cannot_be_an_option(shell_of: Closing, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_connection_that_breaks_is_told_with_sshs_own_words_and_can_be_made_again(
+def test_a_broken_connection_is_reported_with_the_message_of_ssh_and_can_be_reopened(
     shell_of: Closing, sites: SshSites
 ) -> None:
     shell = shell_of()
@@ -188,7 +188,7 @@ def test_a_connection_that_breaks_is_told_with_sshs_own_words_and_can_be_made_ag
     assert shell.run(["true"], timeout_seconds=60).returncode == 0
 
 
-def test_a_command_that_the_break_interrupts_is_told_from_one_that_failed(
+def test_an_interrupted_command_differs_from_a_failed_one(
     shell_of: Closing, sites: SshSites, site: Site
 ) -> None:
     shell = shell_of()
@@ -250,7 +250,7 @@ def test_nothing_is_left_of_a_connection_whose_reporter_is_killed(sites: SshSite
     assert eventually(lambda: not processes_naming(str(short_path)))
 
 
-def test_the_address_is_read_from_what_ssh_makes_of_its_configuration() -> None:
+def test_the_address_is_parsed_from_the_effective_configuration() -> None:
     shown = "host ncsa\nuser prober\nhostname login.example.org\nport 2222\naddressfamily any\n"
     assert parse_address(shown) == "login.example.org:2222"
     assert parse_address("") == ""

@@ -1,4 +1,4 @@
-"""What a run uses is counted where it is used."""
+"""Usage of resources is counted at each resource."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_copy_counts_at_both_ends() -> None:
     assert meter.read() == {"iu": ResourceUsage(100, 7), "sdsc": ResourceUsage(7, 100)}
 
 
-def test_copies_at_once_are_all_counted() -> None:
+def test_concurrent_copies_are_all_counted() -> None:
     meter = UsageMeter()
 
     def copy_often(_: int) -> None:
@@ -38,7 +38,7 @@ def test_copies_at_once_are_all_counted() -> None:
     assert meter.read() == {"iu": ResourceUsage(bytes_sent=4000), "sdsc": ResourceUsage(bytes_received=4000)}
 
 
-def test_a_job_counts_with_the_seconds_that_it_says_for_each_processor(clock: Clock) -> None:
+def test_a_job_counts_its_reported_seconds_for_each_processor(clock: Clock) -> None:
     meter = UsageMeter(clock)
     job = meter.job("iu", 4)
     job.began()
@@ -47,7 +47,7 @@ def test_a_job_counts_with_the_seconds_that_it_says_for_each_processor(clock: Cl
     assert meter.read() == {"iu": ResourceUsage(cpu_seconds=10.0)}
 
 
-def test_a_job_that_ended_badly_counts_from_when_it_was_seen_to_run(clock: Clock) -> None:
+def test_a_failed_job_counts_from_when_it_was_seen_to_run(clock: Clock) -> None:
     meter = UsageMeter(clock)
     job = meter.job("iu", 2)
     job.began()
@@ -57,14 +57,14 @@ def test_a_job_that_ended_badly_counts_from_when_it_was_seen_to_run(clock: Clock
     assert meter.read() == {"iu": ResourceUsage(cpu_seconds=6.0)}
 
 
-def test_a_job_that_nobody_waited_for_counts_until_now(clock: Clock) -> None:
+def test_a_job_without_a_wait_for_its_end_counts_until_now(clock: Clock) -> None:
     meter = UsageMeter(clock)
     meter.job("iu", 2).began()
     clock.now += 3
     assert meter.read() == {"iu": ResourceUsage(cpu_seconds=6.0)}
 
 
-def test_a_job_that_never_began_used_nothing(clock: Clock) -> None:
+def test_a_job_that_never_started_used_nothing(clock: Clock) -> None:
     meter = UsageMeter(clock)
     meter.job("iu", 2).ended()
     meter.job("iu", 2)
@@ -72,7 +72,7 @@ def test_a_job_that_never_began_used_nothing(clock: Clock) -> None:
     assert meter.read() == {}
 
 
-def test_what_several_used_is_added_by_resource() -> None:
+def test_usage_is_added_by_resource() -> None:
     both = added(
         {"iu": ResourceUsage(1, 2, 3.0), "anl": ResourceUsage(1)}, {"iu": ResourceUsage(10, 20, 30.0)}
     )

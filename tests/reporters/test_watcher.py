@@ -1,4 +1,4 @@
-"""Programs without a guardian behave as those with one, but for what they leave behind."""
+"""Watched programs behave like guarded ones, except for the processes they leave behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_what_a_program_is_told_and_says_comes_and_goes() -> None:
+def test_input_and_both_outputs_are_transferred() -> None:
     script = "cat; echo err >&2; exit 3"
     done = process.run(["sh", "-c", script], timeout_seconds=60, input="x" * 400_000, guarded=False)
     assert (done.returncode, len(done.stdout), done.stderr) == (3, 400_000, "err\n")
@@ -38,13 +38,13 @@ def test_a_program_that_cannot_run_is_named(argv: list[str]) -> None:
         process.run(argv, timeout_seconds=60, guarded=False)
 
 
-def test_it_ignores_no_signal_that_a_shell_would_not() -> None:
+def test_a_watched_program_ignores_only_the_signals_a_shell_ignores() -> None:
     ignored = ["grep", "SigIgn", "/proc/self/status"]
     bare = subprocess.run(ignored, capture_output=True, text=True, check=True, restore_signals=True)
     assert process.run(ignored, timeout_seconds=60, guarded=False).stdout == bare.stdout
 
 
-def test_what_runs_too_long_may_end_politely() -> None:
+def test_a_watched_program_gets_sigterm_at_the_limit() -> None:
     script = "trap 'echo bye; exit' TERM; echo begun; while :; do sleep 0.02; done"
     with process.start(["sh", "-c", script], guarded=False) as running:
         assert running.wait_for_output(lambda text: text == "begun\n", 60)
@@ -53,7 +53,7 @@ def test_what_runs_too_long_may_end_politely() -> None:
     assert raised.value.partial.stdout == "begun\nbye\n"
 
 
-def test_what_does_not_end_politely_is_killed_with_its_group() -> None:
+def test_a_program_that_ignores_sigterm_is_killed_with_its_group() -> None:
     script = "trap '' TERM; sh -c 'echo $$; while :; do sleep 0.02; done'"
     with process.start(["sh", "-c", script], guarded=False) as running:
         assert running.wait_for_output(lambda text: text.endswith("\n"), 60)
@@ -63,7 +63,7 @@ def test_what_does_not_end_politely_is_killed_with_its_group() -> None:
     assert eventually(lambda: child not in processes_naming("sleep 0.02"))
 
 
-def test_it_outlives_the_thread_that_started_it() -> None:
+def test_a_watched_program_outlives_the_thread_that_started_it() -> None:
     started: list[process.Running] = []
     starter = threading.Thread(target=lambda: started.append(process.start(["cat"], guarded=False)))
     starter.start()
@@ -75,7 +75,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
         assert running.wait(60).returncode == 0
 
 
-def test_where_no_descriptor_is_left_for_it_nothing_is_watched_and_who_asked_is_told() -> None:
+def test_watching_without_a_free_descriptor_raises() -> None:
     script = """
 import os, resource, subprocess, sys
 from reporters.watcher import watch
@@ -91,7 +91,7 @@ with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
     assert said.stdout == "Too many open files\n"
 
 
-def test_many_at_once_leave_no_descriptor_open_and_no_thread() -> None:
+def test_many_watched_programs_leave_no_descriptor_and_no_thread() -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
 
     def echo(number: int) -> str:

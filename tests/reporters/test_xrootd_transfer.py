@@ -1,4 +1,4 @@
-"""Copies between real XRootD servers, and what goes wrong with them."""
+"""Copies between real XRootD servers and their failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MANY_BYTES = 2_000_000_000  # of a file with nothing in it; for some seconds of 
 
 @dataclass
 class Sites:
-    """Servers of "one" and "two", and a *proxy* that both know. In "closed" their user may not do a thing."""
+    """Servers of "one" and "two" and a *proxy* valid at both; their user has no access to "closed"."""
 
     root: Path
     security: Security
@@ -99,7 +99,7 @@ def with_streams_and_checksums(sites: Sites) -> Transferred:
 
 
 def with_a_byte_lost_at_the_source(sites: Sites) -> Transferred:
-    """The server keeps the checksum of a file; then the file is another one, as old as it was."""
+    """Change a file after the server has cached its checksum, with the same modification time."""
     file = sites.root / "one" / "rotten"
     shutil.copy(sites.root / "one" / "file", file)
     asked = sites.servers["one"]
@@ -145,7 +145,7 @@ SLOW: tuple[Callable[[Sites], Transferred], ...] = (
 
 @pytest.fixture(scope="module")
 def outcomes(sites: Sites) -> dict[str, Transferred | ProbeFailed]:
-    """What came of each of SLOW: xrdcp waits more than it works, so all are tried at once."""
+    """The error of each of SLOW, run in parallel because xrdcp mostly waits."""
 
     def outcome(copy: Callable[[Sites], Transferred]) -> Transferred | ProbeFailed:
         try:
@@ -165,7 +165,7 @@ def failure(outcomes: Outcomes, copy: Callable[[Sites], Transferred]) -> ProbeFa
     return failed
 
 
-def test_streams_are_opened_and_checksums_compared_by_the_servers(outcomes: Outcomes, sites: Sites) -> None:
+def test_the_servers_open_streams_and_compare_checksums(outcomes: Outcomes, sites: Sites) -> None:
     copy = outcomes["with_streams_and_checksums"]
     assert isinstance(copy, Transferred)
     assert (copy.bytes, copy.streams, copy.retries) == (100_000, 4, 0)
@@ -182,9 +182,7 @@ def test_checksums_that_differ_fail_the_copy(outcomes: Outcomes) -> None:
 
 
 @pytest.mark.parametrize("copy", [without_a_proxy, with_an_expired_proxy])
-def test_a_proxy_that_is_not_valid_does_not_let_in(
-    outcomes: Outcomes, copy: Callable[[Sites], Transferred]
-) -> None:
+def test_an_invalid_proxy_is_refused(outcomes: Outcomes, copy: Callable[[Sites], Transferred]) -> None:
     error = failure(outcomes, copy)
     assert "login refused: no proxy that is valid there, or an untrusted host: Auth failed" in error.message
     assert (error.resource, error.exit_status) == ("two", 52)
@@ -193,7 +191,7 @@ def test_a_proxy_that_is_not_valid_does_not_let_in(
 @pytest.mark.parametrize(
     ("copy", "resource"), [(from_a_closed_directory, "one"), (to_a_closed_directory, "two")]
 )
-def test_permission_that_is_denied_is_told_of_the_right_end(
+def test_denied_permission_is_reported_for_the_right_end(
     outcomes: Outcomes, copy: Callable[[Sites], Transferred], resource: str
 ) -> None:
     error = failure(outcomes, copy)
@@ -201,7 +199,7 @@ def test_permission_that_is_denied_is_told_of_the_right_end(
     assert (error.resource, error.exit_status) == (resource, 54)
 
 
-def test_what_failed_leaves_nothing(outcomes: Outcomes, sites: Sites) -> None:
+def test_failed_copies_leave_no_file(outcomes: Outcomes, sites: Sites) -> None:
     assert len(outcomes) == len(SLOW)
     assert sites.left() == []
 
@@ -234,21 +232,21 @@ def test_a_server_that_is_down_is_named_at_once(sites: Sites, away: str) -> None
         ({"directory": "data"}, r"the directory that resource one exports is not absolute: 'data'"),
     ],
 )
-def test_options_that_make_no_address_are_refused(
+def test_options_without_a_valid_address_are_refused(
     sites: Sites, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidParameters, match=message):
         sites.transfer(**options)
 
 
-def test_a_file_that_is_not_exported_is_not_asked_for(sites: Sites) -> None:
+def test_a_file_that_is_not_exported_is_not_requested(sites: Sites) -> None:
     elsewhere = str(sites.root / "one" / "closed")
     with pytest.raises(CannotCopy, match=r"/one/file is not in the exported directory .*/one/closed"):
         sites.copy(sites.transfer(directory=elsewhere))
 
 
 @pytest.mark.parametrize("name", ["a?b", "a&tpc.src=c", "a\nb"])
-def test_a_path_that_would_say_more_than_a_path_is_refused(sites: Sites, name: str) -> None:
+def test_a_path_with_parameters_is_refused(sites: Sites, name: str) -> None:
     (sites.root / "one" / name).touch()
     with pytest.raises(CannotCopy, match=r"XRootD supports no path with \? or & in it"):
         sites.copy(name=name)
@@ -291,7 +289,7 @@ def when_it_moves(sites: Sites, action: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def test_a_source_that_is_killed_meanwhile_fails_the_copy() -> None:
+def test_a_source_killed_during_a_copy_fails_it() -> None:
     with two_sites() as sites:
         with (sites.root / "one" / "large").open("wb") as file:
             file.truncate(MANY_BYTES)
@@ -340,9 +338,9 @@ def test_the_wait_for_a_stopped_server_is_limited(sites: Sites) -> None:
         ("checksum", "the adler32 checksums of the servers differ: CheckSum error", None),
     ],
 )
-def test_what_xrdcp_says_is_told_in_words_and_of_one_end(file: str, said: str, side: str | None) -> None:
+def test_an_error_of_xrdcp_is_explained_with_the_end_at_fault(file: str, said: str, side: str | None) -> None:
     assert parse_failure((DATA / f"{file}.txt").read_text()) == (said, side)
 
 
-def test_what_is_no_complaint_is_no_failure() -> None:
+def test_other_output_of_xrdcp_is_no_failure() -> None:
     assert parse_failure("adler32: 2490dfc5 root://localhost:15091/f 100000000\n") is None
