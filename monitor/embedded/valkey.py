@@ -67,11 +67,17 @@ class Valkey:
     def ready(self) -> bool:
         """Whether it answers, which it does not while it loads its data."""
         import redis  # noqa: PLC0415 - slow to import
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.retry import Retry  # noqa: PLC0415
 
-        client = redis.Redis(unix_socket_path=str(urls.valkey_socket(self.var)), socket_timeout=2.0)
+        client = redis.Redis(
+            unix_socket_path=str(urls.valkey_socket(self.var)),
+            socket_timeout=2.0,
+            retry=Retry(NoBackoff(), 0),  # the supervisor calls again; the default blocks it for seconds
+        )
         try:
             return bool(client.ping())
-        except redis.ConnectionError:
+        except (redis.ConnectionError, redis.TimeoutError):
             return False
         finally:
             client.close()

@@ -24,7 +24,7 @@ SERVERS = ("sge_qmaster", "sge_execd")
 CLIENTS = ("qsub", "qstat", "qdel", "qacct", "qconf", "qmod")
 _LIBRARY = Path("/usr/lib/gridengine")
 _SHARE = Path("/usr/share/gridengine")
-_COMMAND_SECONDS = 20.0
+_COMMAND_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _BOOTSTRAP = """\
 admin_user none

@@ -29,7 +29,7 @@ CLIENTS = ("sbatch", "scancel", "scontrol", "sinfo", "squeue", "sacct")
 PARTITIONS = ("short", "long")
 CPUS_OF_A_NODE = 2
 _STATES = ("sinfo", "-h", "-N", "-p", "short", "-o", "%T")
-_CLIENT_SECONDS = 30.0
+_CLIENT_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 # Jobs start 0.3 s after their submission, at the cost of frequent scheduling; clients give up an unreachable
 # controller soon; a silent node is down after seconds; ended jobs stay known for an hour.

@@ -30,7 +30,7 @@ from reporters import process
 ADDRESS = "localhost"
 _USER = "prober"
 _NOBODY = "nobody"
-_REQUEST_SECONDS = 10.0
+_REQUEST_SECONDS = 60.0
 _RIGHTS = "+dac_override,+fowner"
 # Servers copy with their own client, which by default retries an unreachable server for minutes.
 _CLIENT = {"XRD_CONNECTIONRETRY": "1", "XRD_CONNECTIONWINDOW": "5", "XRD_STREAMTIMEOUT": "10"}

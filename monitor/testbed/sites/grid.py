@@ -37,7 +37,7 @@ from reporters.config import ResourceConfig
 NO_WEATHER = "none"
 _PORTS_TRIED = 100
 _CHECK_SECONDS = 0.1  # interval of checks whether a login fault closes or opens listeners
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import stat
 from pathlib import Path
 
@@ -51,9 +52,18 @@ def answer_of(session: redis.Redis) -> object:
 def test_only_its_owner_can_open_its_socket_and_there_is_no_port(var: Path) -> None:
     server = Valkey(var, durable=False)
     with supervised(var, server.service()), client(server) as session:
-        socket = places.socket_directory(var) / "valkey.sock"
-        assert stat.S_IMODE(socket.stat().st_mode) == 0o700
+        socket_file = places.socket_directory(var) / "valkey.sock"
+        assert stat.S_IMODE(socket_file.stat().st_mode) == 0o700
         assert session.config_get("port") == {"port": "0"}
+
+
+def test_a_server_that_does_not_answer_is_not_ready(var: Path) -> None:
+    server = Valkey(var, durable=False)
+    server.prepare()
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(places.socket_directory(var) / "valkey.sock"))
+        silent.listen()
+        assert not server.ready()
 
 
 def test_the_incomplete_file_of_a_killed_server_is_removed(var: Path) -> None:
