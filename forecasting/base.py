@@ -125,10 +125,10 @@ class ForecastMethod(ABC):
     def observe_predictor(
         self, source: Source, time_seconds: float, known_at_seconds: float, value: float
     ) -> None:
-        """Take in a *value* of the predictor *source*, which happened at *time_seconds* and became known at
-        *known_at_seconds*; calls come in the order of becoming known.
+        """Take in a *value* of the predictor *source*, which happened at *time_seconds*.
 
-        ``update`` and ``forecast`` use only predictor values that were known at their times.
+        It became known at *known_at_seconds*; calls come in the order of becoming known. ``update`` and
+        ``forecast`` use only predictor values that were known at their times.
 
         Raises:
             InvalidNumber: not finite, or beyond ``LARGEST_VALUE``; nothing was learned.

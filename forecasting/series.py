@@ -142,6 +142,7 @@ class Forecaster:
         stale_after_seconds: float | None = None,
     ) -> ValueForecast:
         """Forecast a run at *at_seconds* from what was known then, by the method itself or its part *method*.
+
         No number of the forecast is below *floor*.
 
         Raises:
@@ -225,8 +226,10 @@ def forecast_history(
 
 
 def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict[float, float]:
-    """Return the quantiles *around* a forecast, replaced by those of the method's *own* of equal probability;
-    the others are limited by these, so that quantiles never fall with rising probability."""
+    """Return the quantiles *around* a forecast with those of the method's *own* in their places.
+
+    The others are limited by these, so that quantiles never fall with rising probability.
+    """
     quantiles = dict(around)
     for own_probability, bound in own.items():
         for probability, value in quantiles.items():

@@ -34,8 +34,10 @@ class MethodsByName(UserDict[str, ForecastMethod]):
 
 
 def fingerprint(kind: type) -> bytes:
-    """Return eight bytes that change when *kind*, or a class that it always contains, gets other fields or
-    another ``VERSION``, and when a method becomes an expert or gives another number of expert forecasts."""
+    """Return eight bytes that change with *kind*, or with a class that it always contains.
+
+    They change with the fields and with ``VERSION``, and for a method with its number of expert forecasts.
+    """
     if kind not in _fingerprints:
         description: dict[str, object] = {}
         _describe(kind, description)

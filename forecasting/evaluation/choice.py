@@ -77,8 +77,11 @@ class LossComparison:
 
 @dataclass(frozen=True)
 class PredictorCandidate:
-    """The record of one *method* on one *predictor*: mean losses over *n* values, and the *gain* as the share
-    of the own loss that is saved. *used* marks the chosen one; *helps* is whether the gain is significant."""
+    """The record of one *method* on one *predictor*.
+
+    Losses are means over *n* values, *gain* is the share of the own loss that is saved, and *helps* is
+    whether that is significant. *used* marks the chosen candidate.
+    """
 
     predictor: Source
     method: str
@@ -258,8 +261,9 @@ def choose(
     own: str = OWN,
     probability: float = 0.5,
 ) -> PredictorChoice:
-    """Return the choice after all *observations* of a metric and all those *of_predictors*; each is used when
-    it was known, unusable ones are ignored.
+    """Return the choice after all *observations* of a metric and all those *of_predictors*.
+
+    Each is used when it was known; unusable ones are ignored.
 
     Raises:
         UnknownMethod: one of *among*, or *own*.

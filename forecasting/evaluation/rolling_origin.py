@@ -30,8 +30,10 @@ PredictorObservations = Sequence[tuple[Source, Observation]]
 
 @dataclass(frozen=True)
 class RollingForecasts:
-    """The forecasts of one method for the runs of a series in the order of their starts; NaN where it
-    abstained. *quantiles* are by probability."""
+    """The forecasts of one method for the runs of a series, in the order of their starts.
+
+    They are NaN where it abstained. *quantiles* are by probability.
+    """
 
     method: str
     actual: Column
@@ -178,8 +180,10 @@ class Baselines:
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """The scores of one method over the *series* on which it has forecasts: geometric means of ratios, means
-    of the other scores; None for a score that no series has."""
+    """The scores of one method over the *series* on which it has forecasts.
+
+    They are geometric means of ratios, and means of the other scores; None for a score that no series has.
+    """
 
     method: str
     series: int

@@ -62,9 +62,9 @@ class StudyCell:
 def error_table(
     histories: Sequence[RunHistory], *, wanted: Sequence[str] = (), warm_up: int = WARM_UP
 ) -> dict[str, dict[str, StudyCell]]:
-    """Return the cells by metric and method over all runs of applications in *histories*, each paired with
-    each probe of its group.
+    """Return the cells by metric and method over all runs of applications in *histories*.
 
+    Each application is paired with each probe of its group.
     The metrics are *wanted*, or those of the study that occur, or all if none of these does. A run counts if
     each of the seven methods has a forecast, and it is not among the first *warm_up* of its series.
     """

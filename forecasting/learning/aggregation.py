@@ -45,11 +45,11 @@ _ROUNDING = 1e-9
 
 @dataclass(slots=True)
 class Aggregation:
-    """Weights for one loss: the pinball loss of *probability*, doubled (0.5: the absolute error), or the
-    *squared* error.
+    """Weights for one loss: the doubled pinball loss of *probability*, or the *squared* error.
 
-    Forecasts come as an array of one length, each expert always at the same place; NaN for an expert that
-    sleeps. The blend lies between the forecasts.
+    With probability 0.5 the doubled pinball loss is the absolute error. Forecasts come as an array of one
+    length, each expert always at the same place; NaN for an expert that sleeps. The blend lies between the
+    forecasts.
     """
 
     probability: float = 0.5
@@ -100,8 +100,9 @@ class Aggregation:
             self._weights_of_all = self._weighed(None, count)
 
     def _centred(self, forecasts: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:
-        """Return an origin, the distance of each forecast from it (sleeping: 0), and which experts are awake;
-        None if all are.
+        """Return an origin, the distance of each forecast from it (sleeping: 0), and which experts are awake.
+
+        The last is None if all are.
 
         After an outlier some experts are far off for long, where even a small weight would do harm. So no
         forecast counts as farther from the middle one than many typical errors, unless the newest value was

@@ -31,11 +31,11 @@ SMOOTHERS = range(2, 2 + len(GAINS))
 
 @dataclass(slots=True)
 class AdaptiveMedian:
-    """The median of a window that grows or shrinks by one, towards the width whose median is nearest to the
-    newest value.
+    """The median of a window whose width changes by one at a time.
 
-    It adapts once there are as many values as the widest window, *most*, holds. *exact* tries, as the
-    original does, a window of *step* instead of the present width plus or minus *step*.
+    It moves towards the width whose median is nearest to the newest value. It adapts once there are as many
+    values as the widest window, *most*, holds. *exact* tries, as the original does, a window of *step*
+    instead of the present width plus or minus *step*.
     """
 
     width: int

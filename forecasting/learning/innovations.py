@@ -1,7 +1,7 @@
 """The innovation in the newest value of a series: its difference from what the history led to expect.
 
-A probe that always takes long says nothing new by taking long. One that took longer than its own history led
-to expect says something about the state of the grid now, which an application will meet as well. Innovations
+A long run of a probe that always takes long is no news. A probe that took longer than its own history led to
+expect indicates the present state of the grid, which an application will meet as well. Innovations
 are ratios, in logarithms, as long as all values of a series are positive, and differences otherwise.
 """
 
@@ -27,8 +27,11 @@ Numbers = NDArray[np.float64]
 
 
 class Innovation(NamedTuple):
-    """A value less its expectation: *short_term* by short and long memory, *long_term* by the median of the
-    last 31 values alone."""
+    """A value less its expectation.
+
+    The expectation is of short and long memory for *short_term*, and the median of the last 31 values alone
+    for *long_term*.
+    """
 
     short_term: float
     long_term: float
@@ -36,8 +39,10 @@ class Innovation(NamedTuple):
 
 @dataclass(slots=True)
 class InnovationTracker:
-    """Follows a series by four simple means, weighted by the inverse square of their errors (Bates, Granger,
-    "The combination of forecasts", Operational Research Quarterly 20, 1969)."""
+    """Follows a series by four simple means, weighted by the inverse square of their errors.
+
+    Source: Bates, Granger, "The combination of forecasts", Operational Research Quarterly 20 (1969).
+    """
 
     is_logarithmic: bool = field(default=True, init=False)
     _window: SortedWindow = field(default_factory=lambda: SortedWindow(_LONG), init=False)

@@ -47,8 +47,7 @@ class Predictor:
         self._values.add(known_at_seconds, [time_seconds, *self._tracker.update(value)])
 
     def innovation(self, at_seconds: float) -> Innovation | None:
-        """Return the innovation that was known at *at_seconds*, in usual sizes; None if it is stale, or none
-        was known."""
+        """Return the innovation known at *at_seconds*, in usual sizes; None if there is no fresh one."""
         row = self._values.newest(at_seconds)
         if not row or self._is_stale(_age_seconds(row, at_seconds)):
             return None

@@ -64,8 +64,10 @@ class QuantileRegression:
         return float(self.weights @ scaled)
 
     def learn(self, scaled: Numbers, slope: float) -> None:
-        """Move the weights by the *slope* of the loss: 1 - quantile if the answer was high enough, else
-        - quantile."""
+        """Move the weights by the *slope* of the loss.
+
+        The slope is 1 - quantile if the answer was high enough, else -quantile.
+        """
         slopes = slope * scaled
         self._squares += slopes * slopes
         steps = slopes / np.sqrt(self._squares)

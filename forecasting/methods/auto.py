@@ -76,8 +76,7 @@ class Inputs(NamedTuple):
 
 
 class ExpertForecasts(NamedTuple):
-    """The forecast of the *own* history, the *inputs*, and the experts' forecasts for median and mean; NaN
-    for those without any."""
+    """The forecast of the *own* history, the *inputs*, and the experts' forecasts; NaN if there is none."""
 
     own: ValueForecast
     inputs: Inputs

@@ -156,8 +156,10 @@ class Method(ForecastMethod):
         return self._age.forecast(mean, "seasonal", at_seconds, median=median)
 
     def expert_forecasts(self, at_seconds: float) -> Sequence[float]:
-        """Return the forecasts of each level, for absolute losses first; of the best level with each of the
-        effects; and the median and the mean."""
+        """Return the forecasts of the levels, the best level with each effect, the median and the mean.
+
+        Of the levels, those for absolute losses come first.
+        """
         kept = self._memo.get(at_seconds)
         if kept is not None:
             return kept

@@ -22,7 +22,7 @@ _MIN_RUNS = 3  # before a stage is included or excluded
 _MAX_LEFT = 0.9  # of the unexplained rest, for a stage to be included or excluded
 
 
-class StageForecast(NamedTuple):
+class StageEstimate(NamedTuple):
     """The forecast of one stage, and the *predictor* it is made from; None for its own history."""
 
     seconds: float
@@ -51,12 +51,12 @@ class StageHistory:
         self.own.add(value)
         self.line.update(time_seconds, value)
 
-    def forecast(self, at_seconds: float) -> StageForecast:
+    def forecast(self, at_seconds: float) -> StageEstimate:
         """Forecast the duration in a run at *at_seconds*; at least one is known."""
         seconds = self.line.forecast_from_predictor(at_seconds)
         if seconds is None:
-            return StageForecast(median_of_sorted(self.own.ordered, len(self.own)), None)
-        return StageForecast(seconds, self.line.predictor(at_seconds))
+            return StageEstimate(median_of_sorted(self.own.ordered, len(self.own)), None)
+        return StageEstimate(seconds, self.line.predictor(at_seconds))
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Method(ForecastMethod):
         rest = median_of_sorted(self._rest.ordered, len(self._rest)) if len(self._rest) else 0.0
         return self._age.forecast(total + rest, "stagewise", at_seconds)
 
-    def stages(self, at_seconds: float) -> Mapping[str, StageForecast]:
+    def stages(self, at_seconds: float) -> Mapping[str, StageEstimate]:
         """Return the forecast of each included stage in a run at *at_seconds*."""
         stages = self._own_stages().items()
         return {name: stage.forecast(at_seconds) for name, stage in stages if stage.is_included}

@@ -82,8 +82,7 @@ def promised_share(scored: int, quantile: float = QUANTILE, confidence: float = 
 
 
 def autocorrelation(waits: Sequence[float]) -> float:
-    """Return the autocorrelation at lag 1 of the normal scores of *waits*, in order of time; 0 if
-    constant."""
+    """Return the autocorrelation at lag 1 of the normal scores of *waits* in order of time."""
     _, places, counts = np.unique(np.array(waits), return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[places]  # equal waits share their rank
     scores = scipy.special.ndtri((ranks - 0.5) / len(waits))

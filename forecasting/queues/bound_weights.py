@@ -51,8 +51,10 @@ class BoundExpert:
 
 @dataclass(slots=True)
 class BoundEnsemble:
-    """The ensemble of at least two *experts* for one queue; the first is the one that knows most about the
-    present situation."""
+    """The ensemble of at least two *experts* for one queue.
+
+    The first expert should be the one that knows most about the present situation.
+    """
 
     experts: list[BoundExpert]
     quantile: float = QUANTILE

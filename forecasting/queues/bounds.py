@@ -1,7 +1,7 @@
 """Upper bounds on the wait of a job, from everything that is known when it is submitted.
 
-The binomial-method bounds of its queue and of its job class tell about past waits. The load of the machine,
-the ages of the waiting jobs and the other jobs of the user tell what is different now. A quantile regression
+The binomial-method bounds of its queue and of its job class summarise past waits. The load of the machine,
+the ages of the waiting jobs and the other jobs of the user show what is different now. A quantile regression
 combines them, in logarithms of waits. Its bound starts as that of the queue, once the queue has its minimum
 history, and moves to the regression as jobs of the queue are scored. The three bounds are the experts of an
 ensemble, with weights and caution for each queue (``forecasting.queues.bound_weights``).
@@ -28,10 +28,10 @@ from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, WaitHistory, min_history, promised_share
 from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
-from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState, class_of
+from forecasting.queues.queue_state import SIGNALS, QueueState, SubmittedJob, class_of
 
 _RATE = 0.1  # of a queue's level
-_FIRST_SQUARES = 0.03  # so that the hits before the first miss, which say little, lower it little
+_FIRST_SQUARES = 0.03  # so that the hits before the first miss, which are little evidence, lower it little
 _HALF_WAY = 100.0  # scored jobs, with which the bound of the queue and the regression weigh the same
 _NEXT_CHECK = 1.05  # times its age, at the earliest, of a job that still waits
 _MAX_LOG = 100.0  # of seconds: longer than any wait, and its exponential is finite
@@ -56,7 +56,7 @@ class QueueLevel:
 class WaitingJob:
     """A waiting job with its bounds at submission; None if too little was known."""
 
-    job: QueuedJob
+    job: SubmittedJob
     of_queue_seconds: float | None
     of_class_seconds: float | None
     regressed_seconds: float = 0.0
@@ -97,14 +97,14 @@ class QueueBounds:
     def __post_init__(self) -> None:
         min_history(self.quantile, self.confidence)  # refuses invalid probabilities
 
-    def bound(self, job: QueuedJob) -> float | None:
+    def bound(self, job: SubmittedJob) -> float | None:
         """Return the bound on the wait of *job* in seconds; None if too few waits of its queue are known.
 
         Changes nothing.
         """
         return self._bounds(job)[0].bound_seconds
 
-    def submit(self, job: QueuedJob) -> float | None:
+    def submit(self, job: SubmittedJob) -> float | None:
         """Add *job* to the waiting ones, and return its ``bound``.
 
         Raises:
@@ -165,7 +165,7 @@ class QueueBounds:
             history.withdraw(waiting.job.submitted_seconds)
         return waiting
 
-    def _histories(self, job: QueuedJob) -> tuple[WaitHistory, WaitHistory]:
+    def _histories(self, job: SubmittedJob) -> tuple[WaitHistory, WaitHistory]:
         """Return the histories of its queue and of its class."""
         histories = []
         for kinds, name in ((self._queues, job.queue), (self._classes, class_of(job))):
@@ -174,7 +174,7 @@ class QueueBounds:
             histories.append(kinds[name])
         return histories[0], histories[1]
 
-    def _bounds(self, job: QueuedJob) -> tuple[WaitingJob, list[float]]:
+    def _bounds(self, job: SubmittedJob) -> tuple[WaitingJob, list[float]]:
         """Return *job* with its bounds, and the signals that they were computed from."""
         at_seconds = job.submitted_seconds
         of_queue, of_class = (
@@ -233,7 +233,7 @@ class QueueBounds:
             heappush(self._regressed_due, (submitted_seconds + due_seconds, waiting.job.number))
 
     def _score(self, waiting: WaitingJob, missed: bool) -> None:
-        """Tell the ensemble of its queue once whether the bound was exceeded."""
+        """Score the issued bound in the ensemble of its queue, once."""
         if not waiting.is_scored:
             waiting.is_scored = True
             self._ensembles[waiting.job.queue].score(missed)

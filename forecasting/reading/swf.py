@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forecasting.base import ForecastingError
-from forecasting.queues.queue_state import QueuedJob
+from forecasting.queues.queue_state import SubmittedJob
 from forecasting.reading.tables import UnreadableFile, lines, shown
 
 FIELDS = 18
@@ -63,7 +63,7 @@ class SwfJob:
 class LoggedJob:
     """A job that started after *wait_seconds*, or was *withdrawn* then."""
 
-    job: QueuedJob
+    job: SubmittedJob
     wait_seconds: float
     run_seconds: float
     withdrawn: bool
@@ -75,8 +75,10 @@ class LoggedJob:
 
 @dataclass(slots=True)
 class JobLog:
-    """The jobs of a file, numbered from 0 in its order. *left_out* counts the lines of parts of jobs, and of
-    jobs whose wait is unknown."""
+    """The jobs of a file, numbered from 0 in its order.
+
+    *left_out* counts the lines of parts of jobs, and of jobs whose wait is unknown.
+    """
 
     jobs: list[LoggedJob]
     left_out: int
@@ -136,7 +138,7 @@ def _logged(job: SwfJob, number: int) -> LoggedJob | None:
     """Return *job* under its *number* in the file; None if the replay of a queue has to leave it out."""
     if job.is_part or job.wait_seconds is None or job.submitted_seconds is None:
         return None
-    queued = QueuedJob(
+    queued = SubmittedJob(
         number,
         job.submitted_seconds,
         _name(job.queue) or UNKNOWN_QUEUE,

@@ -71,8 +71,9 @@ class Residuals:
 def quantiles_around(
     point: float, ordered: Sequence[float], probabilities: Sequence[float]
 ) -> dict[float, float]:
-    """Return the quantiles of the next value by *probabilities*, given its forecast *point* and the *ordered*
-    residuals before. The point is the median; quantiles are finite and never fall with rising probability.
+    """Return the quantiles of the next value, given its forecast *point* and the *ordered* residuals before.
+
+    The point is the median; quantiles are finite and never fall with rising probability.
 
     Raises:
         Abstained: fewer than two residuals.

@@ -77,7 +77,7 @@ class Spread:
     n: int = field(default=0, init=False)
     quick: float = field(default=0.0, init=False)
     slow: float = field(default=0.0, init=False)
-    far: int = field(default=0, init=False)  # on which side of what is usual the newest value was far away
+    far: int = field(default=0, init=False)  # the side of the usual values on which the newest was far away
     recent: Numbers = field(default_factory=lambda: np.zeros((4, _LENGTH)), init=False)  # newest last
     # of each expert and probability: the quantile, relative to the point of the expert; the loss
     quantiles: Numbers = field(
@@ -110,8 +110,9 @@ class Spread:
         self._form()
 
     def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
-        """Return the quantiles of the next value by *probabilities*, given its forecast *point*, which is the
-        median. They never fall with rising probability.
+        """Return the quantiles of the next value, given its forecast *point*, which is the median.
+
+        They never fall with rising probability.
 
         Raises:
             Abstained: fewer than two values were learned.
@@ -160,8 +161,11 @@ class Spread:
         self.n += 1
 
     def _smooth(self, value: float) -> None:
-        """Update the smoothings. They follow one value far away no farther than a usual error, since mostly
-        the next one is back; they follow a second one on that side."""
+        """Update the smoothings.
+
+        They follow one value far away no farther than a usual error, since the next value is mostly back, but
+        a second one on that side all the way.
+        """
         far = self._far(value)
         quick, slow = value - self.quick, value - self.slow
         if far and far != self.far:

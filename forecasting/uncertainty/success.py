@@ -38,17 +38,17 @@ _USUAL_OVER = 20  # runs, for the usual gap
 _MAX_MOMENTS = 32
 
 
-class Tally(NamedTuple):
+class SuccessTally(NamedTuple):
     """The numbers of runs and of successes; fractional where runs are weighted."""
 
     runs: float = 0.0
     successes: float = 0.0
 
-    def and_one(self, succeeded: bool) -> Tally:
-        return Tally(self.runs + 1.0, self.successes + succeeded)
+    def and_one(self, succeeded: bool) -> SuccessTally:
+        return SuccessTally(self.runs + 1.0, self.successes + succeeded)
 
-    def faded(self, factor: float) -> Tally:
-        return Tally(self.runs * factor, self.successes * factor)
+    def faded(self, factor: float) -> SuccessTally:
+        return SuccessTally(self.runs * factor, self.successes * factor)
 
     def mean(self, prior: float, weight: float) -> float:
         """Return the mean of the Beta distribution after these runs; *prior* counts as *weight* runs."""
@@ -56,18 +56,21 @@ class Tally(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What was known from *known_at_seconds* on: the outcome of the last *streak* runs, the start of the
-    newest of all runs, and the *recent* tallies."""
+    """The knowledge from *known_at_seconds* on.
+
+    It is the outcome of the last *streak* runs, the start of the newest of all runs, and the *recent*
+    tallies.
+    """
 
     known_at_seconds: float
     newest_seconds: float
     succeeded: bool
     streak: int
-    recent: tuple[Tally, ...]
+    recent: tuple[SuccessTally, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RunOutcome:
+class PathOutcome:
     """The outcome of a run that started at *time_seconds*, known from *known_at_seconds* on."""
 
     time_seconds: float
@@ -88,8 +91,8 @@ class SuccessChance:
     age_seconds: float
 
 
-def _tallies(count: int) -> list[Tally]:
-    return [Tally()] * count
+def _tallies(count: int) -> list[SuccessTally]:
+    return [SuccessTally()] * count
 
 
 @dataclass(slots=True)
@@ -104,18 +107,18 @@ class SuccessForecaster:
     VERSION: ClassVar[int] = 1
     n: int = field(default=0, init=False)
     used_until_seconds: float = field(default=-math.inf, init=False)
-    _all: Tally = field(default=Tally(), init=False)
-    _after: list[Tally] = field(default_factory=lambda: _tallies(2), init=False)
-    _streaks: list[Tally] = field(default_factory=lambda: _tallies(2 * _STREAKS), init=False)
-    _gaps: list[Tally] = field(default_factory=lambda: _tallies(2 * _GAPS), init=False)
-    _hours: list[Tally] = field(default_factory=lambda: _tallies(_HOURS), init=False)
+    _all: SuccessTally = field(default=SuccessTally(), init=False)
+    _after: list[SuccessTally] = field(default_factory=lambda: _tallies(2), init=False)
+    _streaks: list[SuccessTally] = field(default_factory=lambda: _tallies(2 * _STREAKS), init=False)
+    _gaps: list[SuccessTally] = field(default_factory=lambda: _tallies(2 * _GAPS), init=False)
+    _hours: list[SuccessTally] = field(default_factory=lambda: _tallies(_HOURS), init=False)
     _weights: list[float] = field(default_factory=lambda: [1.0 / len(EXPERTS)] * len(EXPERTS), init=False)
     _moments: list[Moment] = field(default_factory=list, init=False)  # the newest last
     _longest_seconds: float = field(default=0.0, init=False)  # duration of a run
     _usual_seconds: float = field(default=0.0, init=False)  # between the starts of two runs
     _waiting: list[tuple[float, float, bool]] = field(default_factory=list, init=False)  # a heap
 
-    def observe(self, outcome: RunOutcome) -> None:
+    def observe(self, outcome: PathOutcome) -> None:
         """Take in an *outcome*, to be used once it is known.
 
         Raises:
@@ -228,7 +231,9 @@ class SuccessForecaster:
     def _add_moment(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
         """Keep what is known from now on; drop moments before which no run started whose end is to come."""
         before = (
-            self._moments[-1] if self._moments else Moment(0.0, time_seconds, succeeded, 0, (Tally(),) * 3)
+            self._moments[-1]
+            if self._moments
+            else Moment(0.0, time_seconds, succeeded, 0, (SuccessTally(),) * 3)
         )
         newest = max(before.newest_seconds, time_seconds)
         streak = before.streak + 1 if before.succeeded == succeeded else 1

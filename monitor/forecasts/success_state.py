@@ -15,7 +15,7 @@ from forecasting.base import LARGEST_VALUE, OutdatedState
 from forecasting.series import OWN_SERIES
 from forecasting.uncertainty import retries
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from forecasting.uncertainty.success import RunOutcome, SuccessChance, SuccessForecaster
+from forecasting.uncertainty.success import PathOutcome, SuccessChance, SuccessForecaster
 from monitor.compression import pack_state, unpack_state
 from monitor.forecasts import success_sql
 from monitor.forecasts.input_digest import Input
@@ -40,7 +40,7 @@ class SuccessHistory:
         """Use *ends*, in the order in which they became known."""
         for end in ends:
             has_passed = end.value >= 0.0
-            self.forecaster.observe(RunOutcome(end.time / _SECOND, end.known_at / _SECOND, has_passed))
+            self.forecaster.observe(PathOutcome(end.time / _SECOND, end.known_at / _SECOND, has_passed))
             if not has_passed:
                 self.failures.append(-1.0 - end.value)
         while len(self.failures) > MOST_FAILURES:

@@ -1,7 +1,7 @@
-"""How good forecasts are on what others measured, as ratios. Where the data are not, it says so.
+"""The accuracy of forecasts on published measurements, as ratios; nothing is measured without the data.
 
 One step ahead, as ``python -m forecasting backtest``: all series of TOKIO, each third of the Azure VM noise
-study (all take ten minutes). Ratios are geometric means over series: of errors to those of the
+study (which takes ten minutes). Ratios are geometric means over series: of errors to those of the
 last value, of Winkler scores of 90 % to that of the NWS forecast +- 1.645 root mean squared errors.
 """
 
@@ -30,7 +30,7 @@ def measure() -> list[Result]:
         return []
     tokio, azure = realdata.tokio(), realdata.azure()
     wanted = [*tokio, *azure[::EACH]]
-    everywhere = [*_judged(tokio, tokio), *_judged(azure[::EACH], azure)]
+    everywhere = [*_scored(tokio, tokio), *_scored(azure[::EACH], azure)]
     long = [
         scores["auto"]
         for history, scores in zip(wanted, everywhere, strict=True)
@@ -52,14 +52,14 @@ def measure() -> list[Result]:
 Scores = Sequence[dict[str, MethodScores]]
 
 
-def _judged(wanted: Sequence[RunHistory], all_of_them: Sequence[RunHistory]) -> Scores:
+def _scored(wanted: Sequence[RunHistory], all_of_them: Sequence[RunHistory]) -> Scores:
     tasks = [EvaluationTask(one, predictor_values_for(one, all_of_them), METHODS, WARM_UP) for one in wanted]
     processes = len(os.sched_getaffinity(0))
     return [{score.method: score for score in scores} for scores in all_scores(tasks, processes)]
 
 
 def _ratio(name: str, figure: str, target: float, series: Scores, of_tokio: int) -> Result:
-    """Of ``auto`` over all *series*, the first *of_tokio* of which are TOKIO's and the others Azure's."""
+    """Return the ratio of ``auto`` over all *series*: first *of_tokio* of TOKIO, then those of Azure."""
 
     def mean(method: str, some: Scores) -> float:
         return geometric_mean(getattr(scores[method], figure) for scores in some) or 0.0
@@ -71,7 +71,7 @@ def _ratio(name: str, figure: str, target: float, series: Scores, of_tokio: int)
 
 
 def _is_of_one_value(history: RunHistory) -> bool:
-    """Whether most values are the same: no interval around it covers less of them than that."""
+    """Tell whether most values are equal: an interval cannot cover less than these."""
     values = [one.value for one in history.observations]
     return max(Counter(values).values()) > len(values) / 2
 

@@ -1,6 +1,6 @@
-"""What keeping forecasts costs: to take in a value, to answer from what is kept, to keep ten thousand series.
+"""The cost of forecasts: to learn a value, to forecast from a kept state, to update ten thousand series.
 
-The measure is a loop of ten thousand additions in the same Python, about 0.3 ms where the targets were set.
+The unit is a loop of ten thousand additions in the same Python, about 0.3 ms where the targets were set.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _result(name: str, work: Callable[[], object], target_seconds: float) -> Res
 
 
 def _update() -> Result:
-    """One value into the blend, with all experts in it."""
+    """Measure one update of the blend with all its experts."""
     blend, steps, draw = methods.load("blend")(), count(), random.Random(1)
 
     def learn() -> None:
@@ -56,9 +56,9 @@ def _update() -> Result:
 
 
 def _answer() -> Result:
-    """A forecast with its quantiles from a state that was decoded, of another second of the next hour at each
-    time: what was just worked out for a second is remembered."""
-    forecaster, seconds = Forecaster.load(_told(KNOWN).dump()), count(1)
+    """Measure a forecast with quantiles from a loaded state, each time for another second, as the last answer
+    is kept."""
+    forecaster, seconds = Forecaster.load(_trained(KNOWN).dump()), count(1)
 
     def answer() -> None:
         forecaster.forecast(KNOWN * HOUR_SECONDS - next(seconds))
@@ -67,8 +67,8 @@ def _answer() -> Result:
 
 
 def _refresh() -> Result:
-    """A series' state decoded, a value taken in, the next forecast made, and the state encoded."""
-    kept, steps, draw = [_told(KNOWN).dump()], count(KNOWN), random.Random(2)
+    """Measure loading a state, learning a value, forecasting the next, and dumping the state."""
+    kept, steps, draw = [_trained(KNOWN).dump()], count(KNOWN), random.Random(2)
 
     def refresh() -> None:
         at_seconds = next(steps) * HOUR_SECONDS
@@ -80,7 +80,7 @@ def _refresh() -> Result:
     return _result("a series kept up to date (6 ms: 10,000 a minute)", refresh, 6e-3)
 
 
-def _told(values: int) -> Forecaster:
+def _trained(values: int) -> Forecaster:
     forecaster, draw = Forecaster("auto"), random.Random(3)
     for index in range(values):
         at_seconds = index * HOUR_SECONDS

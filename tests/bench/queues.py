@@ -1,5 +1,4 @@
-"""Bounds on queue waits that others' machines saw, 95/95: whether they keep their promise in every queue, at
-which loss. Where the logs are not, it says so."""
+"""The coverage and the loss of 95/95 bounds on queue waits in published logs, if these are present."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def _of_queue(queue: str, score: QueueScore) -> Iterator[Result]:
         or not plain.coverage
         or not plain.pinball_seconds
     ):
-        raise AssertionError(f"{queue}: nothing was scored of {score.bounded} bounds")
+        raise AssertionError(f"{queue}: {score.bounded} bounds have no scores")
     yield Result(
         f"{queue}: waits within bounds",
         bound.coverage,

@@ -1,4 +1,4 @@
-"""What every forecasting method owes, whatever it is told."""
+"""The contract of every forecasting method, on any input."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def a_noisy_series(length: int, *, seed: int = 7) -> list[float]:
 
 
 def hourly(values: Sequence[float]) -> list[Observation]:
-    """Runs of a quarter of an hour, each known when it has ended."""
+    """Return runs of a quarter of an hour, each known at its end."""
     starts = [index * HOUR_SECONDS for index in range(len(values))]
     return [Observation(at, at + 900.0, value) for at, value in zip(starts, values, strict=True)]
 
 
-def told(name: str, values: Sequence[float]) -> ForecastMethod:
+def trained(name: str, values: Sequence[float]) -> ForecastMethod:
     method = methods.load(name)()
     for index, value in enumerate(values):
         method.update(index * HOUR_SECONDS, value)
@@ -39,7 +39,7 @@ def told(name: str, values: Sequence[float]) -> ForecastMethod:
 
 
 def is_timeless(name: str) -> bool:
-    """Whether the method expects the same whenever values came; those for whom times count say so."""
+    """Tell whether the forecast does not depend on the times of values."""
     return not methods.load(name).USES_TIMES
 
 
@@ -61,7 +61,7 @@ def test_a_method_that_knows_nothing_abstains(name: str) -> None:
 
 @every_method
 def test_a_single_point_is_its_own_forecast(name: str) -> None:
-    forecast = told(name, [42.0]).forecast(10.0)
+    forecast = trained(name, [42.0]).forecast(10.0)
     assert (forecast.mean, forecast.n, forecast.age_seconds) == (42.0, 1, 10.0)
 
 
@@ -89,17 +89,17 @@ def test_a_constant_series_is_forecast_without_uncertainty(name: str) -> None:
 
 @every_method
 def test_a_forecast_carries_the_name_of_its_method(name: str) -> None:
-    assert told(name, [1.0, 2.0]).forecast(HOUR_SECONDS).method == name
+    assert trained(name, [1.0, 2.0]).forecast(HOUR_SECONDS).method == name
 
 
 @every_method
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0 * LARGEST_VALUE])
 def test_an_unusable_value_is_refused_and_not_learned(name: str, value: float) -> None:
     series = a_noisy_series(40)
-    method = told(name, series)
+    method = trained(name, series)
     with pytest.raises(InvalidNumber, match="finite value"):
         method.update(1.0, value)
-    assert method.forecast(1e6) == told(name, series).forecast(1e6)
+    assert method.forecast(1e6) == trained(name, series).forecast(1e6)
 
 
 @every_method
@@ -180,7 +180,7 @@ def test_times_that_repeat_or_go_backwards_leave_a_sound_answer(name: str) -> No
     assert min(values) <= forecast.median <= max(values)
     assert min(values) <= forecast.mean <= max(values)
     if is_timeless(name):
-        assert forecast.mean == told(name, values).forecast(1e6).mean
+        assert forecast.mean == trained(name, values).forecast(1e6).mean
 
 
 @every_method
@@ -194,10 +194,10 @@ def test_no_number_is_below_the_floor(name: str) -> None:
 
 @every_method
 def test_a_forecast_changes_no_state(name: str) -> None:
-    asked, left_alone = told(name, a_noisy_series(60)), told(name, a_noisy_series(60))
+    used, unused = trained(name, a_noisy_series(60)), trained(name, a_noisy_series(60))
     for at_seconds in (1e9, 0.0, 5e5):
-        asked.forecast(at_seconds)
-    assert asked.forecast(1e6) == left_alone.forecast(1e6)
+        used.forecast(at_seconds)
+    assert used.forecast(1e6) == unused.forecast(1e6)
 
 
 @every_method
@@ -242,7 +242,7 @@ def test_shuffling_the_future_never_moves_a_past_forecast(name: str) -> None:
 def forecasts_with_all_at_hand(
     name: str, history: list[Observation], moments: list[float]
 ) -> list[ValueForecast]:
-    """Forecasts for *moments* by a forecaster that was handed the future too."""
+    """Return forecasts for *moments* by a forecaster that got the future observations, too."""
     forecaster = Forecaster(name)
     for observation in history:
         forecaster.observe(observation)
@@ -276,44 +276,48 @@ def test_any_history_gets_a_sound_answer_or_an_abstention(
     assert (floor if floor is not None else -math.inf) <= lower <= upper < math.inf
 
 
-# Methods that listen to others: the total of an application, its one stage, and the same stage of probes.
+# Methods with predictors: the total of an application, its one stage, and the same stage of probes.
 
-HEARING = [name for name in methods.names() if methods.load(name).USES_PREDICTORS]
-every_listener = pytest.mark.parametrize("name", HEARING)
+USING_PREDICTORS = [name for name in methods.names() if methods.load(name).USES_PREDICTORS]
+every_method_with_predictors = pytest.mark.parametrize("name", USING_PREDICTORS)
 
 STAGE = "stage.compute.seconds"
 OWN_STAGE = Source("", STAGE)
 PROBE, OTHER_PROBE = Source("probe", STAGE), Source("other probe", STAGE)
 
-PredictorValues = tuple[Source, Observation]
+PredictorObservation = tuple[Source, Observation]
 
 
-def probed(values: Sequence[float], source: Source = PROBE) -> list[PredictorValues]:
-    """A probe that ran, and was known, in the half hour before each of ``hourly``."""
+def probe_values(values: Sequence[float], source: Source = PROBE) -> list[PredictorObservation]:
+    """Return a probe that ran, and was known, in the half hour before each of ``hourly``."""
     starts = [index * HOUR_SECONDS - 1800.0 for index in range(len(values))]
     return [(source, Observation(at, at + 60.0, value)) for at, value in zip(starts, values, strict=True)]
 
 
-def all_heard(values: Sequence[float], *probes: list[PredictorValues]) -> list[PredictorValues]:
+def all_predictor_values(
+    values: Sequence[float], *probes: list[PredictorObservation]
+) -> list[PredictorObservation]:
     stages = [(OWN_STAGE, seen) for seen in hourly(values)]
     return [*stages, *(one for probe in probes for one in probe)]
 
 
-def listening(name: str, values: Sequence[float], heard: list[PredictorValues]) -> Forecaster:
+def with_predictors(
+    name: str, values: Sequence[float], of_predictors: list[PredictorObservation]
+) -> Forecaster:
     forecaster = Forecaster(name)
-    for source, observation in heard:
+    for source, observation in of_predictors:
         forecaster.observe(observation, source)
     for observation in hourly(values):
         forecaster.observe(observation)
     return forecaster
 
 
-@every_listener
+@every_method_with_predictors
 def test_an_application_that_follows_a_probe_is_forecast_from_the_probe(name: str) -> None:
     probe = [*a_noisy_series(60), 40.0]
     values = [10.0 * value for value in probe[:-1]]
     medians = [
-        listening(name, values, all_heard(values, probed([*probe[:-1], newest])))
+        with_predictors(name, values, all_predictor_values(values, probe_values([*probe[:-1], newest])))
         .forecast(60 * HOUR_SECONDS)
         .median
         for newest in (15.0, 30.0)
@@ -321,7 +325,7 @@ def test_an_application_that_follows_a_probe_is_forecast_from_the_probe(name: st
     assert medians[1] > 1.3 * medians[0]
 
 
-@every_listener
+@every_method_with_predictors
 def test_shuffling_the_future_of_an_application_and_its_probes_never_moves_a_past_forecast(name: str) -> None:
     probe = a_noisy_series(70)
     values = [10.0 * value for value in a_noisy_series(70, seed=9)]
@@ -332,8 +336,10 @@ def test_shuffling_the_future_of_an_application_and_its_probes_never_moves_a_pas
     before, after = (
         [forecaster.forecast(at) for at in moments]
         for forecaster in (
-            listening(name, values, all_heard(values, probed(probe))),
-            listening(name, other_values, all_heard(other_values, probed(other_probe))),
+            with_predictors(name, values, all_predictor_values(values, probe_values(probe))),
+            with_predictors(
+                name, other_values, all_predictor_values(other_values, probe_values(other_probe))
+            ),
         )
     )
     past = [index for index, at in enumerate(moments) if at <= 50 * HOUR_SECONDS]
@@ -341,11 +347,11 @@ def test_shuffling_the_future_of_an_application_and_its_probes_never_moves_a_pas
     assert before != after
 
 
-@every_listener
+@every_method_with_predictors
 def test_a_probe_value_known_after_the_start_of_a_run_is_not_used_for_its_forecast(name: str) -> None:
     values = a_noisy_series(60)
     start = 59.5 * HOUR_SECONDS
-    said = []
+    forecasts = []
     for later in (1e-3, 1e3):
         method = methods.load(name)()
         for index, value in enumerate(values):
@@ -354,34 +360,34 @@ def test_a_probe_value_known_after_the_start_of_a_run_is_not_used_for_its_foreca
             method.observe_predictor(OWN_STAGE, at, at + 900.0, 3.0 * value)
             method.update(at, 3.0 * value)
         method.observe_predictor(PROBE, start - 600.0, start + 1.0, later)
-        said.append(method.forecast(start))
-    assert said[0] == said[1]
+        forecasts.append(method.forecast(start))
+    assert forecasts[0] == forecasts[1]
 
 
-HARD_PROBES: dict[str, Callable[[], list[PredictorValues]]] = {
-    "a probe that stopped long ago": lambda: probed(a_noisy_series(20, seed=4)),
-    "a probe that has just begun": lambda: probed(a_noisy_series(60, seed=4))[45:],
-    "a constant probe": lambda: probed([3.0] * 60),
-    "a probe of zeros": lambda: probed([0.0] * 60),
-    "a probe that turns negative": lambda: probed(
+HARD_PROBES: dict[str, Callable[[], list[PredictorObservation]]] = {
+    "a probe that stopped long ago": lambda: probe_values(a_noisy_series(20, seed=4)),
+    "a probe that has just begun": lambda: probe_values(a_noisy_series(60, seed=4))[45:],
+    "a constant probe": lambda: probe_values([3.0] * 60),
+    "a probe of zeros": lambda: probe_values([0.0] * 60),
+    "a probe that turns negative": lambda: probe_values(
         [(-1.0) ** (index // 20) * v for index, v in enumerate(a_noisy_series(60, seed=4))]
     ),
-    "a probe of the largest numbers": lambda: probed([1e300, -1e300] * 30),
-    "the largest number once": lambda: probed([*a_noisy_series(30), 1e300, *a_noisy_series(29)]),
-    "a probe of the smallest numbers": lambda: probed([5e-324, 1e-310] * 30),
-    "every value twice": lambda: probed(a_noisy_series(60, seed=4)) * 2,
+    "a probe of the largest numbers": lambda: probe_values([1e300, -1e300] * 30),
+    "the largest number once": lambda: probe_values([*a_noisy_series(30), 1e300, *a_noisy_series(29)]),
+    "a probe of the smallest numbers": lambda: probe_values([5e-324, 1e-310] * 30),
+    "every value twice": lambda: probe_values(a_noisy_series(60, seed=4)) * 2,
     "not a number in between": lambda: [
-        *probed(a_noisy_series(60, seed=4)),
-        *probed([math.nan, math.inf, -math.inf] * 20),
+        *probe_values(a_noisy_series(60, seed=4)),
+        *probe_values([math.nan, math.inf, -math.inf] * 20),
     ],
     "the same probe under two names": lambda: [
-        *probed(a_noisy_series(60, seed=4)),
-        *probed(a_noisy_series(60, seed=4), OTHER_PROBE),
+        *probe_values(a_noisy_series(60, seed=4)),
+        *probe_values(a_noisy_series(60, seed=4), OTHER_PROBE),
     ],
     "twenty probes": lambda: [
         one
         for number in range(20)
-        for one in probed(a_noisy_series(60, seed=number), Source(f"probe {number}", STAGE))
+        for one in probe_values(a_noisy_series(60, seed=number), Source(f"probe {number}", STAGE))
     ],
     "a clock that jumps": lambda: [
         (PROBE, Observation(1e9 * (index % 3), index * HOUR_SECONDS, value))
@@ -390,11 +396,11 @@ HARD_PROBES: dict[str, Callable[[], list[PredictorValues]]] = {
 }
 
 
-@every_listener
+@every_method_with_predictors
 @pytest.mark.parametrize("probe", HARD_PROBES)
 def test_a_hard_probe_leaves_a_sound_answer(name: str, probe: str) -> None:
     values = a_noisy_series(60)
-    forecaster = listening(name, values, all_heard(values, HARD_PROBES[probe]()))
+    forecaster = with_predictors(name, values, all_predictor_values(values, HARD_PROBES[probe]()))
     for index in range(3, 60, 2):
         forecast = forecaster.forecast(index * HOUR_SECONDS)
         assert_is_sound(forecast)
@@ -402,17 +408,17 @@ def test_a_hard_probe_leaves_a_sound_answer(name: str, probe: str) -> None:
         assert abs(forecast.median) < 1e4  # all values are below 100
 
 
-@every_listener
+@every_method_with_predictors
 @pytest.mark.parametrize("series", HARD_SERIES)
 def test_a_hard_series_with_a_probe_gets_a_sound_answer(name: str, series: str) -> None:
     values = HARD_SERIES[series]()
-    probe = probed(a_noisy_series(len(values), seed=4))
-    forecaster = listening(name, values, all_heard(values, probe))
+    probe = probe_values(a_noisy_series(len(values), seed=4))
+    forecaster = with_predictors(name, values, all_predictor_values(values, probe))
     for index in range(3, len(values), 4):
         assert_is_sound(forecaster.forecast(index * HOUR_SECONDS))
 
 
-@every_listener
+@every_method_with_predictors
 @pytest.mark.parametrize(
     "numbers", [(0.0, 0.0, math.nan), (0.0, 0.0, 2.0 * LARGEST_VALUE), (math.nan, 0.0, 1.0)]
 )
@@ -422,10 +428,10 @@ def test_unusable_predictor_values_are_refused(name: str, numbers: tuple[float, 
         method.observe_predictor(PROBE, *numbers)
 
 
-@every_listener
+@every_method_with_predictors
 def test_a_loaded_forecaster_still_has_its_predictor_values(name: str) -> None:
-    values, probe = a_noisy_series(60), probed(a_noisy_series(61, seed=4))
-    steady = kept = listening(name, values, all_heard(values, probe))
+    values, probe = a_noisy_series(60), probe_values(a_noisy_series(61, seed=4))
+    steady = kept = with_predictors(name, values, all_predictor_values(values, probe))
     for at in range(4, 60, 7):
         steady.learn_until(at * HOUR_SECONDS)
         kept = Forecaster.load(steady.dump())
@@ -434,34 +440,38 @@ def test_a_loaded_forecaster_still_has_its_predictor_values(name: str) -> None:
     assert kept.dump() == steady.dump()
 
 
-@every_listener
+@every_method_with_predictors
 def test_the_order_in_which_probes_and_runs_arrive_changes_nothing(name: str) -> None:
     values = a_noisy_series(80)
-    heard = all_heard(
-        values, probed(a_noisy_series(81, seed=4)), probed(a_noisy_series(81, seed=5), OTHER_PROBE)
+    of_predictors = all_predictor_values(
+        values,
+        probe_values(a_noisy_series(81, seed=4)),
+        probe_values(a_noisy_series(81, seed=5), OTHER_PROBE),
     )
-    shuffled = random.Random(1).sample(heard, len(heard))
+    shuffled = random.Random(1).sample(of_predictors, len(of_predictors))
     late = 80 * HOUR_SECONDS
-    assert listening(name, values, heard).forecast(late) == listening(name, values, shuffled).forecast(late)
+    assert with_predictors(name, values, of_predictors).forecast(late) == with_predictors(
+        name, values, shuffled
+    ).forecast(late)
 
 
 any_source = st.sampled_from([PROBE, OTHER_PROBE, OWN_STAGE, Source("probe", "total.seconds")])
 
 
-@every_listener
+@every_method_with_predictors
 @settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(
     history=st.lists(any_observation, max_size=40),
-    heard=st.lists(st.tuples(any_source, any_observation), max_size=60),
+    of_predictors=st.lists(st.tuples(any_source, any_observation), max_size=60),
     at_seconds=st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_any_predictor_values_give_a_sound_forecast_or_an_abstention(
-    name: str, history: list[Observation], heard: list[PredictorValues], at_seconds: float
+    name: str, history: list[Observation], of_predictors: list[PredictorObservation], at_seconds: float
 ) -> None:
     forecaster = Forecaster(name)
     for observation in history:
         forecaster.observe(observation)
-    for source, observation in heard:
+    for source, observation in of_predictors:
         forecaster.observe(observation, source)
     try:
         forecast = forecaster.forecast(at_seconds)

@@ -110,7 +110,7 @@ def test_a_quantile_of_the_method_itself_replaces_the_estimated_one() -> None:
     waits = Forecaster("queue_wait")
     for at in range(200):
         waits.observe(Observation(60.0 * at, 60.0 * at + 1.0, float(at % 40)))
-    told = waits.forecast(99_999.0, probabilities=(0.05, 0.5, 0.9, 0.95, 0.99)).quantiles
+    trained = waits.forecast(99_999.0, probabilities=(0.05, 0.5, 0.9, 0.95, 0.99)).quantiles
     (bound,) = waits.method.forecast(99_999.0).quantiles.values()
-    assert told[0.95] == bound
-    assert sorted(told.values()) == list(told.values())
+    assert trained[0.95] == bound
+    assert sorted(trained.values()) == list(trained.values())

@@ -31,7 +31,7 @@ def table(directory: Path, *lines: str, name: str = "some.csv") -> str:
 
 
 def runs(directory: Path, count: int = 60) -> str:
-    """An application and a probe that runs before it, twice a day."""
+    """Return a file with an application and a probe that runs before it, twice a day."""
     draw = random.Random(3)
     lines = ["group,series,kind,started_at,ended_at,value"]
     for index in range(count):
@@ -45,17 +45,17 @@ def runs(directory: Path, count: int = 60) -> str:
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(arguments) == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    return said.out
+    message = capsys.readouterr()
+    assert message.err == ""
+    return message.out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    return said.err
+    message = capsys.readouterr()
+    assert message.out == ""
+    assert message.err.count("\n") == 1
+    return message.err
 
 
 def test_every_command_is_a_file_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,10 +76,12 @@ def test_an_exact_replay_prints_the_answers_of_the_original(
     file = tmp_path / "waits.csv"
     with file.open("w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows(row[2:4] for row in rows)
-    found = list(csv.reader(io.StringIO(printed(capsys, "replay", "--method", "nws", "--exact", str(file)))))
-    assert found[0] == [rows[0][1], *rows[0][4:]]
-    assert len(found) == len(rows) == 601
-    for ours, original in zip(found[1:], rows[1:], strict=True):
+    document = list(
+        csv.reader(io.StringIO(printed(capsys, "replay", "--method", "nws", "--exact", str(file))))
+    )
+    assert document[0] == [rows[0][1], *rows[0][4:]]
+    assert len(document) == len(rows) == 601
+    for ours, original in zip(document[1:], rows[1:], strict=True):
         assert [float(cell) for cell in ours] == pytest.approx(
             [float(cell) for cell in [original[1], *original[4:]]], rel=1e-12, abs=0.0
         )
@@ -97,7 +99,7 @@ def test_another_method_replays_its_median_and_mean_or_why_it_abstained(
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (
             ["time,value", "2,5", "1,7"],
@@ -109,11 +111,11 @@ def test_another_method_replays_its_median_and_mean_or_why_it_abstained(
     ],
 )
 def test_input_that_cannot_be_replayed_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[str], said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[str], message: str
 ) -> None:
     error = refused(capsys, "replay", table(tmp_path, *lines))
     assert error.startswith("python -m forecasting replay: ")
-    assert said in error
+    assert message in error
 
 
 def test_only_nws_is_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,16 +127,16 @@ def test_only_nws_is_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_backtest_judges_every_method_on_every_application(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = json.loads(printed(capsys, "backtest", "--json", "--processes", "1", runs(tmp_path)))
-    assert found["warm_up"] == 40
-    (series,) = found["series"]
+    document = json.loads(printed(capsys, "backtest", "--json", "--processes", "1", runs(tmp_path)))
+    assert document["warm_up"] == 40
+    (series,) = document["series"]
     assert [series[name] for name in ("group", "series", "kind", "runs")] == [
         "here",
         "app",
         "application",
         60,
     ]
-    assert list(series["methods"]) == list(found["overall"]) == methods.names()
+    assert list(series["methods"]) == list(document["overall"]) == methods.names()
     last = series["methods"]["last_value"]
     assert (last["n"], last["abstained"], last["mae_ratio"]) == (20, 0, 1.0)
     assert set(last) >= {
@@ -183,9 +185,9 @@ def test_the_study_prints_seven_methods_beside_the_published_errors(
     assert len(out) == 9
     assert out[1].split()[0] == "TSP"
     assert out[1].endswith("8.57%")
-    found = json.loads(printed(capsys, "study", "--json", runs(tmp_path)))
-    assert found["published_relative_error_of_total"]["lrp"] == pytest.approx(0.0842)
-    assert found["metrics"][""]["nws"]["n"] == 20
+    document = json.loads(printed(capsys, "study", "--json", runs(tmp_path)))
+    assert document["published_relative_error_of_total"]["lrp"] == pytest.approx(0.0842)
+    assert document["metrics"][""]["nws"]["n"] == 20
 
 
 def test_a_study_of_too_few_runs_names_the_number_needed(
@@ -217,7 +219,7 @@ def test_the_program_ends_well_when_its_reader_has_seen_enough_and_with_2_when_i
 
 @contextmanager
 def judging(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A backtest in two processes, one of which has done its work, while the other will for long."""
+    """Run a backtest in two processes: one has finished, the other is busy for long."""
     lines = ["group,series,kind,started_at,ended_at,value"]
     lines += [f"here,a,application,{at},{at + 1},{at % 7}" for at in range(0, 450, 10)]
     lines += [f"here,b,application,{at},{at + 1},{at % 7}" for at in range(0, 300_000, 10)]
@@ -239,8 +241,8 @@ def judging(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
 def test_an_interrupt_is_reported_in_one_line_and_leaves_no_process(tmp_path: Path) -> None:
     with judging(tmp_path) as running:
         os.killpg(running.pid, signal.SIGINT)
-        _, said = running.communicate(timeout=60)
-    assert (running.returncode, said) == (130, b"python -m forecasting backtest: interrupted\n")
+        _, message = running.communicate(timeout=60)
+    assert (running.returncode, message) == (130, b"python -m forecasting backtest: interrupted\n")
     with pytest.raises(ProcessLookupError):
         os.killpg(running.pid, 0)
 
@@ -249,17 +251,17 @@ def test_a_process_that_is_killed_ends_the_backtest_with_a_reason(tmp_path: Path
     with judging(tmp_path) as running:
         children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="ascii")
         os.kill(int(children.split()[0]), signal.SIGKILL)
-        _, said = running.communicate(timeout=60)
+        _, message = running.communicate(timeout=60)
     assert running.returncode == 2
-    assert said.startswith(b"python -m forecasting backtest: a process that evaluated a series was killed")
-    assert said.count(b"\n") == 1
+    assert message.startswith(b"python -m forecasting backtest: a process that evaluated a series was killed")
+    assert message.count(b"\n") == 1
 
 
 def test_a_program_without_standard_output_reports_that_it_cannot_write(tmp_path: Path) -> None:
     closed = f"exec '{sys.executable}' -m forecasting replay '{table(tmp_path, 'time,value', '1,2')}' >&-"
     ended = subprocess.run(["sh", "-c", closed], cwd=ROOT, stderr=subprocess.PIPE, check=False)
-    said = b"python -m forecasting replay: cannot write: standard output is closed\n"
-    assert (ended.returncode, ended.stderr) == (2, said)
+    message = b"python -m forecasting replay: cannot write: standard output is closed\n"
+    assert (ended.returncode, ended.stderr) == (2, message)
 
 
 def test_a_name_with_ends_of_lines_makes_one_line_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -274,9 +276,9 @@ def test_choose_tells_the_probe_and_the_method_that_an_application_is_forecast_f
     assert heading.startswith("here app: lrp")
     assert heading.endswith("on ping")
     assert sum(row.endswith("used") for row in rows) == 1
-    (found,) = json.loads(printed(capsys, "choose", "--json", "--quantile", "0.9", file)).values()
-    assert {row["method"] for row in found} == set(choice.METHODS)
-    assert all(row["helps"] == (row["gain"] > 0 and row["p_value"] <= 0.05) for row in found)
+    (document,) = json.loads(printed(capsys, "choose", "--json", "--quantile", "0.9", file)).values()
+    assert {row["method"] for row in document} == set(choice.METHODS)
+    assert all(row["helps"] == (row["gain"] > 0 and row["p_value"] <= 0.05) for row in document)
 
 
 def test_choose_needs_a_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

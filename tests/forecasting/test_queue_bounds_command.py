@@ -11,7 +11,7 @@ from forecasting.__main__ import main
 
 
 def log(directory: Path, jobs: int = 200) -> str:
-    """Jobs of queue 3, and as many as ten of another; one in ten waits an hour."""
+    """Return the lines of jobs of queue 3, and of ten jobs of another; one in ten waits an hour."""
     draw, file = random.Random(6), directory / "log.swf.gz"
     lines = ["; UnixStartTime: 0"]
     for number in range(jobs):
@@ -25,9 +25,9 @@ def log(directory: Path, jobs: int = 200) -> str:
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["queue-bounds", *arguments]) == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    return said.out
+    document = capsys.readouterr()
+    assert document.err == ""
+    return document.out
 
 
 def test_the_table_has_a_line_for_each_queue_and_the_plain_quantile_beside(
@@ -53,10 +53,10 @@ def test_the_columns_of_a_queue_with_a_long_name_stand_below_their_headings(
 
 
 def test_the_document_has_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = json.loads(
+    document = json.loads(
         printed(capsys, log(tmp_path), "--json", "--quantile", ".8", "--confidence", ".9", "--window", "50")
     )
-    assert {name: said[name] for name in said if name != "queues"} == {
+    assert {name: document[name] for name in document if name != "queues"} == {
         "quantile": 0.8,
         "confidence": 0.9,
         "least_history": 11,
@@ -64,7 +64,7 @@ def test_the_document_has_the_same_numbers(tmp_path: Path, capsys: pytest.Captur
         "jobs": 200,
         "left_out": 1,
     }
-    large, small = said["queues"]
+    large, small = document["queues"]
     assert (large["queue"], large["jobs"], small["queue"], small["jobs"]) == ("3", 190, "1", 10)
     assert 150 < large["bounded"] <= 190 - 11
     for figures in (large["bound"], large["plain"]):
@@ -93,5 +93,5 @@ def test_a_file_that_is_no_log_is_refused_in_one_line(
     file = tmp_path / "some.csv"
     file.write_text("time,value\n1,2\n", encoding="utf-8")
     assert main(["queue-bounds", str(file)]) == 2
-    said = f"{file}, line 1, fields: expected 18, got '1: time,value'"
-    assert capsys.readouterr().err == f"python -m forecasting queue-bounds: {said}\n"
+    document = f"{file}, line 1, fields: expected 18, got '1: time,value'"
+    assert capsys.readouterr().err == f"python -m forecasting queue-bounds: {document}\n"

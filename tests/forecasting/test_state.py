@@ -150,7 +150,11 @@ def test_a_class_depends_on_what_it_always_contains_and_not_on_methods_by_name()
     assert description.keys() == {f"{__name__}.{Keeps.__qualname__}"}
     description.clear()
     state._describe(SuccessForecaster, description)
-    assert {name.rpartition(".")[2] for name in description} == {"SuccessForecaster", "Tally", "Moment"}
+    assert {name.rpartition(".")[2] for name in description} == {
+        "SuccessForecaster",
+        "SuccessTally",
+        "Moment",
+    }
     assert state.fingerprint(SuccessForecaster) != state.fingerprint(Forecaster)
 
 

@@ -23,7 +23,7 @@ def hourly(values: Sequence[float], *, early_seconds: float = 0.0) -> list[Obser
 
 
 def a_grid(hours: int = 120) -> tuple[list[Observation], list[tuple[Source, Observation]]]:
-    """An application that feels a load, a probe that feels it too, and one that does not."""
+    """Return an application and a probe under the same load, and a probe without it."""
     draw = random.Random(2)
     loads = [draw.lognormvariate(0.0, 0.4) for _ in range(hours)]
     application = [300.0 * load * draw.lognormvariate(0.0, 0.05) for load in loads]
@@ -40,7 +40,7 @@ def compared(own: Sequence[float], other: Sequence[float]) -> LossComparison:
 
 
 def test_the_p_value_is_that_of_the_t_test_of_the_differences() -> None:
-    """One step ahead, the corrected statistic of Diebold and Mariano is that of Student."""
+    """One step ahead, the corrected statistic of Diebold and Mariano equals that of Student."""
     draw = np.random.default_rng(1)
     own, other = draw.exponential(2.0, 50), draw.exponential(1.7, 50)
     reference = stats.ttest_1samp(own - other, 0.0, alternative="greater").pvalue
@@ -80,16 +80,20 @@ def test_the_best_candidate_is_chosen_and_a_useless_predictor_is_dropped_and_lis
 
 
 def test_the_forecast_is_that_of_the_chosen_candidate_or_of_the_own_history() -> None:
-    observations, heard = a_grid()
-    assert choose(observations, heard).forecast(120 * HOUR_SECONDS).method.startswith(("lrp", "tsp", "match"))
-    without = [one for one in heard if one[0] == USELESS]
+    observations, of_predictors = a_grid()
+    assert (
+        choose(observations, of_predictors)
+        .forecast(120 * HOUR_SECONDS)
+        .method.startswith(("lrp", "tsp", "match"))
+    )
+    without = [one for one in of_predictors if one[0] == USELESS]
     assert choose(observations, without).forecast(120 * HOUR_SECONDS).method == "blend"
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.9])
 def test_another_quantile_is_chosen_for_by_the_pinball_loss(probability: float) -> None:
-    observations, heard = a_grid()
-    choice = choose(observations, heard, own="last_value", among=("lrp",), probability=probability)
+    observations, of_predictors = a_grid()
+    choice = choose(observations, of_predictors, own="last_value", among=("lrp",), probability=probability)
     best = choice.candidates()[0]
     assert best.predictor == GOOD
     assert best.own_loss < 100.0  # a half of the absolute loss is more
@@ -98,16 +102,17 @@ def test_another_quantile_is_chosen_for_by_the_pinball_loss(probability: float) 
 
 
 def test_values_not_known_yet_are_not_scored() -> None:
-    observations, heard = a_grid()
+    observations, of_predictors = a_grid()
     late = [
-        (source, Observation(one.time_seconds, one.time_seconds + 1e9, one.value)) for source, one in heard
+        (source, Observation(one.time_seconds, one.time_seconds + 1e9, one.value))
+        for source, one in of_predictors
     ]
     assert {row.n for row in choose(observations, late).candidates()} == {0}
 
 
 def test_a_choice_continues_from_its_state() -> None:
-    observations, heard = a_grid(60)
-    choice = choose(observations, heard)
+    observations, of_predictors = a_grid(60)
+    choice = choose(observations, of_predictors)
     again = state.load(PredictorChoice, state.dump(choice))
     assert again.candidates() == choice.candidates()
     for one in (choice, again):

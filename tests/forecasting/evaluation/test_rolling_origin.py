@@ -85,32 +85,34 @@ def test_the_duration_of_an_update_is_measured_by_the_given_clock() -> None:
 @pytest.mark.parametrize("name", methods.names())
 def test_shuffling_the_future_of_all_series_never_moves_a_past_forecast(name: str) -> None:
     probe = Source("probe", "")
-    runs, heard = noise(60), noise(60, seed=6)
+    runs, of_probe = noise(60), noise(60, seed=6)
     order = random.Random(2)
-    future = order.sample(runs[45:], 15), order.sample(heard[45:], 15)
-    before = rolling_origin(name, daily(runs), [(probe, one) for one in daily(heard)])
+    future = order.sample(runs[45:], 15), order.sample(of_probe[45:], 15)
+    before = rolling_origin(name, daily(runs), [(probe, one) for one in daily(of_probe)])
     after = rolling_origin(
-        name, daily(runs[:45] + future[0]), [(probe, one) for one in daily(heard[:45] + future[1])]
+        name, daily(runs[:45] + future[0]), [(probe, one) for one in daily(of_probe[:45] + future[1])]
     )
     np.testing.assert_array_equal(before.median[:46], after.median[:46])
     np.testing.assert_array_equal(before.mean[:46], after.mean[:46])
     np.testing.assert_array_equal(before.quantiles[0.9][:46], after.quantiles[0.9][:46])
 
 
-def a_trail(
-    actual: list[float], said: list[float], reach: float = 1.0, method: str = "some"
+def some_forecasts(
+    actual: list[float], medians: list[float], reach: float = 1.0, method: str = "some"
 ) -> RollingForecasts:
-    at = np.array(said)
+    at = np.array(medians)
     ends = {0.1: at - reach, 0.9: at + reach, 0.05: at - 2 * reach, 0.95: at + 2 * reach}
     return RollingForecasts(method, np.array(actual), at, at, ends, 0.002)
 
 
-TRUTH = [10.0, 12.0, 11.0, 15.0]
+ACTUAL = [10.0, 12.0, 11.0, 15.0]
 
 
 def test_a_score_by_hand() -> None:
-    usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Baselines(usual, usual).score(a_trail(TRUTH, [10.0, 11.0, 11.0, 14.0]), warm_up=1)
+    last_value = some_forecasts(ACTUAL, [9.0, 10.0, 12.0, 11.0], method="last_value")
+    score = Baselines(last_value, last_value).score(
+        some_forecasts(ACTUAL, [10.0, 11.0, 11.0, 14.0]), warm_up=1
+    )
     assert (score.method, score.n, score.abstained) == ("some", 3, 0)
     assert score.mae == pytest.approx(2 / 3)
     assert score.mae_ratio == pytest.approx((2 / 3) / (7 / 3))
@@ -122,23 +124,25 @@ def test_a_score_by_hand() -> None:
 
 
 def test_the_simple_interval_is_as_wide_as_the_errors_before() -> None:
-    usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Baselines(usual, usual).score(a_trail(TRUTH, TRUTH, reach=0.5), warm_up=2)
+    last_value = some_forecasts(ACTUAL, [9.0, 10.0, 12.0, 11.0], method="last_value")
+    score = Baselines(last_value, last_value).score(some_forecasts(ACTUAL, ACTUAL, reach=0.5), warm_up=2)
     reach = 1.644854 * math.sqrt(5 / 2), 1.644854 * math.sqrt(2)
     simple = (2 * reach[0] + 2 * reach[1] + (15 - 11 - reach[1]) / 0.05) / 2
     assert score.interval_ratio == pytest.approx(2.0 / simple, rel=1e-6)
 
 
 def test_runs_that_a_method_abstains_from_are_counted_and_not_compared() -> None:
-    usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Baselines(usual, usual).score(a_trail(TRUTH, [math.nan, math.nan, 11.0, 13.0]), warm_up=1)
+    last_value = some_forecasts(ACTUAL, [9.0, 10.0, 12.0, 11.0], method="last_value")
+    score = Baselines(last_value, last_value).score(
+        some_forecasts(ACTUAL, [math.nan, math.nan, 11.0, 13.0]), warm_up=1
+    )
     assert (score.n, score.abstained) == (2, 1)
     assert score.mae_ratio == pytest.approx(2 / 5)
 
 
 def test_a_method_that_always_abstains_has_no_scores() -> None:
-    usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    score = Baselines(usual, usual).score(a_trail(TRUTH, [math.nan] * 4), warm_up=0)
+    last_value = some_forecasts(ACTUAL, [9.0, 10.0, 12.0, 11.0], method="last_value")
+    score = Baselines(last_value, last_value).score(some_forecasts(ACTUAL, [math.nan] * 4), warm_up=0)
     assert (score.n, score.abstained, score.mae, score.mae_ratio, score.coverage_90) == (
         0,
         4,
@@ -174,15 +178,15 @@ def test_hard_series_have_finite_figures_or_none(values: list[float]) -> None:
     ("ratios", "mean"), [([0.5, 2.0], 1.0), ([0.5, None], 0.5), ([], None), ([None], None), ([0.0, 4.0], 0.0)]
 )
 def test_the_geometric_mean_leaves_missing_ratios_out(ratios: list[float | None], mean: float | None) -> None:
-    found = geometric_mean(ratios)
-    assert found == (None if mean is None else pytest.approx(mean))
+    mean_ratio = geometric_mean(ratios)
+    assert mean_ratio == (None if mean is None else pytest.approx(mean))
 
 
 def test_a_summary_has_geometric_means_of_ratios_and_means_of_the_rest() -> None:
-    usual = a_trail(TRUTH, [9.0, 10.0, 12.0, 11.0], method="last_value")
-    yardstick = Baselines(usual, usual)
-    good, bad = a_trail(TRUTH, [10.0, 11.0, 11.0, 14.0]), a_trail(TRUTH, [0.0, 0.0, 0.0, 0.0])
-    scores: list[MethodScores] = [yardstick.score(one, warm_up=0) for one in (good, bad)]
+    last_value = some_forecasts(ACTUAL, [9.0, 10.0, 12.0, 11.0], method="last_value")
+    baselines = Baselines(last_value, last_value)
+    good, bad = some_forecasts(ACTUAL, [10.0, 11.0, 11.0, 14.0]), some_forecasts(ACTUAL, [0.0, 0.0, 0.0, 0.0])
+    scores: list[MethodScores] = [baselines.score(one, warm_up=0) for one in (good, bad)]
     (summary,) = summaries([[score] for score in scores])
     assert isinstance(summary, MethodSummary)
     assert (summary.method, summary.series, summary.coverage_90) == ("some", 2, 0.5)
@@ -190,7 +194,7 @@ def test_a_summary_has_geometric_means_of_ratios_and_means_of_the_rest() -> None
 
 
 def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[RunHistory]:
-    """Two probes that run one after the other each day, and feel the same load; of the last days, another."""
+    """Return two probes that run one after the other each day under one load; another in the last days."""
     known = len(loads) - of_the_future
     loads = [*loads[:known], *random.Random(6).sample(loads[known:], of_the_future)]
     histories = []
@@ -207,8 +211,8 @@ def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[Run
 
 def test_a_probe_is_forecast_from_the_probe_that_ran_just_before_it() -> None:
     first, second = beside_each_other(noise(150))
-    heard = predictor_values_for(second, [first, second])
-    (informed,) = evaluate(second.observations, heard, ["auto"])
+    of_probe = predictor_values_for(second, [first, second])
+    (informed,) = evaluate(second.observations, of_probe, ["auto"])
     (alone,) = evaluate(second.observations, [], ["auto"])
     assert informed.mae is not None
     assert alone.mae is not None
@@ -218,9 +222,10 @@ def test_a_probe_is_forecast_from_the_probe_that_ran_just_before_it() -> None:
 def test_shuffling_the_future_of_all_probes_never_moves_a_past_forecast_of_one() -> None:
     medians = []
     for shuffled in (0, 30):
-        found = beside_each_other(noise(100), of_the_future=shuffled)
+        mean_ratio = beside_each_other(noise(100), of_the_future=shuffled)
         medians += [
-            rolling_origin("auto", one.observations, predictor_values_for(one, found)).median for one in found
+            rolling_origin("auto", one.observations, predictor_values_for(one, mean_ratio)).median
+            for one in mean_ratio
         ]
     of_first, of_second, of_other_first, of_other_second = medians
     np.testing.assert_array_equal(of_first[:71], of_other_first[:71])

@@ -16,7 +16,7 @@ HOUR_SECONDS = 3600.0
 def history(
     series: str, kind: Kind, values: list[float], *, metric: str = "total.seconds", group: str = "g"
 ) -> RunHistory:
-    """A run each hour; the probe's ends before the application's begins."""
+    """Return a run each hour; that of the probe ends before that of the application starts."""
     after = 600.0 if kind == "application" else 0.0
     starts = [index * HOUR_SECONDS + after for index in range(len(values))]
     runs = [Observation(at, at + 300.0, value) for at, value in zip(starts, values, strict=True)]

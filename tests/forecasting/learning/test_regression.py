@@ -85,11 +85,11 @@ def test_the_same_quantile_of_tied_numbers_is_in_the_middle_of_their_ranks() -> 
 
 def test_a_ridge_without_penalty_and_forgetting_is_least_squares() -> None:
     draw = np.random.default_rng(3)
-    numbers, truths = draw.normal(size=(50, 3)), draw.normal(size=50)
+    numbers, actuals = draw.normal(size=(50, 3)), draw.normal(size=50)
     ridge = Ridge(penalty=1e-9, decay=1.0, reach=1e9)
-    for row, truth in zip(numbers, truths, strict=True):
-        ridge.learn(row, float(truth))
-    expected, *_ = np.linalg.lstsq(numbers, truths)
+    for row, actual in zip(numbers, actuals, strict=True):
+        ridge.learn(row, float(actual))
+    expected, *_ = np.linalg.lstsq(numbers, actuals)
     assert ridge.coefficients == pytest.approx(expected, rel=1e-6)
 
 
@@ -97,9 +97,9 @@ def test_a_slope_is_a_ridge_of_one_number() -> None:
     draw = random.Random(4)
     ridge, slope = Ridge(10.0, 0.99, 0.7), RidgeSlope(10.0, 0.99, 0.7)
     for _ in range(60):
-        number, truth = draw.gauss(0.0, 1.0), draw.gauss(0.0, 2.0)
-        ridge.learn(np.array([number]), truth)
-        slope.learn(number, truth)
+        number, actual = draw.gauss(0.0, 1.0), draw.gauss(0.0, 2.0)
+        ridge.learn(np.array([number]), actual)
+        slope.learn(number, actual)
     assert slope.expected(1.5) == pytest.approx(ridge.expected(np.array([1.5])))
 
 

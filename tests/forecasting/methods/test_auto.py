@@ -13,7 +13,7 @@ GOOD, USELESS = Source("gather", "total.seconds"), Source("circle", "total.secon
 
 
 class Grid:
-    """Hours with a load that nobody sees but the good probe and the application."""
+    """Hours with a hidden load, which the good probe and the application share."""
 
     def __init__(self, hours: int, seed: int = 11) -> None:
         draw = random.Random(seed)
@@ -23,17 +23,17 @@ class Grid:
         self.application = [300.0 * load * draw.lognormvariate(0.0, 0.05) for load in self.loads]
 
     def followed(self, *sources: Source) -> tuple[auto.Method, float]:
-        """The method after all hours, and the mean miss of its medians in the second half of them."""
-        method, said = auto.Method(), []
+        """Return the method after all hours, and the mean error of its medians in the second half."""
+        method, forecasts = auto.Method(), []
         for hour, value in enumerate(self.application):
             at = hour * HOUR_SECONDS
             for source in sources:
                 shown = self.good if source == GOOD else self.useless
                 method.observe_predictor(source, at - 600.0, at - 540.0, shown[hour])
-            said.append(method.forecast(at).median if hour else math.nan)
+            forecasts.append(method.forecast(at).median if hour else math.nan)
             method.update(at, value)
-        half = len(said) // 2
-        miss = mean_absolute_error(self.application[half:], said[half:])
+        half = len(forecasts) // 2
+        miss = mean_absolute_error(self.application[half:], forecasts[half:])
         assert miss is not None
         return method, miss
 
@@ -43,8 +43,8 @@ def test_without_predictors_it_is_the_blend() -> None:
     for hour, value in enumerate(Grid(60).application):
         alone.update(hour * HOUR_SECONDS, value)
         blend.update(hour * HOUR_SECONDS, value)
-    said, expected = alone.forecast(60 * HOUR_SECONDS), blend.forecast(60 * HOUR_SECONDS)
-    assert (said.mean, said.median) == (expected.mean, expected.median)
+    forecasts, expected = alone.forecast(60 * HOUR_SECONDS), blend.forecast(60 * HOUR_SECONDS)
+    assert (forecasts.mean, forecasts.median) == (expected.mean, expected.median)
 
 
 def test_a_probe_under_the_same_load_halves_the_error() -> None:
@@ -89,7 +89,7 @@ def test_the_first_of_very_many_predictors_are_used() -> None:
 
 
 def test_a_probe_that_has_stopped_is_used_no_more() -> None:
-    """Its last word was alarming, and would stay so for ever."""
+    """Its last value was alarming, and would stay the newest one for ever."""
     grid = Grid(120)
     grid.good[-1] *= 3.0
     method, _ = grid.followed(GOOD)

@@ -7,7 +7,7 @@ import pytest
 from forecasting.methods.decaying import Method
 
 
-def told(*timed: tuple[float, float]) -> Method:
+def trained(*timed: tuple[float, float]) -> Method:
     method = Method()
     for time_seconds, value in timed:
         method.update(time_seconds, value)
@@ -15,19 +15,19 @@ def told(*timed: tuple[float, float]) -> Method:
 
 
 def test_by_hand_the_mean_has_a_longer_memory_than_the_median() -> None:
-    forecast = told((0.0, 0.0), (60.0, 10.0)).forecast(120.0)
+    forecast = trained((0.0, 0.0), (60.0, 10.0)).forecast(120.0)
     assert forecast.median == pytest.approx(10.0 / (1.0 + math.exp(-1.0 / 2.0)))
     assert forecast.mean == pytest.approx(10.0 / (1.0 + math.exp(-1.0 / 4.0)))
 
 
 def test_after_a_long_gap_a_new_value_weighs_more() -> None:
     regular = [(60.0 * index, 10.0 + index % 2) for index in range(50)]
-    soon, late = told(*regular, (60.0 * 50, 14.0)), told(*regular, (60.0 * 500, 14.0))
+    soon, late = trained(*regular, (60.0 * 50, 14.0)), trained(*regular, (60.0 * 500, 14.0))
     assert late.forecast(60.0 * 501).median > soon.forecast(60.0 * 51).median + 0.5
 
 
 def test_seconds_or_hours_make_no_difference() -> None:
     values = [float(index * 7 % 11) for index in range(60)]
-    quick = told(*((index * 1.0, value) for index, value in enumerate(values))).forecast(60.0)
-    slow = told(*((index * 3600.0, value) for index, value in enumerate(values))).forecast(60 * 3600.0)
+    quick = trained(*((index * 1.0, value) for index, value in enumerate(values))).forecast(60.0)
+    slow = trained(*((index * 3600.0, value) for index, value in enumerate(values))).forecast(60 * 3600.0)
     assert (quick.mean, quick.median) == pytest.approx((slow.mean, slow.median), rel=1e-12)

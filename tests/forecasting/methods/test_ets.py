@@ -11,7 +11,7 @@ import pytest
 from forecasting.methods.ets import FIRST_FIT, FITTED_VALUES, Method, Smoother, fitted, state_space
 
 
-def told(values: Iterable[float]) -> Method:
+def trained(values: Iterable[float]) -> Method:
     method = Method()
     for index, value in enumerate(values):
         method.update(60.0 * index, value)
@@ -32,7 +32,7 @@ def walk(count: int, *, drift: float = 0.0, seed: int = 1) -> list[float]:
 
 @pytest.mark.parametrize("values", [noise(29), walk(29), walk(29, drift=4.0)], ids=["noise", "walk", "drift"])
 def test_between_fits_updates_equal_append_of_statsmodels(values: list[float]) -> None:
-    at_the_fit, later = told(values[:FIRST_FIT]), told(values)
+    at_the_fit, later = trained(values[:FIRST_FIT]), trained(values)
     smoother, used = at_the_fit._smoother, list(later._recent)
     trend = smoother.damping > 0.0
     parameters = [smoother.gain, smoother.trend_gain, smoother.damping] if trend else [smoother.gain]
@@ -55,7 +55,7 @@ def test_a_fit_tells_noise_from_a_walk() -> None:
 
 def test_a_trend_is_followed_and_damped() -> None:
     values = walk(60, drift=5.0)
-    method = told(values)
+    method = trained(values)
     one, ten, thousand = (method.forecast(60.0 * (59 + steps)).mean for steps in (1, 10, 1000))
     assert one > values[-1] + 2.0
     assert one < ten < thousand
@@ -78,7 +78,7 @@ def test_fits_become_rarer_and_see_the_last_values_only() -> None:
 
 
 def test_parameters_that_do_not_follow_a_shift_are_fitted_anew() -> None:
-    method = told([*noise(200), *(value + 10.0 for value in noise(50, seed=2))])
+    method = trained([*noise(200), *(value + 10.0 for value in noise(50, seed=2))])
     assert method._fitted_at > 200
     assert method._next_fit > 300
     assert method.forecast(60.0 * 250).mean == pytest.approx(60.0, abs=3.0)

@@ -15,7 +15,7 @@ class Unbounded(Trends):
     REACH = 1e9
 
 
-def told(values: Iterable[float]) -> Method:
+def trained(values: Iterable[float]) -> Method:
     method = Method()
     for index, value in enumerate(values):
         method.update(60.0 * index, value)
@@ -42,12 +42,12 @@ def test_without_outliers_each_smoother_equals_the_state_space_model_of_statsmod
 
 
 def test_a_line_continues_from_its_state() -> None:
-    method = told(float(step) for step in range(100))
+    method = trained(float(step) for step in range(100))
     assert method.forecast(60.0 * 100).mean == pytest.approx(100.0, abs=0.7)  # the last value is off by 1
 
 
 def test_the_further_ahead_the_further_along_the_trend_but_never_without_end() -> None:
-    method = told(float(step) for step in range(100))
+    method = trained(float(step) for step in range(100))
     one, five, endless = (method.forecast(60.0 * (99 + steps)).mean for steps in (1, 5, 1e9))
     assert one + 2.5 < five < one + 4.0
     assert endless < one + 20.0  # 0.95 + 0.95^2 + ...
@@ -55,7 +55,7 @@ def test_the_further_ahead_the_further_along_the_trend_but_never_without_end() -
 
 def test_where_nothing_rises_nothing_is_expected_to() -> None:
     draw = random.Random(8)
-    method = told(draw.gauss(50.0, 1.0) for _ in range(300))
+    method = trained(draw.gauss(50.0, 1.0) for _ in range(300))
     assert method.forecast(60.0 * 300).mean == pytest.approx(50.0, abs=1.0)
     assert method.forecast(60.0 * 3000).mean == pytest.approx(50.0, abs=2.0)
 
@@ -63,12 +63,12 @@ def test_where_nothing_rises_nothing_is_expected_to() -> None:
 def test_an_outlier_starts_no_trend() -> None:
     draw = random.Random(8)
     calm = [draw.gauss(50.0, 1.0) for _ in range(100)]
-    assert told([*calm, 1e9]).forecast(60.0 * 120).mean == pytest.approx(
-        told(calm).forecast(60.0 * 120).mean, abs=4.0
+    assert trained([*calm, 1e9]).forecast(60.0 * 120).mean == pytest.approx(
+        trained(calm).forecast(60.0 * 120).mean, abs=4.0
     )
 
 
 def test_by_hand() -> None:
     # All three expected 10 and got 14; of equals the first speaks: level 10 + 0.1 * 4, trend 0.005 * 4.
-    forecast = told([10.0, 14.0]).forecast(120.0)
+    forecast = trained([10.0, 14.0]).forecast(120.0)
     assert forecast.mean == forecast.median == pytest.approx(10.4 + 0.95 * 0.02)

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[4] / "shared" / "data" / "nws-golden" / "nws-2.0
 ERROR_WINDOWS = (1, 5, 10, 20, 30, 50, 100)
 
 
-def told(values: Sequence[float], *, exact: bool = False) -> Method:
+def trained(values: Sequence[float], *, exact: bool = False) -> Method:
     method = Method(exact=exact)
     for time_seconds, value in enumerate(values):
         method.update(time_seconds, value)
@@ -51,7 +51,7 @@ def test_exact_answers_are_those_of_the_original_on_every_step_of_eight_series()
 
 
 def test_there_are_eighteen_primaries_in_the_order_of_the_original() -> None:
-    assert len(PRIMARIES) == len(told([1.0]).primaries()) == 18
+    assert len(PRIMARIES) == len(trained([1.0]).primaries()) == 18
     assert PRIMARIES[0:3] == ("last value", "running mean", "5% smoothing")
     assert PRIMARIES[10:12] == ("median of 31", "median of 5")
 
@@ -73,7 +73,7 @@ def test_before_there_are_data_there_is_no_pick() -> None:
     ],
 )
 def test_the_first_exact_picks(values: list[float], mae: Pick, mse: Pick) -> None:
-    method = told(values, exact=True)
+    method = trained(values, exact=True)
     assert (method.pick("mae"), method.pick("mse")) == (mae, mse)
 
 
@@ -88,23 +88,23 @@ def test_the_first_exact_picks(values: list[float], mae: Pick, mse: Pick) -> Non
 def test_the_first_clean_picks_score_nothing_before_there_are_data(
     values: list[float], mae: Pick, mse: Pick
 ) -> None:
-    method = told(values)
+    method = trained(values)
     assert (method.pick("mae"), method.pick("mse")) == (mae, mse)
 
 
 def test_the_forecast_is_the_mae_pick() -> None:
-    method = told([4.0, 8.0, 6.0])
+    method = trained([4.0, 8.0, 6.0])
     forecast = method.forecast(10.0)
     assert (forecast.mean, forecast.n, forecast.age_seconds) == (method.pick("mae").forecast, 3, 8.0)
 
 
 def test_the_primaries_of_two_values() -> None:
     smoothed = [4.2, 4.4, 4.6, 4.8, 5.2, 5.6, 6.0, 7.0]
-    assert told([4.0, 8.0]).primaries() == pytest.approx([8.0, 6.0, *smoothed] + [6.0] * 8)
+    assert trained([4.0, 8.0]).primaries() == pytest.approx([8.0, 6.0, *smoothed] + [6.0] * 8)
 
 
 def test_the_primaries_of_ten_values_and_an_outlier() -> None:
-    method = told([1000.0, *map(float, range(1, 10))])
+    method = trained([1000.0, *map(float, range(1, 10))])
     assert primary(method, "last value") == 9.0
     assert primary(method, "running mean") == 104.5
     assert primary(method, "median of 31") == 5.5
@@ -134,7 +134,7 @@ def test_long_exact_runs_equal_the_answers_of_the_version_that_passed_all_golden
 
 
 def test_windows_forget() -> None:
-    method = told([*[1000.0] * 60, *[1.0] * 20, *[2.0] * 31])
+    method = trained([*[1000.0] * 60, *[1.0] * 20, *[2.0] * 31])
     assert primary(method, "mean of 31") == 2.0
     assert primary(method, "median of 31") == 2.0
     assert primary(method, "30% trimmed mean of 51") == pytest.approx(37.0 / 21.0)  # 5 ones and 16 twos stay
@@ -144,17 +144,17 @@ def test_windows_forget() -> None:
 def test_a_clean_adaptive_median_tries_its_neighbours_and_the_original_its_step() -> None:
     rising = [float(value) for value in range(1, 22)]
     # The window is 10: median 16.5. Of 9: 17, nearer to 21. The original tries 1, finds the smallest, stays.
-    assert primary(told(rising), "adaptive median of 5 to 21") == 17.0
-    assert primary(told(rising, exact=True), "adaptive median of 5 to 21") == 16.5
+    assert primary(trained(rising), "adaptive median of 5 to 21") == 17.0
+    assert primary(trained(rising, exact=True), "adaptive median of 5 to 21") == 16.5
 
 
 def test_an_adaptive_median_that_sees_no_difference_keeps_its_window() -> None:
     # The median of the last 10 or 9 is 9 as soon as half of them are; that of 21 would still be 1.
-    assert primary(told([*[1.0] * 40, *[9.0] * 5]), "adaptive median of 5 to 21") == 9.0
+    assert primary(trained([*[1.0] * 40, *[9.0] * 5]), "adaptive median of 5 to 21") == 9.0
 
 
 def test_a_clean_adaptive_median_stays_within_its_limits() -> None:
-    rising = told([float(value) for value in range(200)])
+    rising = trained([float(value) for value in range(200)])
     assert primary(rising, "adaptive median of 5 to 21") == 197.0  # of the last 5
     assert primary(rising, "adaptive median of 21 to 51") == 189.0  # of the last 21
 
@@ -163,8 +163,10 @@ def test_the_exact_wide_adaptive_median_drifts_to_the_widest_window() -> None:
     # On a rising line the median of the last 5, which it takes for both neighbours, is nearer to the newest
     # value than its own, so the window of 30 grows by one a step, while a sound one shrinks.
     rising = [float(value) for value in range(51 + 10)]
-    assert primary(told(rising, exact=True), "adaptive median of 21 to 51") == 60.0 - 20.0  # of the last 41
-    assert primary(told(rising), "adaptive median of 21 to 51") == 60.0 - 10.0  # of the last 21
+    assert (
+        primary(trained(rising, exact=True), "adaptive median of 21 to 51") == 60.0 - 20.0
+    )  # of the last 41
+    assert primary(trained(rising), "adaptive median of 21 to 51") == 60.0 - 10.0  # of the last 21
 
 
 def test_clean_choices_follow_their_definition_on_a_noisy_series() -> None:
@@ -176,34 +178,34 @@ def test_clean_choices_follow_their_definition_on_a_noisy_series() -> None:
         method.update(time_seconds, value)
         expected = reference.choose(list(method.primaries()))
         # Compared by what they say: primaries that agree but for rounding may stand in for each other.
-        said = method.pick("mse").forecast, method.pick("mae").forecast
-        assert said == pytest.approx(expected, rel=1e-9), time_seconds
+        forecasts = method.pick("mse").forecast, method.pick("mae").forecast
+        assert forecasts == pytest.approx(expected, rel=1e-9), time_seconds
 
 
 class _Reference:
-    """The choice as its description says it, from all errors ever made; slow."""
+    """The choice as it is described, from all errors so far; slow."""
 
     def __init__(self) -> None:
-        self.said: list[float] = []
+        self.forecasts: list[float] = []
         self.selected: list[int] = []
         self.errors: list[list[float]] = [[] for _ in PRIMARIES]
         self.selector_errors: list[list[float]] = [[] for _ in range(16)]
 
     def score(self, value: float) -> None:
-        if not self.said:
+        if not self.forecasts:
             return
-        for errors, forecast in zip(self.errors, self.said, strict=True):
+        for errors, forecast in zip(self.errors, self.forecasts, strict=True):
             errors.append(abs(forecast - value))
         for errors, choice in zip(self.selector_errors, self.selected, strict=True):
-            errors.append(abs(self.said[choice] - value))
+            errors.append(abs(self.forecasts[choice] - value))
 
-    def choose(self, said: list[float]) -> tuple[float, float]:
-        self.said = said
+    def choose(self, forecasts: list[float]) -> tuple[float, float]:
+        self.forecasts = forecasts
         reaches = [0, *ERROR_WINDOWS]
         squared = [_least(self.errors, 2, reach) for reach in reaches]
         absolute = [_least(self.errors, 1, reach) for reach in reaches]
         self.selected = [squared[0], absolute[0], *squared[1:], *absolute[1:]]
-        mse, mae = (said[self.selected[_least(self.selector_errors, power, 0)]] for power in (2, 1))
+        mse, mae = (forecasts[self.selected[_least(self.selector_errors, power, 0)]] for power in (2, 1))
         return mse, mae
 
 

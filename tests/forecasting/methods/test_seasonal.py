@@ -15,8 +15,10 @@ DAY_SECONDS = 24 * HOUR_SECONDS
 MONDAY_SECONDS = 4 * DAY_SECONDS  # 1970-01-05
 
 
-def told(values_at: Callable[[float], float], *, every_seconds: float, count: int, seed: int = 1) -> Method:
-    """A method that saw *values_at* a time, and noise of standard deviation 1."""
+def trained(
+    values_at: Callable[[float], float], *, every_seconds: float, count: int, seed: int = 1
+) -> Method:
+    """Return a method that learned *values_at* a time, with noise of standard deviation 1."""
     draw, method = random.Random(seed), Method()
     for index in range(count):
         time_seconds = MONDAY_SECONDS + index * every_seconds
@@ -37,7 +39,7 @@ def flat(_time_seconds: float) -> float:
 
 
 def test_busy_hours_are_found() -> None:
-    method = told(by_day, every_seconds=1.5 * HOUR_SECONDS, count=1000)
+    method = trained(by_day, every_seconds=1.5 * HOUR_SECONDS, count=1000)
     next_midnight = MONDAY_SECONDS + 63 * DAY_SECONDS
     night, noon = (method.forecast(next_midnight + hour * HOUR_SECONDS) for hour in (2, 12))
     assert night.median == pytest.approx(50.0, abs=1.0)
@@ -46,7 +48,7 @@ def test_busy_hours_are_found() -> None:
 
 
 def test_weekends_are_found_in_daily_values() -> None:
-    method = told(at_weekends, every_seconds=DAY_SECONDS, count=7 * 60)
+    method = trained(at_weekends, every_seconds=DAY_SECONDS, count=7 * 60)
     monday = MONDAY_SECONDS + 7 * 60 * DAY_SECONDS
     assert method.forecast(monday).median == pytest.approx(50.0, abs=1.5)
     assert method.forecast(monday + 5 * DAY_SECONDS).median == pytest.approx(40.0, abs=2.5)
@@ -67,7 +69,7 @@ def test_where_there_is_no_season_the_answer_is_exactly_the_level(every_seconds:
 
 
 def test_a_season_that_is_over_is_forgotten() -> None:
-    method = told(by_day, every_seconds=HOUR_SECONDS, count=600)
+    method = trained(by_day, every_seconds=HOUR_SECONDS, count=600)
     draw = random.Random(4)
     for index in range(600, 1800):
         method.update(MONDAY_SECONDS + index * HOUR_SECONDS, 50.0 + draw.gauss(0.0, 1.0))
@@ -77,7 +79,7 @@ def test_a_season_that_is_over_is_forgotten() -> None:
 
 
 def test_there_is_an_expert_forecast_for_each_level_and_for_median_and_mean() -> None:
-    method = told(by_day, every_seconds=HOUR_SECONDS, count=200)
+    method = trained(by_day, every_seconds=HOUR_SECONDS, count=200)
     noon = MONDAY_SECONDS + 12 * HOUR_SECONDS + 10 * DAY_SECONDS
     expert_forecasts, forecast = method.expert_forecasts(noon), method.forecast(noon)
     assert len(expert_forecasts) == Method.EXPERT_FORECASTS
@@ -111,13 +113,13 @@ def test_by_hand_neighbours_count_by_half_and_the_last_one_is_next_to_the_first(
 
 
 @pytest.mark.parametrize("deviation", [5e-324, 1e-160, 1e160, 1e300])
-@pytest.mark.parametrize("usual", [0.0, 5e-324, 1.0, 1e300])
-def test_effects_of_any_size_are_finite(deviation: float, usual: float) -> None:
+@pytest.mark.parametrize("usual_size", [0.0, 5e-324, 1.0, 1e300])
+def test_effects_of_any_size_are_finite(deviation: float, usual_size: float) -> None:
     effects = Effects.of(24, 0.5)
     for _ in range(3):
         effects.learn(7, deviation)
-        assert 0.0 <= effects.at(7, usual) <= deviation
-        assert 0.0 <= effects.at(8, usual) <= deviation
+        assert 0.0 <= effects.at(7, usual_size) <= deviation
+        assert 0.0 <= effects.at(8, usual_size) <= deviation
 
 
 def test_evidence_is_counted_in_standard_errors() -> None:

@@ -12,7 +12,7 @@ COPY, COMPUTE, CLEAN = (f"stage.{name}.seconds" for name in ("copy", "compute", 
 
 
 def followed(hours: int, *, counted: tuple[str, ...]) -> tuple[stagewise.Method, random.Random]:
-    """An application of three stages, of which *counted* make the total; a probe copies and computes."""
+    """Return a method that learned three stages, of which *counted* make the total, and two of a probe."""
     draw = random.Random(12)
     method = stagewise.Method()
     for hour in range(hours):
@@ -50,8 +50,8 @@ def test_which_stages_make_the_total_is_learned(counted: tuple[str, ...]) -> Non
     at = 60 * HOUR_SECONDS
     probe(method, at, network=3.0, load=0.8)
     assert sorted(method.stages(at)) == sorted(counted)
-    truth = {COPY: 150.0, COMPUTE: 160.0, CLEAN: 40.5}
-    assert method.forecast(at).median == pytest.approx(sum(truth[name] for name in counted), rel=0.02)
+    actual = {COPY: 150.0, COMPUTE: 160.0, CLEAN: 40.5}
+    assert method.forecast(at).median == pytest.approx(sum(actual[name] for name in counted), rel=0.02)
 
 
 def test_the_unexplained_rest_is_forecast_by_its_median() -> None:

@@ -15,15 +15,15 @@ def trust(*, ways: int = 2, quantile: float = 0.95) -> BoundEnsemble:
 
 
 def lived_through(
-    known: BoundEnsemble, waits: Sequence[float], said: Sequence[float] = (LOW, HIGH)
+    ensemble: BoundEnsemble, waits: Sequence[float], bounds_of_experts: Sequence[float] = (LOW, HIGH)
 ) -> list[float]:
-    """What was said of jobs of which each has started when the next comes."""
+    """Return the bounds of jobs of which each has started before the next is submitted."""
     bounds = []
     for wait in waits:
-        blended = known.blend(said)
-        bounds.append(known.bound(blended, said, 0.0))
-        known.score(wait > bounds[-1])
-        known.learn(said, blended, wait)
+        blended = ensemble.blend(bounds_of_experts)
+        bounds.append(ensemble.bound(blended, bounds_of_experts, 0.0))
+        ensemble.score(wait > bounds[-1])
+        ensemble.learn(bounds_of_experts, blended, wait)
     return bounds
 
 
@@ -34,55 +34,55 @@ def test_experts_that_agree_are_blended_to_their_bound() -> None:
 
 @pytest.mark.parametrize("better", [0, 1])
 def test_the_blend_moves_to_the_expert_with_the_lower_loss(better: int) -> None:
-    draw, known = random.Random(3), trust()
+    draw, ensemble = random.Random(3), trust()
     top = (LOW, HIGH)[better]
     waits = [draw.uniform(0.9 * top, top) if draw.random() < 0.2 else 0.5 * LOW for _ in range(400)]
-    lived_through(known, waits)
-    assert known.blend((LOW, HIGH)) == pytest.approx(top, rel=0.01)
+    lived_through(ensemble, waits)
+    assert ensemble.blend((LOW, HIGH)) == pytest.approx(top, rel=0.01)
 
 
 def test_without_too_many_misses_no_caution_is_added() -> None:
-    draw, known = random.Random(4), trust()
+    draw, ensemble = random.Random(4), trust()
     waits = [HIGH if draw.random() < 0.02 else 30.0 for _ in range(2000)]
-    bounds = lived_through(known, waits, (LOW, LOW))
+    bounds = lived_through(ensemble, waits, (LOW, LOW))
     assert bounds[500:] == [LOW] * 1500
 
 
 def test_consecutive_misses_raise_caution_at_once_and_hits_lower_it_slowly() -> None:
-    known = trust()
+    ensemble = trust()
     blended = LOW
     for _ in range(6):
-        known.score(missed=True)
-    known.learn((LOW, HIGH), blended, 4.0 * HIGH)
-    after = known.bound(blended, (LOW, HIGH), 0.0)
+        ensemble.score(missed=True)
+    ensemble.learn((LOW, HIGH), blended, 4.0 * HIGH)
+    after = ensemble.bound(blended, (LOW, HIGH), 0.0)
     assert HIGH < after < LONGER * 4.0 * HIGH
     for _ in range(300):
-        known.score(missed=False)
-    assert known.bound(blended, (LOW, HIGH), 0.0) == blended
+        ensemble.score(missed=False)
+    assert ensemble.bound(blended, (LOW, HIGH), 0.0) == blended
 
 
 def test_any_number_of_consecutive_misses_leaves_the_bound_limited() -> None:
-    known = trust()
-    known.learn((LOW, HIGH), LOW, 4.0 * HIGH)
+    ensemble = trust()
+    ensemble.learn((LOW, HIGH), LOW, 4.0 * HIGH)
     for _ in range(500):
-        known.score(missed=True)
-    assert known.bound(LOW, (LOW, HIGH), 0.0) == pytest.approx(LONGER * 4.0 * HIGH)
-    assert known.bound(LOW, (LOW, HIGH), 1e6) == pytest.approx(1e6)
+        ensemble.score(missed=True)
+    assert ensemble.bound(LOW, (LOW, HIGH), 0.0) == pytest.approx(LONGER * 4.0 * HIGH)
+    assert ensemble.bound(LOW, (LOW, HIGH), 1e6) == pytest.approx(1e6)
 
 
 def test_a_queue_with_too_many_misses_gets_at_least_the_bound_of_the_first_expert() -> None:
-    known = trust()
+    ensemble = trust()
     for missed in [True] * 20 + [False] * 310:
-        known.score(missed)
-    assert known.bound(LOW, (HIGH, LOW), 0.0) == HIGH  # 20 of 330 is more than one in 20
+        ensemble.score(missed)
+    assert ensemble.bound(LOW, (HIGH, LOW), 0.0) == HIGH  # 20 of 330 is more than one in 20
     for _ in range(200):
-        known.score(missed=False)
-    assert known.bound(LOW, (HIGH, LOW), 0.0) == LOW
+        ensemble.score(missed=False)
+    assert ensemble.bound(LOW, (HIGH, LOW), 0.0) == LOW
 
 
 def test_where_half_may_be_missed_caution_stays_far_from_the_longest_wait() -> None:
-    known = trust(quantile=0.5)
-    known.learn((LOW, HIGH), LOW, 100.0 * HIGH)
+    ensemble = trust(quantile=0.5)
+    ensemble.learn((LOW, HIGH), LOW, 100.0 * HIGH)
     for _ in range(100):
-        known.score(missed=True)
-    assert HIGH < known.bound(LOW, (LOW, HIGH), 0.0) < 20.0 * HIGH
+        ensemble.score(missed=True)
+    assert HIGH < ensemble.bound(LOW, (LOW, HIGH), 0.0) < 20.0 * HIGH

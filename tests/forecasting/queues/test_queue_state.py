@@ -28,12 +28,12 @@ TRAINING = 60  # waits that the original got before the first bound; they are no
 TRIMMED = "+trim"
 
 
-def told(*waits: float, bounds: bool = False) -> WaitHistory:
+def trained(*waits: float, bounds: bool = False) -> WaitHistory:
     """Return a history of *waits*, known a minute after each other; with *bounds*, each is scored."""
-    known = WaitHistory()
+    history = WaitHistory()
     for index, wait in enumerate(waits):
-        known.add(60.0 * index, wait, known.bound(60.0 * index) if bounds else None)
-    return known
+        history.add(60.0 * index, wait, history.bound(60.0 * index) if bounds else None)
+    return history
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,23 @@ def the_original(*, trimmed: bool) -> Iterator[tuple[str, list[dict[str, str]]]]
 
 
 def training(steps: list[dict[str, str]]) -> list[float]:
-    """As much as the answers say of the 60 waits before the first. Those that became bounds; if there is only
-    one, it is all that there was. The first bound is their last but one, so if none is larger, one is that
-    never became a bound. The others were too small for it."""
+    """Reconstruct the 60 waits before the first answer, as far as the bounds depend on them.
+
+    These are the waits that became bounds; a single one is all there was. The first bound is the last but one
+    of them, so if none is larger, another wait is, which never became a bound. The others were smaller.
+    """
     seen: set[float] = set()
-    found: list[float] = []
+    waits: list[float] = []
     for step in steps:
         bound = float(step["bound"])
-        if bound not in seen and bound not in found:
-            found.append(bound)
+        if bound not in seen and bound not in waits:
+            waits.append(bound)
         seen.add(float(step["value"]))
-    if len(found) == 1:
-        return found * TRAINING
-    if max(found) == found[0]:
-        found.append(math.inf)
-    return sorted([0.0] * (TRAINING - len(found)) + found)
+    if len(waits) == 1:
+        return waits * TRAINING
+    if max(waits) == waits[0]:
+        waits.append(math.inf)
+    return sorted([0.0] * (TRAINING - len(waits)) + waits)
 
 
 @pytest.mark.skipif(bool(realdata.missing(GOLDEN)), reason=realdata.missing(GOLDEN) or "-")
@@ -162,13 +164,13 @@ def test_the_product_limit_by_hand() -> None:
 
 
 def test_a_history_too_short_for_the_confidence_has_no_bound() -> None:
-    assert told(*[5.0] * 58).bound(0.0) is None
-    assert told(*[5.0] * 58, 7.0).bound(0.0) == 7.0
+    assert trained(*[5.0] * 58).bound(0.0) is None
+    assert trained(*[5.0] * 58, 7.0).bound(0.0) == 7.0
 
 
 def test_three_misses_in_a_row_are_a_change_point_that_shortens_the_history() -> None:
     draw = random.Random(4)
-    waits = told(*[draw.uniform(10.0, 20.0) for _ in range(1000)], bounds=True)
+    waits = trained(*[draw.uniform(10.0, 20.0) for _ in range(1000)], bounds=True)
     assert waits.bound(0.0) == pytest.approx(19.5, abs=0.4)
     for index in range(3):
         assert len(waits.history) == 1000 + index
@@ -183,7 +185,7 @@ def test_three_misses_in_a_row_are_a_change_point_that_shortens_the_history() ->
 
 def test_a_run_of_hits_that_chance_does_not_make_lowers_the_bound() -> None:
     draw = random.Random(5)
-    waits = told(*[draw.uniform(1000.0, 2000.0) for _ in range(1000)], bounds=True)
+    waits = trained(*[draw.uniform(1000.0, 2000.0) for _ in range(1000)], bounds=True)
     steps = 0
     while (bound := waits.bound(0.0) or 0.0) > 2.0:
         waits.add(1e6, draw.uniform(1.0, 2.0), bound)
@@ -192,7 +194,7 @@ def test_a_run_of_hits_that_chance_does_not_make_lowers_the_bound() -> None:
 
 
 def test_a_queue_that_stalls_raises_the_bound_while_it_stalls() -> None:
-    waits = told(*[float(index % 50) for index in range(200)])
+    waits = trained(*[float(index % 50) for index in range(200)])
     before, now = waits.bound(12_000.0), 12_000.0
     assert before == 48.0
     for _ in range(30):
@@ -205,7 +207,7 @@ def test_a_queue_that_stalls_raises_the_bound_while_it_stalls() -> None:
 
 
 def test_where_many_wait_some_of_them_stand_for_all() -> None:
-    waits = told(*[float(index % 50) for index in range(200)])
+    waits = trained(*[float(index % 50) for index in range(200)])
     bounds = []
     for index in range(1000):
         waits.submit(12_000.0 + index)
@@ -215,7 +217,7 @@ def test_where_many_wait_some_of_them_stand_for_all() -> None:
 
 
 def test_a_few_long_waits_move_the_bound_by_their_share() -> None:
-    waits = told(*[float(index) for index in range(1000)])
+    waits = trained(*[float(index) for index in range(1000)])
     assert waits.bound(60_000.0) == 960.0
     for _ in range(20):
         waits.submit(60_000.0)
@@ -224,7 +226,7 @@ def test_a_few_long_waits_move_the_bound_by_their_share() -> None:
 
 
 def test_jobs_submitted_before_the_history_begins_do_not_count() -> None:
-    waits = told(*[10.0] * MAX_HISTORY)
+    waits = trained(*[10.0] * MAX_HISTORY)
     for index in range(500):
         waits.submit(-1000.0 * index - 1.0)
     assert waits.bound(1e6) == 10.0

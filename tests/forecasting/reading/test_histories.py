@@ -26,9 +26,9 @@ def test_runs_are_sorted_by_their_start_and_known_at_their_end(tmp_path: Path) -
         "g,ping,probe,1,2,3",
         "h,app,probe,1,2,3",
     )
-    found = read([file])
-    assert [str(history) for history in found] == ["g app", "g ping", "h app"]
-    assert found[0] == RunHistory(
+    histories = read([file])
+    assert [str(history) for history in histories] == ["g app", "g ping", "h app"]
+    assert histories[0] == RunHistory(
         "g", Source("app", ""), "application", [Observation(10.0, 30.0, 1.0), Observation(20.0, 25.0, 2.0)]
     )
 
@@ -47,17 +47,17 @@ def test_several_files_are_as_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_metric_is_named_by_its_column_or_behind_a_colon(tmp_path: Path, header: str, line: str) -> None:
-    (found,) = read([written(tmp_path, line, header=header)])
-    assert found.source == Source("preco", "total.seconds")
+    (histories,) = read([written(tmp_path, line, header=header)])
+    assert histories.source == Source("preco", "total.seconds")
 
 
 def test_a_colon_alone_makes_no_metric(tmp_path: Path) -> None:
-    (found,) = read([written(tmp_path, "g,Redis: get,application,1,2,3")])
-    assert found.source == Source("Redis: get", "")
+    (histories,) = read([written(tmp_path, "g,Redis: get,application,1,2,3")])
+    assert histories.source == Source("Redis: get", "")
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["g,a,app,1,2,3"], "line 2, kind: expected application or probe, got 'app'"),
         (["g,,probe,1,2,3"], "line 2, series: expected a text, got ''"),
@@ -67,10 +67,10 @@ def test_a_colon_alone_makes_no_metric(tmp_path: Path) -> None:
         (["g,a,probe,1,2,3", "g,a,application,2,3,3"], "line 3, kind: expected probe as in the rows"),
     ],
 )
-def test_invalid_cells_are_refused_with_their_place(tmp_path: Path, lines: list[str], said: str) -> None:
+def test_invalid_cells_are_refused_with_their_place(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(UnreadableFile) as refused:
         read([written(tmp_path, *lines)])
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
@@ -92,15 +92,15 @@ def test_predictors_are_the_probes_of_a_group_and_for_an_application_its_own_oth
         "g,pong:stage.compute.seconds,probe,1,2,60",
         "h,ping:total.seconds,probe,1,2,70",
     )
-    found = {history.source: history for history in read([file]) if history.group == "g"}
-    total = found[Source("app", "total.seconds")]
+    histories = {history.source: history for history in read([file]) if history.group == "g"}
+    total = histories[Source("app", "total.seconds")]
     assert [(source, one.value) for source, one in predictor_values_for(total, read([file]))] == [
         (Source("", "stage.compute.seconds"), 20.0),
         (Source("ping", "total.seconds"), 40.0),
         (Source("pong", "stage.compute.seconds"), 60.0),
         (Source("pong", "total.seconds"), 50.0),
     ]
-    ping = found[Source("ping", "total.seconds")]
+    ping = histories[Source("ping", "total.seconds")]
     assert [(source, one.value) for source, one in predictor_values_for(ping, read([file]))] == [
         (Source("pong", "total.seconds"), 50.0)
     ]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forecasting.queues.queue_state import QueuedJob
+from forecasting.queues.queue_state import SubmittedJob
 from forecasting.reading import swf
 from forecasting.reading.tables import UnreadableFile
 
@@ -26,16 +26,16 @@ def job(*, submit: int = 100, wait: int = 5, run: int = 60, status: int = 1) -> 
 def test_a_job_has_its_request_and_its_outcome(tmp_path: Path) -> None:
     read = swf.read(log(tmp_path, RAN))
     assert read.left_out == 0
-    [found] = read.jobs
-    assert found.job == QueuedJob(0, 342072.0, "2", "4", 16.0, 43200.0)
-    assert (found.wait_seconds, found.run_seconds, found.withdrawn) == (32.0, 43306.0, False)
-    assert found.left_queue_seconds == 342104.0
+    [logged] = read.jobs
+    assert logged.job == SubmittedJob(0, 342072.0, "2", "4", 16.0, 43200.0)
+    assert (logged.wait_seconds, logged.run_seconds, logged.withdrawn) == (32.0, 43306.0, False)
+    assert logged.left_queue_seconds == 342104.0
 
 
 def test_negative_numbers_are_unknown(tmp_path: Path) -> None:
-    [found] = swf.read(log(tmp_path, job(run=-1))).jobs
-    assert found.job == QueuedJob(0, 100.0, swf.UNKNOWN_QUEUE, "", 4.0, None)  # it had 4 processors
-    assert found.run_seconds == 0.0
+    [logged] = swf.read(log(tmp_path, job(run=-1))).jobs
+    assert logged.job == SubmittedJob(0, 100.0, swf.UNKNOWN_QUEUE, "", 4.0, None)  # it had 4 processors
+    assert logged.run_seconds == 0.0
 
 
 def test_parts_of_jobs_and_unknown_waits_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_parts_of_jobs_and_unknown_waits_are_left_out_and_counted(tmp_path: Path
 
 def test_a_job_cancelled_before_running_is_withdrawn(tmp_path: Path) -> None:
     lines = [job(status=5, run=0), job(status=5, run=-1), job(status=5, run=9), job(status=0, run=0)]
-    withdrawn = [found.withdrawn for found in swf.read(log(tmp_path, *lines)).jobs]
+    withdrawn = [logged.withdrawn for logged in swf.read(log(tmp_path, *lines)).jobs]
     assert withdrawn == [True, True, False, False]
 
 
@@ -57,7 +57,7 @@ def test_packed_logs_and_comments_in_any_alphabet_are_read(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("1 2 3", "fields: expected 18, got '3: 1 2 3'"),
         (RAN + " 1", "fields: expected 18, got '19: "),
@@ -67,12 +67,12 @@ def test_packed_logs_and_comments_in_any_alphabet_are_read(tmp_path: Path) -> No
         (RAN.replace(" 1   4   1", " 9   4   1"), "status: expected -1 to 5, got '9'"),
     ],
 )
-def test_a_malformed_line_is_refused_with_its_place(tmp_path: Path, line: str, said: str) -> None:
+def test_a_malformed_line_is_refused_with_its_place(tmp_path: Path, line: str, message: str) -> None:
     file = log(tmp_path, RAN, line)
     with pytest.raises(UnreadableFile) as refused:
         swf.read(file)
     assert str(refused.value).startswith(f"{file}, line 6")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ def a_row(**cells: str) -> CsvRow:
 
 def test_rows_have_their_cells_by_name_and_their_line(tmp_path: Path) -> None:
     file = written(tmp_path, b'value,note,time\r\n5,"a,\nb",1\r\n\r\n6,,2\r\n')
-    found = list(rows(file, NEEDED))
-    assert [(row.line, row.number("time"), row.number("value")) for row in found] == [
+    read = list(rows(file, NEEDED))
+    assert [(row.line, row.number("time"), row.number("value")) for row in read] == [
         (3, 1.0, 5.0),
         (5, 2.0, 6.0),
     ]
-    assert found[0].text("note") == "a,\nb"
+    assert read[0].text("note") == "a,\nb"
 
 
 def test_a_file_may_be_packed_and_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_file_may_be_packed_and_may_begin_with_a_byte_order_mark(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "some.csv: expected a line that names the columns time, value, got nothing"),
         (b"\n\n", "some.csv: expected a line that names the columns time, value, got nothing"),
@@ -55,20 +55,20 @@ def test_a_file_may_be_packed_and_may_begin_with_a_byte_order_mark(tmp_path: Pat
         (gzip.compress(b"time,value\n1,2\n" * 99, mtime=0)[:-9], ": cannot read it: Compressed file ended"),
     ],
 )
-def test_an_invalid_table_is_refused_with_its_place(tmp_path: Path, content: bytes, said: str) -> None:
+def test_an_invalid_table_is_refused_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(UnreadableFile) as refused:
         list(rows(written(tmp_path, content), NEEDED))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("", "Is a directory"), ("none.csv", "No such file"), ("\0", "embedded null byte")]
+    ("name", "message"), [("", "Is a directory"), ("none.csv", "No such file"), ("\0", "embedded null byte")]
 )
 def test_the_error_for_a_file_that_cannot_be_opened_has_the_reason(
-    tmp_path: Path, name: str, said: str
+    tmp_path: Path, name: str, message: str
 ) -> None:
-    with pytest.raises(UnreadableFile, match=said):
+    with pytest.raises(UnreadableFile, match=message):
         list(rows(f"{tmp_path}/{name}", NEEDED))
 
 
@@ -80,11 +80,11 @@ def test_a_file_without_read_permission_is_refused(tmp_path: Path) -> None:
         list(rows(file, NEEDED))
 
 
-@pytest.mark.parametrize("found", ["", "nan", "inf", "-inf", "1e301", "x", "1,5", "0x10"])
-def test_an_unusable_number_is_refused_with_file_line_and_column(found: str) -> None:
+@pytest.mark.parametrize("text", ["", "nan", "inf", "-inf", "1e301", "x", "1,5", "0x10"])
+def test_an_unusable_number_is_refused_with_file_line_and_column(text: str) -> None:
     with pytest.raises(UnreadableFile, match=r"^some.csv, line 7, value: expected a .*number") as refused:
-        a_row(value=found).number("value")
-    assert str(refused.value).endswith(f"got {found!r}")
+        a_row(value=text).number("value")
+    assert str(refused.value).endswith(f"got {text!r}")
 
 
 def test_the_shown_content_is_cut_to_one_line() -> None:
@@ -94,17 +94,17 @@ def test_the_shown_content_is_cut_to_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "text",
     ["1767268800", " 1767268800.0", "2026-01-01T12:00:00Z", "2026-01-01T13:00:00+01:00", "2026-01-01 12:00"],
 )
-def test_a_time_is_seconds_or_a_date_of_which_utc_is_meant_where_no_zone_is_named(found: str) -> None:
-    assert a_row(time=found).time_seconds("time") == 1767268800.0
+def test_a_time_is_seconds_or_a_date_of_which_utc_is_meant_where_no_zone_is_named(text: str) -> None:
+    assert a_row(time=text).time_seconds("time") == 1767268800.0
 
 
-@pytest.mark.parametrize("found", ["", "nan", "inf", "noon", "2026-13-01"])
-def test_an_invalid_time_is_refused(found: str) -> None:
+@pytest.mark.parametrize("text", ["", "nan", "inf", "noon", "2026-13-01"])
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(UnreadableFile, match=r"line 7, time: expected a .*time"):
-        a_row(time=found).time_seconds("time")
+        a_row(time=text).time_seconds("time")
 
 
 def test_a_name_must_not_be_empty() -> None:

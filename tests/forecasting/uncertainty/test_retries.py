@@ -35,20 +35,24 @@ def test_the_mean_counts_the_failures_that_are_to_be_expected(
 
 def test_without_failures_the_time_is_that_of_a_success() -> None:
     success = lognormal([100.0, 7.0], 0.4)
-    found = quantiles_seconds([0.1, 0.5, 0.9], [1.0, 1.0], [0.5, 0.5], LEVELS, success, 9.0 * success, 60.0)
-    np.testing.assert_allclose(found, success[:, [1, 3, 5]].T, rtol=0.01)
+    quantiles = quantiles_seconds(
+        [0.1, 0.5, 0.9], [1.0, 1.0], [0.5, 0.5], LEVELS, success, 9.0 * success, 60.0
+    )
+    np.testing.assert_allclose(quantiles, success[:, [1, 3, 5]].T, rtol=0.01)
 
 
 def test_failures_before_a_success_are_added_with_their_delays() -> None:
     success, failure = np.full((3, 7), 100.0), np.full((3, 7), 20.0)
-    found = quantiles_seconds([0.2, 0.6, 0.85], [0.5] * 3, [0.5, 1.0, 0.0], LEVELS, success, failure, 10.0)
-    assert found.T.tolist() == [[100.0, 130.0, 160.0], [100.0, 130.0, 130.0], [100.0, math.inf, math.inf]]
+    quantiles = quantiles_seconds(
+        [0.2, 0.6, 0.85], [0.5] * 3, [0.5, 1.0, 0.0], LEVELS, success, failure, 10.0
+    )
+    assert quantiles.T.tolist() == [[100.0, 130.0, 160.0], [100.0, 130.0, 130.0], [100.0, math.inf, math.inf]]
 
 
 def simulated(
     first: float, later: float, success: NDArray[np.float64], failure: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """A hundred thousand times."""
+    """Simulate a hundred thousand runs."""
     draw = np.random.default_rng(5)
     count = 100_000
     failures = np.where(draw.random(count) < first, 0, draw.geometric(later, count))
@@ -67,9 +71,9 @@ def test_quantiles_are_those_of_many_random_histories(
 ) -> None:
     success, failure = lognormal([300.0], 0.3), lognormal([failure_median], 0.6)
     probabilities = [0.25, 0.5, 0.75, 0.9]
-    found = quantiles_seconds(probabilities, [first], [later], LEVELS, success, failure, 60.0)[:, 0]
+    quantiles = quantiles_seconds(probabilities, [first], [later], LEVELS, success, failure, 60.0)[:, 0]
     np.testing.assert_allclose(
-        found, np.quantile(simulated(first, later, success[0], failure[0]), probabilities), rtol=within
+        quantiles, np.quantile(simulated(first, later, success[0], failure[0]), probabilities), rtol=within
     )
 
 
@@ -81,16 +85,16 @@ def test_a_candidate_that_is_nowhere_worse_is_never_ranked_behind() -> None:
         lognormal(draw.uniform(1.0, 900.0, 200), 1.0),
     )
 
-    def found(*better: float) -> NDArray[np.float64]:
+    def with_advantage(*better: float) -> NDArray[np.float64]:
         more_first, more_later, less_success, less_failure = better
         return quantiles_seconds(
             [0.1, 0.5, 0.9, 0.95], first + more_first, later + more_later, LEVELS,
             success - less_success, failure - less_failure, 30.0,
         )  # fmt: skip
 
-    usual = found(0.0, 0.0, 0.0, 0.0)
+    baseline = with_advantage(0.0, 0.0, 0.0, 0.0)
     for better in np.diag([1e-4, 1e-4, 1e-3, 1e-3]):
-        assert (found(*better) <= usual).all()
+        assert (with_advantage(*better) <= baseline).all()
 
 
 def test_a_thousand_candidates_are_as_each_alone() -> None:
@@ -113,9 +117,9 @@ def test_a_thousand_candidates_are_as_each_alone() -> None:
 @pytest.mark.parametrize("number", [1e-300, 1e-18, 1.0 - 1e-16])
 def test_the_most_extreme_chances_have_an_answer(number: float) -> None:
     huge = np.full((1, 7), 1e300)
-    found = quantiles_seconds([0.5, 1.0], [number], [number], LEVELS, huge, huge, 1e300)
-    assert not np.isnan(found).any()
-    assert (found >= 1e300).all()
+    quantiles = quantiles_seconds([0.5, 1.0], [number], [number], LEVELS, huge, huge, 1e300)
+    assert not np.isnan(quantiles).any()
+    assert (quantiles >= 1e300).all()
     assert mean_seconds(number, number, 1e300, 1e300) >= 1e300
 
 

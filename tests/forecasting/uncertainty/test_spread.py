@@ -19,7 +19,7 @@ NINETY = (0.05, 0.95)
 ALL = (*NINETY, *EIGHTY)
 
 
-def taught(values: Sequence[float], points: Sequence[float] | None = None) -> Spread:
+def trained(values: Sequence[float], points: Sequence[float] | None = None) -> Spread:
     spread = Spread()
     for point, value in zip(points or values_before(values), values, strict=True):
         spread.learn(point, value)
@@ -31,7 +31,7 @@ def values_before(values: Sequence[float]) -> list[float]:
 
 
 def replayed(values: Sequence[float], points: Sequence[float], *, warm_up: int = 40) -> dict[float, float]:
-    """The share of values at or below the quantile of each of ``ALL`` (below it, for the lower ones)."""
+    """Return the share of values at or below each quantile of ``ALL`` (below it, for the lower ones)."""
     spread, undercut = Spread(), dict.fromkeys(ALL, 0)
     for index, (point, value) in enumerate(zip(points, values, strict=True)):
         if index >= warm_up:
@@ -117,7 +117,7 @@ def test_after_a_level_shift_the_interval_follows_within_a_few_values() -> None:
     draw = random.Random(3)
     values = [draw.gauss(level, 1.0) for level in [100.0] * 200 + [300.0] * 30]
     points = smoothed(values, 0.5)
-    lower, upper = taught(values, points).around(300.0, EIGHTY).values()
+    lower, upper = trained(values, points).around(300.0, EIGHTY).values()
     assert 280.0 < lower < upper < 320.0
 
 
@@ -125,13 +125,13 @@ def test_the_spread_of_the_values_is_used_where_the_forecast_is_useless() -> Non
     draw = random.Random(4)
     values = [draw.uniform(0.0, 1.0) for _ in range(400)]
     points = [draw.uniform(-50.0, 50.0) for _ in range(400)]
-    lower, upper = taught(values, points).around(0.5, EIGHTY).values()
+    lower, upper = trained(values, points).around(0.5, EIGHTY).values()
     assert 0.7 < upper - lower < 0.9
     assert covered(values, points)[0] >= 0.8
 
 
 def test_a_constant_is_certain() -> None:
-    assert taught([7.3] * 400).around(7.3, QUANTILE_LEVELS) == dict.fromkeys(QUANTILE_LEVELS, 7.3)
+    assert trained([7.3] * 400).around(7.3, QUANTILE_LEVELS) == dict.fromkeys(QUANTILE_LEVELS, 7.3)
 
 
 def test_a_value_that_nearly_always_comes_is_inside() -> None:
@@ -152,24 +152,24 @@ def test_quantiles_never_fall_with_rising_probability(count: int) -> None:
     draw = random.Random(count)
     values = [draw.lognormvariate(0.0, 1.5) for _ in range(count)]
     probabilities = sorted({*QUANTILE_LEVELS, *(draw.uniform(0.001, 0.999) for _ in range(30))})
-    quantiles = list(taught(values, smoothed(values)).around(2.0, probabilities).values())
+    quantiles = list(trained(values, smoothed(values)).around(2.0, probabilities).values())
     assert quantiles == sorted(quantiles)
     assert all(map(math.isfinite, quantiles))
 
 
 def test_the_forecast_is_the_median() -> None:
-    assert taught(steady(random.Random(1))).around(98.5, (0.5,)) == {0.5: 98.5}
+    assert trained(steady(random.Random(1))).around(98.5, (0.5,)) == {0.5: 98.5}
 
 
 def test_a_quantile_between_two_levels_is_interpolated() -> None:
-    quantiles = taught(steady(random.Random(2))).around(100.0, (0.8, 0.85, 0.9))
+    quantiles = trained(steady(random.Random(2))).around(100.0, (0.8, 0.85, 0.9))
     assert quantiles[0.85] == pytest.approx((quantiles[0.8] + quantiles[0.9]) / 2.0)
 
 
 @pytest.mark.parametrize("known", [0, 1])
 def test_one_value_gives_no_quantiles(known: int) -> None:
     with pytest.raises(Abstained) as abstained:
-        taught([5.0][:known]).around(5.0, EIGHTY) if known else Spread().around(5.0, EIGHTY)
+        trained([5.0][:known]).around(5.0, EIGHTY) if known else Spread().around(5.0, EIGHTY)
     assert abstained.value.reason == "too_few"
 
 
@@ -177,12 +177,12 @@ def test_one_value_gives_no_quantiles(known: int) -> None:
 @pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, 90.0, math.nan])
 def test_an_invalid_probability_is_refused(known: int, probability: float) -> None:
     with pytest.raises(InvalidNumber, match="probabilit"):
-        taught([5.0, 6.0] * known).around(5.0, (probability,))
+        trained([5.0, 6.0] * known).around(5.0, (probability,))
 
 
 @pytest.mark.parametrize(("point", "value"), [(math.nan, 1.0), (1.0, math.nan), (1.0, math.inf)])
 def test_numbers_that_are_not_finite_are_refused_and_not_learned(point: float, value: float) -> None:
-    spread, untouched = taught([5.0, 6.0] * 30), taught([5.0, 6.0] * 30)
+    spread, untouched = trained([5.0, 6.0] * 30), trained([5.0, 6.0] * 30)
     with pytest.raises(InvalidNumber, match="finite"):
         spread.learn(point, value)
     assert state.dump(spread) == state.dump(untouched)
@@ -190,13 +190,13 @@ def test_numbers_that_are_not_finite_are_refused_and_not_learned(point: float, v
 
 def test_the_same_values_lead_to_the_same_state() -> None:
     values = skewed(random.Random(9))
-    assert state.dump(taught(values)) == state.dump(taught(values))
+    assert state.dump(trained(values)) == state.dump(trained(values))
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 100, 400])
 def test_a_spread_continues_from_its_state(count: int) -> None:
     values = skewed(random.Random(10))
-    spread = taught(values[:count]) if count else Spread()
+    spread = trained(values[:count]) if count else Spread()
     again = state.load(Spread, state.dump(spread))
     for value in values[count : count + 30]:
         spread.learn(20.0, value)
@@ -206,7 +206,7 @@ def test_a_spread_continues_from_its_state(count: int) -> None:
 
 
 def test_a_state_is_small() -> None:
-    assert len(state.dump(taught(steady(random.Random(1))))) < 8_000
+    assert len(state.dump(trained(steady(random.Random(1))))) < 8_000
 
 
 HARD = st.one_of(
@@ -232,13 +232,13 @@ def test_quantiles_are_finite_and_in_order_after_any_values(
 
 
 def test_after_one_outlier_usual_values_are_within_the_interval() -> None:
-    usual = steady(random.Random(14))[:200]
-    after = taught([*usual, 5_000.0], [100.0] * 201).around(100.0, EIGHTY)
+    values = steady(random.Random(14))[:200]
+    after = trained([*values, 5_000.0], [100.0] * 201).around(100.0, EIGHTY)
     assert after[0.1] < 97.0
     assert after[0.9] > 103.0
 
 
 def test_two_values_far_away_on_one_side_are_taken_for_the_new_level() -> None:
-    usual = steady(random.Random(15))[:200]
-    spread = taught([*usual, 5_000.0, 5_000.0])
+    values = steady(random.Random(15))[:200]
+    spread = trained([*values, 5_000.0, 5_000.0])
     assert spread.quick > 3_500.0

@@ -12,26 +12,28 @@ from hypothesis import strategies as st
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber
-from forecasting.uncertainty.success import EXPERTS, RunOutcome, SuccessForecaster
+from forecasting.uncertainty.success import EXPERTS, PathOutcome, SuccessForecaster
 from tests import realdata
 
 HOUR_SECONDS = 3600.0
 DAY_SECONDS = 24 * HOUR_SECONDS
 
 
-def hourly(successes: Sequence[bool]) -> list[RunOutcome]:
-    return [RunOutcome(at * HOUR_SECONDS, at * HOUR_SECONDS + 300.0, one) for at, one in enumerate(successes)]
+def hourly(successes: Sequence[bool]) -> list[PathOutcome]:
+    return [
+        PathOutcome(at * HOUR_SECONDS, at * HOUR_SECONDS + 300.0, one) for at, one in enumerate(successes)
+    ]
 
 
-def told(outcomes: Sequence[RunOutcome]) -> SuccessForecaster:
+def trained(outcomes: Sequence[PathOutcome]) -> SuccessForecaster:
     forecaster = SuccessForecaster()
     for outcome in outcomes:
         forecaster.observe(outcome)
     return forecaster
 
 
-def chance(outcomes: Sequence[RunOutcome], at_seconds: float = 1e6) -> float:
-    return told(outcomes).forecast(at_seconds).first
+def chance(outcomes: Sequence[PathOutcome], at_seconds: float = 1e6) -> float:
+    return trained(outcomes).forecast(at_seconds).first
 
 
 def test_a_path_without_runs_abstains() -> None:
@@ -48,13 +50,13 @@ def test_more_successes_give_a_higher_probability_that_is_never_certain() -> Non
 
 
 def test_an_outcome_is_not_used_before_it_was_known() -> None:
-    forecaster = told([*hourly([True] * 9), RunOutcome(10.0, 99 * HOUR_SECONDS, False)])
+    forecaster = trained([*hourly([True] * 9), PathOutcome(10.0, 99 * HOUR_SECONDS, False)])
     assert forecaster.forecast(98 * HOUR_SECONDS).n == 9
     assert forecaster.forecast(99 * HOUR_SECONDS).n == 10
 
 
 def test_outcomes_known_later_are_not_used_for_an_earlier_time() -> None:
-    forecaster = told(hourly([True] * 9))
+    forecaster = trained(hourly([True] * 9))
     forecaster.forecast(1e6)
     with pytest.raises(Abstained) as abstained:
         forecaster.forecast(600.0)
@@ -64,14 +66,14 @@ def test_outcomes_known_later_are_not_used_for_an_earlier_time() -> None:
 def test_the_order_in_which_outcomes_arrive_changes_nothing() -> None:
     outcomes = hourly([index % 7 != 3 for index in range(60)])
     shuffled = random.Random(1).sample(outcomes, len(outcomes))
-    assert told(outcomes).forecast(1e6) == told(shuffled).forecast(1e6)
+    assert trained(outcomes).forecast(1e6) == trained(shuffled).forecast(1e6)
 
 
 def test_shuffling_the_future_never_moves_a_past_forecast() -> None:
     draw = random.Random(2)
     outcomes = hourly([draw.random() < 0.8 for _ in range(80)])
     other = outcomes[:50] + [
-        RunOutcome(one.time_seconds, one.known_at_seconds, not one.succeeded) for one in outcomes[50:]
+        PathOutcome(one.time_seconds, one.known_at_seconds, not one.succeeded) for one in outcomes[50:]
     ]
     for index in range(1, 51):
         at_seconds = index * HOUR_SECONDS
@@ -85,8 +87,8 @@ def outages(hours_up: int, hours_down: int, times: int) -> list[bool]:
 
 def test_in_an_outage_success_is_improbable_and_repeating_helps_little() -> None:
     history = hourly(outages(60, 10, 8))
-    up = told(history[:-15]).forecast(history[-15].time_seconds)
-    down = told(history[:-5]).forecast(history[-5].time_seconds)
+    up = trained(history[:-15]).forecast(history[-15].time_seconds)
+    down = trained(history[:-5]).forecast(history[-5].time_seconds)
     assert up.first > 0.95
     assert up.later < 0.5
     assert down.first < 0.3
@@ -94,16 +96,16 @@ def test_in_an_outage_success_is_improbable_and_repeating_helps_little() -> None
 
 def test_failures_that_have_nothing_to_do_with_each_other_are_repeated_with_confidence() -> None:
     draw = random.Random(4)
-    told_so_far = told(hourly([draw.random() < 0.7 for _ in range(600)])).forecast(600 * HOUR_SECONDS)
-    assert told_so_far.first == pytest.approx(0.7, abs=0.1)
-    assert told_so_far.later == pytest.approx(0.7, abs=0.12)
+    forecast_so_far = trained(hourly([draw.random() < 0.7 for _ in range(600)])).forecast(600 * HOUR_SECONDS)
+    assert forecast_so_far.first == pytest.approx(0.7, abs=0.1)
+    assert forecast_so_far.later == pytest.approx(0.7, abs=0.12)
 
 
 def test_the_end_of_an_outage_is_hoped_for_as_time_goes_by() -> None:
     history = hourly(outages(60, 3, 20))
     ended_seconds = history[-1].known_at_seconds
     at_once, next_week = (
-        told(history).forecast(ended_seconds + later).first for later in (60.0, 7 * DAY_SECONDS)
+        trained(history).forecast(ended_seconds + later).first for later in (60.0, 7 * DAY_SECONDS)
     )
     assert next_week > at_once + 0.2
 
@@ -120,7 +122,7 @@ def test_a_path_that_has_become_good_is_trusted_within_weeks() -> None:
 
 
 def test_the_weights_of_the_experts_add_up_to_one() -> None:
-    forecaster = told(hourly(outages(20, 4, 12)))
+    forecaster = trained(hourly(outages(20, 4, 12)))
     forecaster.learn_until(1e7)
     assert list(forecaster.weights()) == list(EXPERTS)
     assert sum(forecaster.weights().values()) == pytest.approx(1.0)
@@ -128,7 +130,7 @@ def test_the_weights_of_the_experts_add_up_to_one() -> None:
 
 def test_a_loaded_state_continues_as_if_it_had_not_been_kept() -> None:
     history = hourly(outages(20, 4, 12))
-    kept = told(history[:150])
+    kept = trained(history[:150])
     kept.learn_until(history[149].known_at_seconds)
     loaded = state.load(SuccessForecaster, state.dump(kept))
     for outcome in history[150:]:
@@ -142,17 +144,17 @@ def test_a_loaded_state_continues_as_if_it_had_not_been_kept() -> None:
 def test_overlapping_jobs_are_learned_with_what_was_known_at_their_start() -> None:
     # Each job begins long before the one before it has ended: that two neighbours end alike helps nobody.
     endings = [index // 20 % 2 == 0 for index in range(2000)]
-    jobs = [RunOutcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
-    said = [(p, one) for p, one in replayed(jobs) if not math.isnan(p)]
+    jobs = [PathOutcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
+    estimates = [(p, one) for p, one in replayed(jobs) if not math.isnan(p)]
     assert (
-        log_loss(said[200:]) < 0.3
+        log_loss(estimates[200:]) < 0.3
     )  # a run of twenty is followed by its contrary, which only this order shows
 
 
 @pytest.mark.parametrize("time", [math.nan, math.inf])
 def test_a_time_that_is_no_number_is_refused(time: float) -> None:
     with pytest.raises(InvalidNumber, match="finite times"):
-        SuccessForecaster().observe(RunOutcome(time, 1.0, True))
+        SuccessForecaster().observe(PathOutcome(time, 1.0, True))
     with pytest.raises(InvalidNumber, match="finite time"):
         SuccessForecaster().forecast(time)
 
@@ -162,68 +164,68 @@ any_time = st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 90)
 
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(
-    outcomes=st.lists(st.builds(RunOutcome, any_time, any_time, st.booleans()), min_size=1, max_size=60),
+    outcomes=st.lists(st.builds(PathOutcome, any_time, any_time, st.booleans()), min_size=1, max_size=60),
     at_seconds=any_time,
 )
-def test_any_history_has_a_sound_chance_or_none(outcomes: list[RunOutcome], at_seconds: float) -> None:
+def test_any_history_has_a_sound_chance_or_none(outcomes: list[PathOutcome], at_seconds: float) -> None:
     try:
-        found = told(outcomes).forecast(at_seconds)
+        chance = trained(outcomes).forecast(at_seconds)
     except Abstained:
         assert all(one.known_at_seconds > at_seconds for one in outcomes)
         return
-    assert 0.0 < found.first < 1.0
-    assert 0.0 < found.later < 1.0
-    assert found.age_seconds >= 0.0
+    assert 0.0 < chance.first < 1.0
+    assert 0.0 < chance.later < 1.0
+    assert chance.age_seconds >= 0.0
 
 
-Said = list[tuple[float, bool]]
+Estimates = list[tuple[float, bool]]
 
 
-def replayed(outcomes: Sequence[RunOutcome]) -> Said:
-    """What was said of each run when it began; NaN where nothing was known."""
+def replayed(outcomes: Sequence[PathOutcome]) -> Estimates:
+    """Return the estimate for each run at its start with the outcome; NaN if nothing was known."""
     forecaster = SuccessForecaster()
-    said = []
+    estimates = []
     for outcome in outcomes:
         try:
-            said.append((forecaster.forecast(outcome.time_seconds).first, outcome.succeeded))
+            estimates.append((forecaster.forecast(outcome.time_seconds).first, outcome.succeeded))
         except Abstained:
-            said.append((math.nan, outcome.succeeded))
+            estimates.append((math.nan, outcome.succeeded))
         forecaster.observe(outcome)
-    return said
+    return estimates
 
 
-def running_rate(outcomes: Sequence[RunOutcome]) -> Said:
-    """The same of the share of successes among all runs that were known."""
+def running_rate(outcomes: Sequence[PathOutcome]) -> Estimates:
+    """Return the same with the share of successes among all known runs as the estimate."""
     waiting: list[tuple[float, bool]] = []
     known = successes = 0
-    said = []
+    estimates = []
     for outcome in outcomes:
         while waiting and waiting[0][0] <= outcome.time_seconds:
             successes += heapq.heappop(waiting)[1]
             known += 1
-        said.append(((successes + 0.5) / (known + 1.0), outcome.succeeded))
+        estimates.append(((successes + 0.5) / (known + 1.0), outcome.succeeded))
         heapq.heappush(waiting, (outcome.known_at_seconds, outcome.succeeded))
-    return said
+    return estimates
 
 
-def brier(said: Said) -> float:
-    return sum((probability - succeeded) ** 2 for probability, succeeded in said) / len(said)
+def brier(estimates: Estimates) -> float:
+    return sum((probability - succeeded) ** 2 for probability, succeeded in estimates) / len(estimates)
 
 
-def log_loss(said: Said) -> float:
-    return -sum(math.log(p if succeeded else 1.0 - p) for p, succeeded in said) / len(said)
+def log_loss(estimates: Estimates) -> float:
+    return -sum(math.log(p if succeeded else 1.0 - p) for p, succeeded in estimates) / len(estimates)
 
 
-def calibration_error(said: Said) -> float:
-    """How far what was said is from what happened, on average over ten classes of what was said."""
+def calibration_error(estimates: Estimates) -> float:
+    """Return the mean distance of estimates from outcomes, over ten classes of estimates."""
     classes: dict[int, list[float]] = {}
-    for probability, succeeded in said:
+    for probability, succeeded in estimates:
         classes.setdefault(min(int(10 * probability), 9), []).append(probability - succeeded)
-    return sum(abs(sum(misses)) for misses in classes.values()) / len(said)
+    return sum(abs(sum(misses)) for misses in classes.values()) / len(estimates)
 
 
-def assert_beats_the_running_rate(paths: Sequence[Sequence[RunOutcome]], least: float) -> None:
-    """By the factor *least* in both scores; and what it says is what happens."""
+def assert_beats_the_running_rate(paths: Sequence[Sequence[PathOutcome]], least: float) -> None:
+    """Assert a factor of *least* in both scores, and that the estimates are calibrated."""
     ours = [one for path in paths for one in replayed(path)[40:]]
     plain = [one for path in paths for one in running_rate(path)[40:]]
     assert brier(ours) < least * brier(plain)
@@ -237,12 +239,12 @@ def test_it_beats_the_running_rate_on_nodes_that_really_failed() -> None:
     assert_beats_the_running_rate([list(islice(hourly_probes(down), 4000)) for down in nodes], least=0.75)
 
 
-def hourly_probes(down: Sequence[tuple[float, float]]) -> Iterator[RunOutcome]:
-    """Ten minutes each, from a month before the first outage to the last; those that meet one fail."""
+def hourly_probes(down: Sequence[tuple[float, float]]) -> Iterator[PathOutcome]:
+    """Yield runs of ten minutes from a month before the first outage to the last; those during one fail."""
     at_seconds, outages = down[0][0] - 30 * DAY_SECONDS, list(down)
     while outages:
         ended_seconds = at_seconds + 600.0
-        yield RunOutcome(at_seconds, ended_seconds, outages[0][0] > ended_seconds)
+        yield PathOutcome(at_seconds, ended_seconds, outages[0][0] > ended_seconds)
         at_seconds += HOUR_SECONDS
         while outages and outages[0][1] < at_seconds:
             outages.pop(0)
