@@ -1,4 +1,4 @@
-"""Whose fault an outcome is, seen from a site."""
+"""What is responsible for an outcome, as seen from a site."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from monitor.models.run import State
         (State.NO_DATA, "", Fault.NONE),
     ],
 )
-def test_a_site_is_blamed_only_for_what_failed_at_its_own_resources(
+def test_an_outcome_is_attributed_to_a_site_only_if_its_own_resource_failed(
     state: State, failed_site: str, whose: Fault
 ) -> None:
     assert fault(state, failed_site=failed_site, site="ours") == whose
 
 
-def test_every_state_has_words() -> None:
+def test_every_state_has_a_label() -> None:
     assert set(STATE_LABELS) == set(State)
 
 
-def test_the_words_say_where() -> None:
+def test_the_label_names_the_place() -> None:
     assert outcome_label(State.FAILED, Fault.HERE) == "failed here"
     assert outcome_label(State.TIMED_OUT, Fault.ELSEWHERE) == "timed out elsewhere"
     assert outcome_label(State.PASSED) == "passed"

@@ -1,10 +1,11 @@
-"""What is claimed when there is room, how much at a time, and what is known of how long it takes."""
+"""What is claimed, how much at a time, and the usual duration of claimed runs."""
 
 from __future__ import annotations
 
 import math
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,17 +13,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connection
+from kombu.exceptions import OperationalError
 
 from monitor.celery import app
 from monitor.db.advisory_locks import AdvisoryLock
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions
-from monitor.ledger.claim import EXTRA_DUE_RUNS, MAX_DUE_RUNS, claim_due, claim_freed
+from monitor.ledger.claim import (
+    EXTRA_DUE_RUNS,
+    MAX_DUE_RUNS,
+    Claim,
+    claim_due,
+    claim_freed,
+    claim_one,
+    release,
+)
+from monitor.ledger.expand import expand
+from monitor.ledger.reap import reap
+from monitor.ledger.run_now import run_now
 from monitor.models import Reporter, Run, Series, Site
 from monitor.models.run import State
 from monitor.worker.deliver_spool import deliver, spool_report
+from monitor.worker.dispatch import dispatch
 from monitor.worker.start_runs import start_runs
 from reporters import report as wire
+from reporters.report import run_id
 from tests.monitor.builders import asked_for, circle_report, noops
 
 if TYPE_CHECKING:
@@ -30,6 +45,7 @@ if TYPE_CHECKING:
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
+LEASE = timedelta(seconds=31)
 
 
 def ask_each(series: Sequence[Series], due_at: datetime) -> None:
@@ -47,20 +63,20 @@ def ended(series: Series, slot: datetime, *, seconds: float = 7.0, outcome: str 
 
 
 def usual_seconds(series: Series, now: datetime) -> float:
-    """How long a run that is claimed now is taken to need."""
+    """Return the usual duration of a run that is claimed now."""
     asked_for(series, now)
     (one,) = claim_due(now)
     return one.usual_seconds
 
 
 def block(site: str) -> None:
-    """Let whatever needs *site* wait, nobody knows how long."""
+    """Let every run that uses *site* wait, without a limit."""
     Site.objects.filter(name=site).update(runs_at_once=0)
 
 
 @contextmanager
-def claimed_by_somebody_else() -> Iterator[None]:
-    """While another session of the depot claims."""
+def claiming_locked() -> Iterator[None]:
+    """Run the block while another session holds the claim lock."""
     other = connection.copy()
     try:
         with other.cursor() as cursor:
@@ -68,12 +84,12 @@ def claimed_by_somebody_else() -> Iterator[None]:
             yield
             cursor.execute(
                 "SELECT pg_advisory_unlock(%s)", [AdvisoryLock.CLAIM]
-            )  # closing lets go of it some time
+            )  # closing the connection releases it only later
     finally:
         other.close()
 
 
-def test_the_room_of_a_run_that_has_ended_is_filled_at_once(db: None, tmp_path: Path, noon: datetime) -> None:
+def test_the_capacity_of_an_ended_run_is_filled_at_once(db: None, tmp_path: Path, noon: datetime) -> None:
     series = noops(4, tmp_path)
     Reporter.objects.update(capacity=2)
     ask_each(series, noon)
@@ -88,7 +104,7 @@ def test_the_room_of_a_run_that_has_ended_is_filled_at_once(db: None, tmp_path: 
 
 @pytest.fixture
 def own_queue(db: None, tmp_path: Path) -> Iterator[str]:
-    """The name of the only reporter, whose queue nobody else uses."""
+    """The name of the only reporter, with a queue of this test's own."""
     name = f"own-{uuid.uuid4().hex}"
     noops(2, tmp_path)
     Reporter.objects.update(name=name, capacity=1)
@@ -98,7 +114,7 @@ def own_queue(db: None, tmp_path: Path) -> Iterator[str]:
 
 
 def sent_to(reporter: str) -> list[str]:
-    """The runs of the first task that waits in the queue of *reporter*."""
+    """Return the runs of the first task in the queue of *reporter*."""
     with app.connection_for_write() as broker:
         message = broker.SimpleQueue(Reporter(name=reporter).queue).get(block=False)
         message.ack()
@@ -107,7 +123,7 @@ def sent_to(reporter: str) -> list[str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_when_a_report_is_delivered_the_next_run_is_on_its_way(
+def test_delivering_a_report_dispatches_the_next_run(
     own_queue: str, settings: Settings, tmp_path: Path, noon: datetime
 ) -> None:
     settings.VAR_DIR = tmp_path / "var"
@@ -124,9 +140,9 @@ def test_when_a_report_is_delivered_the_next_run_is_on_its_way(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_waits_to_fill_room_while_somebody_else_claims(tmp_path: Path, noon: datetime) -> None:
+def test_claim_freed_does_not_wait_for_another_claim(tmp_path: Path, noon: datetime) -> None:
     ask_each(noops(1, tmp_path), noon)
-    with claimed_by_somebody_else():
+    with claiming_locked():
         assert claim_freed(noon) == []
         assert claimed() == set()
     assert len(claim_freed(noon)) == 1
@@ -144,7 +160,7 @@ def test_nobody_waits_to_fill_room_while_somebody_else_claims(tmp_path: Path, no
         (17, 14, 3),
     ],
 )
-def test_a_reporter_of_many_runs_gets_some_together_when_an_eighth_of_its_room_is_free(
+def test_a_large_reporter_is_served_when_an_eighth_of_its_capacity_is_free(
     db: None, tmp_path: Path, noon: datetime, capacity: int, busy: int, expected: int
 ) -> None:
     (series,) = noops(1, tmp_path)
@@ -158,7 +174,7 @@ def test_a_reporter_of_many_runs_gets_some_together_when_an_eighth_of_its_room_i
 
 
 @pytest.mark.parametrize(("waiting", "found"), [(EXTRA_DUE_RUNS, 1), (EXTRA_DUE_RUNS + 1, 0)])
-def test_what_waits_for_something_else_keeps_no_room_empty_up_to_a_number(
+def test_a_limited_number_of_waiting_runs_leaves_no_capacity_unused(
     db: None, tmp_path: Path, noon: datetime, waiting: int, found: int
 ) -> None:
     stuck, free = noops(2, tmp_path)
@@ -171,9 +187,7 @@ def test_what_waits_for_something_else_keeps_no_room_empty_up_to_a_number(
     assert claimed() == {"noop-1"}
 
 
-def test_whatever_is_known_to_wait_long_holds_nothing_else_up(
-    db: None, tmp_path: Path, noon: datetime
-) -> None:
+def test_runs_that_may_wait_long_do_not_hide_others(db: None, tmp_path: Path, noon: datetime) -> None:
     stuck, free = noops(2, tmp_path)
     block("site-0")
     asked_for(stuck, noon, times=MAX_DUE_RUNS + 1, kept_until=noon + timedelta(days=1))
@@ -182,7 +196,7 @@ def test_whatever_is_known_to_wait_long_holds_nothing_else_up(
     assert claimed() == {"noop-1"}
 
 
-def test_what_was_known_to_wait_long_is_claimed_when_it_may_begin(
+def test_a_run_that_may_wait_long_is_claimed_when_it_is_admitted(
     db: None, tmp_path: Path, noon: datetime
 ) -> None:
     (series,) = noops(1, tmp_path)
@@ -190,9 +204,7 @@ def test_what_was_known_to_wait_long_is_claimed_when_it_may_begin(
     assert len(claim_freed(noon)) == 1
 
 
-def test_a_reporter_that_is_full_takes_nothing_from_one_that_is_not(
-    db: None, tmp_path: Path, noon: datetime
-) -> None:
+def test_a_full_reporter_does_not_affect_others(db: None, tmp_path: Path, noon: datetime) -> None:
     full, free = noops(2, tmp_path)
     asked_for(full, noon - MINUTE, state=State.RUNNING)
     Reporter.objects.update(capacity=1)
@@ -202,7 +214,7 @@ def test_a_reporter_that_is_full_takes_nothing_from_one_that_is_not(
     assert [one.queue for one in claim_freed(noon)] == ["reporter.elsewhere"]
 
 
-def test_how_long_a_run_takes_is_not_known_before_one_has_ended(
+def test_the_usual_duration_is_infinite_before_a_run_has_ended(
     db: None, tmp_path: Path, noon: datetime
 ) -> None:
     (series,) = noops(1, tmp_path)
@@ -210,27 +222,23 @@ def test_how_long_a_run_takes_is_not_known_before_one_has_ended(
     assert usual_seconds(series, noon) == math.inf
 
 
-def test_a_run_is_taken_to_need_as_long_as_the_last_that_ended(
-    db: None, tmp_path: Path, noon: datetime
-) -> None:
+def test_the_usual_duration_is_that_of_the_last_ended_run(db: None, tmp_path: Path, noon: datetime) -> None:
     (series,) = noops(1, tmp_path)
     ended(series, noon - 4 * MINUTE, seconds=20.0)
     ended(series, noon - 3 * MINUTE, seconds=0.5)
     asked_for(series, noon - 2 * MINUTE, state=State.SKIPPED)
-    asked_for(series, noon + MINUTE)  # of the future
+    asked_for(series, noon + MINUTE)  # in the future
     assert usual_seconds(series, noon) == pytest.approx(0.5)
 
 
-def test_a_run_that_failed_does_not_tell_how_long_the_next_takes(
-    db: None, tmp_path: Path, noon: datetime
-) -> None:
+def test_the_usual_duration_is_infinite_after_a_failed_run(db: None, tmp_path: Path, noon: datetime) -> None:
     (series,) = noops(1, tmp_path)
     ended(series, noon - 2 * MINUTE, seconds=20.0)
     ended(series, noon - MINUTE, seconds=0.01, outcome="failed")
     assert usual_seconds(series, noon) == math.inf
 
 
-def test_a_report_of_a_slot_that_is_still_to_come_says_nothing_yet(
+def test_a_report_of_a_future_slot_does_not_affect_the_usual_duration(
     db: None, tmp_path: Path, noon: datetime
 ) -> None:
     (series,) = noops(1, tmp_path)
@@ -239,10 +247,62 @@ def test_a_report_of_a_slot_that_is_still_to_come_says_nothing_yet(
     assert usual_seconds(series, noon) == pytest.approx(3.0)
 
 
-def test_a_run_that_ended_without_having_begun_tells_no_time(
-    db: None, tmp_path: Path, noon: datetime
-) -> None:
-    """As one does whose report is refused: it has an end, and nobody knows of a beginning."""
+def test_a_run_that_ended_without_a_start_has_no_duration(db: None, tmp_path: Path, noon: datetime) -> None:
+    """A run whose report was refused has an end and no start."""
     (series,) = noops(1, tmp_path)
     asked_for(series, noon - MINUTE, state=State.BROKEN, ended_at=noon)
     assert usual_seconds(series, noon) == math.inf
+
+
+def test_a_due_run_is_claimed_once(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    assert claim_due(noon) == []
+    first = claim_due(noon + MINUTE)
+    assert first == [Claim(run_id("circle", noon + MINUTE), noon + MINUTE, 1, "reporter.home")]
+    assert claim_due(noon + MINUTE) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_claims_never_return_the_same_run(circle: Series, noon: datetime) -> None:
+    Reporter.objects.update(capacity=100)
+    for number in range(40):
+        circle.pk, circle.name = None, f"circle-{number}"
+        circle.save()
+        run_now(circle, who="ada", now=noon)
+
+    def claim(_: int) -> list[Claim]:
+        try:
+            return claim_due(noon)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        claims = [claim for batch in pool.map(claim, range(4)) for claim in batch]
+    assert len(claims) == len({claim.run_id for claim in claims}) == 40
+
+
+def test_a_claim_that_the_broker_refused_is_released_and_not_counted(circle: Series, noon: datetime) -> None:
+    run_now(circle, who="ada", now=noon)
+
+    def refuse(_: Sequence[Claim]) -> None:
+        raise OperationalError("connection refused")
+
+    dispatch(claim_due(noon), publish=refuse)
+    run = Run.objects.get()
+    assert (run.state, run.attempt) == (State.EXPECTED, 0)
+
+
+def test_only_the_latest_claim_can_be_released(circle: Series, noon: datetime) -> None:
+    run_now(circle, who="ada", now=noon)
+    (stale,) = claim_due(noon)
+    reap(noon + LEASE)
+    claim_due(noon + LEASE)
+    release([stale])
+    assert Run.objects.get().state == State.CLAIMED
+
+
+def test_a_given_run_can_be_claimed_unless_its_series_is_running(circle: Series, noon: datetime) -> None:
+    first = run_now(circle, who="ada", now=noon)
+    assert claim_one(first, noon) == Claim(first.pk, first.slot, 1, "reporter.home")
+    second = run_now(circle, who="ada", now=noon + MINUTE)
+    assert claim_one(second, noon) is None

@@ -52,21 +52,23 @@ def test_a_series_that_runs_with_another_has_its_slots(hourly: Series, noon: dat
     assert len(claim_due(noon + HOUR)) == 2
 
 
-def test_it_may_run_so_much_later(hourly: Series, noon: datetime) -> None:
+def test_a_series_can_follow_with_a_delay(hourly: Series, noon: datetime) -> None:
     follower = following(hourly, Follows.WITH, delay=30 * MINUTE)
     expand(noon)
     assert slots(follower)[:2] == [noon + 30 * MINUTE, noon + 90 * MINUTE]
     assert audit(noon, noon + 20 * HOUR).missing == []
 
 
-def test_a_hashed_schedule_is_hashed_from_the_leaders_name(hourly: Series, noon: datetime) -> None:
+def test_the_slots_of_a_follower_are_hashed_from_the_name_of_its_leader(
+    hourly: Series, noon: datetime
+) -> None:
     follower = following(hourly, Follows.AFTER)
     Series.objects.filter(pk=hourly.pk).update(schedule="H * * * *")
     expand(noon)
     assert slots(follower) == slots(hourly)
 
 
-def test_a_series_that_runs_after_another_waits_for_the_end_of_that_very_slot(
+def test_a_series_that_runs_after_another_waits_for_the_end_of_the_same_slot(
     hourly: Series, noon: datetime
 ) -> None:
     follower = following(hourly, Follows.AFTER, delay=5 * MINUTE)
@@ -81,7 +83,7 @@ def test_a_series_that_runs_after_another_waits_for_the_end_of_that_very_slot(
     assert second.run_id == follower.runs.get(slot=noon + HOUR).pk
 
 
-def test_a_follower_of_a_run_that_never_was_is_skipped(hourly: Series, noon: datetime) -> None:
+def test_a_follower_of_a_missed_run_is_skipped(hourly: Series, noon: datetime) -> None:
     follower = following(hourly, Follows.AFTER)
     expand(noon)
     transitions.move(
@@ -95,7 +97,7 @@ def test_a_follower_of_a_run_that_never_was_is_skipped(hourly: Series, noon: dat
     assert (skipped.state, skipped.reason) == (State.SKIPPED, "leader: circle did not run: missed")
 
 
-def test_followers_are_expanded_anew_when_their_leaders_schedule_changes(
+def test_followers_are_expanded_again_when_the_schedule_of_their_leader_changes(
     hourly: Series, noon: datetime
 ) -> None:
     follower = following(hourly, Follows.WITH)
@@ -108,7 +110,7 @@ def test_followers_are_expanded_anew_when_their_leaders_schedule_changes(
     assert slots(follower) == []
 
 
-def test_a_leader_leads_itself_by_a_schedule_of_its_own(hourly: Series) -> None:
+def test_a_leader_needs_a_schedule_of_its_own(hourly: Series) -> None:
     follower = following(hourly, Follows.WITH)
     third = Series(suite=hourly.suite, name="third", leader=follower, follows=Follows.WITH)
     with pytest.raises(ValidationError, match="a schedule of its own"):
@@ -119,7 +121,7 @@ def test_a_leader_leads_itself_by_a_schedule_of_its_own(hourly: Series) -> None:
 
 
 @pytest.mark.parametrize("change", [{"schedule": "* * * * *"}, {"follows": ""}, {"leader": None}])
-def test_the_depot_refuses_a_series_with_half_a_leader(hourly: Series, change: dict[str, object]) -> None:
+def test_the_database_refuses_an_inconsistent_leader(hourly: Series, change: dict[str, object]) -> None:
     follower = following(hourly, Follows.WITH)
     with pytest.raises(IntegrityError, match="series_has_a_schedule_or_follows"), transaction.atomic():
         Series.objects.filter(pk=follower.pk).update(**change)
@@ -137,5 +139,5 @@ def test_the_depot_refuses_a_series_with_half_a_leader(hourly: Series, change: d
         ),
     ],
 )
-def test_when_a_series_runs_is_told_in_words(fields: dict[str, object], timing: str) -> None:
+def test_the_timing_of_a_series_is_described(fields: dict[str, object], timing: str) -> None:
     assert Series(**fields).timing == timing

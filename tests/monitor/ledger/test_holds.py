@@ -1,4 +1,4 @@
-"""Holds: what is paused or drained does not begin, and everybody can see who said so, and why."""
+"""Holds: nothing of a paused or drained scope starts; user and reason are recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ended_at(slot: datetime) -> tuple[str, str]:
 
 @pytest.fixture
 def elsewhere(circle: Series) -> Series:
-    """Another series of another suite, which binds neither of Circle's sites."""
+    """A series of another suite, at other sites than circle."""
     places = [
         Resource.objects.create(
             site=Site.objects.create(name=f"site-of-{name}"), name=name, scratch="/scratch"
@@ -78,7 +78,7 @@ def elsewhere(circle: Series) -> Series:
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
 @pytest.mark.parametrize(("mode", "word"), [(HoldMode.PAUSE, "paused"), (HoldMode.DRAIN, "drained")])
-def test_slots_of_what_is_held_are_skipped_when_their_time_comes(
+def test_slots_of_a_held_scope_are_skipped_when_they_are_due(
     circle: Series, noon: datetime, scope: Scope, mode: HoldMode, word: str
 ) -> None:
     expand(noon)
@@ -89,14 +89,14 @@ def test_slots_of_what_is_held_are_skipped_when_their_time_comes(
 
 
 @pytest.mark.parametrize("scope", SCOPES[:3], ids=str)
-def test_what_is_not_held_goes_on(elsewhere: Series, noon: datetime, scope: Scope) -> None:
+def test_series_outside_the_held_scope_go_on(elsewhere: Series, noon: datetime, scope: Scope) -> None:
     expand(noon)
     held(scope, noon)
     assert len(claim_due(noon + MINUTE)) == 1
     assert Run.objects.get(state=State.CLAIMED).series == elsewhere
 
 
-def test_a_resumed_series_begins_with_its_next_slot(circle: Series, noon: datetime) -> None:
+def test_a_resumed_series_starts_with_its_next_slot(circle: Series, noon: datetime) -> None:
     expand(noon)
     held(SITE, noon)
     claim_due(noon + MINUTE)
@@ -115,16 +115,16 @@ def test_a_series_is_free_only_when_no_hold_covers_it(circle: Series, noon: date
     assert len(claim_due(noon + 2 * MINUTE)) == 1
 
 
-def test_a_pause_takes_back_what_has_not_begun(circle: Series, noon: datetime) -> None:
+def test_a_pause_takes_back_claimed_runs(circle: Series, noon: datetime) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
     held(SITE, noon + MINUTE)
-    run_claimed([claim.run_id])  # the broker has its task still
+    run_claimed([claim.run_id])  # the broker still has its task
     assert ended_at(noon + MINUTE) == (State.SKIPPED, "paused by ada: disk swap")
     assert Transition.objects.latest("id").cause == "the site site-of-here was paused"
 
 
-def test_a_drain_leaves_what_is_claimed(circle: Series, noon: datetime) -> None:
+def test_a_drain_lets_claimed_runs_run(circle: Series, noon: datetime) -> None:
     expand(noon)
     claim_due(noon + MINUTE)
     held(SITE, noon + MINUTE, HoldMode.DRAIN)
@@ -135,7 +135,7 @@ def test_a_drain_leaves_what_is_claimed(circle: Series, noon: datetime) -> None:
     ("mode", "before", "after"),
     [(HoldMode.DRAIN, "draining, 1 left", "drained"), (HoldMode.PAUSE, "paused, 1 still to end", "paused")],
 )
-def test_what_runs_goes_on_to_its_end_and_is_counted(
+def test_running_runs_go_on_to_their_end_and_are_counted(
     circle: Series, noon: datetime, mode: HoldMode, before: str, after: str
 ) -> None:
     expand(noon)
@@ -150,9 +150,7 @@ def test_what_runs_goes_on_to_its_end_and_is_counted(
     assert hold_progress([made])[0].words == after
 
 
-def test_what_began_and_lost_its_executor_is_not_run_again_under_a_hold(
-    circle: Series, noon: datetime
-) -> None:
+def test_a_run_whose_executor_died_is_not_run_again_under_a_hold(circle: Series, noon: datetime) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
     transitions.move(
@@ -177,23 +175,23 @@ def test_slots_of_a_paused_reporter_that_was_stopped_are_skipped_not_missed(
     }
 
 
-def test_a_hold_ends_by_itself_when_its_time_is_over(circle: Series, noon: datetime) -> None:
+def test_a_hold_ends_by_itself_at_its_time(circle: Series, noon: datetime) -> None:
     expand(noon)
     held(SITE, noon, until=noon + 1.5 * MINUTE)
     assert claim_due(noon + MINUTE) == []
-    assert len(claim_due(noon + 2 * MINUTE)) == 1  # even if nobody has noted its end yet
+    assert len(claim_due(noon + 2 * MINUTE)) == 1  # although its end is not recorded yet
     tick.tick(noon + 3 * MINUTE)
     found = Hold.objects.get()
     assert (found.ended_at, found.ended_by) == (noon + 1.5 * MINUTE, "its time was over")
 
 
-def test_who_holds_second_is_told_who_was_first(circle: Series, noon: datetime) -> None:
+def test_holding_a_held_scope_is_refused_with_the_existing_hold(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
     with pytest.raises(AlreadyHeld, match="paused by ada since 2026-03-01 12:00 UTC: disk swap"):
         hold(SITE, HoldMode.DRAIN, who="bob", why="me too", now=noon + MINUTE)
 
 
-def test_what_was_held_can_be_held_again(circle: Series, noon: datetime) -> None:
+def test_a_scope_can_be_held_again_after_a_hold_ended(circle: Series, noon: datetime) -> None:
     held(SITE, noon, until=noon + MINUTE)
     held(SITE, noon + 2 * MINUTE)
     resume(SITE, who="ada", why="done", now=noon + 3 * MINUTE)
@@ -201,7 +199,7 @@ def test_what_was_held_can_be_held_again(circle: Series, noon: datetime) -> None
     assert [one.ended_by for one in Hold.objects.all()] == ["", "ada", "its time was over"]
 
 
-def test_what_is_not_held_cannot_be_resumed(circle: Series, noon: datetime) -> None:
+def test_a_scope_that_is_not_held_cannot_be_resumed(circle: Series, noon: datetime) -> None:
     with pytest.raises(NotHeld, match="the site site-of-here is not held"):
         resume(SITE, who="ada", why="done", now=noon)
 
@@ -215,29 +213,29 @@ def test_what_is_not_held_cannot_be_resumed(circle: Series, noon: datetime) -> N
         ("a\x00b", "NUL"),
     ],
 )
-def test_a_reason_is_needed_and_has_a_length(circle: Series, noon: datetime, why: str, said: str) -> None:
+def test_a_missing_or_invalid_reason_is_refused(circle: Series, noon: datetime, why: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         hold(SITE, HoldMode.PAUSE, who="ada", why=why, now=noon)
     assert not Hold.objects.exists()
 
 
-def test_a_reason_is_kept_on_one_line(circle: Series, noon: datetime) -> None:
+def test_a_reason_is_stored_on_one_line(circle: Series, noon: datetime) -> None:
     assert hold(SITE, HoldMode.PAUSE, who="ada", why=" disk\n swap ", now=noon).why == "disk swap"
 
 
-def test_a_time_that_is_past_is_refused(circle: Series, noon: datetime) -> None:
+def test_a_hold_until_a_past_time_is_refused(circle: Series, noon: datetime) -> None:
     with pytest.raises(InvalidRequest, match="expected a time after 2026-03-01 12:00:00 UTC"):
         held(SITE, noon, until=noon)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("site", "nowhere"), ("planet", "earth"), ("site", "")])
-def test_what_there_is_not_cannot_be_held(circle: Series, kind: str, name: str) -> None:
+def test_an_unknown_scope_cannot_be_held(circle: Series, kind: str, name: str) -> None:
     with pytest.raises(UnknownScope):
         find_scope(kind, name)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_pause_at_once_one_is_first_and_the_other_is_told(circle: Series) -> None:
+def test_of_two_concurrent_pauses_one_is_refused(circle: Series) -> None:
     now = timezone.now()
 
     def pause(who: str) -> str:
@@ -255,7 +253,7 @@ def test_of_two_who_pause_at_once_one_is_first_and_the_other_is_told(circle: Ser
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_claims_while_somebody_pauses_nothing_is_left_claimed(circle: Series) -> None:
+def test_no_run_stays_claimed_when_a_claim_and_a_pause_are_concurrent(circle: Series) -> None:
     now = timezone.now()
     for number in range(30):
         circle.pk, circle.name = None, f"circle-{number}"
@@ -277,7 +275,7 @@ def test_whoever_claims_while_somebody_pauses_nothing_is_left_claimed(circle: Se
     assert Counter(Run.objects.values_list("state", flat=True)) == {State.SKIPPED: 30}
 
 
-def test_the_database_itself_keeps_a_scope_to_one_hold(circle: Series, noon: datetime) -> None:
+def test_the_database_allows_one_open_hold_per_scope(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
     one = {"kind": "site", "name": SITE.name, "mode": "pause", "who": "bob", "why": "x", "began_at": noon}
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -285,7 +283,7 @@ def test_the_database_itself_keeps_a_scope_to_one_hold(circle: Series, noon: dat
     Hold.objects.create(**{**one, "kind": "suite"})
 
 
-def test_a_hold_keeps_up_with_the_name_of_what_it_holds(circle: Series, noon: datetime) -> None:
+def test_a_hold_follows_the_renaming_of_its_scope(circle: Series, noon: datetime) -> None:
     expand(noon)
     held(SITE, noon)
     Site.objects.filter(name=SITE.name).update(name="renamed")
@@ -293,7 +291,7 @@ def test_a_hold_keeps_up_with_the_name_of_what_it_holds(circle: Series, noon: da
     assert claim_due(noon + MINUTE) == []
 
 
-def test_the_hold_of_what_is_removed_ends(circle: Series, noon: datetime) -> None:
+def test_a_hold_ends_when_its_scope_is_deleted(circle: Series, noon: datetime) -> None:
     Site.objects.create(name="closing")
     made = held(Scope(HoldKind.SITE, "closing"), noon)
     Site.objects.filter(name="closing").delete()
@@ -302,21 +300,21 @@ def test_the_hold_of_what_is_removed_ends(circle: Series, noon: datetime) -> Non
     assert made.ended_by == "it was removed"
 
 
-def test_a_run_of_what_is_held_is_refused_with_who_and_why(circle: Series, noon: datetime) -> None:
+def test_a_requested_run_of_a_held_series_is_refused_with_the_hold(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
     with pytest.raises(RunHeld, match=r"the site site-of-here is paused by ada since .*: disk swap"):
         run_now(circle, who="bob", now=noon + MINUTE)
     assert not Run.objects.exists()
 
 
-def test_a_forced_run_begins_in_spite_of_the_hold(circle: Series, noon: datetime) -> None:
+def test_a_forced_run_starts_in_spite_of_the_hold(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
-    run = run_now(circle, who="bob", why="is it mended?", force=True, now=noon + MINUTE)
+    run = run_now(circle, who="bob", why="is it repaired?", force=True, now=noon + MINUTE)
     assert [claim.run_id for claim in claim_due(noon + MINUTE)] == [run.pk]
-    assert run.trigger == "asked for by bob: is it mended?"
+    assert run.trigger == "asked for by bob: is it repaired?"
 
 
-def test_who_holds_after_a_run_was_forced_has_the_last_word(circle: Series, noon: datetime) -> None:
+def test_a_hold_placed_after_a_forced_run_stops_it(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
     run_now(circle, who="bob", force=True, now=noon + SECOND)
     held(Scope(HoldKind.SUITE, "main"), noon + 2 * SECOND)
@@ -324,7 +322,7 @@ def test_who_holds_after_a_run_was_forced_has_the_last_word(circle: Series, noon
     assert Run.objects.get().state == State.SKIPPED
 
 
-def test_a_forced_run_is_not_one_that_waits_for_a_pause_to_skip_it(circle: Series, noon: datetime) -> None:
+def test_forcing_does_not_return_a_waiting_run_that_a_hold_will_skip(circle: Series, noon: datetime) -> None:
     waiting = run_now(circle, who="ada", now=noon)
     held(SITE, noon + SECOND)
     forced = run_now(circle, who="bob", force=True, now=noon + 2 * SECOND)
@@ -333,14 +331,14 @@ def test_a_forced_run_is_not_one_that_waits_for_a_pause_to_skip_it(circle: Serie
 
 
 @pytest.mark.parametrize("scope", SCOPES[1:], ids=str)
-def test_all_of_a_scope_can_be_asked_for(elsewhere: Series, noon: datetime, scope: Scope) -> None:
+def test_runs_of_a_whole_scope_can_be_requested(elsewhere: Series, noon: datetime, scope: Scope) -> None:
     asked = run_all(scope, who="ada", why="after the upgrade", now=noon)
     names = ["circle", "elsewhere"] if scope.kind == HoldKind.REPORTER else ["circle"]
     assert [run.series.name for run in asked.runs] == names
     assert asked.runs[0].trigger == f"asked for by ada for the {scope}: after the upgrade"
 
 
-def test_who_asks_for_all_of_a_reporter_gets_those_that_are_free(elsewhere: Series, noon: datetime) -> None:
+def test_requesting_a_scope_passes_over_held_series(elsewhere: Series, noon: datetime) -> None:
     held(SITE, noon)
     scope = Scope(HoldKind.REPORTER, "home")
     asked = run_all(scope, who="ada", why="x", now=noon)
@@ -352,7 +350,7 @@ def test_who_asks_for_all_of_a_reporter_gets_those_that_are_free(elsewhere: Seri
 
 
 @pytest.mark.parametrize("change", [{"enabled": False}, {"enabled": True}])
-def test_where_nothing_can_be_asked_for_that_is_said(
+def test_requesting_a_scope_without_free_series_is_refused(
     circle: Series, noon: datetime, change: dict[str, bool]
 ) -> None:
     Series.objects.update(**change)
@@ -361,7 +359,7 @@ def test_where_nothing_can_be_asked_for_that_is_said(
         run_all(SITE, who="ada", why="x", now=noon)
 
 
-def test_the_oldest_hold_over_a_series_is_the_one_that_is_named(circle: Series, noon: datetime) -> None:
+def test_the_oldest_hold_that_covers_a_series_is_named(circle: Series, noon: datetime) -> None:
     first = held(SITE, noon)
     held(SCOPES[0], noon + SECOND)
     assert covering_holds([circle.pk], Hold.objects.at(noon + MINUTE)) == {circle.pk: first}

@@ -1,4 +1,4 @@
-"""Planned work in the depot: what goes on and what comes, and that no slot begins meanwhile."""
+"""Maintenance windows: which are open and planned, and that no slot starts while one is open."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 SUNDAYS: dict[str, Any] = {"schedule": "5 12 * * sun", "duration_seconds": 120}
 
 
-def work(name: str, *sites: str, **fields: Any) -> MaintenanceWindow:
+def create_window(name: str, *sites: str, **fields: Any) -> MaintenanceWindow:
     made = MaintenanceWindow.objects.create(name=name, **fields)
     made.sites.set([Site.objects.get_or_create(name=site)[0] for site in sites])
     return made
 
 
-def test_slots_in_a_window_of_what_recurs_are_skipped_with_its_title(circle: Series) -> None:
-    work("disks", "site-of-there", title="new disks", **SUNDAYS)
+def test_slots_in_a_recurring_window_are_skipped_with_its_title(circle: Series) -> None:
+    create_window("disks", "site-of-there", title="new disks", **SUNDAYS)
     expand(NOON)
     begun = {minute: len(claim_due(NOON + minute * MINUTE)) for minute in (4, 5, 6)}
     assert begun == {4: 1, 5: 0, 6: 0}
@@ -40,14 +40,14 @@ def test_slots_in_a_window_of_what_recurs_are_skipped_with_its_title(circle: Ser
     ]
 
 
-def test_slots_after_a_window_begin_again_until_the_next(circle: Series) -> None:
-    work("disks", "site-of-there", **SUNDAYS)
+def test_slots_after_an_occurrence_run_again(circle: Series) -> None:
+    create_window("disks", "site-of-there", **SUNDAYS)
     expand(NOON)
     assert len(claim_due(NOON + 7 * MINUTE)) == 1
 
 
-def test_work_elsewhere_stops_nobody_and_work_everywhere_does(circle: Series) -> None:
-    elsewhere = work("disks", "elsewhere", **SUNDAYS)
+def test_a_window_of_other_sites_skips_nothing_and_one_of_every_site_does(circle: Series) -> None:
+    elsewhere = create_window("disks", "elsewhere", **SUNDAYS)
     expand(NOON)
     assert len(claim_due(NOON + 5 * MINUTE)) == 1
     Run.objects.in_flight().delete()
@@ -56,13 +56,13 @@ def test_work_elsewhere_stops_nobody_and_work_everywhere_does(circle: Series) ->
 
 
 @pytest.mark.django_db
-def test_windows_are_those_that_are_open() -> None:
-    work("past", starts_at=NOON - 2 * HOUR, ends_at=NOON)
-    work("now", "sdsc", "anl", starts_at=NOON - HOUR, ends_at=NOON + MINUTE)
-    work("coming", starts_at=NOON + MINUTE, ends_at=NOON + HOUR)
-    work("recurring", title="Backup", schedule="0 11 * * *", duration_seconds=7200)
-    work("recurred", schedule="0 11 * * *", duration_seconds=7200, ends_at=NOON - DAY)
-    work("later", schedule="0 11 * * *", duration_seconds=7200, starts_at=NOON)
+def test_open_windows_are_single_or_recurring() -> None:
+    create_window("past", starts_at=NOON - 2 * HOUR, ends_at=NOON)
+    create_window("now", "sdsc", "anl", starts_at=NOON - HOUR, ends_at=NOON + MINUTE)
+    create_window("coming", starts_at=NOON + MINUTE, ends_at=NOON + HOUR)
+    create_window("recurring", title="Backup", schedule="0 11 * * *", duration_seconds=7200)
+    create_window("recurred", schedule="0 11 * * *", duration_seconds=7200, ends_at=NOON - DAY)
+    create_window("later", schedule="0 11 * * *", duration_seconds=7200, starts_at=NOON)
     found = {window.title: (window.starts_at, window.ends_at, window.sites) for window in open_windows(NOON)}
     assert found == {
         "now": (NOON - HOUR, NOON + MINUTE, frozenset({"sdsc", "anl"})),
@@ -71,23 +71,23 @@ def test_windows_are_those_that_are_open() -> None:
 
 
 @pytest.mark.django_db
-def test_work_whose_schedule_cannot_be_read_is_logged_and_stops_nothing(
+def test_a_window_with_an_invalid_schedule_is_logged_and_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    work("backup", schedule="0 11 * * *", timezone="Europe/Berln", duration_seconds=7200)
-    work("disks", starts_at=NOON, ends_at=NOON + HOUR)
+    create_window("backup", schedule="0 11 * * *", timezone="Europe/Berln", duration_seconds=7200)
+    create_window("disks", starts_at=NOON, ends_at=NOON + HOUR)
     with caplog.at_level(logging.ERROR):
         assert [window.title for window in open_windows(NOON)] == ["disks"]
     assert "maintenance window backup is ignored: time zone 'Europe/Berln'" in caplog.text
 
 
 @pytest.mark.django_db
-def test_what_is_planned_begins_with_what_goes_on_and_ends_with_what_comes_last() -> None:
-    work("past", starts_at=NOON - 2 * HOUR, ends_at=NOON)
-    work("monthly", "sdsc", schedule="0 0 1 * *", duration_seconds=60)
-    work("disks", "sdsc", "anl", starts_at=NOON + DAY, ends_at=NOON + 2 * DAY)
-    work("backup", schedule="0 11 * * *", duration_seconds=7200)
-    work("over", schedule="0 11 * * *", duration_seconds=60, ends_at=NOON)
+def test_open_and_planned_windows_are_ordered_by_start() -> None:
+    create_window("past", starts_at=NOON - 2 * HOUR, ends_at=NOON)
+    create_window("monthly", "sdsc", schedule="0 0 1 * *", duration_seconds=60)
+    create_window("disks", "sdsc", "anl", starts_at=NOON + DAY, ends_at=NOON + 2 * DAY)
+    create_window("backup", schedule="0 11 * * *", duration_seconds=7200)
+    create_window("over", schedule="0 11 * * *", duration_seconds=60, ends_at=NOON)
     found = open_and_planned(User(is_superuser=True), NOON)
     assert [(one.window.name, one.is_open, one.occurrence.starts_at, one.sites) for one in found] == [
         ("backup", True, NOON - HOUR, []),
@@ -96,11 +96,11 @@ def test_what_is_planned_begins_with_what_goes_on_and_ends_with_what_comes_last(
     ]
 
 
-def test_work_at_sites_of_others_is_not_for_you(circle: Series) -> None:
-    work("everywhere", **SUNDAYS)
-    work("here", "site-of-here", **SUNDAYS)
-    work("both", "site-of-here", "site-of-there", "elsewhere", **SUNDAYS)
-    work("elsewhere", "elsewhere", **SUNDAYS)
+def test_windows_and_sites_of_invisible_series_are_hidden(circle: Series) -> None:
+    create_window("everywhere", **SUNDAYS)
+    create_window("here", "site-of-here", **SUNDAYS)
+    create_window("both", "site-of-here", "site-of-there", "elsewhere", **SUNDAYS)
+    create_window("elsewhere", "elsewhere", **SUNDAYS)
     reader = User.objects.create_user("reader")
 
     def seen() -> list[str]:
@@ -113,10 +113,10 @@ def test_work_at_sites_of_others_is_not_for_you(circle: Series) -> None:
     assert seen() == ["everywhere"]
 
 
-def test_a_series_is_told_what_goes_on_at_its_own_sites(circle: Series) -> None:
-    work("here", "site-of-here", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
-    work("elsewhere", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
-    work("everywhere", title="Network", schedule="0 11 * * *", duration_seconds=7200)
+def test_the_open_windows_of_a_series_are_those_of_its_sites(circle: Series) -> None:
+    create_window("here", "site-of-here", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
+    create_window("elsewhere", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
+    create_window("everywhere", title="Network", schedule="0 11 * * *", duration_seconds=7200)
     assert [(one.window.name, one.where) for one in open_for_series(circle, NOON)] == [
         ("everywhere", "everywhere"),
         ("here", "site-of-here"),
@@ -147,13 +147,13 @@ def test_a_series_is_told_what_goes_on_at_its_own_sites(circle: Series) -> None:
     ],
 )
 @pytest.mark.django_db
-def test_the_depot_refuses_work_of_which_nobody_could_say_when_it_is(fields: dict[str, Any]) -> None:
+def test_the_database_refuses_inconsistent_times(fields: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         MaintenanceWindow.objects.create(name="disks", **fields)
 
 
 @pytest.mark.django_db
-def test_two_plans_have_two_names() -> None:
-    work("disks", **SUNDAYS)
+def test_the_name_of_a_window_is_unique() -> None:
+    create_window("disks", **SUNDAYS)
     with pytest.raises(IntegrityError), transaction.atomic():
-        work("disks", starts_at=NOON, ends_at=NOON + HOUR)
+        create_window("disks", starts_at=NOON, ends_at=NOON + HOUR)

@@ -1,4 +1,4 @@
-"""Is planned work going on? Tables of cases, no database."""
+"""When maintenance windows are open, as tables of cases; no database."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ BERLIN_DAYS = WindowTimes(schedule="0 0 * * *", timezone="Europe/Berlin", durati
         (NIGHTS, "2026-03-01 01:59", "2026-02-28 22:00 2026-03-01 02:00"),
         (NIGHTS, "2026-03-01 02:00", ""),
         (NIGHTS, "2026-01-01 00:30", "2025-12-31 22:00 2026-01-01 02:00"),
-        # Without a gap between them: the next has begun where the one before it ends.
+        # Without a gap: each occurrence starts when the previous one ends.
         (BACK_TO_BACK, "2026-03-01 23:59", "2026-03-01 00:00 2026-03-02 00:00"),
         (BACK_TO_BACK, "2026-03-02 00:00", "2026-03-02 00:00 2026-03-03 00:00"),
-        # The bounds are of when windows begin: the last one ends in its own time.
+        # The bounds apply to starts: the last occurrence has its full duration.
         (FEBRUARY, "2026-01-27 09:00", ""),
         (FEBRUARY, "2026-02-03 09:00", "2026-02-03 08:00 2026-02-03 12:00"),
         (FEBRUARY, "2026-02-24 11:00", "2026-02-24 08:00 2026-02-24 12:00"),
         (FEBRUARY, "2026-03-03 09:00", ""),
-        # In winter, and on the day on which clocks jump over its beginning: it lasts two hours all the same.
+        # In winter, and on the day on which its start does not exist: it lasts two hours all the same.
         (AT_TWO, "2026-03-28 02:59", "2026-03-28 01:00 2026-03-28 03:00"),
         (AT_TWO, "2026-03-29 00:59", ""),
         (AT_TWO, "2026-03-29 01:00", "2026-03-29 01:00 2026-03-29 03:00"),
@@ -67,7 +67,7 @@ BERLIN_DAYS = WindowTimes(schedule="0 0 * * *", timezone="Europe/Berlin", durati
         (AT_TWO, "2026-03-30 00:00", "2026-03-30 00:00 2026-03-30 02:00"),
         (HALF_PAST_TWO, "2026-03-29 01:00", "2026-03-29 01:00 2026-03-29 02:00"),
         (HALF_PAST_TWO, "2026-03-29 02:00", ""),
-        # What clocks show twice is the first time.
+        # A local time that exists twice means the first one.
         (HALF_PAST_TWO, "2026-10-25 00:30", "2026-10-25 00:30 2026-10-25 01:30"),
         (HALF_PAST_TWO, "2026-10-25 01:29", "2026-10-25 00:30 2026-10-25 01:30"),
         (HALF_PAST_TWO, "2026-10-25 01:30", ""),
@@ -79,7 +79,7 @@ BERLIN_DAYS = WindowTimes(schedule="0 0 * * *", timezone="Europe/Berlin", durati
         (BERLIN_DAYS, "2026-10-25 23:00", "2026-10-25 23:00 2026-10-26 23:00"),
     ],
 )
-def test_work_goes_on_while_a_window_is_open(times: WindowTimes, now: str, found: str) -> None:
+def test_the_open_occurrence(times: WindowTimes, now: str, found: str) -> None:
     assert open_at(times, at(now)) == span(found)
 
 
@@ -94,7 +94,7 @@ def test_work_goes_on_while_a_window_is_open(times: WindowTimes, now: str, found
         (AT_TWO, "2026-03-28 12:00", "2026-03-29 01:00 2026-03-29 03:00"),
     ],
 )
-def test_the_next_window_is_the_first_that_begins_later(times: WindowTimes, now: str, found: str) -> None:
+def test_the_next_occurrence_starts_later(times: WindowTimes, now: str, found: str) -> None:
     assert next_after(times, at(now)) == span(found)
 
 
@@ -104,7 +104,7 @@ def test_the_next_window_is_the_first_that_begins_later(times: WindowTimes, now:
     zone=st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Havana"]),
     seconds=st.integers(1, 1200),
 )
-def test_the_next_window_is_open_when_it_begins_and_until_it_ends(
+def test_the_next_occurrence_is_open_from_its_start_until_just_before_its_end(
     now: datetime, schedule: str, zone: str, seconds: int
 ) -> None:
     times = WindowTimes(schedule=schedule, timezone=zone, duration_seconds=seconds)
@@ -119,7 +119,7 @@ def test_the_next_window_is_open_when_it_begins_and_until_it_ends(
 @pytest.mark.parametrize(
     "times", [ONCE, TUESDAYS, NIGHTS, BACK_TO_BACK, FEBRUARY, AT_TWO, HALF_PAST_TWO, BERLIN_DAYS]
 )
-def test_what_is_sound_has_no_faults(times: WindowTimes) -> None:
+def test_valid_times_have_no_errors(times: WindowTimes) -> None:
     assert list(time_errors(times)) == []
 
 
@@ -139,7 +139,9 @@ def test_what_is_sound_has_no_faults(times: WindowTimes) -> None:
         ("0 0 29 feb *", 365 * 24 * HOUR, True),
     ],
 )
-def test_a_window_is_not_longer_than_it_takes_to_the_next(schedule: str, seconds: int, fits: bool) -> None:
+def test_an_occurrence_longer_than_the_gap_to_the_next_is_an_error(
+    schedule: str, seconds: int, fits: bool
+) -> None:
     found = [key for key, _ in time_errors(WindowTimes(schedule=schedule, duration_seconds=seconds))]
     assert found == ([] if fits else ["duration_seconds"])
 
@@ -147,7 +149,7 @@ def test_a_window_is_not_longer_than_it_takes_to_the_next(schedule: str, seconds
 @pytest.mark.parametrize(
     "schedule", ["H 8 * * *", "0 h * * *", "? 8 * * 1", "0 H(1-3) * * *", "@daily", "@weekly"]
 )
-def test_people_are_told_a_time_that_is_not_hashed(schedule: str) -> None:
+def test_a_hashed_schedule_is_an_error(schedule: str) -> None:
     ((key, message),) = time_errors(WindowTimes(schedule=schedule, duration_seconds=HOUR))
     assert key == "schedule"
     assert "hashed" in message
@@ -158,7 +160,7 @@ def test_names_with_an_h_and_any_spaces_are_not_hashed(schedule: str) -> None:
     assert list(time_errors(WindowTimes(schedule=schedule, duration_seconds=60))) == []
 
 
-def test_a_schedule_that_cannot_be_read_is_told_when_it_is_asked() -> None:
+def test_an_invalid_schedule_raises_when_it_is_evaluated() -> None:
     with pytest.raises(InvalidSchedule, match="Europe/Berln"):
         open_at(
             WindowTimes(schedule="0 8 * * *", timezone="Europe/Berln", duration_seconds=60),

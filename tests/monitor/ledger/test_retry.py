@@ -1,4 +1,4 @@
-"""After a run that did not pass a series is looked at sooner, until it passes again."""
+"""After a run that did not pass, a series runs sooner until it passes again."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def retries() -> list[datetime]:
     return list(Run.objects.filter(trigger=RETRY).order_by("slot").values_list("slot", flat=True))
 
 
-def test_a_series_that_passes_keeps_to_its_schedule(hourly: Series, noon: datetime) -> None:
+def test_a_series_that_passes_gets_no_retry(hourly: Series, noon: datetime) -> None:
     end(noon + HOUR, State.PASSED)
     assert retry(noon + HOUR + MINUTE) == 0
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.BROKEN, State.TIMED_OUT, State.MISSED])
-def test_one_that_did_not_is_run_at_the_next_slot_of_its_retry_schedule(
+def test_a_failed_series_runs_at_the_next_slot_of_its_retry_schedule(
     hourly: Series, noon: datetime, state: State
 ) -> None:
     end(noon + HOUR, state)
@@ -47,12 +47,14 @@ def test_one_that_did_not_is_run_at_the_next_slot_of_its_retry_schedule(
 
 
 @pytest.mark.parametrize("state", [State.SKIPPED, State.NO_DATA])
-def test_what_says_nothing_of_the_grid_is_not_retried(hourly: Series, noon: datetime, state: State) -> None:
+def test_skipped_runs_and_runs_without_data_are_not_retried(
+    hourly: Series, noon: datetime, state: State
+) -> None:
     end(noon + HOUR, state)
     assert retry(noon + HOUR + MINUTE) == 0
 
 
-def test_it_is_back_to_normal_after_so_many_passes_in_a_row(hourly: Series, noon: datetime) -> None:
+def test_retries_stop_after_retry_passes_in_a_row(hourly: Series, noon: datetime) -> None:
     Series.objects.update(retry_passes=2)
     end(noon + HOUR, State.FAILED)
     for number, state in enumerate((State.PASSED, State.FAILED, State.PASSED, State.PASSED), start=1):
@@ -61,13 +63,13 @@ def test_it_is_back_to_normal_after_so_many_passes_in_a_row(hourly: Series, noon
     assert retry(noon + HOUR + 41 * MINUTE) == 0
 
 
-def test_its_own_slot_is_not_doubled(hourly: Series, noon: datetime) -> None:
+def test_no_retry_is_added_before_an_earlier_own_slot(hourly: Series, noon: datetime) -> None:
     end(noon + HOUR, State.FAILED)
     assert retry(noon + HOUR + 55 * MINUTE) == 0
     assert set(Run.objects.values_list("trigger", flat=True)) == {SCHEDULE}
 
 
-def test_retries_leave_with_the_schedule(hourly: Series, noon: datetime) -> None:
+def test_retries_of_a_disabled_series_are_deleted(hourly: Series, noon: datetime) -> None:
     end(noon + HOUR, State.FAILED)
     retry(noon + HOUR + MINUTE)
     Series.objects.update(enabled=False)
@@ -75,7 +77,7 @@ def test_retries_leave_with_the_schedule(hourly: Series, noon: datetime) -> None
     assert retries() == []
 
 
-def test_a_retry_schedule_that_cannot_be_read_stops_nothing(hourly: Series, noon: datetime) -> None:
+def test_an_invalid_retry_schedule_is_ignored(hourly: Series, noon: datetime) -> None:
     Series.objects.update(retry_schedule="banana")
     end(noon + HOUR, State.FAILED)
     assert retry(noon + HOUR + MINUTE) == 0

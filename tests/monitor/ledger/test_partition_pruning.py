@@ -1,4 +1,4 @@
-"""The ledger lies in parts by slot: whoever knows when a run is locks the part that has it, and no other."""
+"""Queries that give the slot of a run touch only the partition that contains it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 WRITES = "RowExclusiveLock"
 
 
-def written() -> set[datetime]:
-    """When the parts of the ledger begin that this transaction keeps locked for writing."""
+def written_partitions() -> set[datetime]:
+    """Return the starts of the partitions of the ledger that this transaction has written to."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relation::regclass::text FROM pg_locks"
@@ -43,12 +43,12 @@ def years(circle: Series, noon: datetime) -> None:
     assert len(engine().partitions("monitor_run")) >= 4
 
 
-def test_what_becomes_of_a_run_is_written_in_its_part_alone(circle: Series, noon: datetime) -> None:
+def test_all_changes_of_a_run_write_only_its_partition(circle: Series, noon: datetime) -> None:
     run_now(circle, who="ada", now=noon)
     release(claim_due(noon))
     (claim,) = claim_due(noon)
     assert len(start_runs([claim.run_id], noon, [claim.slot])) == 1
-    reap(noon + DAY)  # its executor is dead: it is claimed again
+    reap(noon + DAY)  # its lease has expired
     claim_due(noon + DAY)
     series = Scope(HoldKind.SERIES, circle.name)
     hold(series, HoldMode.PAUSE, who="ada", why="a test", now=noon + DAY)
@@ -57,20 +57,22 @@ def test_what_becomes_of_a_run_is_written_in_its_part_alone(circle: Series, noon
     run_now(circle, who="ada", now=noon + DAY)
     (run,) = Run.objects.filter(state=State.EXPECTED)
     transitions.move(Run.objects.all(), [run.pk], State.PASSED, cause="it ran", slots=[run.slot])
-    assert written() == {noon.replace(day=1, hour=0)}
+    assert written_partitions() == {noon.replace(day=1, hour=0)}
 
 
-def test_a_run_by_its_key_alone_is_looked_for_where_it_mostly_is(circle: Series, noon: datetime) -> None:
+def test_a_run_without_its_slot_is_searched_in_recent_partitions_first(
+    circle: Series, noon: datetime
+) -> None:
     now, long_ago = noon + DAY, noon - 400 * DAY
     for slot in (noon, long_ago):
         Run(id=run_id("circle", slot), series=circle, slot=slot, due_at=slot).save(force_insert=True)
-    assert all(start > now - 62 * DAY for start in looked_at(noon, now))
-    assert long_ago.replace(day=1, hour=0) in looked_at(long_ago, now)
+    assert all(start > now - 62 * DAY for start in partitions_read(noon, now))
+    assert long_ago.replace(day=1, hour=0) in partitions_read(long_ago, now)
     assert Run.objects.find(run_id("circle", noon + MINUTE), now) is None
 
 
-def looked_at(slot: datetime, now: datetime) -> set[datetime]:
-    """When the parts begin that are looked at for the run of *slot*."""
+def partitions_read(slot: datetime, now: datetime) -> set[datetime]:
+    """Return the starts of the partitions read to find the run of *slot*."""
     with CaptureQueriesContext(connection) as asked:
         found = Run.objects.find(run_id("circle", slot), now)
     assert found is not None
