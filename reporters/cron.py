@@ -41,7 +41,7 @@ _LAST_OR_NTH = re.compile(r"\d*L(?:-\d+)?|[A-Z]{3}L|\d*L?W|\w+#\w*", re.ASCII)
 
 
 class InvalidSchedule(ValueError):
-    """An unusable schedule; the message names the part, what was expected and what was there. For good."""
+    """An unusable schedule; the message names the part, what was expected and what was there."""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class QueueingSystem(BatchSystem):
         number = self.parse_id(printed) if done.returncode == 0 else ""
         if submitted is None or not number:
             raise self._not_submitted(files, done, reached=submitted is not None)
-        return QueuedJob(self, files, number, submitted, wall_seconds)
+        return TrackedJob(self, files, number, submitted, wall_seconds)
 
     def _not_submitted(self, files: str, done: Completed, *, reached: bool) -> JobFailed:
         """Return the error for a job without a number. It may still be queued, so ``cancel`` stays."""
@@ -133,7 +133,7 @@ def run_cancel(shell: ResourceShell, files: str) -> None:
     )
 
 
-class QueuedJob(SubmittedJob):
+class TrackedJob(SubmittedJob):
     """A job in a queue. *files* is its directory, *submitted* the time by the site's clock."""
 
     def __init__(

@@ -154,8 +154,8 @@ def _how(attributes: Mapping[str, str], code: str) -> str:
     if attributes.get("substate") == _DELETED:
         return CANCELLED
     if re.fullmatch(r"-\d+", code):
-        known = _TORQUE_HOW if "exit_status" in attributes else _OPENPBS_HOW
-        return known.get(int(code), "could not be run")
+        causes = _TORQUE_HOW if "exit_status" in attributes else _OPENPBS_HOW
+        return causes.get(int(code), "could not be run")
     used, limit = (
         parse_clock(attributes.get(f"{kind}.walltime", "")) for kind in ("resources_used", "Resource_List")
     )

@@ -201,10 +201,12 @@ class Shell(ResourceShell):
 
     def _lost(self, program: str, done: Completed) -> ProbeFailed:
         """Return the error for a job that did not report its end."""
-        known = explain(done.stderr)
-        if known is not None and known.error is CredentialUnfit:
-            return CredentialUnfit(known.text, stderr_tail=tail(done.stderr))
-        reason = known.text if known else parse_failure(done.stderr) or "the job did not report its end"
+        explained = explain(done.stderr)
+        if explained is not None and explained.error is CredentialUnfit:
+            return CredentialUnfit(explained.text, stderr_tail=tail(done.stderr))
+        reason = (
+            explained.text if explained else parse_failure(done.stderr) or "the job did not report its end"
+        )
         return ConnectionLost(
             f"{program} at {self.resource} was lost: {reason}",
             resource=self.resource,
@@ -213,10 +215,10 @@ class Shell(ResourceShell):
         )
 
     def _refused(self, text: str) -> ProbeFailed:
-        known = explain(text)
-        if known is not None and known.error is CredentialUnfit:
-            return CredentialUnfit(known.text, stderr_tail=tail(text))
-        return self._cannot_connect(known.text if known else parse_failure(text), text)
+        explained = explain(text)
+        if explained is not None and explained.error is CredentialUnfit:
+            return CredentialUnfit(explained.text, stderr_tail=tail(text))
+        return self._cannot_connect(explained.text if explained else parse_failure(text), text)
 
     def _cannot_connect(self, reason: str, stderr: str) -> CannotConnect:
         where = self._contact.partition(":/")[0]
@@ -236,8 +238,8 @@ def parse_exit(stderr: str, word: str) -> RemoteExit | None:
 
 def parse_failure(text: str) -> str:
     """Parse why a job, or its submission, failed according to globusrun."""
-    found = _FAILED.search(text)
-    return _IRRELEVANT.sub("", found["why"]).strip() if found else decisive_line(text)
+    match = _FAILED.search(text)
+    return _IRRELEVANT.sub("", match["why"]).strip() if match else decisive_line(text)
 
 
 def _quoted(text: str) -> str:

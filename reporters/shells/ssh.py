@@ -86,11 +86,7 @@ class Shell(ResourceShell):
         sessions: int = 8,
     ) -> None:
         super().__init__(resource, label)
-        if jump is not None and not _HOPS.fullmatch(jump):
-            raise InvalidParameters(f"resource {resource}: shell 'ssh': {jump!r} is no list of jump hosts")
-        for name in (host, *([user] if user else [])):
-            if not name or _UNSAFE_NAME.search(name):
-                raise InvalidParameters(f"resource {resource}: shell 'ssh': {name!r} is no host or user")
+        _check_names(resource, host, user, jump)
         if min(sessions, connect_timeout_seconds, login_timeout_seconds, keep_alive_seconds) <= 0:
             raise InvalidParameters(
                 f"resource {resource}: shell 'ssh': sessions and seconds must be greater than 0"
@@ -278,6 +274,15 @@ class Shell(ResourceShell):
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),
         )
+
+
+def _check_names(resource: str, host: str, user: str | None, jump: str | None) -> None:
+    """Raise InvalidParameters for names that are unsafe on a command line."""
+    if jump is not None and not _HOPS.fullmatch(jump):
+        raise InvalidParameters(f"resource {resource}: shell 'ssh': {jump!r} is no list of jump hosts")
+    for name in (host, *([user] if user else [])):
+        if not name or _UNSAFE_NAME.search(name):
+            raise InvalidParameters(f"resource {resource}: shell 'ssh': {name!r} is no host or user")
 
 
 def _result(master: process.Running) -> Completed | None:

@@ -166,10 +166,14 @@ def parse(stderr: str) -> CopyLog:
 
 def explained(text: str, where: str) -> tuple[type[ProbeFailed], str]:
     """Return the class and a one-line description of the error in *text*; *where* is the server at fault."""
-    known = explain(text)
-    if known is not None:
-        is_server = known.error is CannotConnect
-        return known.error, f"cannot connect to {where}: {known.text}" if is_server else known.text
+    explained_error = explain(text)
+    if explained_error is not None:
+        is_server = explained_error.error is CannotConnect
+        description = explained_error.text
+        return (
+            explained_error.error,
+            f"cannot connect to {where}: {description}" if is_server else description,
+        )
     offline, checksums = _OFFLINE.search(text), _CHECKSUMS.search(text)
     if offline:
         return CannotConnect, f"cannot connect to {where}: {offline['reason']}"

@@ -109,10 +109,10 @@ def parse_failure(stderr: str) -> tuple[str, str | None] | None:
 
     None if there is no error.
     """
-    found = _FAILED.search(stderr)
-    if found is None:
+    match = _FAILED.search(stderr)
+    if match is None:
         return None
-    message = found["message"].replace("\0", "").strip()
+    message = match["message"].replace("\0", "").strip()
     # An error of the source, reported by the target, is nested in another error.
     side = (
         "source" if message.endswith("(source)") or re.search(r"\[3005\] \[ERROR\] Server", message) else None
