@@ -70,7 +70,7 @@ def is_settled(stored: StoredForecast) -> bool:
 
 
 def visibility(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
-    """Return the parameters of ``monitor.models.series.VISIBLE`` for *user*, who is logged in and active."""
+    """Return the parameters of ``monitor.models.series.VISIBLE`` for *user*, logged in and active."""
     return {"user": user.pk, "sees_all": sees_all(user)}
 
 

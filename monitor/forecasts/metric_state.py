@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from forecasting import state
 from forecasting.base import Abstained, OutdatedState, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.compression import pack_state, unpack_state
@@ -88,7 +87,7 @@ class MetricUpdate(StateUpdate):
         return {
             "metric_id": self.key,
             "state": pack_state(self.forecaster.dump()),
-            "versions": fingerprint(),
+            "versions": self.forecaster.versions(),
             "n": self.forecaster.used,
             "last_time": self.last_time,
             "last_value": self.last_value,
@@ -106,11 +105,6 @@ class MetricUpdate(StateUpdate):
         _record_predictors(one for one in updates if one.forecaster.used % RECORD_PREDICTORS_EVERY == 0)
         due = [one for one in updates if one.forecaster.used % PRUNE_EVERY == 0]
         keep_newest({one.key: one.metric.name for one in due}, now)
-
-
-def fingerprint() -> bytes:
-    """Return what changes with the methods that make states of metrics."""
-    return state.fingerprint(Forecaster)
 
 
 def load_forecaster(packed: bytes) -> Forecaster:

@@ -74,5 +74,5 @@ def set_chosen(metrics: Collection[int]) -> None:
 
 
 def set_new(segments: Collection[int]) -> None:
-    """Have predictors chosen anew for the metrics of *segments*, to which their series returned."""
+    """Have predictors chosen again for the metrics of *segments*, to which their series returned."""
     execute(_SET_NEW, {"segments": list(segments)})

@@ -35,7 +35,7 @@ class UnknownSeries(Exception):
 
 
 class UnknownMetric(Exception):
-    """The series has no such metric; *known* are the names of those that it has."""
+    """The series has no such metric; *known* are the names of its metrics."""
 
     def __init__(self, metric: str, known: Sequence[str]) -> None:
         super().__init__(metric)
@@ -74,7 +74,7 @@ class ForecastQuestion:
 def answer_question(
     user: AbstractBaseUser | AnonymousUser, question: ForecastQuestion, now: datetime
 ) -> ForecastAnswer:
-    """Return the answer for *user*, who may report an outcome of it later.
+    """Return the answer; *user* may report an outcome of it later.
 
     Raises:
         UnknownSeries, UnknownMetric: the user can see no such series or metric.

@@ -72,7 +72,7 @@ def rank(
 ) -> tuple[list[Ranked], list[Unranked]]:
     """Return the candidates that are *asked* for (as ``lookup.candidates``), fastest first, and the others.
 
-    *user* may report outcomes of those that are ranked.
+    *user* may report outcomes of ranked candidates.
     """
     found = candidates(user, by, asked, application=application, metric=HEADLINE, probability=probability)
     resources = sorted({name for one in found for name in one.resource_names})

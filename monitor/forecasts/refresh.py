@@ -3,7 +3,7 @@
 Reports leave pending changes: hours of series in which inputs changed. Inputs are used in the order in which
 they became known; the state, the new forecast and the scores of earlier ones are written in the transaction
 that deletes the pending change. Where inputs that were used already have changed (a report was late, or was
-parsed again), the state is reset: its inputs are read anew from the depot, part by part, and its old answer
+parsed again), the state is reset: its inputs are read again from the depot, part by part, and its old answer
 stays until then. Values deleted by retention change nothing.
 """
 
@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from forecasting.series import Forecaster
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.rollups import worker
-from monitor.forecasts import followed_sql, metric_state, pending_sql, predictors_sql, success_state
+from monitor.forecasts import followed_sql, pending_sql, predictors_sql
 from monitor.forecasts.choose_predictors import choose_new
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import MetricUpdate
 from monitor.forecasts.state_table import METRIC_STATES, SUCCESS_STATES
-from monitor.forecasts.success_state import SuccessUpdate, update_times
+from monitor.forecasts.success_state import SuccessHistory, SuccessUpdate, update_times
 from monitor.forecasts.update import read_part, use_changes
 from monitor.models import CurrentSegment
 from monitor.series.current_segment import store_current_segments
@@ -92,7 +93,7 @@ def record_outcome(outcome: Outcome) -> None:
 
 
 def reset(series: Collection[int]) -> int:
-    """Make the states of these series and of all their metrics be computed anew; return how many metrics."""
+    """Reset the states of these series and of all their metrics; return how many metrics."""
     metrics = [metric.key for metric in followed_sql.of_series(series)]
     with transaction.atomic():
         SUCCESS_STATES.follow_and_lock(series)
@@ -106,9 +107,8 @@ def reset(series: Collection[int]) -> int:
 
 
 def reset_outdated() -> int:
-    """Make states of other methods than today's be computed anew; return how many."""
-    metrics = METRIC_STATES.reset_outdated(metric_state.fingerprint())
-    return metrics + SUCCESS_STATES.reset_outdated(success_state.fingerprint())
+    """Reset states that use a method of which another version is installed now; return how many."""
+    return METRIC_STATES.reset_outdated(Forecaster) + SUCCESS_STATES.reset_outdated(SuccessHistory)
 
 
 def _refresh(now: datetime, within_seconds: float) -> bool:

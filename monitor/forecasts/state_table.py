@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
+from forecasting import state
 from monitor.forecasts.input_digest import NEVER_MATCHES
 from monitor.forecasts.statements import execute, execute_each, fetch
 
@@ -33,8 +34,9 @@ UPDATE {table} SET state = NULL, versions = NULL, used_until = NULL, used = NULL
 WHERE {key} = ANY (%(keys)b::bigint[])
 """
 _GIVE_UP = "UPDATE {table} SET is_behind = false, used = %(used)b WHERE {key} = ANY (%(keys)b::bigint[])"
+_VERSIONS = "SELECT DISTINCT versions FROM {table} WHERE versions IS NOT NULL"
 _LOCK_OUTDATED = """
-SELECT {key} AS key, used_until, used, is_behind FROM {table} WHERE versions <> %(fingerprint)b
+SELECT {key} AS key, used_until, used, is_behind FROM {table} WHERE versions = ANY (%(versions)b::bytea[])
 ORDER BY {key} FOR UPDATE
 """
 _BEHIND = """
@@ -63,6 +65,12 @@ class StoredState(NamedTuple):
     state: bytes
     last_time: datetime | None
     last_value: float | None
+
+
+class StoredVersions(NamedTuple):
+    """The versions of the methods that a state uses (``forecasting.state.versions``)."""
+
+    versions: bytes
 
 
 class StateTable:
@@ -109,16 +117,18 @@ class StateTable:
         return {row.key: row for row in fetch(StoredState, _STATES.format(**self._names), parameters)}
 
     def reset(self, keys: Collection[int]) -> None:
-        """Make these states be computed anew from the depot; the last answers stay until then."""
+        """Make these states be computed from scratch; the last answers stay until then."""
         if keys:
             self._execute(_RESET, keys)
 
     @transaction.atomic
-    def reset_outdated(self, fingerprint: bytes) -> int:
-        """Reset the states that were made by other methods than *fingerprint* says; return how many."""
-        outdated = self._rows(_LOCK_OUTDATED, {"fingerprint": fingerprint})
-        self.reset([row.key for row in outdated])
-        return len(outdated)
+    def reset_outdated(self, state_class: type) -> int:
+        """Reset the states that ``forecasting.state`` cannot load any more; return how many."""
+        stored = fetch(StoredVersions, _VERSIONS.format(**self._names), {})
+        outdated = [row.versions for row in stored if not state.is_current(state_class, row.versions)]
+        rows = self._rows(_LOCK_OUTDATED, {"versions": outdated}) if outdated else []
+        self.reset([row.key for row in rows])
+        return len(rows)
 
     def give_up(self, keys: Collection[int]) -> None:
         """Leave these states as they are until the next change, which then resets them."""

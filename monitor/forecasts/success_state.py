@@ -103,7 +103,7 @@ class SuccessUpdate(StateUpdate):
         return {
             "series_id": self.key,
             "state": pack_state(state.dump(self.history)),
-            "versions": fingerprint(),
+            "versions": state.versions(SuccessHistory),
             "n": self.history.forecaster.n,
         }
 
@@ -111,11 +111,6 @@ class SuccessUpdate(StateUpdate):
     def publish(cls, updates: Sequence[SuccessUpdate], now: datetime) -> None:
         del now  # the estimates are as of the last end
         _write({one.key: one.history for one in updates})
-
-
-def fingerprint() -> bytes:
-    """Return what changes with the methods that make states of series."""
-    return state.fingerprint(SuccessHistory)
 
 
 def load_history(packed: bytes) -> SuccessHistory:
@@ -131,7 +126,7 @@ def load_history(packed: bytes) -> SuccessHistory:
 
 
 def update_times(series: Collection[int]) -> None:
-    """Compute anew how long it takes until a run of each has passed: the forecast of its total changed.
+    """Update how long it takes until a run of each has passed: the forecast of its total changed.
 
     Part of the caller's transaction.
     """
@@ -150,7 +145,7 @@ def estimates(
 
 
 def _complete(series: Collection[int]) -> dict[int, SuccessHistory]:
-    """Return the complete histories of *series*, without outdated ones, which are soon read anew."""
+    """Return the complete histories of *series*, without outdated ones, which are soon reset."""
     histories = {}
     for key, stored in SUCCESS_STATES.stored(series, is_complete=True).items():
         try:

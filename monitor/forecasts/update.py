@@ -82,7 +82,7 @@ Update = TypeVar("Update", bound=StateUpdate)
 def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
     """Use what changed in the hours of *updates*, all of one kind; return those with new inputs.
 
-    A state whose used inputs are not what they were is reset: its inputs are read anew in the background,
+    A state whose used inputs are not what they were is reset: its inputs are read again in the background,
     and its answer stays until then. Part of the caller's transaction.
     """
     if not updates:

@@ -1,4 +1,4 @@
-"""``manage.py forecasts``: the states of forecasts, and computing them anew from the depot."""
+"""``manage.py forecasts``: show the states of forecasts, or compute them from scratch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    help = "Show the state of forecasts, or compute it anew from the depot (docs/forecasting.md)."
+    help = "Show the state of forecasts, or compute it from scratch (docs/forecasting.md)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         verbs.add_parser("status", help="show what is followed, and what is still to do")
-        rebuild = verbs.add_parser("rebuild", help="compute all states anew from the depot")
+        rebuild = verbs.add_parser("rebuild", help="compute all states from scratch, from the depot")
         rebuild.add_argument("series", nargs="*", metavar="SERIES", help="only those of these series")
 
     def handle(self, *, verb: str, **options: Any) -> None:
@@ -33,7 +33,7 @@ class Command(BaseCommand):
             self._rebuild(options["series"])
 
     def _rebuild(self, names: list[str]) -> None:
-        """Compute states anew; if this process is killed, the workers complete it."""
+        """Compute states from scratch; if this process is killed, the workers complete it."""
         series = _keys(names)
         choose_predictors(series)
         metrics = refresh.reset(series)

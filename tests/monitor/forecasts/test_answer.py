@@ -1,4 +1,4 @@
-"""Forecasters are asked, and their answers say what they were made from."""
+"""Forecasts name the predictor that they use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ STAGE = "stage.compute.seconds"
 HOUR_SECONDS = 3600.0
 
 
-def told(method: str) -> tuple[Forecaster, datetime]:
-    """Of a total that is twice what a probe's stage showed half an hour before; and now."""
+def trained_forecaster(method: str) -> tuple[Forecaster, datetime]:
+    """Return a forecaster of a total that is twice a probe's stage of half an hour before, and the time."""
     forecaster = Forecaster(method)
     for number in range(1, 21):
         seconds, at = 2.0 + number % 5, number * HOUR_SECONDS
@@ -37,12 +37,12 @@ def told(method: str) -> tuple[Forecaster, datetime]:
         ("last_value", ""),
     ],
 )
-def test_a_method_asked_for_by_name_says_what_it_was_made_from(method: str, predictor: str) -> None:
-    forecaster, now = told(method)
+def test_the_forecast_of_a_named_method_names_its_predictor(method: str, predictor: str) -> None:
+    forecaster, now = trained_forecaster(method)
     assert compute(forecaster, "seconds", now, method=method).predictor == predictor
 
 
-def test_a_part_of_the_usual_method_says_what_it_was_made_from_too() -> None:
-    forecaster, now = told("auto")
+def test_the_forecast_of_a_part_of_the_default_method_names_its_predictor() -> None:
+    forecaster, now = trained_forecaster("auto")
     assert compute(forecaster, "seconds", now, method="lrp_robust").predictor == f"probe/{STAGE}"
     assert compute(forecaster, "seconds", now, method="nws").predictor == ""

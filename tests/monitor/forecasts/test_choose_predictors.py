@@ -1,4 +1,4 @@
-"""Applications listen to the probes that use what they use, and say which of them help."""
+"""Applications use probes of the same resources as predictors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PATH = {"source": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
 
 
 def defined(*series: tuple[str, str, dict[str, list[str]]]) -> dict[str, Metric]:
-    """The totals of these series, by name."""
+    """Define these series; return their totals by name."""
     resources = [
         ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma", "delta")
     ]
@@ -83,7 +83,7 @@ def put(metric: Metric, time: datetime, seconds: float) -> None:
     mark_dirty.mark([(metric.segment.series_id, time)])
 
 
-def test_the_nearest_probes_are_listened_to_and_no_applications(
+def test_the_nearest_probes_become_predictors_and_applications_do_not(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
     put(totals["app"], noon, 5.0)
@@ -96,20 +96,20 @@ def test_the_nearest_probes_are_listened_to_and_no_applications(
     assert choose_predictors() == 0
 
 
-def test_a_probe_that_is_new_is_listened_to_from_its_first_value_on(
+def test_a_new_probe_becomes_a_predictor_with_its_first_value(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
     probe = totals["same-path"]
     Metric.objects.filter(pk=probe.pk).update(name="stage.init.seconds")
     put(totals["app"], noon, 5.0)
     refresh(noon + HOUR)
-    assert listened_to(totals["app"]) == {"elsewhere", "one-end"}
+    assert predictors_of(totals["app"]) == {"elsewhere", "one-end"}
     put(Metric.objects.create(segment=probe.segment, name="total.seconds", unit="seconds"), noon, 4.0)
     refresh(noon + HOUR)
-    assert listened_to(totals["app"]) == {"elsewhere", "one-end", "same-path"}
+    assert predictors_of(totals["app"]) == {"elsewhere", "one-end", "same-path"}
 
 
-def test_a_segment_that_a_series_goes_back_to_listens_to_what_came_meanwhile(
+def test_a_segment_that_a_series_returns_to_gets_predictors_added_meanwhile(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
     app = totals["app"]
@@ -120,10 +120,10 @@ def test_a_segment_that_a_series_goes_back_to_listens_to_what_came_meanwhile(
     CurrentSegment.objects.filter(series=series).update(segment=totals["other-app"].segment)
     put(app, noon + HOUR, 5.0)
     refresh(noon + 2 * HOUR)
-    assert listened_to(app) == {"same-path", "elsewhere", "one-end"}
+    assert predictors_of(app) == {"same-path", "elsewhere", "one-end"}
 
 
-def test_where_nothing_is_new_nobody_looks_for_predictors(totals: dict[str, Metric], noon: datetime) -> None:
+def test_predictors_are_not_searched_without_new_metrics(totals: dict[str, Metric], noon: datetime) -> None:
     put(totals["app"], noon, 5.0)
     refresh(noon + HOUR)
     put(totals["app"], noon + HOUR, 5.0)
@@ -132,7 +132,7 @@ def test_where_nothing_is_new_nobody_looks_for_predictors(totals: dict[str, Metr
     assert not [one["sql"] for one in asked if "monitor_binding" in one["sql"]]
 
 
-def test_no_probe_is_listened_to_that_not_all_may_see_who_see_the_application(
+def test_a_predictor_is_visible_to_all_viewers_of_the_application(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
     put(totals["app"], noon, 5.0)
@@ -142,24 +142,22 @@ def test_no_probe_is_listened_to_that_not_all_may_see_who_see_the_application(
     closed.viewers.set([admins])
     Series.objects.filter(name="same-path").update(suite=closed)
     choose_predictors()
-    assert listened_to(totals["app"]) == {"elsewhere", "one-end"}
+    assert predictors_of(totals["app"]) == {"elsewhere", "one-end"}
     apps = Suite.objects.create(name="apps")
     apps.viewers.set([admins, others])
     Series.objects.filter(name="app").update(suite=apps)
     choose_predictors()
-    assert listened_to(totals["app"]) == {"elsewhere", "one-end"}
+    assert predictors_of(totals["app"]) == {"elsewhere", "one-end"}
     apps.viewers.set([admins])
     choose_predictors()
-    assert listened_to(totals["app"]) == {"elsewhere", "one-end", "same-path"}
+    assert predictors_of(totals["app"]) == {"elsewhere", "one-end", "same-path"}
 
 
-def listened_to(metric: Metric) -> set[str]:
+def predictors_of(metric: Metric) -> set[str]:
     return {one.series.name for one in ForecastPredictor.objects.filter(metric=metric)}
 
 
-def test_a_probe_that_tells_what_comes_is_named_with_the_forecast(
-    totals: dict[str, Metric], noon: datetime
-) -> None:
+def test_a_helpful_predictor_is_named_with_the_forecast(totals: dict[str, Metric], noon: datetime) -> None:
     draw = random.Random(1)
     app, probe = totals["app"], totals["same-path"]
     put(app, noon, 5.0)
@@ -184,7 +182,7 @@ def test_a_probe_that_tells_what_comes_is_named_with_the_forecast(
     assert Forecast.objects.filter(metric=app).latest("pk").predictor == state.predictor
 
 
-def test_what_a_probe_tells_is_in_the_time_until_a_run_has_passed_at_once(
+def test_a_value_of_a_predictor_updates_the_time_until_a_run_has_passed(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
     app, probe = totals["app"], totals["same-path"]
@@ -207,9 +205,7 @@ def test_what_a_probe_tells_is_in_the_time_until_a_run_has_passed_at_once(
     assert (after.expected_seconds or 0.0) >= (total.mean or 0.0)
 
 
-def test_of_what_is_said_again_before_the_truth_comes_the_last_counts(
-    totals: dict[str, Metric], noon: datetime
-) -> None:
+def test_the_last_forecast_before_an_actual_value_counts(totals: dict[str, Metric], noon: datetime) -> None:
     app, probe = totals["app"], totals["same-path"]
     for number in range(5):
         put(app, noon + number * HOUR, 5.0 + number)
@@ -230,7 +226,7 @@ def test_of_what_is_said_again_before_the_truth_comes_the_last_counts(
     assert Forecast.objects.filter(metric=app).count() == 2  # that one, and the newest
 
 
-def test_rebuilding_chooses_predictors_and_comes_to_the_same(
+def test_a_rebuild_chooses_predictors_and_computes_the_same_state(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
     for number in range(10):
@@ -243,14 +239,14 @@ def test_rebuilding_chooses_predictors_and_comes_to_the_same(
     call_command("forecasts", "rebuild", verbosity=0)
     again = ForecastState.objects.get(metric=totals["app"])
     assert (again.state, again.n) == (first.state, 10)
-    told = StringIO()
-    call_command("forecasts", "status", stdout=told)
-    assert "5 metrics are followed, 2 of them have a forecast" in told.getvalue()
+    output = StringIO()
+    call_command("forecasts", "status", stdout=output)
+    assert "5 metrics are followed, 2 of them have a forecast" in output.getvalue()
     with pytest.raises(CommandError, match="nobody"):
         call_command("forecasts", "rebuild", "nobody")
 
 
-def test_a_method_that_listens_hears_the_same_predictors_when_it_is_asked_for_by_name(
+def test_a_method_asked_for_by_name_uses_the_same_predictors(
     totals: dict[str, Metric], noon: datetime
 ) -> None:
     weather = random.Random(4)
@@ -263,6 +259,6 @@ def test_a_method_that_listens_hears_the_same_predictors_when_it_is_asked_for_by
     refresh_all(now)
     choose_predictors()
     refresh_all(now)
-    said = issue(totals["app"], now, method="lrp", at=now)
-    assert (said.method, said.predictor) == ("lrp", "same-path/total.seconds")
-    assert said.median == pytest.approx(14.0)
+    forecast = issue(totals["app"], now, method="lrp", at=now)
+    assert (forecast.method, forecast.predictor) == ("lrp", "same-path/total.seconds")
+    assert forecast.median == pytest.approx(14.0)

@@ -1,4 +1,4 @@
-"""Forecasts that met their truth are counted by day, suite, site, metric and method."""
+"""Scores of forecasts are summed by day, suite, site, metric and method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def total(circle: Series, noon: datetime) -> int:
 
 @pytest.fixture
 def one(total: int, noon: datetime) -> ScoredForecast:
-    """Said 9, the last was 6, came 10: just within 90 %."""
+    """Return a forecast of 9, with baseline 6 and actual value 10: on the end of the 90 % interval."""
     place = QUANTILE_LEVELS.index(0.95)
     return ScoredForecast(
         metric=total,
@@ -68,7 +68,7 @@ def test_metrics_of_one_name_in_two_units_are_counted_apart(one: ScoredForecast,
     ]
 
 
-def test_errors_are_of_the_median_and_of_the_last_value(one: ScoredForecast) -> None:
+def test_errors_are_those_of_the_median_and_of_the_baseline(one: ScoredForecast) -> None:
     add([one, one._replace(last_value=None, truth=0.0)])
     kept = everywhere()
     assert (kept.n, kept.absolute_error) == (2, 10.0)
@@ -86,10 +86,10 @@ def test_errors_are_of_the_median_and_of_the_last_value(one: ScoredForecast) -> 
         (QUANTILE_LEVELS.index(0.9), QUANTILE_LEVELS.index(0.9) + 1, (1, 1)),
         (QUANTILE_LEVELS.index(0.05) + 1, QUANTILE_LEVELS.index(0.05) + 1, (0, 1)),  # between 5 and 10 %
         (QUANTILE_LEVELS.index(0.95) + 1, QUANTILE_LEVELS.index(0.95) + 1, (0, 0)),
-        (0, len(QUANTILE_LEVELS), (1, 1)),  # all of them are what came
+        (0, len(QUANTILE_LEVELS), (1, 1)),  # all quantiles equal the actual value
     ],
 )
-def test_a_truth_lies_in_an_interval_its_ends_included(
+def test_an_actual_value_on_the_end_of_an_interval_is_inside(
     one: ScoredForecast, below: int, upto: int, within: tuple[int, int]
 ) -> None:
     add([one._replace(below=below, upto=upto)])
@@ -101,21 +101,21 @@ def test_without_quantiles_no_interval_is_counted(one: ScoredForecast) -> None:
     assert (everywhere().interval_n, everywhere().within_80) == (0, 0)
 
 
-def test_what_comes_later_is_added_to_its_day(one: ScoredForecast) -> None:
+def test_later_scores_are_added_to_their_day(one: ScoredForecast) -> None:
     add([one])
     add([one, one._replace(truth_time=one.truth_time + timedelta(days=1))])
     days = DayScore.objects.filter(site=None).order_by("day").values_list("n", "interval_n")
     assert list(days) == [(2, 2), (1, 1)]
 
 
-def test_the_largest_numbers_have_a_sum(one: ScoredForecast) -> None:
+def test_sums_of_the_largest_errors_are_finite(one: ScoredForecast) -> None:
     huge = one._replace(truth=1e300, median=-1e300, last_value=1e-300)
     add([huge] * 3)
     add([huge, huge._replace(truth=5e-324)])
     assert everywhere().n == 5
 
 
-def test_what_is_gone_meanwhile_is_not_counted(one: ScoredForecast) -> None:
+def test_a_deleted_metric_is_not_counted(one: ScoredForecast) -> None:
     add([one._replace(metric=0)])
     assert not DayScore.objects.exists()
     Site.objects.filter(name="site-of-here").update(title="there still")

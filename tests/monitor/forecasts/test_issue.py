@@ -1,4 +1,4 @@
-"""Forecasts are issued from what was known, kept, and scored when the truth arrives."""
+"""Forecasts are issued from what is known, stored, and scored when the actual value arrives."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def total(circle: Series, noon: datetime) -> Metric:
     return Metric.objects.get(name="total.seconds")
 
 
-def test_a_forecast_has_an_interval_around_what_was_seen(total: Metric, noon: datetime) -> None:
+def test_a_forecast_has_an_interval_around_the_values(total: Metric, noon: datetime) -> None:
     forecast = issue(total, noon + 5 * MINUTE)
     assert forecast.n == 5
     assert 0 <= forecast.lower < forecast.mean < forecast.upper
     assert 6.0 <= forecast.mean <= 9.0
 
 
-def test_from_the_same_knowledge_the_same_forecast_is_issued_once(total: Metric, noon: datetime) -> None:
+def test_the_same_forecast_from_the_same_values_is_stored_once(total: Metric, noon: datetime) -> None:
     assert issue(total, noon + 5 * MINUTE) == issue(total, noon + 6 * MINUTE)
     assert Forecast.objects.count() == 1
 
@@ -53,18 +53,18 @@ def test_a_forecast_uses_nothing_that_was_not_yet_known(total: Metric, noon: dat
     assert issue(total, noon + 5 * MINUTE).n == 5
 
 
-def test_too_few_values_are_no_forecast(circle: Series, noon: datetime) -> None:
+def test_too_few_values_make_no_forecast(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0)
     with pytest.raises(Abstained, match="2 values"):
         issue(Metric.objects.get(name="total.seconds"), noon + 5 * MINUTE)
 
 
-def test_series_with_too_few_values_cost_a_pass_no_statement_each(circle: Series, noon: datetime) -> None:
+def test_series_with_too_few_values_need_no_statement_each(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0)
     refresh_all(noon + 5 * MINUTE)
     with CaptureQueriesContext(connection) as asked:
         refresh_all(noon + 6 * MINUTE)
-    assert len(asked) < 10  # what marks, what news, and who is behind
+    assert len(asked) < 10  # dirty hours, pending changes, and states that are behind
 
 
 def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> None:
@@ -72,7 +72,7 @@ def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> Non
     assert issue(total, noon + 6 * MINUTE).n == 5
 
 
-def test_the_truth_is_the_first_run_that_became_known_later(total: Metric, noon: datetime) -> None:
+def test_the_actual_value_is_the_first_run_that_became_known_later(total: Metric, noon: datetime) -> None:
     forecast = issue(total, noon + 5 * MINUTE)
     assert score(timezone.now()) == 0
     feed(noon, 4.5, 9.0, first=6)
@@ -82,27 +82,27 @@ def test_the_truth_is_the_first_run_that_became_known_later(total: Metric, noon:
     assert forecast.covered is (forecast.lower <= 7.5 <= forecast.upper)
 
 
-def test_what_other_methods_would_have_said_is_scored_with_it(total: Metric, noon: datetime) -> None:
+def test_forecasts_of_the_other_methods_are_scored_too(total: Metric, noon: datetime) -> None:
     forecast = issue(total, noon + 5 * MINUTE)
-    said = forecast.others or {}
-    assert {"blend", "nws", "local_level"} <= said.keys()
+    others = forecast.others or {}
+    assert {"blend", "nws", "local_level"} <= others.keys()
     feed(noon, 4.5, first=6)
     score(timezone.now())
     forecast.refresh_from_db()
-    assert forecast.others is None  # they are counted
+    assert forecast.others is None  # after they are scored
     errors = dict(DayScore.objects.filter(site=None).values_list("method", "absolute_error"))
     assert errors == pytest.approx(
         {
             "auto": abs(7.5 - forecast.median),
             "last_value": abs(7.5 - 9.0),
-            **{method: abs(7.5 - median) for method, median in said.items()},
+            **{method: abs(7.5 - median) for method, median in others.items()},
         }
     )
     inside = dict(DayScore.objects.filter(site=None).values_list("method", "interval_n"))
     assert {method for method, n in inside.items() if n} == {"auto"}
 
 
-def test_what_is_asked_for_by_name_counts_once_about_each_truth(total: Metric, noon: datetime) -> None:
+def test_a_method_asked_for_by_name_counts_once_for_each_actual_value(total: Metric, noon: datetime) -> None:
     issue(total, noon + 5 * MINUTE)
     for method in ("last_value", "nws", "lrp"):
         issue(total, noon + 5 * MINUTE, method=method)
@@ -114,7 +114,7 @@ def test_what_is_asked_for_by_name_counts_once_about_each_truth(total: Metric, n
     assert set(inside) == {"auto", "last_value", "nws", "lrp"}
 
 
-def test_a_late_value_from_before_the_forecast_is_not_its_truth(circle: Series, noon: datetime) -> None:
+def test_a_late_value_from_before_a_forecast_is_not_its_actual_value(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0, 3.0)
     feed(noon, 4.0, first=5)
     total = Metric.objects.get(name="total.seconds")
@@ -139,11 +139,11 @@ def test_a_metric_without_scored_forecasts_has_no_record(total: Metric) -> None:
     assert record_of(total.pk, METHOD) == ForecastRecord()
 
 
-def test_refreshing_scores_and_forecasts_every_duration_that_has_news(total: Metric, noon: datetime) -> None:
+def test_a_refresh_scores_and_forecasts_every_duration_with_new_values(total: Metric, noon: datetime) -> None:
     refresh_all(noon + 5 * MINUTE)
     names = set(Forecast.objects.values_list("metric__name", flat=True))
     assert {"total.seconds", "total_essential.seconds", "total_core.seconds", "stage.init.seconds"} < names
-    assert "ring.bytes_per_second" not in names  # until somebody asks
+    assert "ring.bytes_per_second" not in names  # until it is asked for
     refresh_all(noon + 6 * MINUTE)
     assert Forecast.objects.count() == 7
     feed(noon, 5.0, first=6)
@@ -159,7 +159,7 @@ def test_a_run_that_starts_later_has_a_forecast_of_its_own(total: Metric, noon: 
     assert later == issue(total, noon + 6 * MINUTE, at=noon + 600 * MINUTE)
     feed(noon, 5.0, first=6)
     refresh_all(noon + 8 * MINUTE)
-    assert Forecast.objects.unscored().filter(pk=later.pk).exists()  # this was not the run
+    assert Forecast.objects.unscored().filter(pk=later.pk).exists()  # another run was forecast
     feed(noon, 6.0, first=601)
     refresh_all(noon + 603 * MINUTE)
     later.refresh_from_db()
@@ -169,16 +169,14 @@ def test_a_run_that_starts_later_has_a_forecast_of_its_own(total: Metric, noon: 
 
 def test_another_method_can_be_asked_for_by_name(total: Metric, noon: datetime) -> None:
     refresh_all(noon + 5 * MINUTE)
-    assert issue(total, noon + 5 * MINUTE, method="nws").method == "nws"  # a part of what follows the metric
+    assert issue(total, noon + 5 * MINUTE, method="nws").method == "nws"  # a part of the default method
     last = issue(total, noon + 5 * MINUTE, method="last_value")
     assert (last.method, last.mean, last.n) == ("last_value", 9.0, 5)
     with pytest.raises(UnknownMethod):
         issue(total, noon + 5 * MINUTE, method="../nws")
 
 
-def test_a_metric_that_nobody_asked_for_is_followed_from_the_first_question_on(
-    total: Metric, noon: datetime
-) -> None:
+def test_any_metric_is_followed_from_the_first_question_on(total: Metric, noon: datetime) -> None:
     refresh_all(noon + 5 * MINUTE)
     speed = Metric.objects.get(name="ring.bytes_per_second")
     assert not ForecastState.objects.filter(metric=speed).exists()

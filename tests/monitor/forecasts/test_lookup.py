@@ -1,4 +1,4 @@
-"""Quantiles of the grid and between, and how many truths lay between two of them."""
+"""Look up stored forecasts and quantiles, and compute coverage."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ TENFOLD = [10 * probability for probability in QUANTILE_LEVELS]
 
 
 @pytest.mark.parametrize("probability", [*QUANTILE_LEVELS, 0.0051, 0.15, 0.333, 0.925, 0.9949])
-def test_between_two_quantiles_of_the_grid_lie_those_between(probability: float) -> None:
+def test_quantiles_between_levels_are_interpolated(probability: float) -> None:
     assert quantile(TENFOLD, probability) == pytest.approx(10 * probability)
 
 
-def test_the_ends_of_the_grid_are_in_it() -> None:
+def test_the_lowest_and_highest_levels_are_valid() -> None:
     assert neighbours(LOWEST) == (0, 0, 0.0)
     assert neighbours(HIGHEST) == (len(QUANTILE_LEVELS) - 1, len(QUANTILE_LEVELS) - 1, 0.0)
 
 
-def test_coverage_is_what_lay_between_two_quantiles_ends_included() -> None:
+def test_coverage_counts_values_between_two_quantiles_ends_included() -> None:
     less = [round(100 * probability) for probability in QUANTILE_LEVELS]
     most = [many + 5 for many in less]
     assert ForecastRecord(record_n=100, less=less, most=most).coverage(0.8) == pytest.approx(0.85)
@@ -43,7 +43,7 @@ def reader(db: None) -> User:
     return User.objects.create_user("reader")
 
 
-def test_what_is_ready_is_of_what_the_next_run_does(circle: Series, reader: User) -> None:
+def test_the_forecast_found_is_that_of_the_current_segment(circle: Series, reader: User) -> None:
     now = timezone.now()
     assert look_up(reader, "circle", "total.seconds", now) is not None
     ingest(wire.to_json(circle_report(now)))
@@ -58,7 +58,7 @@ def test_what_is_ready_is_of_what_the_next_run_does(circle: Series, reader: User
     assert (found.metric, found.is_current) == (None, False)
 
 
-def test_what_is_of_others_is_not_there(circle: Series, reader: User) -> None:
+def test_series_of_other_groups_are_invisible(circle: Series, reader: User) -> None:
     Suite.objects.get().viewers.add(staff := Group.objects.create(name="staff"))
     now = timezone.now()
     assert look_up(reader, "circle", "total.seconds", now) is None

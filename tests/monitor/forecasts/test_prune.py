@@ -1,4 +1,4 @@
-"""What forecasting has kept for long enough goes; what anybody still reads stays."""
+"""Old forecasts are deleted; states and delivered forecasts stay."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def series(db: None, noon: datetime, tmp_path: Path) -> list[Series]:
 
 @pytest.fixture
 def before(series: list[Series], noon: datetime) -> Metric:
-    """The total of what the first of them ran before; it has listened to the other one."""
-    total = begun(series[0], 1, noon)
-    begun(series[0], 2, noon + 20 * HOUR)
-    other = begun(series[1], 1, noon)
+    """Return the total of an earlier segment of the first series; its predictor is the other series."""
+    total = segment_total(series[0], 1, noon)
+    segment_total(series[0], 2, noon + 20 * HOUR)
+    other = segment_total(series[1], 1, noon)
     ForecastPredictor.objects.create(metric=total, series=series[1], name=other.name)
     put(total, *(noon + n * HOUR for n in range(10)))
     put(other, *(noon + n * HOUR for n in range(10)))
@@ -50,7 +50,7 @@ def before(series: list[Series], noon: datetime) -> Metric:
     return total
 
 
-def begun(series: Series, number: int, began_at: datetime) -> Metric:
+def segment_total(series: Series, number: int, began_at: datetime) -> Metric:
     segment = Segment.objects.create(
         series=series, number=number, began_at=began_at, fingerprint=f"{series.name}, {number}"
     )
@@ -70,7 +70,7 @@ def known(metric: Metric, now: datetime) -> tuple[bytes, bytes, int]:
 
 
 def at(metric: Metric) -> None:
-    """That is what its series runs now."""
+    """Make the segment of *metric* the current one."""
     CurrentSegment.objects.filter(series=metric.segment.series).update(segment=metric.segment)
 
 
@@ -120,7 +120,7 @@ def test_a_segment_that_a_series_returns_to_has_an_answer_at_once(
     assert known(before, now + HOUR)[2] == 11
 
 
-def test_forecasts_about_a_time_that_is_over_go_unless_somebody_was_given_them(
+def test_forecasts_of_a_past_time_are_deleted_unless_they_were_delivered(
     before: Metric, noon: datetime
 ) -> None:
     now = noon + 11 * HOUR

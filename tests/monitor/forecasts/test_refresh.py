@@ -1,4 +1,4 @@
-"""What forecasters know goes on with what becomes known, and is what the depot says at any time."""
+"""States are updated with new inputs, and equal at any time what the depot contains."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def total(circle: Series, noon: datetime) -> Metric:
 
 
 def put(total: Metric, *rows: SampleRow) -> None:
-    """Values, as if reports had told them: those that are there stay."""
+    """Write values as reports do: existing ones stay."""
     write.write(rows)
     mark_dirty.mark({(total.segment.series_id, row.time) for row in rows})
 
@@ -66,19 +66,19 @@ def hourly(total: Metric, noon: datetime, count: int, *, first: int = 0) -> list
 
 
 def state(total: Metric) -> tuple[bytes, bytes, int]:
-    """All that is known."""
+    """Return the complete state: packed, digest, and number of values."""
     row = ForecastState.objects.get(metric=total)
     assert not row.is_behind
     return bytes(row.state or b""), bytes(row.used or b""), row.n
 
 
-def made_of_the_depot(total: Metric, now: datetime) -> tuple[bytes, bytes, int]:
+def rebuilt(total: Metric, now: datetime) -> tuple[bytes, bytes, int]:
     reset([total.segment.series_id])
     refresh_all(now)
     return state(total)
 
 
-def test_what_is_new_is_used_and_what_was_known_is_not_read_again(total: Metric, noon: datetime) -> None:
+def test_a_state_updated_step_by_step_equals_a_rebuilt_one(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
     before = state(total)
@@ -86,11 +86,11 @@ def test_what_is_new_is_used_and_what_was_known_is_not_read_again(total: Metric,
     refresh(noon + 8 * HOUR)
     after = state(total)
     assert (before[2], after[2]) == (5, 6)
-    assert made_of_the_depot(total, noon + 8 * HOUR) == after
+    assert rebuilt(total, noon + 8 * HOUR) == after
     assert not PendingChange.objects.exists()
 
 
-def test_a_late_value_is_used_where_it_belongs(total: Metric, noon: datetime) -> None:
+def test_a_late_value_is_used_in_its_place(total: Metric, noon: datetime) -> None:
     first, *rest = hourly(total, noon, 6)
     put(total, *rest)
     refresh(noon + 7 * HOUR)
@@ -98,7 +98,7 @@ def test_a_late_value_is_used_where_it_belongs(total: Metric, noon: datetime) ->
     refresh_all(noon + 7 * HOUR)
     late = state(total)
     assert late[2] == 6
-    assert made_of_the_depot(total, noon + 7 * HOUR) == late
+    assert rebuilt(total, noon + 7 * HOUR) == late
 
 
 def test_a_late_value_resets_the_state_to_what_the_depot_still_has(total: Metric, noon: datetime) -> None:
@@ -116,10 +116,10 @@ def test_a_late_value_resets_the_state_to_what_the_depot_still_has(total: Metric
     refresh_all(now)
     late = state(total)
     assert late[2] == 10
-    assert made_of_the_depot(total, now) == late
+    assert rebuilt(total, now) == late
 
 
-def test_a_value_that_is_read_anew_changes_what_is_known(total: Metric, noon: datetime) -> None:
+def test_a_corrected_value_changes_the_state(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 6))
     refresh(noon + 7 * HOUR)
     before, answer = state(total), issue(total, noon + 7 * HOUR)
@@ -129,20 +129,18 @@ def test_a_value_that_is_read_anew_changes_what_is_known(total: Metric, noon: da
     after = state(total)
     assert after != before
     assert issue(total, noon + 7 * HOUR) != answer
-    assert made_of_the_depot(total, noon + 7 * HOUR) == after
+    assert rebuilt(total, noon + 7 * HOUR) == after
     Sample.objects.filter(time=noon + HOUR).delete()
     mark_dirty.mark([(total.segment.series_id, noon + HOUR)])
     refresh_all(noon + 7 * HOUR)
     assert state(total)[2] == 5
 
 
-def test_a_change_of_an_hour_that_is_not_remembered_is_found_by_all_that_was_used(
-    total: Metric, noon: datetime
-) -> None:
+def test_a_change_of_an_hour_before_the_digest_is_detected(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 60))
     refresh(noon + 61 * HOUR)
     before = state(total)
-    mark_dirty.mark([(total.segment.series_id, noon)])  # a run that was missed, say
+    mark_dirty.mark([(total.segment.series_id, noon)])  # as by a missed run
     refresh(noon + 61 * HOUR)
     assert state(total) == before
     Sample.objects.filter(time=noon).update(value=400.0)
@@ -151,7 +149,7 @@ def test_a_change_of_an_hour_that_is_not_remembered_is_found_by_all_that_was_use
     assert state(total) != before
 
 
-def test_values_that_go_for_their_age_change_nothing(total: Metric, noon: datetime) -> None:
+def test_values_deleted_by_retention_stay_in_the_state(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 30))
     refresh(noon + 31 * HOUR)
     before = state(total)
@@ -161,11 +159,9 @@ def test_values_that_go_for_their_age_change_nothing(total: Metric, noon: dateti
     assert state(total)[2] == before[2] + 1
 
 
-def test_what_becomes_known_later_than_now_is_used_then_and_keeps_nobody_waiting(
-    total: Metric, noon: datetime
-) -> None:
+def test_a_value_that_becomes_known_in_the_future_is_used_then(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
-    put(total, value(total, noon + 5 * HOUR, 9.0, known_after=10 * HOUR))  # a clock that is fast
+    put(total, value(total, noon + 5 * HOUR, 9.0, known_after=10 * HOUR))  # by a fast clock
     refresh(noon + 6 * HOUR)
     assert state(total)[2] == 5
     with CaptureQueriesContext(connection) as asked:
@@ -180,7 +176,7 @@ def test_what_becomes_known_later_than_now_is_used_then_and_keeps_nobody_waiting
     assert state(total)[2] == 7
 
 
-def test_a_long_history_is_read_part_by_part_and_its_answer_comes_with_the_last(
+def test_a_long_history_is_read_part_by_part_and_answered_after_the_last(
     total: Metric, noon: datetime
 ) -> None:
     many = update.INPUTS_AT_ONCE + 10
@@ -196,7 +192,7 @@ def test_a_long_history_is_read_part_by_part_and_its_answer_comes_with_the_last(
     assert row.forecast.n == many
 
 
-def test_states_of_other_methods_are_made_anew(total: Metric, noon: datetime) -> None:
+def test_states_of_other_method_versions_are_reset(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
     known = state(total)
@@ -212,25 +208,25 @@ def test_states_of_other_methods_are_made_anew(total: Metric, noon: datetime) ->
     assert state(total)[2] == 6
 
 
-def test_what_was_answered_is_not_issued_again(total: Metric, noon: datetime) -> None:
+def test_a_rebuild_does_not_issue_the_same_forecast_again(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
-    made_of_the_depot(total, noon + 7 * HOUR)
+    rebuilt(total, noon + 7 * HOUR)
     assert Forecast.objects.count() == 1
 
 
-def test_a_job_that_somebody_ran_is_history(total: Metric, noon: datetime) -> None:
+def test_the_outcome_of_a_job_is_an_input(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
-    record_outcome(told(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
+    record_outcome(outcome_of(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
     refresh(noon + 8 * HOUR)
     known = state(total)
     row = ForecastState.objects.get()
     assert (row.n, row.last_value, row.used_until) == (6, 44.0, noon + 7 * HOUR)
-    assert made_of_the_depot(total, noon + 8 * HOUR) == known
+    assert rebuilt(total, noon + 8 * HOUR) == known
 
 
-def test_a_forecaster_that_fails_keeps_nobody_waiting(
+def test_a_failing_forecaster_does_not_stop_the_others(
     total: Metric, noon: datetime, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = Metric.objects.create(segment=total.segment, name="stage.compare.seconds", unit="seconds")
@@ -253,9 +249,7 @@ def test_a_forecaster_that_fails_keeps_nobody_waiting(
     assert state(total)[2] == 7
 
 
-def test_old_forecasts_go_but_not_those_that_somebody_has_told_an_outcome_of(
-    total: Metric, noon: datetime
-) -> None:
+def test_old_forecasts_are_deleted_unless_they_have_an_outcome(total: Metric, noon: datetime) -> None:
     said = [
         Forecast(
             metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
@@ -264,13 +258,13 @@ def test_old_forecasts_go_but_not_those_that_somebody_has_told_an_outcome_of(
         for number in range(KEPT_OF_OTHERS + 20)
     ]  # fmt: skip
     oldest = Forecast.objects.bulk_create(said)[0]
-    told(oldest, noon)
+    outcome_of(oldest, noon)
     keep_newest({total.pk: "stage.compare.seconds"}, noon)
-    assert Forecast.objects.count() == KEPT_OF_OTHERS + 2  # of the last that is kept there is none older
+    assert Forecast.objects.count() == KEPT_OF_OTHERS + 2  # of equal age as the last kept, and the oldest
     assert Forecast.objects.filter(pk=oldest.pk).exists()
 
 
-def test_who_asks_about_many_times_takes_nothing_away_from_the_record(total: Metric, noon: datetime) -> None:
+def test_forecasts_of_given_times_displace_none_of_the_next_run(total: Metric, noon: datetime) -> None:
     row = Forecast(
         metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
         lower=0.5, upper=2.0, last_known_at=noon,
@@ -283,7 +277,7 @@ def test_who_asks_about_many_times_takes_nothing_away_from_the_record(total: Met
     assert not Forecast.objects.filter(pk=old.pk).exists()
 
 
-def test_what_no_method_uses_is_no_truth_either(total: Metric, noon: datetime) -> None:
+def test_a_value_that_no_method_uses_is_no_actual_value(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 5 * HOUR)
     put(total, value(total, noon + 6 * HOUR, 1.7e308), value(total, noon + 7 * HOUR, 5.0))
@@ -291,18 +285,16 @@ def test_what_no_method_uses_is_no_truth_either(total: Metric, noon: datetime) -
     assert list(Forecast.objects.scored().values_list("truth", flat=True)) == [5.0]
 
 
-def test_what_is_told_of_a_job_is_news_of_its_hour(total: Metric, noon: datetime) -> None:
+def test_an_outcome_is_a_pending_change_of_its_hour(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5), value(total, noon + 4 * HOUR + MINUTE, 4.0))
     refresh(noon + 6 * HOUR)
-    outcome = told(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
+    outcome = outcome_of(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
     record_outcome(outcome)
-    (news,) = PendingChange.objects.all()
-    assert news.hour == noon + 4 * HOUR
+    (change,) = PendingChange.objects.all()
+    assert change.hour == noon + 4 * HOUR
 
 
-def test_news_of_a_predictor_that_measures_nothing_of_that_name_are_done_with(
-    total: Metric, noon: datetime
-) -> None:
+def test_changes_of_a_predictor_without_such_a_metric_are_deleted(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
     mine = total.segment.series
@@ -320,7 +312,7 @@ def copied(row: Forecast, **changes: datetime) -> Forecast:
     return Forecast(**{**its, **changes})
 
 
-def told(forecast: Forecast, time: datetime) -> Outcome:
+def outcome_of(forecast: Forecast, time: datetime) -> Outcome:
     return Outcome.objects.create(
         forecast=forecast,
         metric=forecast.metric,

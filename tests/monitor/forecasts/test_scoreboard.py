@@ -1,4 +1,4 @@
-"""How good forecasts were, of what somebody may see, by whatever is asked for."""
+"""The scoreboard shows scores of visible series by method, metric, site and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reader(db: None) -> User:
 
 @pytest.fixture
 def score(circle: Series) -> Score:
-    """Ten forecasts, off by 1 where the last value was by 2; eight inside 80 %, nine inside 90 %."""
+    """Store ten forecasts with errors of 1, baseline 2; eight inside the 80 % interval, nine inside 90 %."""
 
     def make(**changes: Any) -> DayScore:
         of = {"day": date(2026, 3, 30), "suite": circle.suite, "site": None, "metric": "total.seconds"}
@@ -47,7 +47,7 @@ def score(circle: Series) -> Score:
     return make
 
 
-def test_what_was_summed_up_is_shared_out(score: Score, reader: User) -> None:
+def test_scores_are_means_of_the_daily_sums(score: Score, reader: User) -> None:
     score()
     score(day=date(2026, 3, 29), n=30, absolute_error=70.0, within_80=4)
     whole = scoreboard(reader, Choice(), NOW).whole
@@ -57,13 +57,13 @@ def test_what_was_summed_up_is_shared_out(score: Score, reader: User) -> None:
     assert (whole.interval_n, whole.coverage_80, whole.coverage_90) == (20, 0.6, 0.9)
 
 
-def test_without_a_score_there_is_none(reader: User, circle: Series) -> None:
+def test_a_scoreboard_without_scores_is_empty(reader: User, circle: Series) -> None:
     board = scoreboard(reader, Choice(), NOW)
     assert board.whole is None
     assert (board.methods, board.times, board.newest_day) == ([], [], None)
 
 
-def test_what_nothing_can_be_told_from_is_not_told(score: Score, reader: User) -> None:
+def test_a_score_without_data_is_none(score: Score, reader: User) -> None:
     score(last_value_n=0, last_value_error=0.0, relative_n=0, interval_n=0)
     whole = scoreboard(reader, Choice(), NOW).whole
     assert whole is not None
@@ -101,7 +101,7 @@ def test_a_short_range_goes_by_days_and_a_long_one_by_weeks(score: Score, reader
     assert len(scoreboard(reader, Choice(span=WEEK), NOW).times) == 2
 
 
-def test_scores_of_a_suite_are_for_who_may_see_it(score: Score, reader: User) -> None:
+def test_scores_of_a_suite_are_visible_to_its_viewers(score: Score, reader: User) -> None:
     score()
     staff = Group.objects.create(name="staff")
     Suite.objects.get().viewers.add(staff)
@@ -112,7 +112,7 @@ def test_scores_of_a_suite_are_for_who_may_see_it(score: Score, reader: User) ->
     assert scoreboard(User.objects.create_superuser("root"), Choice(), NOW).whole is not None
 
 
-def test_how_much_is_asked_does_not_depend_on_how_much_there_is(
+def test_the_number_of_queries_does_not_depend_on_the_amount_of_data(
     score: Score, reader: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for ago in range(20):
@@ -127,7 +127,7 @@ def total(circle: Series) -> Metric:
     return Metric.objects.get(name="total.seconds")
 
 
-def said(metric: Metric, minutes: int, truth: float | None, **changes: Any) -> Forecast:
+def issued(metric: Metric, minutes: int, truth: float | None, **changes: Any) -> Forecast:
     at = NOW + timedelta(minutes=minutes)
     of = {"metric": metric, "method": METHOD, "level": 0.8, "n": 9, "issued_at": at, "last_time": at}
     figures = {
@@ -141,12 +141,12 @@ def said(metric: Metric, minutes: int, truth: float | None, **changes: Any) -> F
     return Forecast.objects.create(**{**of, **figures, **truths, **changes})
 
 
-def test_the_newest_forecasts_that_met_their_truth_are_told(total: Metric, reader: User) -> None:
+def test_the_newest_scored_forecasts_are_shown(total: Metric, reader: User) -> None:
     ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
-    before = said(total, 0, 7.5)
-    told = said(total, 1, 9.0)
-    said(total, 2, None)
-    said(total, 3, 8.0, method="nws")
+    before = issued(total, 0, 7.5)
+    told = issued(total, 1, 9.0)
+    issued(total, 2, None)
+    issued(total, 3, 8.0, method="nws")
     last, earlier = last_ones(reader, Choice())
     assert (last.forecast, last.series, last.unit, last.off_by) == (told, "circle", "seconds", 2.0)
     assert earlier.forecast == before
@@ -156,22 +156,20 @@ def test_the_newest_forecasts_that_met_their_truth_are_told(total: Metric, reade
     assert last_ones(reader, Choice()) == []
 
 
-def test_the_more_series_there_are_the_fewer_last_forecasts_of_each_are_told(
-    circle: Series, total: Metric, reader: User
-) -> None:
+def test_more_series_show_fewer_forecasts_each(circle: Series, total: Metric, reader: User) -> None:
     ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
     for minutes in range(MOST_LAST + 5):
-        said(total, minutes, 7.5)
+        issued(total, minutes, 7.5)
     assert len(last_ones(reader, Choice())) == MOST_LAST
     Series.objects.create(name="other", probe="circle", suite=circle.suite, reporter=circle.reporter)
     ingest(wire.to_json(circle_report(NOW, series="other")))
     other = Metric.objects.get(name="total.seconds", segment__series__name="other")
     ForecastState.objects.update_or_create(metric=other, defaults={"record_n": 1, "last_time": NOW})
-    said(other, 0, 7.5)
+    issued(other, 0, 7.5)
     assert len(last_ones(reader, Choice())) == MOST_LAST // 2 + 1
 
 
-def test_predictors_that_are_used_come_before_those_that_were_dropped(total: Metric, reader: User) -> None:
+def test_used_predictors_come_before_dropped_ones(total: Metric, reader: User) -> None:
     told = {"metric": total, "series": total.series, "n": 50, "p_value": 0.01}
     for name, gain, is_kept in (("a", -0.1, False), ("b", 0.2, True), ("c", 0.3, True), ("d", None, None)):
         ForecastPredictor.objects.create(name=name, gain=gain, is_kept=is_kept, **told)

@@ -1,4 +1,4 @@
-"""Where nothing can run: maintenance, holds, and resources that fail whoever comes."""
+"""Resources are unavailable in maintenance, on hold, and when every run fails there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_resource_is_unavailable_without_trouble(circle: Series, noon: dateti
     assert find_unavailable(OPERATOR, (), later, later) == {}
 
 
-def test_a_site_in_maintenance_is_down_while_it_lasts(circle: Series, later: datetime) -> None:
+def test_a_site_is_unavailable_during_its_maintenance(circle: Series, later: datetime) -> None:
     ends_at = later + timedelta(hours=2)
     work = MaintenanceWindow.objects.create(name="disks", title="new disks", starts_at=later, ends_at=ends_at)
     work.sites.add(Site.objects.get(name="site-of-there"))
@@ -53,12 +53,12 @@ def test_a_site_in_maintenance_is_down_while_it_lasts(circle: Series, later: dat
     assert find_unavailable(OPERATOR, BOTH, ends_at, later) == {}
 
 
-def test_maintenance_everywhere_is_of_every_site(circle: Series, later: datetime) -> None:
+def test_a_maintenance_window_without_sites_covers_every_site(circle: Series, later: datetime) -> None:
     MaintenanceWindow.objects.create(name="network", starts_at=later, ends_at=later + MINUTE)
     assert sorted(find_unavailable(OPERATOR, BOTH, later, later)) == ["here", "there"]
 
 
-def test_a_site_that_is_held_is_down_until_the_hold_ends(circle: Series, later: datetime) -> None:
+def test_a_site_on_hold_is_unavailable_until_the_hold_ends(circle: Series, later: datetime) -> None:
     until = later + timedelta(hours=1)
     site = Scope(HoldKind.SITE, "site-of-here")
     hold(site, HoldMode.PAUSE, who="ada", why="disk swap", now=later, until=until)
@@ -66,12 +66,12 @@ def test_a_site_that_is_held_is_down_until_the_hold_ends(circle: Series, later: 
     assert find_unavailable(OPERATOR, BOTH, until + MINUTE, later) == {}
 
 
-def test_a_held_suite_says_nothing_of_its_sites(circle: Series, later: datetime) -> None:
+def test_a_hold_of_a_suite_does_not_affect_its_sites(circle: Series, later: datetime) -> None:
     hold(Scope(HoldKind.SUITE, circle.suite.name), HoldMode.PAUSE, who="ada", why="no need", now=later)
     assert find_unavailable(OPERATOR, BOTH, later, later) == {}
 
 
-def test_a_resource_is_down_after_three_failures_in_a_row(
+def test_a_resource_is_unavailable_after_three_failures_in_a_row(
     circle: Series, noon: datetime, later: datetime
 ) -> None:
     deliver(circle_report(noon), *failed(noon + MINUTE, 2))
@@ -82,7 +82,7 @@ def test_a_resource_is_down_after_three_failures_in_a_row(
     }
 
 
-def test_who_may_not_see_a_series_does_not_learn_that_it_fails(
+def test_failures_of_invisible_series_are_not_revealed(
     circle: Series, noon: datetime, later: datetime
 ) -> None:
     staff, member, other = Group.objects.create(name="staff"), User(username="member"), User(username="other")
@@ -95,18 +95,18 @@ def test_who_may_not_see_a_series_does_not_learn_that_it_fails(
     assert list(find_unavailable(member, BOTH, later, later)) == ["there"]
 
 
-def test_what_has_not_been_tried_for_days_may_work_again(circle: Series, noon: datetime) -> None:
+def test_failures_expire_after_days_without_a_run(circle: Series, noon: datetime) -> None:
     deliver(*failed(noon, 3))
     assert find_unavailable(OPERATOR, BOTH, noon + timedelta(days=3), noon + timedelta(days=3)) == {}
 
 
-def test_nobody_says_of_an_outage_that_it_lasts_till_tomorrow(circle: Series, later: datetime) -> None:
+def test_an_outage_of_now_says_nothing_about_tomorrow(circle: Series, later: datetime) -> None:
     deliver(*failed(later - 5 * MINUTE, 3))
     assert list(find_unavailable(OPERATOR, BOTH, later, later)) == ["there"]
     assert find_unavailable(OPERATOR, BOTH, later + timedelta(days=1), later) == {}
 
 
-def test_a_resource_at_which_another_series_passed_since_is_up(
+def test_a_resource_is_available_after_a_run_of_another_series_passed(
     circle: Series, noon: datetime, later: datetime
 ) -> None:
     define([], [SeriesDefinition("other", "circle", {"ring": list(BOTH)}, {"file_bytes": 1000})])

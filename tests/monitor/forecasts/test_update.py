@@ -1,4 +1,4 @@
-"""Whatever becomes known in whatever order, what is known step by step is what the depot says as a whole."""
+"""States updated step by step equal rebuilt ones, whatever inputs arrive in whatever order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = 25
 
 @pytest.fixture
 def metrics(db: None, noon: datetime, tmp_path: Path) -> list[Metric]:
-    """An application's total, and those of two probes that it listens to."""
+    """Return the totals of an application and of its two predictors."""
     totals = [_total(series, noon) for series in noops(3, tmp_path)]
     for probe in totals[1:]:
         ForecastPredictor.objects.create(metric=totals[0], series=probe.segment.series, name=probe.name)
@@ -41,14 +41,14 @@ def changed(metric: Metric, *times: datetime) -> None:
 
 
 class Histories:
-    """What happens to the values of some metrics; *draw* says what."""
+    """Random changes of the values of some metrics."""
 
     def __init__(self, metrics: list[Metric], noon: datetime, draw: random.Random) -> None:
         self.metrics, self.now, self.draw = metrics, noon + 60 * HOUR, draw
         self.count = dict.fromkeys((metric.pk for metric in metrics), 0)
 
     def happen(self) -> None:
-        """Something; it does not become known before it is written."""
+        """Make one random change; nothing becomes known before it is written."""
         self.now += self.draw.choice([MINUTE, HOUR, 3 * HOUR])
         what: list[Callable[[Metric], None]] = [self.many, self.late, self.again, self.otherwise, self.less]
         metric = self.draw.choice(self.metrics)
@@ -63,13 +63,13 @@ class Histories:
         changed(metric, *times)
 
     def late(self, metric: Metric) -> None:
-        """Known long ago, by the clock of who tells it now; or known in a while, by a clock that is fast."""
+        """Write a value that became known long ago, or, by a fast clock, becomes known in the future."""
         time = self.now - self.draw.random() * 30 * HOUR
         write.write([self._row(metric, time, time + self.draw.choice([MINUTE, HOUR, 40 * HOUR]))])
         changed(metric, time)
 
     def again(self, metric: Metric) -> None:
-        """A mark of an hour in which nothing changed."""
+        """Mark an hour dirty in which nothing changed."""
         changed(metric, self.now - self.draw.random() * 40 * HOUR)
 
     def otherwise(self, metric: Metric) -> None:
@@ -94,14 +94,14 @@ def known(now: datetime) -> dict[int, tuple[bytes, bytes, int, list[float] | Non
 
 
 def refresh_and_be_killed(now: datetime) -> None:
-    """Nothing of it was done."""
+    """Refresh, and roll everything back."""
     with transaction.atomic():
         refresh(now, within_seconds=0.0)
         transaction.set_rollback(True)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_known_step_by_step_is_what_is_known_from_the_depot(
+def test_a_state_updated_step_by_step_equals_a_rebuilt_one_for_any_history(
     metrics: list[Metric], noon: datetime, seed: int
 ) -> None:
     draw = random.Random(seed)

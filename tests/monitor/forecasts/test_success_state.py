@@ -1,4 +1,4 @@
-"""How runs ended is used as it becomes known; how long it takes until one has passed is ready to be told."""
+"""Ends of runs update the probability of success and the time until a run has passed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_most_runs_pass_where_most_have_passed(circle: Series, noon: datetime) -
     assert row.quantiles == sorted(row.quantiles or [])
 
 
-def test_what_is_no_fault_of_the_path_does_not_count(circle: Series, noon: datetime) -> None:
+def test_runs_that_say_nothing_about_the_path_do_not_count(circle: Series, noon: datetime) -> None:
     deliver(noon)
     for number, outcome in enumerate(("broken", "no_data", "skipped"), start=1):
         deliver(noon + number * MINUTE, outcome=outcome, reason="not this time", stages=[], metrics=[])
@@ -54,9 +54,7 @@ def test_what_is_no_fault_of_the_path_does_not_count(circle: Series, noon: datet
     assert SuccessState.objects.get().n == 1
 
 
-def test_ends_that_become_known_step_by_step_come_to_what_the_depot_says(
-    circle: Series, noon: datetime
-) -> None:
+def test_ends_used_step_by_step_equal_a_rebuilt_state(circle: Series, noon: datetime) -> None:
     draw = random.Random(1)
     slots = [noon + number * 7 * MINUTE for number in range(40)]
     late = draw.sample(slots[:-1], 3)
@@ -79,7 +77,7 @@ def test_ends_that_become_known_step_by_step_come_to_what_the_depot_says(
     assert known(circle) == step_by_step
 
 
-def test_who_asks_first_has_an_answer_at_once(circle: Series, noon: datetime) -> None:
+def test_the_first_question_has_an_answer_at_once(circle: Series, noon: datetime) -> None:
     for number in range(4):
         deliver(noon + number * MINUTE)
     refresh_series([circle.pk], noon + 4 * MINUTE)
@@ -93,7 +91,7 @@ def test_who_asks_first_has_an_answer_at_once(circle: Series, noon: datetime) ->
     }
 
 
-def test_what_others_than_todays_methods_have_made_is_made_anew(circle: Series, noon: datetime) -> None:
+def test_states_of_other_versions_are_reset(circle: Series, noon: datetime) -> None:
     deliver(noon)
     refresh_all(noon + MINUTE)
     before = known(circle)
@@ -103,36 +101,36 @@ def test_what_others_than_todays_methods_have_made_is_made_anew(circle: Series, 
     assert known(circle) == before
 
 
-def test_what_is_ready_does_not_depend_on_when_it_was_made(circle: Series, noon: datetime) -> None:
+def test_estimates_do_not_depend_on_when_they_are_computed(circle: Series, noon: datetime) -> None:
     for number in range(20):
         deliver(noon + number * MINUTE, passed=number % 3 != 1)
     refresh_all(noon + 20 * MINUTE)
-    before = said(circle)
+    before = stored_estimate(circle)
     reset([circle.pk])
     refresh_all(noon + 9 * HOUR)
-    assert said(circle) == before
+    assert stored_estimate(circle) == before
 
 
-def test_of_a_time_that_is_asked_for_its_hour_and_how_long_nobody_has_looked_count(
+def test_the_estimate_for_a_time_depends_on_its_hour_and_on_the_age_of_the_data(
     circle: Series, noon: datetime
 ) -> None:
-    for day in range(20):  # each noon it is down for an hour
+    for day in range(20):  # fails for an hour from noon on
         for hour in range(-1, 2):
             slot = noon + timedelta(days=day) + hour * HOUR
             deliver(slot, passed=hour != 0, ring_seconds=4.0)
             deliver(slot + 20 * MINUTE, passed=hour != 0, ring_seconds=5.0)
     tomorrow = noon + timedelta(days=20)
     refresh_all(tomorrow - HOUR)
-    ready = said(circle)
+    ready = stored_estimate(circle)
     then = {hour: estimates([circle.pk], tomorrow + hour * HOUR)[circle.pk] for hour in range(-1, 2)}
     assert then[0].probability < 0.3
     assert then[-1].probability > then[0].probability
     assert then[1].probability > 0.5
     assert (then[0].expected_seconds or 0.0) > (then[1].expected_seconds or 0.0)
-    assert said(circle) == ready
-    assert estimates([circle.pk], noon)[circle.pk] == ready  # what is past is as of the latest news
+    assert stored_estimate(circle) == ready
+    assert estimates([circle.pk], noon)[circle.pk] == ready  # a past time: as of the latest input
 
 
-def said(series: Series) -> SuccessEstimate:
+def stored_estimate(series: Series) -> SuccessEstimate:
     row = SuccessState.objects.get(series=series)
     return SuccessEstimate(row.n, row.probability or 0.0, row.expected_seconds, row.quantiles)
