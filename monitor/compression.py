@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import zlib
 from importlib.resources import files
 
 from reporters.report import MAX_BYTES
@@ -33,11 +32,9 @@ else:
         compress,
     )
 
-GZIP = 0
 ZSTD_1 = 1
 STATE_LEVEL = 1  # every update compresses a state: level 2 takes half as long again and saves 3 %
 MAX_STATE_BYTES = 1 << 26
-_GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _OPTIONS: dict[int, int] = {
     CompressionParameter.compression_level: 3,  # level 4 takes twice as long and saves a tenth
     CompressionParameter.dict_id_flag: 0,  # the format says which
@@ -50,16 +47,21 @@ def pack(body: bytes) -> tuple[int, bytes]:
 
 
 def unpack(packing: int, packed: bytes) -> bytes:
-    """Return the body that ``pack`` was given, from any format.
+    """Return the body that ``pack`` was given.
 
     Raises:
         ValueError: the format is unknown, or the data are damaged or unpack to more than ``MAX_BYTES``.
     """
-    if packing == GZIP:
-        return _gunzipped(packed)
-    if packing == ZSTD_1:
-        return _decompressed(packed)
-    raise ValueError(f"unknown compression format {packing} of a report")
+    if packing != ZSTD_1:
+        raise ValueError(f"unknown compression format {packing} of a report")
+    decompressor = ZstdDecompressor(_dictionary())
+    try:
+        body = decompressor.decompress(packed, MAX_BYTES)
+    except ZstdError as error:
+        raise ValueError(f"a packed report cannot be read: {error}") from None
+    if not decompressor.eof:
+        raise ValueError(f"a packed report is cut off, or of more than {MAX_BYTES} bytes")
+    return body
 
 
 def pack_state(state: bytes) -> bytes:
@@ -89,27 +91,3 @@ def _dictionary() -> ZstdDict:
 def _compressor() -> ZstdCompressor:
     """The shared compressor: each call is a complete frame, and threads take turns."""
     return ZstdCompressor(options=_OPTIONS, zstd_dict=_dictionary().as_digested_dict)
-
-
-def _gunzipped(packed: bytes) -> bytes:
-    decompressor = zlib.decompressobj(_GZIP_FORMAT)
-    try:
-        body = decompressor.decompress(packed, MAX_BYTES)
-    except zlib.error as error:
-        raise ValueError(f"a packed report cannot be read: {error}") from None
-    return _whole(body, is_whole=decompressor.eof)
-
-
-def _decompressed(packed: bytes) -> bytes:
-    decompressor = ZstdDecompressor(_dictionary())
-    try:
-        body = decompressor.decompress(packed, MAX_BYTES)
-    except ZstdError as error:
-        raise ValueError(f"a packed report cannot be read: {error}") from None
-    return _whole(body, is_whole=decompressor.eof)
-
-
-def _whole(body: bytes, *, is_whole: bool) -> bytes:
-    if not is_whole:
-        raise ValueError(f"a packed report is truncated, or has more than {MAX_BYTES} bytes")
-    return body

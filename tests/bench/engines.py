@@ -22,7 +22,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Series
 from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
-from tests.monitor.depot.databases import HOW_TO_GET_IT, in_its_place, in_postgres
+from tests.monitor.depot.databases import HOW_TO_GET_IT, in_postgres, using_settings
 from tests.monitor.depot.measured import metrics_of
 
 NAME = "gridcast_engines"
@@ -85,7 +85,7 @@ def _empty_database() -> Iterator[None]:
     name = sql.Identifier(NAME)
     in_postgres("CREATE DATABASE {}", name)
     try:
-        with in_its_place({"NAME": NAME}):
+        with using_settings({"NAME": NAME}):
             call_command("migrate", verbosity=0)
             yield
     finally:

@@ -1,4 +1,4 @@
-"""A database of each kind that the depot knows, empty, in the place of the one that tests are run in."""
+"""Run tests on a database of each engine instead of the database of the tests."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from monitor.embedded.timescale import VARIABLE
 from monitor.env import parse_database_url
 from monitor.supervisor import Supervisor
 
-PLAIN, TIMESCALE, APACHE = KINDS = ("PostgreSQL", "TimescaleDB", "TimescaleDB, Apache licence")
+PLAIN, TIMESCALE, APACHE = "PostgreSQL", "TimescaleDB", "TimescaleDB, Apache licence"
+# The Apache engine combines statements of the other two and needs a server of its own.
+KINDS = (PLAIN, TIMESCALE, pytest.param(APACHE, marks=pytest.mark.nightly))
 HOW_TO_GET_IT = (
-    f"the server of the tests has no TimescaleDB that could be used: set {VARIABLE} to a directory with its "
+    f"the server of the tests has no usable TimescaleDB: set {VARIABLE} to a directory with its "
     "files for PostgreSQL 18, or DATABASE_URL to a server that has loaded it"
 )
 
 
 @contextlib.contextmanager
 def database(kind: str) -> Iterator[None]:
-    """Have Django use a database of *kind* for as long as the block lasts; skips where that cannot be had."""
+    """Have Django use a database of *kind* during the block; skip the test where there is none."""
     if kind == PLAIN:
         yield
         return
@@ -40,7 +42,7 @@ def database(kind: str) -> Iterator[None]:
             _migrate()
             yield
             return
-    with _server_of_its_own(kind) as url, in_its_place(parse_database_url(url)):
+    with _server_of_its_own(kind) as url, using_settings(parse_database_url(url)):
         call_command("migrate", verbosity=0)
         _migrate()
         yield
@@ -48,10 +50,10 @@ def database(kind: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def copy() -> Iterator[None]:
-    """Have Django use a copy of the database of the tests, on a server with TimescaleDB; skips likewise."""
+    """Have Django use a copy of the test database on a server with TimescaleDB; skip where there is none."""
     if not extension().is_usable:
         pytest.skip(HOW_TO_GET_IT)
-    with _copy() as name, in_its_place({"NAME": name}):
+    with _copy() as name, using_settings({"NAME": name}):
         yield
 
 
@@ -61,7 +63,7 @@ def _migrate() -> None:
 
 @contextlib.contextmanager
 def _copy() -> Iterator[str]:
-    """The name of a copy of the database of the tests."""
+    """Copy the test database and yield the name of the copy."""
     original = connection.settings_dict["NAME"]
     name = f"{original}_timescale"
     connections.close_all()
@@ -72,12 +74,12 @@ def _copy() -> Iterator[str]:
     try:
         yield name
     finally:
-        # Workers of TimescaleDB keep sessions there.
+        # Background workers of TimescaleDB keep sessions there.
         in_postgres("DROP DATABASE {} WITH (FORCE)", sql.Identifier(name))
 
 
 def in_postgres(statement: str, *names: sql.Composable) -> None:
-    """Do something to databases, from one that is always there."""
+    """Execute a statement about databases from the database postgres."""
     options = {**connection.get_connection_params(), "dbname": "postgres"}
     options = {
         key: options[key] for key in ("dbname", "user", "password", "host", "port") if options.get(key)
@@ -88,11 +90,11 @@ def in_postgres(statement: str, *names: sql.Composable) -> None:
 
 @contextlib.contextmanager
 def _server_of_its_own(kind: str) -> Iterator[str]:
-    """The address of a server with the other licence, which all databases of a server have."""
+    """Start a server with the Apache licence, which applies to a whole server, and yield its URL."""
     if kind != APACHE or not os.environ.get(VARIABLE):
         pytest.skip(f"the server of the tests has another licence than {kind!r}, and {VARIABLE} is not set")
     with tempfile.TemporaryDirectory(prefix="gridcast-tests-") as directory:
-        Path(directory).chmod(0o755)  # as root PostgreSQL runs as somebody else, who must get at its data
+        Path(directory).chmod(0o755)  # as root PostgreSQL runs as another user, which needs access
         var = Path(directory) / "var"
         server = PostgreSQL(var, durable=False, timescaledb=Path(os.environ[VARIABLE]))
         supervisor = Supervisor(
@@ -108,8 +110,8 @@ def _server_of_its_own(kind: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def in_its_place(settings: dict[str, object]) -> Iterator[None]:
-    """Have Django use another database: what *settings* says differs."""
+def using_settings(settings: dict[str, object]) -> Iterator[None]:
+    """Have Django use another database with these *settings*."""
     before = dict(connection.settings_dict)
     connections.close_all()
     connection.settings_dict.update(settings)

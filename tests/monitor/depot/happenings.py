@@ -1,4 +1,4 @@
-"""What may happen to a depot, one step after the other, as Hypothesis makes it up."""
+"""Changes of a depot as Hypothesis strategies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.monitor.depot.life import Life
 from tests.monitor.depot.measured import FIRST, STEP, Value
 from tests.monitor.depot.naive import DAY, HOUR, Keeps, Of, Reading, floor
 
-DAYS = 6  # from 27 February: the month ends in between, and a part with it
+DAYS = 6  # from 27 February: spans two partitions
 END = FIRST + DAYS * DAY
-NAMES = ("circle", "ring")  # of series, and of their suites
+NAMES = ("circle", "ring")  # of the series and of their suites
 EACH = [Of(name, segment) for name in NAMES for segment in (0, 1)]
 STEPS = DAYS * 144
 
@@ -34,13 +34,13 @@ metrics = st.builds(Of, st.sampled_from(NAMES), st.sampled_from([0, 0, 1]))
 
 @dataclass(frozen=True)
 class Step:
-    """Something that happens to the depot, and what it is called when an example is shown."""
+    """One change of the depot, and its name in a printed example."""
 
     name: str
-    told: Any = ()
+    arguments: Any = ()
 
-    def happen(self, life: Life) -> None:
-        HAPPENS[self.name](life, *self.told)
+    def apply(self, life: Life) -> None:
+        CHANGES[self.name](life, *self.arguments)
 
 
 def ingest(life: Life, of: Of, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
@@ -51,7 +51,7 @@ def ingest(life: Life, of: Of, new: Mapping[datetime, tuple[int, float, bool]]) 
 
 
 def fill(life: Life, of: Of, day: int, number_of: int, seed: int) -> None:
-    """A day of many: hours are kept of it."""
+    """Fill a day with so many samples that it has hourly rollups."""
     at = [FIRST + day * DAY + step * STEP for step in range(number_of)]
     life.ingest(
         of,
@@ -63,9 +63,9 @@ def fill(life: Life, of: Of, day: int, number_of: int, seed: int) -> None:
 
 
 def deliver_again(life: Life, pick: int) -> None:
-    """What has come already comes once more, and says something else."""
-    there = sorted(life.naive.ran.items())[pick % 5 :: 5]
-    for ran, (of, value) in there:
+    """Deliver stored reports again with other values."""
+    delivered = sorted(life.naive.ran.items())[pick % 5 :: 5]
+    for ran, (of, value) in delivered:
         life.ingest(of, {ran.slot: replace(value, value=value.value + 1)})
 
 
@@ -90,7 +90,7 @@ def would_retain(life: Life, *told: Any) -> None:
 
 
 def pack(_: Life) -> None:
-    """What is old takes less space, where the engine can have it so."""
+    """Compress old chunks if the engine can."""
     if isinstance(engine(), TimescaleEngine):
         engine().prepare_ahead(END + 40 * DAY)
 
@@ -113,12 +113,12 @@ def rebuild_all(life: Life) -> None:
 
 
 def begin_to_rebuild(life: Life) -> None:
-    """Who does so is killed when it has hardly begun."""
+    """Start a rebuild that is killed after its first step."""
     next(rebuild())
     life.naive.anew_from = FIRST
 
 
-HAPPENS: dict[str, Callable[..., None]] = {
+CHANGES: dict[str, Callable[..., None]] = {
     one.__name__: one
     for one in (
         *(ingest, fill, deliver_again, reparse, would_reparse, retain, begin_to_retain, would_retain),
@@ -132,7 +132,7 @@ def step(name: str, *told: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
 
 
 def kept(reports: int | None, others: list[int | None]) -> Keeps:
-    """What is derived is kept at least as long as what it is derived from."""
+    """Return retention times in which rollups are kept at least as long as samples."""
     return Keeps(reports, *sorted(others, key=lambda days: math.inf if days is None else days))
 
 

@@ -20,10 +20,10 @@ from monitor.models.retention_cutoff import DataKind
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.measured import FIRST, Value
-from tests.monitor.depot.naive import TOTAL, Keeps, Naive, Of, Reading
+from tests.monitor.depot.naive import TOTAL, DepotModel, Keeps, Of, Reading
 
-RINGS = (("here", "there"), ("there", "here"))  # what runs are bound to says which segment they are of
-MOST_CALLS = 100  # of what goes on where it was stopped
+RINGS = (("here", "there"), ("there", "here"))  # the bindings of a run decide its segment
+MOST_CALLS = 100  # of a function that continues where it stopped
 _EMPTIED = (
     *("monitor_correction", "monitor_sample", "monitor_hourrollup", "monitor_dayrollup", "monitor_dirtyhour"),
     *("monitor_retentioncutoff", "monitor_latestrun", "monitor_rawreport", "monitor_usage", "monitor_run"),
@@ -31,26 +31,26 @@ _EMPTIED = (
 
 
 class Life:
-    """Of a depot that is empty, with *series*: each is the only one of a suite that is called as it is."""
+    """Applies changes to a depot and to its model. Each of *series* is the only one of its suite."""
 
     def __init__(self, series: Sequence[Series]) -> None:
-        self.series = {one.name: one for one in series}
-        self.naive = Naive()
+        self.series = {each.name: each for each in series}
+        self.naive = DepotModel()
         self.version = extract_metrics.VERSION
-        self.now = FIRST  # or later: when retention was last
+        self.now = FIRST  # or later: the time of the last retention
         self.metrics: dict[Of, Metric] = {}
-        self.stopped_at: datetime | None = None  # the moment of a retention that has not come to its end
+        self.stopped_at: datetime | None = None  # the time of an unfinished retention
         with connection.cursor() as cursor:
             for table in _EMPTIED:
                 cursor.execute(f"DELETE FROM {table}")
 
     def metric(self, of: Of) -> Metric | None:
-        """None while nothing was measured."""
+        """Return the metric, None before its first value."""
         if of in self.metrics:
             return self.metrics[of]
-        wanted = Metric.objects.filter(segment__series=self.series[of.series], name=TOTAL)
+        candidates = Metric.objects.filter(segment__series=self.series[of.series], name=TOTAL)
         ring = [list(RINGS[of.segment])]
-        found = next((one for one in wanted.select_related("segment") if _ring(one) == ring), None)
+        found = next((each for each in candidates.select_related("segment") if _ring(each) == ring), None)
         if found:
             self.metrics[of] = found
         return found
@@ -63,7 +63,7 @@ class Life:
     def reparse(
         self, reading: Reading, since: datetime, series: Collection[str], at_once: int, batches: int
     ) -> None:
-        """Who does so is killed after so many *batches*, if there are more."""
+        """Reparse; the process is killed after so many *batches*."""
         self.version += 1
         runs = self.naive.to_read(series, since, self.version)[: batches * at_once]
         expected = self.naive.reparse(runs, reading, self.version)
@@ -90,10 +90,10 @@ class Life:
         keys = [self.series[name].pk for name in series]
         parser = MetricParser(self.version, reading.values)
         done = ReparseCounts()
-        for told in islice(
+        for counts in islice(
             reparse(since, series=keys, parser=parser, batch=at_once, dry_run=dry_run), batches
         ):
-            done = told
+            done = counts
         return done
 
     def retain(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
@@ -102,7 +102,7 @@ class Life:
         self.end_retention()
 
     def begin_to_retain(self, now: datetime, keeps: Mapping[str, Keeps], pieces: int) -> None:
-        """Who does so is killed after so many *pieces*, if there are more."""
+        """Apply retention; the process is killed after so many *pieces*."""
         self._keep(now, keeps)
         for _ in range(pieces):
             self.stopped_at = now if apply_retention(now, within_seconds=0).later else None
@@ -115,7 +115,7 @@ class Life:
 
     def would_retain(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
         self.end_retention()
-        _tell_suites(keeps)
+        _set_retention(keeps)
         found = {(one.suite, one.kind): one.rows for one in preview_retention(now).expired}
         for name, its in keeps.items():
             for kind, since in its.begins(now):
@@ -123,14 +123,14 @@ class Life:
                     assert found.get((name, kind), 0) == self.naive.too_old(name, kind, since)
 
     def _keep(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
-        _tell_suites(keeps)
+        _set_retention(keeps)
         self.now = max(now, self.now)
         for name, its in keeps.items():
             for kind, since in its.begins(now):
                 self.naive.keep(name, kind, since)
 
 
-def _tell_suites(keeps: Mapping[str, Keeps]) -> None:
+def _set_retention(keeps: Mapping[str, Keeps]) -> None:
     for name, its in keeps.items():
         days = {f"keep_{kind}_days": number for kind, number in asdict(its).items()}
         Suite.objects.filter(name=name).update(**days)
@@ -141,7 +141,7 @@ def _ring(metric: Metric) -> list[list[str]]:
 
 
 def _report(of: Of, slot: datetime, value: Value) -> wire.Report:
-    """Of a run that measured nothing but *value*."""
+    """Return the report of a run that measured only *value*."""
     passed = circle_report(
         slot,
         series=of.series,

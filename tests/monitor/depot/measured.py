@@ -1,4 +1,4 @@
-"""What a depot with rollups is asked about, and the same asked of a list in memory."""
+"""A depot with rollups beside its model: lists in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from monitor.depot.rollups.statistics import Every
 from monitor.depot.samples import write
 from monitor.models import Metric, Sample, Segment, Series
 
-FIRST = datetime(2026, 2, 27, tzinfo=UTC)  # the month ends in between, and a part with it
+FIRST = datetime(2026, 2, 27, tzinfo=UTC)  # spans two partitions
 STEP = timedelta(minutes=10)
 DAYS = 4
 PERCENTS = (50, 95, 99)
@@ -30,7 +30,7 @@ class Value:
 
 
 def metrics_of(series: Series, count: int) -> list[Metric]:
-    """So many metrics in seconds, each of a segment of its own."""
+    """Create *count* metrics in seconds, each in its own segment."""
     segments = [
         Segment(series=series, number=number, fingerprint=str(number), began_at=FIRST, probe="circle")
         for number in range(1, count + 1)
@@ -42,13 +42,13 @@ def metrics_of(series: Series, count: int) -> list[Metric]:
 
 
 @dataclass
-class Naive:
-    """The depot, as simple as can be: what each metric measured, by time."""
+class SampleModel:
+    """The model of the depot: the values of each metric by time."""
 
     values: dict[int, dict[datetime, Value]] = field(default_factory=dict)
 
-    def take(self, metric: int, new: Mapping[datetime, Value]) -> None:
-        """What is there already stays as it is."""
+    def add(self, metric: int, new: Mapping[datetime, Value]) -> None:
+        """Add values; existing ones stay."""
         self.values[metric] = {**new, **self.values.get(metric, {})}
 
     def within(self, metric: int, start: datetime, end: datetime) -> dict[datetime, Value]:
@@ -57,10 +57,10 @@ class Naive:
 
 
 def figures(values: Iterable[Value]) -> dict[str, float | int | None]:
-    """What ``Statistics`` has of *values*, each by its definition."""
-    all_of_them = list(values)
-    passed = sorted(one.value for one in all_of_them if one.passed)
-    counted: dict[str, float | int | None] = {"n": len(all_of_them), "passed": len(passed)}
+    """Return the fields of ``SummaryStatistics`` by their definitions."""
+    measured = list(values)
+    passed = sorted(one.value for one in measured if one.passed)
+    counted: dict[str, float | int | None] = {"n": len(measured), "passed": len(passed)}
     if not passed:
         return counted | dict.fromkeys(("mean", "min", "max", "stdev", "p50", "p95", "p99"))
     ranked = {f"p{q}": passed[max(math.ceil(q * len(passed) / 100), 1) - 1] for q in PERCENTS}
@@ -81,15 +81,15 @@ def start_of(time: datetime, every: Every) -> datetime:
 
 
 class Depot:
-    """Writes to the depot and to its naive twin alike."""
+    """Applies changes to the depot and to its model."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.metrics = list(metrics)
-        self.naive = Naive()
+        self.naive = SampleModel()
         partitions.create_for([FIRST, FIRST + DAYS * timedelta(days=1)])
 
     def ingest(self, metric: Metric, new: Mapping[datetime, Value]) -> None:
-        self.naive.take(metric.pk, new)
+        self.naive.add(metric.pk, new)
         rows = [
             write.SampleRow(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()
         ]
@@ -98,7 +98,7 @@ class Depot:
             self._mark(metric, new)
 
     def correct(self, metric: Metric, time: datetime, value: float, passed: bool) -> None:
-        """Another parser found another value; nothing where there is none."""
+        """Change the value at *time*, if there is one."""
         there = self.naive.values.get(metric.pk, {})
         if time not in there:
             return

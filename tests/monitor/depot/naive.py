@@ -1,4 +1,4 @@
-"""The depot, as simple as can be: lists in memory of what came, and of what was taken away."""
+"""A model of the depot: lists in memory of stored and deleted data."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ TOTAL = "total.seconds"
 
 
 class Of(NamedTuple):
-    """A metric: the total of the runs of a series (by name) in one of its segments (by a number of ours)."""
+    """A metric: the total of a series (its name) in one of its segments (numbered here)."""
 
     series: str
     segment: int
 
 
 class Ran(NamedTuple):
-    """A run: the name of its series, and its slot."""
+    """A run: the name of its series and its slot."""
 
     series: str
     slot: datetime
 
     @property
     def key(self) -> tuple[datetime, UUID]:
-        """Reports are read again in its order."""
+        """Return the sort key of reparsing."""
         return self.slot, wire.run_id(self.series, self.slot)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a newer parser does: it multiplies by *factor*, and finds nothing in every *skips*-th slot (0: in
-    none)."""
+    """A parser version: multiplies values by *factor* and drops every *skips*-th slot (0: none)."""
 
     factor: float
     skips: int
@@ -60,7 +59,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Keeps:
-    """For how many days a suite keeps each kind; None: for ever."""
+    """The retention of a suite in days by kind; None: for ever."""
 
     reports: int | None
     samples: int | None
@@ -68,14 +67,14 @@ class Keeps:
     daily: int | None
 
     def begins(self, now: datetime) -> Iterator[tuple[DataKind, datetime]]:
-        """From when on it is kept at *now*, of each kind that is not kept for ever."""
+        """Yield the cutoff at *now* of each kind that is not kept for ever."""
         for kind, days in zip(DataKind, (self.reports, self.samples, self.hourly, self.daily), strict=True):
             if days is not None:
                 yield kind, floor(now, DAY) - days * DAY
 
 
 class Corrected(NamedTuple):
-    """A sample that was, or is, another, or none, by which version of the parser."""
+    """A correction: the old and the new sample, None where there is none, and the parser version."""
 
     of: Of
     time: datetime
@@ -85,11 +84,10 @@ class Corrected(NamedTuple):
 
 
 @dataclass
-class Naive:
-    """*ran* is the ledger: which metric each run is of, and what its report said. *reports* has the version
-    of the parser that read those that are kept. *samples* are those that are kept; *gone* those that were
-    taken away: only rollups know of them. *kept_from* is when each kind of a series' data begins. *changed*
-    are hours since they were rolled up; *anew_from* is when those begin that are to be made anew, if any.
+class DepotModel:
+    """*ran* is the ledger: the metric and the value of each run. *reports* has the parser version of each
+    stored report. *samples* are stored, *gone* were deleted and are known to rollups only. *kept_from* has the
+    cutoffs, *changed* the dirty hours; a rebuild, if any, has made all hours from *anew_from* on dirty.
     """
 
     ran: dict[Ran, tuple[Of, Value]] = field(default_factory=dict)
@@ -106,7 +104,7 @@ class Naive:
         return since is None or ran.slot >= since
 
     def ingest(self, of: Of, new: Mapping[datetime, Value]) -> list[bool]:
-        """Of each whether it was there already: that stays as it is."""
+        """Store new values; return for each whether it existed, which stays unchanged."""
         return [self._is_there(of, Ran(of.series, slot), value) for slot, value in new.items()]
 
     def _is_there(self, of: Of, ran: Ran, value: Value) -> bool:
@@ -121,7 +119,7 @@ class Naive:
         return False
 
     def to_read(self, series: Collection[str], since: datetime, version: int) -> list[Ran]:
-        """The runs whose reports an older parser has read."""
+        """Return the runs whose reports an older version parsed, in the order of reparsing."""
         older = [ran for ran, by in self.reports.items() if by < version]
         wanted = [ran for ran in older if ran.series in series and ran.slot >= since]
         return sorted(wanted, key=lambda ran: ran.key)
@@ -136,13 +134,13 @@ class Naive:
         return done
 
     def _reparse(self, ran: Ran, reading: Reading, version: int, done: ReparseCounts) -> None:
-        of, said = self.ran[ran]
-        value = reading.of(ran.slot, said.value)
-        new = None if value is None else replace(said, value=value)
-        there = self.samples.setdefault(of, {})
-        old = there.pop(ran.slot, None)
+        of, reported = self.ran[ran]
+        value = reading.of(ran.slot, reported.value)
+        new = None if value is None else replace(reported, value=value)
+        samples = self.samples.setdefault(of, {})
+        old = samples.pop(ran.slot, None)
         if new:
-            there[ran.slot] = new
+            samples[ran.slot] = new
         self.reports[ran] = version
         done.read += 1
         if old == new:
@@ -151,11 +149,11 @@ class Naive:
         done.removed += new is None
         done.changed += old is not None and new is not None
         self.changed.add((ran.series, floor(ran.slot, HOUR)))
-        was, is_now = ((one.value, one.passed) if one else None for one in (old, new))
-        self.corrected.append(Corrected(of, ran.slot, was, is_now, version))
+        before, after = ((each.value, each.passed) if each else None for each in (old, new))
+        self.corrected.append(Corrected(of, ran.slot, before, after, version))
 
     def keep(self, series: str, kind: DataKind, since: datetime) -> None:
-        """What is older goes; what has gone before stays so."""
+        """Delete data before *since*; a cutoff never moves back."""
         since = max(since, self.kept_from.get((series, kind), since))
         self.kept_from[series, kind] = since
         if kind == DataKind.REPORTS:
@@ -166,7 +164,7 @@ class Naive:
                 self.gone.setdefault(of, {}).update((time, self.samples[of].pop(time)) for time in old)
 
     def too_old(self, series: str, kind: DataKind, since: datetime) -> int:
-        """How many raw reports, or samples, are from before *since*."""
+        """Count the raw reports, or samples, before *since*."""
         if kind == DataKind.REPORTS:
             return sum(ran.series == series and ran.slot < since for ran in self.reports)
         return sum(time < since for _, time, _ in self._sampled(series))
@@ -176,25 +174,26 @@ class Naive:
         return {time: there[time] for time in sorted(there) if start <= time < end}
 
     def known(self, of: Of, start: datetime, end: datetime, tier: timedelta = DAY) -> dict[datetime, Value]:
-        """All that can be told of a stretch: its samples and, for as long as rollups of whole days (or hours,
-        by *tier*) are kept, what is gone of those that lie in it."""
+        """Return the values that statistics cover: samples, and deleted samples whose rollups are kept.
+
+        *tier* is the length of a rollup, which has to lie in the range.
+        """
         since = self.kept_from.get((of.series, DataKind.HOURLY if tier == HOUR else DataKind.DAILY))
-        told = self.sampled(of, start, end)
+        values = self.sampled(of, start, end)
         for time, value in self.gone.get(of, {}).items():
             begins = floor(time, tier)
             if start <= begins and begins + tier <= end and (since is None or begins >= since):
-                told[time] = value
-        return dict(sorted(told.items()))
+                values[time] = value
+        return dict(sorted(values.items()))
 
     def rolled(self, before: datetime | None = None) -> None:
-        """All hours *before*, or simply all, are rolled up."""
-        self.changed = {one for one in self.changed if before and one[1] >= before}
+        """Roll up all hours *before* a time, or all."""
+        self.changed = {changed for changed in self.changed if before and changed[1] >= before}
         if self.anew_from:
             self.anew_from = max(self.anew_from, before) if before else None
 
     def is_complete(self, of: Of, start: datetime, end: datetime) -> bool | None:
-        """Whether rollups have all of a stretch; None where that cannot be told from here: an hour that is to
-        be made anew, and has nothing."""
+        """Return whether no hour of the range is dirty; None if a rebuild made only empty ones dirty."""
         changed = {hour for series, hour in self.changed if series == of.series}
         if self.anew_from:
             there = {floor(time, HOUR) for _, time, _ in self._sampled(of.series)}
@@ -205,8 +204,7 @@ class Naive:
         return None if self.anew_from and self.anew_from < end else True
 
     def lately(self, series: str, now: datetime) -> list[list[float]]:
-        """Of the metric that passed last, the values of passed runs of each of the 24 hours up to that of
-        *now*."""
+        """Return the values of passed runs of each of the last 24 hours, of the metric that passed last."""
         passed = [(time, of, one.value) for of, time, one in self._sampled(series) if one.passed]
         of = max(passed)[1] if passed else None
         ends = floor(now, HOUR) + HOUR
@@ -222,8 +220,8 @@ class Naive:
                 yield from ((of, time, one) for time, one in there.items())
 
     def runs(self, series: str) -> list[tuple[datetime, Of, Value]]:
-        """Of one series, the oldest first."""
-        return sorted((ran.slot, *told) for ran, told in self.ran.items() if ran.series == series)
+        """Return the runs of one series, oldest first."""
+        return sorted((ran.slot, *run) for ran, run in self.ran.items() if ran.series == series)
 
 
 def floor(time: datetime, length: timedelta) -> datetime:

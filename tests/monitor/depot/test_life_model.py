@@ -1,9 +1,8 @@
-"""Whatever happens to a depot, in whatever order: its answers are those of lists in memory."""
+"""Model test: after any sequence of changes the depot answers like lists in memory."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -41,7 +40,7 @@ from tests.monitor.depot.measured import FIRST, Value, figures, start_of
 from tests.monitor.depot.naive import DAY, HOUR, Of
 from tests.monitor.depot.rollups.test_rollups_model import FEW, agree, near
 
-EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
+EXAMPLES, NIGHTLY_EXAMPLES = 6, 100
 TREND_RUNS = 20
 
 
@@ -55,35 +54,63 @@ def two_series(depot_engine: Engine, tmp_path: Path) -> list[Series]:
     return list(Series.objects.order_by("name"))
 
 
-@given(
-    had=st.lists(arrivals, max_size=3),
-    happened=st.lists(steps, min_size=1, max_size=8),
+any_life = given(
+    before=st.lists(arrivals, max_size=3),
+    changes=st.lists(steps, min_size=1, max_size=8),
     window=windows,
     of=metrics,
-    is_made_anew=st.booleans(),
+    is_rebuilt=st.booleans(),
 )
+
+
+@any_life
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_answers_are_those_of_lists_in_memory(
+def test_answers_equal_those_of_lists_in_memory(
     two_series: list[Series],
-    had: list[Step],
-    happened: list[Step],
+    before: list[Step],
+    changes: list[Step],
     window: list[datetime],
     of: Of,
-    is_made_anew: bool,
+    is_rebuilt: bool,
+) -> None:
+    check_life(two_series, before, changes, window, of, is_rebuilt)
+
+
+@pytest.mark.nightly
+@any_life
+@settings(max_examples=NIGHTLY_EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_answers_of_many_lives_equal_those_of_lists_in_memory(
+    two_series: list[Series],
+    before: list[Step],
+    changes: list[Step],
+    window: list[datetime],
+    of: Of,
+    is_rebuilt: bool,
+) -> None:
+    check_life(two_series, before, changes, window, of, is_rebuilt)
+
+
+def check_life(
+    two_series: list[Series],
+    before: list[Step],
+    changes: list[Step],
+    window: list[datetime],
+    of: Of,
+    is_rebuilt: bool,
 ) -> None:
     life = Life(two_series)
-    for one in [*had, Step("roll_everything"), *happened]:
-        one.happen(life)
-    by_whole_days(life, of)
+    for step in [*before, Step("roll_everything"), *changes]:
+        step.apply(life)
+    check_whole_days(life, of)
     life.end_retention()
-    agrees(life, of, *window)
-    (rebuild_all if is_made_anew else roll_everything)(life)
-    agrees(life, of, *window)
-    corrections_agree(life)
+    check_answers(life, of, *window)
+    (rebuild_all if is_rebuilt else roll_everything)(life)
+    check_answers(life, of, *window)
+    check_corrections(life)
 
 
-def by_whole_days(life: Life, of: Of) -> None:
-    """However far retention has come, nothing is missing of what is to stay."""
+def check_whole_days(life: Life, of: Of) -> None:
+    """Check that no kept day is missing, however far retention has come."""
     metric = life.metric(of)
     expected = life.naive.known(of, FIRST, END)
     found = statistics_by(metric, FIRST, END).buckets if metric else []
@@ -93,19 +120,19 @@ def by_whole_days(life: Life, of: Of) -> None:
         assert told[start] == (exact["n"], exact["min"], exact["max"])
 
 
-def agrees(life: Life, of: Of, start: datetime, end: datetime) -> None:
-    its_history(life)
+def check_answers(life: Life, of: Of, start: datetime, end: datetime) -> None:
+    check_history(life)
     for most_read in (MOST_READ, FEW):
-        its_statistics(life, of, start, end, most_read)
+        check_statistics(life, of, start, end, most_read)
         for every in EVERY:
-            its_statistics_by(life, of, start, end, every, most_read)
-        its_distribution(life, of, start, end, most_read)
-    its_chart(life, of, start, end)
-    its_export(life, of.series, start, end)
-    what_came_last(life, of.series)
+            check_statistics_by(life, of, start, end, every, most_read)
+        check_histogram(life, of, start, end, most_read)
+    check_chart(life, of, start, end)
+    check_export(life, of.series, start, end)
+    check_latest(life, of.series)
 
 
-def its_history(life: Life) -> None:
+def check_history(life: Life) -> None:
     for of in EACH:
         metric = life.metric(of)
         found = history(metric, passed_only=False) if metric else []
@@ -115,7 +142,7 @@ def its_history(life: Life) -> None:
         ]
 
 
-def its_statistics(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
+def check_statistics(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
     metric = life.metric(of)
     if metric is None:
         assert not life.naive.known(of, FIRST, END)
@@ -134,7 +161,7 @@ def grouped(values: Mapping[datetime, Value], every: Every) -> dict[datetime, li
     return found
 
 
-def its_statistics_by(
+def check_statistics_by(
     life: Life, of: Of, start: datetime, end: datetime, every: Every, most_read: int
 ) -> None:
     metric = life.metric(of)
@@ -147,8 +174,8 @@ def its_statistics_by(
         agree(bucket, figures(expected[bucket.start]))
 
 
-def its_distribution(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
-    """Few days are counted exactly, where there are their samples."""
+def check_histogram(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
+    """Check the counts of few days with samples, which are exact."""
     metric = life.metric(of)
     if metric is None:
         return
@@ -164,8 +191,8 @@ def its_distribution(life: Life, of: Of, start: datetime, end: datetime, most_re
             assert count == sum(least <= number < most or (last and number == most) for number in numbers)
 
 
-def its_chart(life: Life, of: Of, start: datetime, end: datetime) -> None:
-    """What is gone is shown by the hour or, where that shows more, by the day."""
+def check_chart(life: Life, of: Of, start: datetime, end: datetime) -> None:
+    """Check the chart; deleted samples are shown by the hour or, where that shows more, by the day."""
     metric = life.metric(of)
     if metric is None:
         return
@@ -180,20 +207,20 @@ def its_chart(life: Life, of: Of, start: datetime, end: datetime) -> None:
 
 
 def _extent(values: Iterable[Value]) -> tuple[int, float, float]:
-    """How many have passed, the least of them and the greatest."""
+    """Return count, minimum and maximum of the values of passed runs."""
     numbers = [one.value for one in values if one.passed]
     return len(numbers), min(numbers, default=0.0), max(numbers, default=0.0)
 
 
-def its_export(life: Life, series: str, start: datetime, end: datetime) -> None:
-    """A value is a row; and so is a run that did not pass."""
+def check_export(life: Life, series: str, start: datetime, end: datetime) -> None:
+    """Check the number of rows: one per value, and one per run that did not pass."""
     found = list(export.values(life.series[series], start=start, end=end))
     runs = [(slot, of, value) for slot, of, value in life.naive.runs(series) if start <= slot < end]
     expected = sum((slot in life.naive.samples.get(of, {})) + (not value.passed) for slot, of, value in runs)
     assert len(found) == expected
 
 
-def what_came_last(life: Life, series: str) -> None:
+def check_latest(life: Life, series: str) -> None:
     now = max(life.now, END)
     found = latest(Series.objects.filter(name=series), now)
     for mean, its in zip(found.means[0].tolist(), life.naive.lately(series, now), strict=True):
@@ -212,8 +239,8 @@ def what_came_last(life: Life, series: str) -> None:
     assert found.age.tolist() == [max((now - newest.known_at).total_seconds(), 0.0)]
 
 
-def corrections_agree(life: Life) -> None:
-    """What was, is kept with the version that changed it."""
+def check_corrections(life: Life) -> None:
+    """Check the stored corrections."""
     found = Correction.objects.order_by("pk").values_list(
         "metric", "time", "old_value", "old_passed", "new_value", "new_passed", "parser_version"
     )

@@ -1,8 +1,7 @@
-"""Whatever happens to samples, and whenever it is rolled up: answers are those of a list in memory."""
+"""Model test: statistics of a depot with rollups equal those of a list in memory."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,11 +21,11 @@ from monitor.depot.samples.read import history
 from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Sample, Series
 from tests.monitor.depot.measured import DAYS, FIRST, STEP, Depot, Value, figures, metrics_of, start_of
 
-EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand
+EXAMPLES, NIGHTLY_EXAMPLES = 6, 100
 STEPS = DAYS * 144
 METRICS = 2
-FEW = 20  # samples that are read: of more the database says what they come to
-WITHIN = 0.0101  # of the value itself: what a sketch promises, and an edge of a bucket
+FEW = 20  # samples that are read; the database aggregates more
+WITHIN = 0.0101  # relative: the error of a sketch, and the edge of a bucket
 
 times = st.integers(0, STEPS - 1).map(lambda step: FIRST + step * STEP)
 numbers = st.one_of(
@@ -43,13 +42,13 @@ which = st.integers(0, METRICS - 1)
 
 @dataclass(frozen=True)
 class Step:
-    """Something that happens to the depot, and what it is called when an example is shown."""
+    """One change of the depot, and its name in a printed example."""
 
     name: str
-    told: Any
+    arguments: Any
 
-    def happen(self, depot: Depot) -> None:
-        HAPPENS[self.name](depot, *self.told)
+    def apply(self, depot: Depot) -> None:
+        CHANGES[self.name](depot, *self.arguments)
 
 
 def ingest(depot: Depot, number: int, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
@@ -60,7 +59,7 @@ def ingest(depot: Depot, number: int, new: Mapping[datetime, tuple[int, float, b
 
 
 def fill(depot: Depot, number: int, day: int, number_of: int, seed: int) -> None:
-    """A day of many: hours are kept of it."""
+    """Fill a day with so many samples that it has hourly rollups."""
     at = [FIRST + timedelta(days=day) + step * STEP for step in range(number_of)]
     new = {
         time: Value(time, 1 + (seed * 7919 + step * 104729) % 1000 / 7, (seed + step) % 11 != 0)
@@ -95,11 +94,11 @@ def rebuild_all(_: Depot) -> None:
 
 
 def begin_to_rebuild(_: Depot) -> None:
-    """Who does so is killed when it has hardly begun."""
+    """Start a rebuild that is killed after its first step."""
     next(rebuild())
 
 
-HAPPENS: dict[str, Callable[..., None]] = {
+CHANGES: dict[str, Callable[..., None]] = {
     one.__name__: one
     for one in (ingest, fill, correct, remove, roll_until, roll_everything, rebuild_all, begin_to_rebuild)
 }
@@ -125,32 +124,50 @@ def metrics(depot_engine: Engine, circle: Series) -> list[Metric]:
     return metrics_of(circle, METRICS)
 
 
-@given(
-    had=st.lists(arrivals, max_size=3),
-    happened=st.lists(steps, min_size=1, max_size=6),
+any_history = given(
+    before=st.lists(arrivals, max_size=3),
+    changes=st.lists(steps, min_size=1, max_size=6),
     window=windows,
     number=which,
 )
+
+
+@any_history
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_answers_are_those_of_a_list_in_memory(
-    metrics: list[Metric], had: list[Step], happened: list[Step], window: list[datetime], number: int
+def test_statistics_equal_those_of_a_list_in_memory(
+    metrics: list[Metric], before: list[Step], changes: list[Step], window: list[datetime], number: int
+) -> None:
+    check_history(metrics, before, changes, window, number)
+
+
+@pytest.mark.nightly
+@any_history
+@settings(max_examples=NIGHTLY_EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_statistics_of_many_histories_equal_those_of_a_list_in_memory(
+    metrics: list[Metric], before: list[Step], changes: list[Step], window: list[datetime], number: int
+) -> None:
+    check_history(metrics, before, changes, window, number)
+
+
+def check_history(
+    metrics: list[Metric], before: list[Step], changes: list[Step], window: list[datetime], number: int
 ) -> None:
     empty()
     depot = Depot(metrics)
-    for step in [*had, Step("roll_everything", ()), *happened]:
-        step.happen(depot)
-    agrees(depot, metrics[number], *window)
+    for step in [*before, Step("roll_everything", ()), *changes]:
+        step.apply(depot)
+    check_answers(depot, metrics[number], *window)
     roll_everything(depot)
-    agrees(depot, metrics[number], *window)
+    check_answers(depot, metrics[number], *window)
 
 
-def agrees(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
+def check_answers(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
     expected = depot.naive.within(asked.pk, start, end)
     for most_read in (MOST_READ, FEW):
-        its_statistics(asked, start, end, expected, most_read)
+        check_statistics(asked, start, end, expected, most_read)
         for every in EVERY:
-            its_statistics_by(asked, start, end, every, expected, most_read)
-    its_distribution(asked, start, end, expected)
+            check_statistics_by(asked, start, end, every, expected, most_read)
+    check_histogram(asked, start, end, expected)
     assert [(point.time, point.value, point.passed) for point in history(asked, passed_only=False)] == [
         (time, one.value, one.passed)
         for time, one in depot.naive.within(asked.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
@@ -162,7 +179,7 @@ def empty() -> None:
         model.objects.all().delete()
 
 
-def its_statistics(
+def check_statistics(
     metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value], most_read: int
 ) -> None:
     found = statistics(metric, start, end, most_read=most_read)
@@ -171,7 +188,7 @@ def its_statistics(
     assert found.newest_known_at == newest
 
 
-def its_statistics_by(
+def check_statistics_by(
     metric: Metric,
     start: datetime,
     end: datetime,
@@ -188,10 +205,10 @@ def its_statistics_by(
         agree(bucket, figures(grouped[bucket.start]))
 
 
-def its_distribution(
+def check_histogram(
     metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value]
 ) -> None:
-    """Few days are counted exactly."""
+    """Check the counts of few days, which are exact."""
     found = histogram(metric, start, end, bins=5)
     numbers = [one.value for one in expected.values() if one.passed]
     assert found.n == sum(found.counts) == len(numbers)
