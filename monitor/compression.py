@@ -60,7 +60,7 @@ def unpack(packing: int, packed: bytes) -> bytes:
     except ZstdError as error:
         raise ValueError(f"a packed report cannot be read: {error}") from None
     if not decompressor.eof:
-        raise ValueError(f"a packed report is cut off, or of more than {MAX_BYTES} bytes")
+        raise ValueError(f"a packed report is truncated, or has more than {MAX_BYTES} bytes")
     return body
 
 

@@ -86,8 +86,8 @@ class Corrected(NamedTuple):
 @dataclass
 class DepotModel:
     """*ran* is the ledger: the metric and the value of each run. *reports* has the parser version of each
-    stored report. *samples* are stored, *gone* were deleted and are known to rollups only. *kept_from* has the
-    cutoffs, *changed* the dirty hours; a rebuild, if any, has made all hours from *anew_from* on dirty.
+    stored report. *samples* are stored, *gone* were deleted and only rollups know them. *kept_from* has
+    the cutoffs, *changed* the dirty hours; a rebuild, if any, has made all hours from *anew_from* on dirty.
     """
 
     ran: dict[Ran, tuple[Of, Value]] = field(default_factory=dict)
