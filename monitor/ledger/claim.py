@@ -114,7 +114,7 @@ def release(claims: Iterable[Claim]) -> None:
 
 
 def _due(reporter: Reporter, now: datetime, at_most: int) -> Iterator[Run]:
-    """Lock and return the oldest due runs, and as many of those that may wait long.
+    """Lock and return the oldest due runs, then the oldest ones that may wait long.
 
     They are read separately so that runs waiting for something else never hide the others.
     """

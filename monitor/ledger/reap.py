@@ -60,7 +60,7 @@ def _started(silent: RunQuerySet, times: int) -> RunQuerySet:
 
 
 def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid.UUID, datetime]:
-    """Move *runs* and return the slots of those that were locked for it, by primary key.
+    """Lock and move *runs*; return the slots of the locked runs by primary key.
 
     Runs that another transaction has locked, for instance to store their report, are skipped: waiting for it
     could deadlock.

@@ -64,7 +64,7 @@ def run_all(
     force: bool = False,
     now: datetime | None = None,
 ) -> RequestedRuns:
-    """Request a run of every enabled series of *scope*; with *user*, of those that *user* may see.
+    """Request a run of every enabled series of *scope* (that *user* may see).
 
     Held series are passed over unless *force* is set.
 

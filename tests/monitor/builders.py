@@ -1,4 +1,4 @@
-"""Builds what tests need in the depot: grids, and reports of runs."""
+"""Builders of grids, reports and runs for tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAGES = {"init": "setup", "transfer_ring": "transfer", "compare": "compute", "c
 def circle_report(
     slot: datetime, *, series: str = "circle", ring_seconds: float = 4.0, **changes: Any
 ) -> wire.Report:
-    """The report of a passed Circle: 1 s each for init, compare and cleanup, *ring_seconds* for the ring."""
+    """Return the report of a passed Circle: 1 s for each stage, but *ring_seconds* for the ring."""
     seconds = {"init": 1.0, "transfer_ring": ring_seconds, "compare": 1.0, "cleanup": 1.0}
     started, stages = 0.0, []
     for name, category in STAGES.items():
@@ -53,7 +53,7 @@ def circle_report(
 
 
 def gather_report(slot: datetime, *, series: str, numbers: random.Random) -> wire.Report:
-    """The report of a passed Gather as long as they are, of 12 samples; *numbers* makes what was measured."""
+    """Return the report of a passed Gather of realistic size, with 12 samples drawn from *numbers*."""
     gather = probes.load("gather")
     started, stages, log = 0.0, [], []
     for stage in gather.stages:
@@ -66,8 +66,8 @@ def gather_report(slot: datetime, *, series: str, numbers: random.Random) -> wir
                 f"{name}:/scratch/probes/gridcast/{series}/{slot:%H%M}/{name}.dat"
                 for name in (source, target)
             ]
-            said = f"copied {places[0]} to {places[1]}: 10000 bytes in {seconds:.3f} s, 1 streams"
-            log.append(wire.LogLine("info", started + seconds, said))
+            text = f"copied {places[0]} to {places[1]}: 10000 bytes in {seconds:.3f} s, 1 streams"
+            log.append(wire.LogLine("info", started + seconds, text))
         started += seconds
     return replace(
         circle_report(slot, series=series),
@@ -91,21 +91,21 @@ def gather_report(slot: datetime, *, series: str, numbers: random.Random) -> wir
 
 
 def failed_circle_report(slot: datetime, *, message: str = "No space left on device") -> wire.Report:
-    """The report of a Circle that failed in its ring, at the resource "there"."""
+    """Return the report of a Circle whose ring failed at the resource "there"."""
     passed = circle_report(slot)
-    said = f"scp: {message}\n"
+    stderr_tail = f"scp: {message}\n"
     return replace(
         passed,
         outcome="failed",
         reason=f"transfer_ring at there failed: {message}",
         stages=passed.stages[:2],
         metrics=[],
-        failure=wire.Failure("transfer_ring", "there", message, exit_status=1, stderr_tail=said),
+        failure=wire.Failure("transfer_ring", "there", message, exit_status=1, stderr_tail=stderr_tail),
     )
 
 
 def noops(count: int, directory: Path) -> list[Series]:
-    """Series without a schedule that do nothing, ``noop-0`` on, each at a resource of a site of its own."""
+    """Create *count* series that do nothing, ``noop-0`` on, without a schedule, each at a site of its own."""
     numbers = range(count)
     resources = [ResourceConfig(f"host-{number}", f"site-{number}", str(directory)) for number in numbers]
     define(
@@ -116,9 +116,9 @@ def noops(count: int, directory: Path) -> list[Series]:
 
 
 def asked_for(series: Series, due_at: datetime, *, times: int = 1, **changes: Any) -> list[Run]:
-    """So many runs of *series* that somebody wants since *due_at*, of slots a microsecond apart."""
+    """Create requested runs of *series*, due at *due_at*, with slots a microsecond apart."""
     slots = [due_at + number * timedelta(microseconds=1) for number in range(times)]
-    told = {"series": series, "due_at": due_at, "trigger": "asked for by ada", **changes}
+    fields = {"series": series, "due_at": due_at, "trigger": "asked for by ada", **changes}
     return Run.objects.bulk_create(
-        Run(id=wire.run_id(series.name, slot), slot=slot, **told) for slot in slots
+        Run(id=wire.run_id(series.name, slot), slot=slot, **fields) for slot in slots
     )

@@ -44,14 +44,14 @@ def circle(db: None, tmp_path: Path) -> Series:
 def kind_of_database(
     request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[str]:
-    """One kind after the other, for all tests of a module that ask for it."""
+    """Each kind of database in turn, for all tests of a module that use it."""
     with django_db_blocker.unblock(), database(request.param):
         yield request.param
 
 
 @pytest.fixture
 def depot_engine(kind_of_database: str, transactional_db: None) -> Engine:
-    """The engine of a depot that is empty, outside of any transaction."""
+    """The engine of an empty depot, outside of any transaction."""
     for rollups in (HourRollup, DayRollup):  # views are not emptied after a test
         rollups.objects.all().delete()
     return _engine(kind_of_database)
@@ -59,7 +59,7 @@ def depot_engine(kind_of_database: str, transactional_db: None) -> Engine:
 
 @pytest.fixture
 def quick_engine(kind_of_database: str, db: None) -> Engine:
-    """The same in a transaction, which nobody commits: to empty a depot takes a second."""
+    """The engine in a transaction that is rolled back: emptying a depot takes a second."""
     return _engine(kind_of_database)
 
 

@@ -1,4 +1,4 @@
-"""Who waits for whom in the database: the event that tests of concurrency wait for."""
+"""Transactions that wait for locks: the event that tests of concurrency wait for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SELECT count(*) - 1 FROM waiter
 
 
 def waiting() -> int:
-    """How many wait for what this transaction keeps locked, or for those who do."""
+    """Return how many transactions wait for locks of this one, directly or indirectly."""
     with connection.cursor() as cursor:
         cursor.execute(_WAITERS)
         return int(cursor.fetchone()[0])

@@ -1,4 +1,4 @@
-"""What is done to gridcast, and when: drawn from a seed, spread over all runs."""
+"""The disturbances, drawn from a seed and spread over all runs."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ DISTURBANCES: Mapping[str, Callable[[Gridcast, float], None]] = {
     "the broker is killed": lambda one, _: one.kill("valkey"),
     "a process of the control worker is killed": lambda one, which: one.kill_a_child("control", which),
     "a process of the reporter is killed": lambda one, which: one.kill_a_child("reporter", which),
-    "the broker forgets everything": lambda one, _: one.flush(),
+    "the broker loses its data": lambda one, _: one.flush(),
     "the broker saves": lambda one, _: one.save(),
 }
 _KILLING = [name for name in DISTURBANCES if name.endswith("killed")]
-_OTHERS = ["the broker forgets everything"] * 4 + ["the broker saves"] * 3
+_OTHERS = ["the broker loses its data"] * 4 + ["the broker saves"] * 3
 
 
 @dataclass(frozen=True)
 class Event:
-    """*what* is done as soon as *ended* runs have; *which* chooses among several processes, from 0 to 1."""
+    """Cause *what* when *ended* runs have ended; *which* (0 to 1) selects one of several processes."""
 
     ended: int
     what: str
     which: float
 
-    def happen(self, gridcast: Gridcast) -> None:
+    def cause(self, gridcast: Gridcast) -> None:
         DISTURBANCES[self.what](gridcast, self.which)
 
     def __str__(self) -> str:
         return f"{self.what} when {self.ended} runs have ended"
 
 
-def drawn(seed: int, runs: int) -> list[Event]:
-    """``KILLS`` kills, each kind of them three times at least, and what else happens, in order."""
+def draw_events(seed: int, runs: int) -> list[Event]:
+    """Return ``KILLS`` kills, each kind at least three times, and the other disturbances, in order."""
     chance = random.Random(seed)
     kinds = _KILLING * (KILLS // len(_KILLING))
     kinds += chance.choices(_KILLING, k=KILLS - len(kinds)) + _OTHERS

@@ -1,4 +1,4 @@
-"""gridcast's processes around a broker of their own, each of which may be killed."""
+"""gridcast's processes with a broker of their own, each of which can be killed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from monitor.testbed.demo.services import CELERY, ONE_THREAD, WORKER
 from tests.processes import is_gone
 from tests.waiting import eventually
 
-UP_WITHIN_SECONDS = 60.0
-COMMAND_SECONDS = 120.0
+UP_WITHIN_SECONDS = 180.0
+COMMAND_SECONDS = 300.0
 POOL = 3  # processes of the reporter's worker
 
 
 class Gridcast:
     """Beat, control worker and reporter worker under a supervisor, with the depot of this test.
 
-    The broker keeps what it saves (as in a demo): killed, it comes back with that.
+    A broker that is killed restarts with the data that it saved last, as in the demo.
     """
 
     def __init__(self, var: Path) -> None:
@@ -64,13 +64,13 @@ class Gridcast:
         return Service(name, argv, env=self.environment, directory=ROOT, depends_on=["valkey"])
 
     def kill(self, service: str) -> None:
-        """SIGKILL to the service's own process, when it is up; what it has started goes with it."""
+        """Send SIGKILL to the main process of *service* when it is up; the guard kills its children."""
         pid = self._pid(service)
         os.kill(pid, signal.SIGKILL)
         assert eventually(lambda: self._up(service) != pid)
 
     def kill_a_child(self, service: str, which: float) -> None:
-        """SIGKILL to one of the processes of a worker's pool; *which* of them, from 0 to 1."""
+        """Send SIGKILL to a process of a worker's pool; *which* (0 to 1) selects it."""
         children = eventually(lambda: self._pool(service))
         assert children, f"{service} has no pool"
         pid = children[int(which * len(children))]
@@ -87,18 +87,18 @@ class Gridcast:
 
     def _up(self, service: str) -> int | None:
         status = read_status(self._status_file)
-        known = status.services[service] if status else None
-        return known.pid if known and known.state == "up" else None
+        service_status = status.services[service] if status else None
+        return service_status.pid if service_status and service_status.state == "up" else None
 
     def flush(self) -> None:
-        """Have the broker forget everything."""
-        assert eventually(lambda: self._told("FLUSHALL"))
+        """Delete all data of the broker."""
+        assert eventually(lambda: self._executed("FLUSHALL"))
 
     def save(self) -> None:
-        """Have the broker keep what there is now: that is what it will come back with."""
-        assert eventually(lambda: self._told("SAVE"))
+        """Have the broker save its data, which it restarts with."""
+        assert eventually(lambda: self._executed("SAVE"))
 
-    def _told(self, command: str) -> bool:
+    def _executed(self, command: str) -> bool:
         with redis.Redis.from_url(self.broker.url.replace("redis+socket://", "unix://")) as client:
             try:
                 return bool(client.execute_command(command))
@@ -110,7 +110,7 @@ class Gridcast:
         return self.var / "spool" / "home"
 
     def manage(self, *words: str) -> str:
-        """What a command of ``manage.py`` says."""
+        """Run a command of ``manage.py``; return its output."""
         argv = [sys.executable, "manage.py", *words]
         done = subprocess.run(
             argv,
@@ -124,13 +124,13 @@ class Gridcast:
         )
         return done.stdout
 
-    def said(self) -> str:
-        """How each log ends."""
+    def log_tails(self) -> str:
+        """Return the end of each log."""
         logs = sorted((self.var / "log").glob("*.log"))
         return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
 
 
 def depot_url() -> str:
-    """DATABASE_URL of the database of this test."""
+    """Return the DATABASE_URL of the database of this test."""
     parts = urlsplit(os.environ["DATABASE_URL"])
     return urlunsplit(parts._replace(path=f"/{connection.settings_dict['NAME']}"))

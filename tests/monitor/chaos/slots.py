@@ -1,4 +1,4 @@
-"""Thousands of slots that are due at once, put into the ledger as any: by schedules and the first tick."""
+"""Thousands of slots that are due at once, expanded from schedules by the first tick."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from reporters.config import ResourceConfig
 
 SITES = 7
 CAPACITY = 40
-MINUTES = 10  # in which all slots lie
-FOLLOWING = 4  # every so many-th series runs after the one before it
+MINUTES = 10  # the period of all slots
+FOLLOWING = 4  # every fourth series runs after the previous one
 
 
 def expect(runs: int, now: datetime, directory: Path) -> None:
-    """As many series as *runs*, of one slot each within the last ``MINUTES``: runs of one series never
-    overlap, so that several slots of it could not be due at once. They do nothing (``probes.noop``).
+    """Define *runs* series that do nothing, each with one slot within the last ``MINUTES``.
+
+    Runs of one series never overlap, so several of its slots could not be run at once.
     """
     resources = [ResourceConfig(f"host-{i}", f"site-{i}", str(directory)) for i in range(SITES)]
     latest = now.replace(second=0, microsecond=0)

@@ -1,5 +1,7 @@
-"""``python -m tests.monitor.kills.prepare SERIES FILE``: an empty depot gets its tables, so many series, and
-a program that may report, whose token is written to FILE."""
+"""``python -m tests.monitor.kills.prepare SERIES FILE``: set up an empty depot.
+
+Creates the tables, SERIES series and a token that may send reports, which is written to FILE.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A web and a durable PostgreSQL of its own, each process of which may be killed."""
+"""A web server with a durable PostgreSQL of its own, each process of which can be killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from monitor.testbed.demo.services import GUNICORN, ONE_THREAD, free_port
 from tests.processes import is_gone
 from tests.waiting import eventually
 
-UP_WITHIN_SECONDS = 120.0
+UP_WITHIN_SECONDS = 180.0
 _BACKENDS = """
 SELECT pid FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state = 'active' DESC, pid
@@ -28,7 +28,7 @@ WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state
 
 
 class Web:
-    """gunicorn over PostgreSQL as the demo runs them, under a supervisor that brings back what dies."""
+    """gunicorn and PostgreSQL as in the demo, under a supervisor that restarts what dies."""
 
     def __init__(self, var: Path, series: int) -> None:
         self.var = var
@@ -77,13 +77,13 @@ class Web:
         return Service(name, argv, env=environment, directory=ROOT, **more)  # type: ignore[arg-type]
 
     def kill(self, what: str, chance: random.Random) -> None:
-        """SIGKILL to *what*; one of several is drawn. Returns when it is gone."""
+        """Send SIGKILL to one process of the kind *what*; return when it is gone."""
         killed = eventually(lambda: self._killed(KINDS[what](self), chance))
-        assert killed, f"{what}: there is none\n{self.said()}"
+        assert killed, f"no process of {what}\n{self.log_tails()}"
         assert eventually(lambda: is_gone(killed))
 
     def _killed(self, pids: list[int], chance: random.Random) -> int:
-        """Which of *pids* was killed; 0 where there was none any more."""
+        """Kill one of *pids* and return it; 0 if there was none any more."""
         pid = chance.choice([*pids] or [0])
         with contextlib.suppress(ProcessLookupError):
             if pid:
@@ -92,24 +92,25 @@ class Web:
         return 0
 
     def main_of(self, service: str) -> list[int]:
-        """The service's own process, when it is up."""
+        """Return the main process of *service* if it is up."""
         status = read_status(self._status_file)
-        known = status.services[service] if status else None
-        return [known.pid] if known and known.pid and known.state == "up" else []
+        known_status = status.services[service] if status else None
+        is_up = known_status is not None and known_status.state == "up"
+        return [known_status.pid] if known_status and known_status.pid and is_up else []
 
     def workers(self) -> list[int]:
         return [worker for master in self.main_of("web") for worker in sorted(descendants(master))]
 
     def backends(self) -> list[int]:
-        """Those that work for the web; one that is at it comes first."""
+        """Return one backend that serves the web, preferably an active one."""
         try:
-            with psycopg.connect(self.url, connect_timeout=2) as connection:
+            with psycopg.connect(self.url, connect_timeout=10) as connection:
                 return [pid for (pid,) in connection.execute(_BACKENDS).fetchall()][:1]
         except psycopg.OperationalError:
             return []
 
-    def said(self) -> str:
-        """How each log ends."""
+    def log_tails(self) -> str:
+        """Return the end of each log."""
         logs = sorted((self.var / "log").glob("*.log"))
         return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
 

@@ -1,4 +1,4 @@
-"""Reporters that send without end, each report again until it has its receipt."""
+"""Reporters that send continuously and repeat each report until they have its receipt."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 MOST_AT_ONCE = 20
 ANSWER_SECONDS = 20.0
 RECEIPT_SECONDS = 120.0
-PAUSE_SECONDS = 0.1  # of who is not answered, or asked to come again
+PAUSE_SECONDS = 0.1  # after no answer, or 503
 
 
 class Senders:
-    """*series* threads, each with reports of a series of its own: one, or some together.
+    """*series* threads, each of which sends reports of its own series, one by one or in batches.
 
     Attributes:
-        kept: by run, the report of which its sender has a receipt, and has forgotten.
-        answers: how often there was which status; 0 where there was no answer.
-        duplicates: reports that were stored, and of which the receipt had been lost.
-        wrong: what must not be answered, whatever was killed.
+        acknowledged: by run, the reports whose senders have a receipt.
+        answers: the number of answers by status; 0 stands for no answer.
+        duplicates: the number of stored reports whose receipt had been lost.
+        errors: answers that must not occur, whatever is killed.
     """
 
     def __init__(self, port: int, token: str, series: int, seed: int) -> None:
-        self.kept: dict[uuid.UUID, bytes] = {}
+        self.acknowledged: dict[uuid.UUID, bytes] = {}
         self.answers: Counter[int] = Counter()
         self.duplicates = 0
-        self.wrong: list[str] = []
+        self.errors: list[str] = []
         self._port, self._token = port, token
         self._slots = [START] * series
         self._chances = [random.Random(f"{seed}-{number}") for number in range(series)]
@@ -47,7 +47,7 @@ class Senders:
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Send until the end of the block; what was begun then gets its receipts."""
+        """Send until the end of the block; batches begun by then still get their receipts."""
         self._end.clear()
         threads = [threading.Thread(target=self._send, args=(number,)) for number in range(len(self._slots))]
         for thread in threads:
@@ -60,32 +60,32 @@ class Senders:
                 thread.join()
 
     def _send(self, number: int) -> None:
-        while not self._end.is_set() and not self.wrong:
+        while not self._end.is_set() and not self.errors:
             batch = [self._next(number) for _ in range(self._chances[number].choice([1, 1, 5, MOST_AT_ONCE]))]
-            if not eventually(lambda batch=batch: self._receipted(batch), within_seconds=RECEIPT_SECONDS):  # type: ignore[misc]
-                self.wrong.append(f"no receipt in {RECEIPT_SECONDS:.0f} s")
+            if not eventually(lambda batch=batch: self._has_receipts(batch), within_seconds=RECEIPT_SECONDS):  # type: ignore[misc]
+                self.errors.append(f"no receipt in {RECEIPT_SECONDS:.0f} s")
 
     def _next(self, number: int) -> wire.Report:
         self._slots[number] += timedelta(minutes=1)
         return circle_report(self._slots[number], series=f"circle-{number}")
 
-    def _receipted(self, batch: list[wire.Report]) -> bool:
-        """Whether all of *batch* were taken; a receipt that says otherwise is wrong."""
+    def _has_receipts(self, batch: list[wire.Report]) -> bool:
+        """Return whether all of *batch* were accepted; any other receipt is an error."""
         bodies = [wire.to_json(report) for report in batch]
-        status, retry_after, said = self._answer(b"[" + b",".join(bodies) + b"]")
+        status, retry_after, body = self._answer(b"[" + b",".join(bodies) + b"]")
         with self._lock:
             self.answers[status] += 1
             if status not in {0, 200, 503} or (status == 503 and not retry_after):
-                self.wrong.append(f"{status}, Retry-After {retry_after!r}: {said!r:.500}")
+                self.errors.append(f"{status}, Retry-After {retry_after!r}: {body!r:.500}")
         if status != 200:
             time.sleep(PAUSE_SECONDS)
-            return bool(self.wrong)
+            return bool(self.errors)
         with self._lock:
-            receipts = json.loads(said)["receipts"]
+            receipts = json.loads(body)["receipts"]
             if [(one["run"], one["accepted"]) for one in receipts] != [(str(of.run), True) for of in batch]:
-                self.wrong.append(f"receipts: {receipts!r:.500}")
+                self.errors.append(f"receipts: {receipts!r:.500}")
             self.duplicates += sum(one["duplicate"] for one in receipts)
-            self.kept.update(zip((report.run for report in batch), bodies, strict=True))
+            self.acknowledged.update(zip((report.run for report in batch), bodies, strict=True))
             return True
 
     def _answer(self, body: bytes) -> tuple[int, str, bytes]:
