@@ -64,9 +64,9 @@ def error_table(
 ) -> dict[str, dict[str, StudyCell]]:
     """Return the cells by metric and method over all runs of applications in *histories*.
 
-    Each application is paired with each probe of its group.
-    The metrics are *wanted*, or those of the study that occur, or all if none of these does. A run counts if
-    each of the seven methods has a forecast, and it is not among the first *warm_up* of its series.
+    Each application is paired with each probe of its group. The metrics are *wanted*, or those of the study
+    that occur, or all if none of these does. A run counts if each of the seven methods has a forecast, and it
+    is not among the first *warm_up* of its series.
     """
     pairs = list(_pairs(histories))
     metrics_of_pairs = {target.source.metric for target, _ in pairs}

@@ -64,7 +64,7 @@ def min_history(quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> i
 def binomial_rank(n: int, quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> int:
     """Return the rank of the bound among *n* waits, 1 for the smallest; *n* is at least ``min_history``."""
     if n <= EXACT_UNTIL:
-        # more waits than this are below the quantile with less than 1 - confidence
+        # more waits than this are below the quantile with a probability of less than 1 - confidence
         below = math.ceil(float(scipy.special.bdtrik(confidence, n, quantile)) - _ROUNDING)
         return min(n, below + 1)
     spread = float(scipy.special.ndtri(confidence)) * math.sqrt(n * quantile * (1.0 - quantile))
@@ -131,9 +131,7 @@ class WaitHistory:
     changes: int = field(default=0, init=False)
     history: SortedWindow = field(default_factory=lambda: SortedWindow(MAX_HISTORY), init=False)
     _known_at: deque[float] = field(default_factory=deque, init=False)  # the times of the history
-    _submitted: list[float] = field(
-        default_factory=list, init=False
-    )  # the submit times of waiting jobs, sorted
+    _submitted: list[float] = field(default_factory=list, init=False)  # times of waiting jobs, sorted
     _run: int = field(default=RUNS[0], init=False)
     _run_of_length: int = field(default=0, init=False)  # of the history from which _run was computed
     _misses: int = field(default=0, init=False)

@@ -140,7 +140,7 @@ class QueueBounds:
             )
             self._score_regression(waiting, wait_seconds > waiting.regressed_seconds)
             if len(waiting.scaled):
-                self._teach(waiting, math.log1p(wait_seconds) > self._log_of_regression(waiting))
+                self._move_weights(waiting, math.log1p(wait_seconds) > self._log_of_regression(waiting))
         of_queue, of_class = self._histories(waiting.job)
         of_queue.add(at_seconds, wait_seconds, waiting.of_queue_seconds)
         of_class.add(at_seconds, wait_seconds, waiting.of_class_seconds)
@@ -220,14 +220,14 @@ class QueueBounds:
             waiting = self._waiting.get(number)
             if waiting is not None and len(waiting.scaled):
                 self._score_regression(waiting, missed=True)
-                self._teach_overdue(waiting, at_seconds)
+                self._check_overdue(waiting, at_seconds)
 
-    def _teach_overdue(self, waiting: WaitingJob, at_seconds: float) -> None:
+    def _check_overdue(self, waiting: WaitingJob, at_seconds: float) -> None:
         """Move the weights if the job has exceeded its present bound; else check again when it will have."""
         submitted_seconds, bound_log = waiting.job.submitted_seconds, self._log_of_regression(waiting)
         age_seconds = at_seconds - submitted_seconds
         if math.log1p(age_seconds) > bound_log:
-            self._teach(waiting, missed=True)
+            self._move_weights(waiting, missed=True)
         else:
             due_seconds = max(math.expm1(bound_log), _NEXT_CHECK * age_seconds)
             heappush(self._regressed_due, (submitted_seconds + due_seconds, waiting.job.number))
@@ -245,7 +245,7 @@ class QueueBounds:
             level = self._levels[waiting.job.queue]
             level.learn(self._slope(level, missed))
 
-    def _teach(self, waiting: WaitingJob, missed: bool) -> None:
+    def _move_weights(self, waiting: WaitingJob, missed: bool) -> None:
         """Move the weights, once."""
         self._regression.learn(waiting.scaled, self._slope(self._levels[waiting.job.queue], missed))
         waiting.scaled = _NOTHING

@@ -6,8 +6,8 @@ given time succeeds. They count different runs:
 
 - all; recent ones, by weights that halve in a day, a week, or a month;
 - those in the same *situation*: after a streak of as many equal outcomes, or after as long a gap since the
-  last run (an outage lasts, and ends some day); those at the same hour of the day (UTC); and those after an
-  equal streak, combined with the odds of the hour. The longer the gap, the less a situation counts.
+  last run (an outage lasts for a while, and ends); those at the same hour of the day (UTC); and those after
+  an equal streak, combined with the odds of the hour. The longer the gap, the less a situation counts.
 
 Each is the mean of a Beta distribution whose prior is a broader expert, so a few runs change little. Their
 mean is weighted by the probabilities that they gave to the outcomes so far. It loses hardly more than the

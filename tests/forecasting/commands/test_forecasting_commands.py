@@ -21,7 +21,7 @@ from forecasting.evaluation import choice
 from tests import realdata
 
 GOLDEN = realdata.DATA / "nws-golden" / "nws-2.0.5-oracle.csv.gz"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def table(directory: Path, *lines: str, name: str = "some.csv") -> str:
