@@ -12,7 +12,14 @@ from ninja import Router, Schema, Status
 from monitor.api.http.auth import require_outcome_permission
 from monitor.api.http.find_metrics import in_utc
 from monitor.api.http.problems import Refused
-from monitor.forecasts.job_outcomes import AlreadyTold, OutcomeError, Told, UnknownForecast, accuracy, tell
+from monitor.forecasts.job_outcomes import (
+    ConflictingOutcome,
+    JobOutcome,
+    OutcomeError,
+    UnknownForecast,
+    accuracy,
+    record_job_outcome,
+)
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -21,7 +28,7 @@ ME = "me"
 router = Router(tags=["forecasts"])
 _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
     UnknownForecast: (404, "unknown_forecast"),
-    AlreadyTold: (409, "already_told"),
+    ConflictingOutcome: (409, "already_told"),
 }
 
 
@@ -71,7 +78,7 @@ def report_outcome(request: HttpRequest, forecast: int, said: OutcomeIn) -> Stat
     """The outcome is scored against the forecast; the duration of a passed job becomes part of the history
     that later forecasts learn from. Reporting the same outcome again has no effect."""
     require_outcome_permission(request)
-    given = Told(
+    given = JobOutcome(
         said.job,
         said.outcome == "passed",
         _time("started_at", said.started_at),
@@ -79,7 +86,7 @@ def report_outcome(request: HttpRequest, forecast: int, said: OutcomeIn) -> Stat
         said.seconds,
     )
     try:
-        kept, is_new = tell(request.user, forecast, given, timezone.now())
+        kept, is_new = record_job_outcome(request.user, forecast, given, timezone.now())
     except OutcomeError as error:
         status, code = _STATUS.get(type(error), (422, "invalid"))
         raise Refused(status, code, str(error)) from error

@@ -15,11 +15,11 @@ from monitor.api.http.query_names import checked
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts import scoreboard_csv
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.scoreboard import SPANS, Choice
+from monitor.forecasts.scoreboard import SPANS, ScoreFilter
 from monitor.forecasts.scoreboard_csv import Part
 
 if TYPE_CHECKING:
-    from monitor.forecasts.scoreboard import Last
+    from monitor.forecasts.scoreboard import RecentForecast
     from monitor.models import ForecastPredictor
 
 router = Router(tags=["forecasts"])
@@ -129,7 +129,7 @@ def show_scoreboard(
             "metrics": found.metrics,
             "sites": found.sites,
             "times": found.times,
-            "last": [_last_fields(each) for each in service.last_ones(request.user, choice)],
+            "last": [_last_fields(each) for each in service.recent_forecasts(request.user, choice)],
             "predictors": _predictor_fields(service.predictors(request.user, choice)),
             "consumers": service.consumers(request.user),
         }
@@ -159,12 +159,12 @@ def download_table(
     return answer
 
 
-def _choice(site: str, metric: str, method: str, range: Range) -> Choice:
+def _choice(site: str, metric: str, method: str, range: Range) -> ScoreFilter:
     span = next(span for span in SPANS if span.key == range)
-    return Choice(checked(site), checked(metric), checked(method), span)
+    return ScoreFilter(checked(site), checked(metric), checked(method), span)
 
 
-def _last_fields(last: Last) -> dict[str, Any]:
+def _last_fields(last: RecentForecast) -> dict[str, Any]:
     """Return the fields of ``LastOut``."""
     names = ("issued_at", "n", "mean", "median", "lower", "upper", "level", "truth", "truth_time")
     figures = {name: getattr(last.forecast, name) for name in names}

@@ -37,19 +37,12 @@ def compute(
     """
     at_seconds = max(at or known_until, known_until).timestamp()
     floor = 0.0 if unit == "seconds" else None
-    computed = forecaster.forecast(
-        at_seconds,
-        method=None if method == METHOD else method,
-        probabilities=QUANTILE_LEVELS,
-        floor=floor,
-    )
+    part = None if method == METHOD else method
+    computed = forecaster.forecast(at_seconds, method=part, probabilities=QUANTILE_LEVELS, floor=floor)
     quantiles = [computed.quantiles[probability] for probability in QUANTILE_LEVELS]
-    is_default = method == METHOD
     return Forecast(
         method=method,
-        predictor=_helpful_predictor(forecaster)
-        if is_default
-        else _predictor_of(forecaster, method, at_seconds),
+        predictor=_predictor(forecaster, method, at_seconds),
         at=at,
         level=LEVEL,
         last_known_at=known_until,
@@ -59,7 +52,7 @@ def compute(
         lower=quantiles[_LOWER],
         upper=quantiles[_UPPER],
         quantiles=quantiles,
-        others=forecaster.part_medians(at_seconds, floor=floor) or None if is_default else None,
+        others=forecaster.part_medians(at_seconds, floor=floor) or None if part is None else None,
         **context,
     )
 
@@ -76,22 +69,19 @@ def stale_at(began_at: datetime, forecast: Forecast) -> datetime:
     return forecast.last_time + max(LEAST_FRESHNESS, FRESH_GAPS * gap)
 
 
-def _helpful_predictor(forecaster: Forecaster) -> str:
-    """Return the most helpful predictor, if its gain is significant."""
-    best = next(iter(predictor_records(forecaster)), None)
-    return "/".join(best.predictor)[:MOST_CHARACTERS] if best and best.helps else ""
+def _predictor(forecaster: Forecaster, method: str, at_seconds: float) -> str:
+    """Return what *method* uses for such a run beside the metric's own history.
 
-
-def _predictor_of(forecaster: Forecaster, name: str, at_seconds: float) -> str:
-    """Return what the method *name* uses for such a run beside the metric's own history.
-
-    This is the predictor that it has chosen, or the series whose stages it uses.
+    For the default method, this is the most helpful predictor, if its gain is significant; for others, the
+    predictor that they have chosen, or the series whose stages they use.
     """
-    whole = forecaster.method
-    method = whole if name == forecaster.name else whole.parts()[name]
-    if isinstance(method, PairedMethod):
-        return "/".join(method.predictor(at_seconds) or ())[:MOST_CHARACTERS]
-    if isinstance(method, stagewise.Method):
-        stages = method.stages(at_seconds).values()
+    if method == METHOD:
+        best = next(iter(predictor_records(forecaster)), None)
+        return "/".join(best.predictor)[:MOST_CHARACTERS] if best and best.helps else ""
+    used = forecaster.method if method == forecaster.name else forecaster.method.parts()[method]
+    if isinstance(used, PairedMethod):
+        return "/".join(used.predictor(at_seconds) or ())[:MOST_CHARACTERS]
+    if isinstance(used, stagewise.Method):
+        stages = used.stages(at_seconds).values()
         return ", ".join(sorted({one.predictor.series for one in stages if one.predictor}))[:MOST_CHARACTERS]
     return ""

@@ -31,7 +31,7 @@ class OutcomeError(Exception):
 
     UnknownForecast   the user can see no forecast with that number
     InvalidOutcome    a time, a duration or a name is impossible
-    AlreadyTold       the user has reported another outcome of this job
+    ConflictingOutcome       the user has reported another outcome of this job
     """
 
 
@@ -43,12 +43,12 @@ class InvalidOutcome(OutcomeError):
     pass
 
 
-class AlreadyTold(OutcomeError):
+class ConflictingOutcome(OutcomeError):
     pass
 
 
 @dataclass(frozen=True)
-class Told:
+class JobOutcome:
     """The outcome of *job*, a name that its owner chose.
 
     *seconds* is the actual value of the forecast: by default the whole time from *started_at* to *ended_at*.
@@ -86,8 +86,8 @@ class Accuracy:
     newest_at: datetime | None
 
 
-def tell(
-    consumer: AbstractBaseUser | AnonymousUser, forecast: int, said: Told, now: datetime
+def record_job_outcome(
+    consumer: AbstractBaseUser | AnonymousUser, forecast: int, reported: JobOutcome, now: datetime
 ) -> tuple[Outcome, bool]:
     """Store the outcome of a job; return it, and whether it is new: reporting it again is idempotent.
 
@@ -99,24 +99,24 @@ def tell(
     found = Forecast.objects.visible_to(consumer).filter(pk=forecast).select_related("metric").first()
     if found is None:
         raise UnknownForecast(f"there is no forecast {forecast} that you may see")
-    _check(found, said, now)
+    _check(found, reported, now)
     fields = {
         "forecast": found,
         "metric": found.metric,
-        "passed": said.passed,
-        "started_at": said.started_at,
-        "ended_at": said.ended_at,
-        "seconds": said.took_seconds,
+        "passed": reported.passed,
+        "started_at": reported.started_at,
+        "ended_at": reported.ended_at,
+        "seconds": reported.took_seconds,
     }
     with transaction.atomic():
         outcome, is_new = Outcome.objects.get_or_create(
-            consumer_id=consumer.pk, job=said.job, defaults={**fields, "received_at": now}
+            consumer_id=consumer.pk, job=reported.job, defaults={**fields, "received_at": now}
         )
         if is_new:
             record_outcome(outcome)
     if not is_new and any(getattr(outcome, name) != value for name, value in fields.items()):
         before = f"{outcome} was reported at {outcome.received_at:%Y-%m-%d %H:%M:%S} UTC"
-        raise AlreadyTold(f"the job {said.job!r} has another outcome already: {before}")
+        raise ConflictingOutcome(f"the job {reported.job!r} has another outcome already: {before}")
     return outcome, is_new
 
 
@@ -143,23 +143,23 @@ def accuracy(
     )
 
 
-def _check(forecast: Forecast, said: Told, now: datetime) -> None:
+def _check(forecast: Forecast, job: JobOutcome, now: datetime) -> None:
     """Raise InvalidOutcome for an impossible outcome."""
-    if not said.job.strip() or len(said.job) > JOB_CHARACTERS or "\x00" in said.job:
-        raise InvalidOutcome(f"job: expected 1 to {JOB_CHARACTERS} characters, got {said.job[:300]!r}")
+    if not job.job.strip() or len(job.job) > JOB_CHARACTERS or "\x00" in job.job:
+        raise InvalidOutcome(f"job: expected 1 to {JOB_CHARACTERS} characters, got {job.job[:300]!r}")
     if forecast.metric.unit != "seconds":
         raise InvalidOutcome(f"the forecast is of {forecast.metric.unit}, and a job takes seconds")
-    if said.ended_at > now + CLOCK_TOLERANCE:
-        raise InvalidOutcome(f"ended_at: expected a time that is past, got {said.ended_at.isoformat()}")
-    if said.started_at > said.ended_at:
-        raise InvalidOutcome(f"started_at: expected a time before the end, got {said.started_at.isoformat()}")
-    if said.started_at < forecast.issued_at - CLOCK_TOLERANCE:
+    if job.ended_at > now + CLOCK_TOLERANCE:
+        raise InvalidOutcome(f"ended_at: expected a time that is past, got {job.ended_at.isoformat()}")
+    if job.started_at > job.ended_at:
+        raise InvalidOutcome(f"started_at: expected a time before the end, got {job.started_at.isoformat()}")
+    if job.started_at < forecast.issued_at - CLOCK_TOLERANCE:
         issued = f"{forecast.issued_at:%Y-%m-%d %H:%M:%S} UTC, when the forecast was issued"
         raise InvalidOutcome(f"started_at: expected a time after {issued}")
-    if not (math.isfinite(said.took_seconds) and 0 <= said.took_seconds <= MOST_SECONDS):
-        raise InvalidOutcome(f"seconds: expected 0 to {MOST_SECONDS:g}, got {said.took_seconds}")
-    if said.took_seconds > said.wall_seconds + ROUNDING_SECONDS:
-        whole = f"{said.wall_seconds:g} from start to end"
-        raise InvalidOutcome(f"seconds: expected no more than the {whole}, got {said.took_seconds:g}")
-    if not forecast.outcomes.filter(job=said.job).exists() and forecast.outcomes.count() >= MOST_JOBS:
+    if not (math.isfinite(job.took_seconds) and 0 <= job.took_seconds <= MOST_SECONDS):
+        raise InvalidOutcome(f"seconds: expected 0 to {MOST_SECONDS:g}, got {job.took_seconds}")
+    if job.took_seconds > job.wall_seconds + ROUNDING_SECONDS:
+        whole = f"{job.wall_seconds:g} from start to end"
+        raise InvalidOutcome(f"seconds: expected no more than the {whole}, got {job.took_seconds:g}")
+    if not forecast.outcomes.filter(job=job.job).exists() and forecast.outcomes.count() >= MOST_JOBS:
         raise InvalidOutcome(f"{MOST_JOBS} outcomes of this forecast have been reported: ask for another one")

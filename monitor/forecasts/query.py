@@ -14,7 +14,7 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.lookup import look_up
 from monitor.forecasts.refresh import refresh_series
 from monitor.forecasts.score import record_of
-from monitor.forecasts.success_sql import TotalForecast
+from monitor.forecasts.success_sql import TotalEstimate
 from monitor.forecasts.success_state import estimates
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Metric, Series
@@ -127,7 +127,7 @@ def _computed(
     if at == now:
         return answer
     is_total = is_default and question.metric == HEADLINE
-    total = TotalForecast(answer.series, issued.mean, issued.quantiles or ())
+    total = TotalEstimate(answer.series, issued.mean, issued.quantiles or ())
     success = estimates([answer.series], at, {answer.series: total} if is_total else None).get(answer.series)
     if success is None:
         return answer

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 METRIC = "total.seconds"
 MOST_ROWS = 50
 MOST_OUTCOMES = 5000
-MOST_LAST = 60
+MOST_RECENT = 60
 LEAST_COMPARED = 20  # forecasts: methods with fewer come last
 
 
 @dataclass(frozen=True)
-class Span:
+class ScoreRange:
     """The last *days*, including today; long ranges are shown by week."""
 
     key: str
@@ -58,21 +58,21 @@ class Span:
 
 
 SPANS = (
-    Span("7d", "7 days", 7),
-    Span("30d", "30 days", 30),
-    Span("90d", "90 days", 90),
-    Span("1y", "1 year", 365),
+    ScoreRange("7d", "7 days", 7),
+    ScoreRange("30d", "30 days", 30),
+    ScoreRange("90d", "90 days", 90),
+    ScoreRange("1y", "1 year", 365),
 )
 
 
 @dataclass(frozen=True)
-class Choice:
+class ScoreFilter:
     """What the scoreboard shows; without a *site*, all sites."""
 
     site: str = ""
     metric: str = METRIC
     method: str = METHOD
-    span: Span = SPANS[1]
+    span: ScoreRange = SPANS[1]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Last:
+class RecentForecast:
     """One of the newest scored forecasts of a series."""
 
     series: str
@@ -114,7 +114,7 @@ class Last:
 
 
 @dataclass(frozen=True)
-class Consumer:
+class ConsumerScore:
     """The scores of the forecasts of the newest *n* jobs of one user."""
 
     name: str
@@ -133,7 +133,7 @@ class Scoreboard:
     *sites* are those with the most forecasts, *site_names* all.
     """
 
-    choice: Choice
+    choice: ScoreFilter
     whole: Score | None
     methods: Sequence[Score]
     metrics: Sequence[Score]
@@ -143,7 +143,7 @@ class Scoreboard:
     newest_day: date | None
 
 
-def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: datetime) -> Scoreboard:
+def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, now: datetime) -> Scoreboard:
     """Return the scoreboard of what *user* may see.
 
     The number of queries, and what they read, do not depend on the number of forecasts or series.
@@ -167,7 +167,7 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: Choice, now: date
     )
 
 
-def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[Last]:
+def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[RecentForecast]:
     """Return the newest scored forecasts of the series that had values last, by time of the actual value.
 
     The more series there are, the fewer forecasts of each are returned.
@@ -178,9 +178,9 @@ def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[La
     if not sees_all(user):
         states = states.filter(metric__segment__series__in=Series.objects.visible_to(user))
     metrics = states.order_by(F("last_time").desc(nulls_last=True)).values_list("metric", flat=True)[
-        :MOST_LAST
+        :MOST_RECENT
     ]
-    each = MOST_LAST // max(len(metrics), 1)
+    each = MOST_RECENT // max(len(metrics), 1)
     scored = Forecast.objects.scored().filter(metric=OuterRef("pk"), method=choice.method, at=None)
     newest = ArraySubquery(scored.order_by("-last_known_at").values("pk")[:each])
     keys = (
@@ -188,10 +188,10 @@ def last_ones(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[La
     )
     found = Forecast.objects.filter(pk__in=list(chain.from_iterable(keys)))
     rows = found.select_related("metric__segment__series").order_by("-truth_time", "-pk")
-    return [Last(one.metric.segment.series.name, one.metric.unit, one) for one in rows]
+    return [RecentForecast(one.metric.segment.series.name, one.metric.unit, one) for one in rows]
 
 
-def predictors(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[ForecastPredictor]:
+def predictors(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[ForecastPredictor]:
     """Return the predictors of the metric with their gains: the most helpful first, dropped ones last."""
     found = ForecastPredictor.objects.filter(metric__name=choice.metric, is_kept__isnull=False)
     if choice.site:
@@ -203,7 +203,7 @@ def predictors(user: AbstractBaseUser | AnonymousUser, choice: Choice) -> list[F
     return list(in_order.select_related("series", "metric__segment__series")[:MOST_ROWS])
 
 
-def consumers(user: AbstractBaseUser | AnonymousUser) -> list[Consumer]:
+def consumers(user: AbstractBaseUser | AnonymousUser) -> list[ConsumerScore]:
     """Return scores by consumer, from the newest outcomes that *user* may see; the latest reporter first.
 
     Without the permission to view outcomes, these are only those that *user* reported.
@@ -221,13 +221,15 @@ def consumers(user: AbstractBaseUser | AnonymousUser) -> list[Consumer]:
     return [_consumer(name, of_one) for name, of_one in list(by_name.items())[:MOST_ROWS]]
 
 
-def names(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> Mapping[str, Sequence[str]]:
+def names(
+    user: AbstractBaseUser | AnonymousUser, span: ScoreRange, now: datetime
+) -> Mapping[str, Sequence[str]]:
     """Return the names to choose from: each ``metric`` and ``method`` that has scores."""
     found = _visible(user, span, now).filter(site=None).order_by()
     return {name: sorted(found.values_list(name, flat=True).distinct()) for name in ("metric", "method")}
 
 
-def _visible(user: AbstractBaseUser | AnonymousUser, span: Span, now: datetime) -> QuerySet[DayScore]:
+def _visible(user: AbstractBaseUser | AnonymousUser, span: ScoreRange, now: datetime) -> QuerySet[DayScore]:
     """Return the visible scores; suites are listed first, which PostgreSQL plans better than a subquery."""
     recent = DayScore.objects.filter(day__gte=span.start(now))
     if sees_all(user):
@@ -271,11 +273,11 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _consumer(name: str, rows: Sequence[tuple[Any, ...]]) -> Consumer:
+def _consumer(name: str, rows: Sequence[tuple[Any, ...]]) -> ConsumerScore:
     passed = [row[2:] for row in rows if row[1] and row[2] is not None]
     truth, median, lower, upper = np.array(passed, dtype=float).reshape(-1, 4).T
     figures = forecast_scores(truth, median, lower, upper)
-    return Consumer(
+    return ConsumerScore(
         name=name,
         n=len(rows),
         passed=sum(row[1] for row in rows),

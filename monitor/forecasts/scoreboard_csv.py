@@ -10,7 +10,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from monitor.forecasts.scoreboard import Choice, Last, Score, last_ones, scoreboard
+from monitor.forecasts.scoreboard import RecentForecast, Score, ScoreFilter, recent_forecasts, scoreboard
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -21,22 +21,22 @@ MOST_CHARACTERS = 100  # of the metric in the file name
 _LAST = ("issued_at", "truth_time", "truth", "median", "mean", "lower", "upper", "level", "n", "method")
 
 
-class Table(NamedTuple):
+class CsvTable(NamedTuple):
     """A CSV file: its *name* and *text*."""
 
     name: str
     text: str
 
 
-def table(user: AbstractBaseUser | AnonymousUser, choice: Choice, part: Part, now: datetime) -> Table:
+def table(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, part: Part, now: datetime) -> CsvTable:
     """Return one part of the scoreboard that *user* may see."""
     metric = re.sub(r"[^\w.-]", "", choice.metric)[:MOST_CHARACTERS]
     rows = (
-        _last_rows(last_ones(user, choice))
+        _last_rows(recent_forecasts(user, choice))
         if part == "last"
         else _score_rows(getattr(scoreboard(user, choice, now), part))
     )
-    return Table(f"forecasts-{part}-{metric}-{now:%Y-%m-%d}.csv", _csv(rows))
+    return CsvTable(f"forecasts-{part}-{metric}-{now:%Y-%m-%d}.csv", _csv(rows))
 
 
 def _score_rows(found: Iterable[Score]) -> Iterable[Sequence[Any]]:
@@ -45,7 +45,7 @@ def _score_rows(found: Iterable[Score]) -> Iterable[Sequence[Any]]:
         yield list(asdict(score).values())
 
 
-def _last_rows(found: Iterable[Last]) -> Iterable[Sequence[Any]]:
+def _last_rows(found: Iterable[RecentForecast]) -> Iterable[Sequence[Any]]:
     yield ["series", "unit", *_LAST]
     for one in found:
         yield [one.series, one.unit, *(_text(getattr(one.forecast, name)) for name in _LAST)]

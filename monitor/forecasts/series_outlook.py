@@ -19,7 +19,7 @@ _TOO_FEW = "too few to forecast from, or the first forecast is still being made.
 
 
 @dataclass(frozen=True)
-class Outlook:
+class NextRunOutlook:
     """The *forecast* of the total in seconds, with its *record*; without one, *abstained* says why.
 
     *success* is how likely the run passes, if that is known.
@@ -48,17 +48,19 @@ class Outlook:
         return self.record.coverage(self.forecast.level) if self.forecast else None
 
 
-def outlook(standing: SegmentStatus) -> Outlook:
+def outlook(status: SegmentStatus) -> NextRunOutlook:
     """Return the newest forecast of the current segment; this function computes none."""
-    metric = standing.current.metrics.filter(name=HEADLINE).first() if standing.current else None
+    metric = status.current.metrics.filter(name=HEADLINE).first() if status.current else None
     if metric is None:
-        return Outlook(None, ForecastRecord(), abstained=f"{_sentence(standing.passed_text(0))}: {_NOTHING}")
+        return NextRunOutlook(
+            None, ForecastRecord(), abstained=f"{_sentence(status.passed_text(0))}: {_NOTHING}"
+        )
     newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
     if newest is None:
-        passed = _sentence(standing.passed_text(metric.samples.filter(passed=True).count()))
-        return Outlook(None, ForecastRecord(), abstained=f"{passed}: {_TOO_FEW}")
+        passed = _sentence(status.passed_text(metric.samples.filter(passed=True).count()))
+        return NextRunOutlook(None, ForecastRecord(), abstained=f"{passed}: {_TOO_FEW}")
     success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
-    return Outlook(newest, _record(metric), success=success.first())
+    return NextRunOutlook(newest, _record(metric), success=success.first())
 
 
 def _record(metric: Metric) -> ForecastRecord:

@@ -24,7 +24,7 @@ WHERE series_id = %(series)b
 """
 
 
-class TotalForecast(NamedTuple):
+class TotalEstimate(NamedTuple):
     """How long the next run of *series* takes if it passes."""
 
     series: int
@@ -32,9 +32,9 @@ class TotalForecast(NamedTuple):
     quantiles: Sequence[float]
 
 
-def totals(series: Collection[int]) -> list[TotalForecast]:
+def totals(series: Collection[int]) -> list[TotalEstimate]:
     """Return the forecasts of the totals of those of *series* that have one, of their current segments."""
-    return fetch(TotalForecast, _TOTALS, {"series": list(series), "name": HEADLINE})
+    return fetch(TotalEstimate, _TOTALS, {"series": list(series), "name": HEADLINE})
 
 
 def write(rows: Iterable[dict[str, Any]]) -> None:

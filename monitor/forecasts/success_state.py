@@ -21,7 +21,7 @@ from monitor.forecasts import success_sql
 from monitor.forecasts.input_digest import Input
 from monitor.forecasts.inputs_sql import RUN_ENDS
 from monitor.forecasts.state_table import SUCCESS_STATES, StoredState
-from monitor.forecasts.success_sql import TotalForecast
+from monitor.forecasts.success_sql import TotalEstimate
 from monitor.forecasts.update import StateUpdate
 
 MOST_FAILURES = 50  # whose durations are remembered
@@ -135,7 +135,7 @@ def update_times(series: Collection[int]) -> None:
 
 
 def estimates(
-    series: Collection[int], at: datetime, totals: Mapping[int, TotalForecast] | None = None
+    series: Collection[int], at: datetime, totals: Mapping[int, TotalEstimate] | None = None
 ) -> dict[int, SuccessEstimate]:
     """Return estimates for runs that start *at* that time, of those of *series* whose states are complete.
 
@@ -172,7 +172,7 @@ def _write(histories: Mapping[int, SuccessHistory]) -> None:
 def _estimates(
     histories: Mapping[int, SuccessHistory],
     at: datetime | None = None,
-    totals: Mapping[int, TotalForecast] | None = None,
+    totals: Mapping[int, TotalEstimate] | None = None,
 ) -> dict[int, SuccessEstimate]:
     chances = {key: chance for key, one in histories.items() if (chance := one.chance(at))}
     if totals is None:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitor.charts.score_svg import Comparison, Guide, lines, ratios
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts import scoreboard_csv
-from monitor.forecasts.scoreboard import SPANS, Choice, Last, Score
+from monitor.forecasts.scoreboard import SPANS, RecentForecast, Score, ScoreFilter
 from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.pages.http.access import members_only
 from monitor.units import humanised
@@ -29,7 +29,7 @@ def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     choice = _choice(request)
     board = service.scoreboard(request.user, choice, now)
-    last = service.last_ones(request.user, choice)
+    last = service.recent_forecasts(request.user, choice)
     context = {
         "choice": choice,
         "spans": SPANS,
@@ -61,13 +61,13 @@ def table(request: HttpRequest, part: str) -> HttpResponse:
     return answer
 
 
-def _choice(request: HttpRequest) -> Choice:
+def _choice(request: HttpRequest) -> ScoreFilter:
     names = {name: request.GET.get(name, "").replace("\x00", "") for name in ("site", "metric", "method")}
-    span = next((span for span in SPANS if span.key == request.GET.get("range")), Choice.span)
-    return Choice(span=span, **{name: value for name, value in names.items() if value})
+    span = next((span for span in SPANS if span.key == request.GET.get("range")), ScoreFilter.span)
+    return ScoreFilter(span=span, **{name: value for name, value in names.items() if value})
 
 
-def _query(choice: Choice) -> dict[str, str]:
+def _query(choice: ScoreFilter) -> dict[str, str]:
     query = {"site": choice.site, "metric": choice.metric, "method": choice.method, "range": choice.span.key}
     return {name: value for name, value in query.items() if value}
 
@@ -98,7 +98,7 @@ def _coverage_chart(times: Sequence[Score]) -> SafeString | None:
     return lines(columns, guides, low=min(0.6, *present), high=1.0, label=label)
 
 
-def _actuals_chart(last: Sequence[Last]) -> SafeString | None:
+def _actuals_chart(last: Sequence[RecentForecast]) -> SafeString | None:
     """Draw the newest forecasts with their actual values, oldest first."""
     comparisons = [_comparison(each) for each in reversed(last) if each.forecast.median > 0]
     if not comparisons:
@@ -106,7 +106,7 @@ def _actuals_chart(last: Sequence[Last]) -> SafeString | None:
     return ratios(comparisons, label="Actual values relative to their forecasts; same data as the CSV")
 
 
-def _comparison(last: Last) -> Comparison:
+def _comparison(last: RecentForecast) -> Comparison:
     forecast = last.forecast
     actual, median = forecast.truth or 0.0, forecast.median
     return Comparison(

@@ -1,6 +1,6 @@
-"""Answering forecasts by HTTP, against a bare view that reads one row; and ranking a thousand candidates.
+"""Answer forecasts over HTTP, relative to a bare view that reads one row; rank a thousand candidates.
 
-The web is gridcast's own, as the demo starts it, on a socket; so is the client's, for both the same.
+The web server is the one that the demo starts, on a socket; the client is the same for both.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tests.bench.base import Result, interleaved, seconds
 
 SOURCES, TARGETS = 32, 32
 RANKED = 1000  # candidates
-SINGLES = 960  # requests a round
+SINGLES = 960  # requests per round
 ROUNDS = 5
 CLIENTS = 32
-A_SECOND = 200  # requests that come, whether or not those before are answered
+A_SECOND = 200  # requests per second, whether or not earlier ones are answered
 FOR_SECONDS = 10
 TIMES = 15
 _STAGES = json.dumps(
@@ -39,7 +39,7 @@ _STAGES = json.dumps(
         for name in ("init", "transfer_ring", "compare", "cleanup")
     ]
 )
-# What a refresh makes of values, here of none: answers as they are ready.
+# Forecasts as a refresh stores them, without values.
 _READY = """
 INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, level, last_time, last_known_at, n,
     mean, median, lower, upper, quantiles)
@@ -62,7 +62,7 @@ def measure() -> list[Result]:
     candidates = load()
     metrics = list(Metric.objects.values_list("pk", flat=True))
     names = list(Series.objects.order_by("?").values_list("name", flat=True))
-    # Whose connections last from one measurement to the next.
+    # Connections stay open from one measurement to the next.
     with web.serving("tests.bench.one_row") as address, ThreadPoolExecutor(CLIENTS) as clients:
         ask = web.asking(address, _token())
         ours = [f"/api/v1/forecasts?series={name}" for name in names[:SINGLES]]
@@ -71,7 +71,7 @@ def measure() -> list[Result]:
 
 
 def load() -> list[dict[str, list[str]]]:
-    """So many series, each with an answer that is ready; what each is bound to."""
+    """Create series with stored forecasts; return the bindings of the candidates."""
     rings = [
         {"ring": [f"from-{source}", f"to-{target}"]}
         for source, target in product(range(SOURCES), range(TARGETS))
@@ -93,7 +93,7 @@ def load() -> list[dict[str, list[str]]]:
 
 
 def _begin(series: Series, ring: dict[str, list[str]]) -> None:
-    """The segment that a first run of it begins, with its total."""
+    """Create the segment of a first run, with its total."""
     identity = local_identity(series.probe, series.parameters, ring)
     segment = Segment.objects.create(
         series=series,
@@ -109,7 +109,7 @@ def _begin(series: Series, ring: dict[str, list[str]]) -> None:
 
 
 def _throughput(clients: Executor, ask: web.Ask, ours: Sequence[str], bare: Sequence[str]) -> Result:
-    """Both in turn, by as many clients as there are threads in the web."""
+    """Measure both in turn, with as many clients as the web server has threads."""
 
     def each(paths: Sequence[str]) -> None:
         list(clients.map(ask, paths))
@@ -127,7 +127,7 @@ def _throughput(clients: Executor, ask: web.Ask, ours: Sequence[str], bare: Sequ
 
 
 def _latency(clients: Executor, ask: web.Ask, paths: Sequence[str]) -> Result:
-    """From when each was to be sent, so that who waits for a client that is busy has waited."""
+    """Measure from the scheduled time of each request: waiting for a busy client counts."""
     many = A_SECOND * FOR_SECONDS
     began = time.perf_counter() + 0.1
 

@@ -1,4 +1,4 @@
-"""Bringing forecasts up to date: every series has a new value; against what its forecaster alone takes."""
+"""Refresh forecasts after a new value of every series, relative to the time of the forecasters alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from monitor.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
-from monitor.forecasts.refresh import refresh
+from monitor.forecasts.refresh import refresh, refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, Segment, Series
 from monitor.series.segments import local_identity
@@ -22,7 +22,7 @@ from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
 
 SERIES = 200
-VALUES = 50  # of each, before
+VALUES = 50  # of each series before the measurement
 ROUNDS = 5
 EVERY = timedelta(minutes=5)
 WANTED_PER_MINUTE = 10_000
@@ -33,22 +33,21 @@ def measure() -> list[Result]:
     now = timezone.now().replace(microsecond=0)
     began = now - (VALUES + ROUNDS) * EVERY
     for number in range(VALUES):
-        _tell(metrics, began + number * EVERY, draw, [])
-    while refresh(now):
-        pass
+        _write(metrics, began + number * EVERY, draw, [])
+    refresh_all(now)
     took, alone = [], []
     for number in range(VALUES, VALUES + ROUNDS):
-        told: list[SampleRow] = []
-        _tell(metrics, began + number * EVERY, draw, told)
-        alone.append(_alone(told))
+        written: list[SampleRow] = []
+        _write(metrics, began + number * EVERY, draw, written)
+        alone.append(_alone(written))
         took.append(seconds(lambda: refresh(now, within_seconds=60.0)))
-        _require_used(told)
+        _require_used(written)
     return [_result(statistics.median(took) / SERIES, statistics.median(alone) / SERIES)]
 
 
 def _result(refresh_seconds: float, alone_seconds: float) -> Result:
     return Result(
-        name="forecasts brought up to date / their forecasters alone",
+        name="refreshed forecasts / their forecasters alone",
         ratio=refresh_seconds / alone_seconds,
         target=4.0,
         better="lower",
@@ -65,7 +64,7 @@ def _result(refresh_seconds: float, alone_seconds: float) -> Result:
 
 
 def _defined() -> list[Metric]:
-    """A total of each of ``SERIES`` series."""
+    """Define ``SERIES`` series, each with a total."""
     define(
         [ResourceConfig("here", "site", "/here")],
         [SeriesDefinition(f"noop-{number}", "noop", {"target": ["here"]}) for number in range(SERIES)],
@@ -81,21 +80,21 @@ def _defined() -> list[Metric]:
     )
 
 
-def _tell(metrics: Sequence[Metric], time: datetime, draw: random.Random, told: list[SampleRow]) -> None:
-    """A value of each, of a run of a minute."""
+def _write(metrics: Sequence[Metric], time: datetime, draw: random.Random, written: list[SampleRow]) -> None:
+    """Write a value of each metric, of a run of a minute."""
     rows = [
         SampleRow(metric.pk, time, time + timedelta(minutes=1), draw.lognormvariate(2.0, 0.4), True)
         for metric in metrics
     ]
     write.write(rows)
     mark_dirty.mark({(metric.segment.series_id, time) for metric in metrics})
-    told += rows
+    written += rows
 
 
-def _alone(told: Sequence[SampleRow]) -> float:
-    """The least there is to do: unpack, learn, say, pack; seconds."""
+def _alone(written: Sequence[SampleRow]) -> float:
+    """Return the seconds of the least work: unpack, learn, forecast, pack."""
     states = {row.pk: bytes(row.state or b"") for row in ForecastState.objects.only("state")}
-    return seconds(lambda: [_learn(states[row.metric_id], row) for row in told])
+    return seconds(lambda: [_learn(states[row.metric_id], row) for row in written])
 
 
 def _learn(state: bytes, row: SampleRow) -> bytes:
@@ -106,7 +105,7 @@ def _learn(state: bytes, row: SampleRow) -> bytes:
     return pack_state(forecaster.dump())
 
 
-def _require_used(told: Sequence[SampleRow]) -> None:
-    used = ForecastState.objects.filter(used_until=told[0].known_at, is_behind=False).count()
-    if used != len(told):
-        raise AssertionError(f"{used} of {len(told)} values were used")
+def _require_used(written: Sequence[SampleRow]) -> None:
+    used = ForecastState.objects.filter(used_until=written[0].known_at, is_behind=False).count()
+    if used != len(written):
+        raise AssertionError(f"{used} of {len(written)} values were used")

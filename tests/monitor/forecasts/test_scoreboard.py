@@ -12,7 +12,15 @@ from pytest_django import DjangoAssertNumQueries
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.scoreboard import MOST_LAST, SPANS, Choice, last_ones, names, predictors, scoreboard
+from monitor.forecasts.scoreboard import (
+    MOST_RECENT,
+    SPANS,
+    ScoreFilter,
+    names,
+    predictors,
+    recent_forecasts,
+    scoreboard,
+)
 from monitor.ingest.service import ingest
 from monitor.models import DayScore, Forecast, ForecastPredictor, ForecastState, Metric, Series, Site, Suite
 from reporters import report as wire
@@ -50,7 +58,7 @@ def score(circle: Series) -> Score:
 def test_scores_are_means_of_the_daily_sums(score: Score, reader: User) -> None:
     score()
     score(day=date(2026, 3, 29), n=30, absolute_error=70.0, within_80=4)
-    whole = scoreboard(reader, Choice(), NOW).whole
+    whole = scoreboard(reader, ScoreFilter(), NOW).whole
     assert whole is not None
     assert (whole.n, whole.mean_absolute_error, whole.relative_error) == (40, 2.0, 0.1)
     assert (whole.scaled_error, whole.better_by) == (0.5, 0.5)
@@ -58,14 +66,14 @@ def test_scores_are_means_of_the_daily_sums(score: Score, reader: User) -> None:
 
 
 def test_a_scoreboard_without_scores_is_empty(reader: User, circle: Series) -> None:
-    board = scoreboard(reader, Choice(), NOW)
+    board = scoreboard(reader, ScoreFilter(), NOW)
     assert board.whole is None
     assert (board.methods, board.times, board.newest_day) == ([], [], None)
 
 
 def test_a_score_without_data_is_none(score: Score, reader: User) -> None:
     score(last_value_n=0, last_value_error=0.0, relative_n=0, interval_n=0)
-    whole = scoreboard(reader, Choice(), NOW).whole
+    whole = scoreboard(reader, ScoreFilter(), NOW).whole
     assert whole is not None
     assert (whole.scaled_error, whole.better_by, whole.relative_error) == (None, None, None)
     assert (whole.coverage_80, whole.coverage_90) == (None, None)
@@ -77,11 +85,11 @@ def test_each_table_leaves_out_one_part_of_the_choice(score: Score, reader: User
         score(site=site)
     score(site=here, n=5, metric="total_core.seconds")
     score(n=7, method="nws")
-    board = scoreboard(reader, Choice(), NOW)
+    board = scoreboard(reader, ScoreFilter(), NOW)
     assert [(one.name, one.n) for one in board.methods] == [(METHOD, 10), ("nws", 7)]
     assert [(one.name, one.n) for one in board.metrics] == [("total.seconds", 10)]
     assert sorted((one.name, one.n) for one in board.sites) == [(here.name, 10), (there.name, 10)]
-    board = scoreboard(reader, Choice(site=here.name), NOW)
+    board = scoreboard(reader, ScoreFilter(site=here.name), NOW)
     assert [(one.name, one.n) for one in board.metrics] == [("total.seconds", 10), ("total_core.seconds", 5)]
     assert board.site_names == [here.name, there.name]
     assert names(reader, MONTH, NOW)["method"] == [METHOD, "nws"]
@@ -90,26 +98,26 @@ def test_each_table_leaves_out_one_part_of_the_choice(score: Score, reader: User
 def test_a_short_range_goes_by_days_and_a_long_one_by_weeks(score: Score, reader: User) -> None:
     for ago in (0, 1, 8, 60):
         score(day=(NOW - timedelta(days=ago)).date())
-    shown = scoreboard(reader, Choice(span=MONTH), NOW).times
+    shown = scoreboard(reader, ScoreFilter(span=MONTH), NOW).times
     assert [one.start for one in shown] == [date(2026, 3, 23), date(2026, 3, 30), date(2026, 3, 31)]
-    shown = scoreboard(reader, Choice(span=QUARTER), NOW).times
+    shown = scoreboard(reader, ScoreFilter(span=QUARTER), NOW).times
     assert [(one.start, one.n) for one in shown] == [
         (date(2026, 1, 26), 10),
         (date(2026, 3, 23), 10),
         (date(2026, 3, 30), 20),
     ]
-    assert len(scoreboard(reader, Choice(span=WEEK), NOW).times) == 2
+    assert len(scoreboard(reader, ScoreFilter(span=WEEK), NOW).times) == 2
 
 
 def test_scores_of_a_suite_are_visible_to_its_viewers(score: Score, reader: User) -> None:
     score()
     staff = Group.objects.create(name="staff")
     Suite.objects.get().viewers.add(staff)
-    assert scoreboard(reader, Choice(), NOW).whole is None
+    assert scoreboard(reader, ScoreFilter(), NOW).whole is None
     assert names(reader, YEAR, NOW) == {"metric": [], "method": []}
     reader.groups.add(staff)
-    assert scoreboard(User.objects.get(pk=reader.pk), Choice(), NOW).whole is not None
-    assert scoreboard(User.objects.create_superuser("root"), Choice(), NOW).whole is not None
+    assert scoreboard(User.objects.get(pk=reader.pk), ScoreFilter(), NOW).whole is not None
+    assert scoreboard(User.objects.create_superuser("root"), ScoreFilter(), NOW).whole is not None
 
 
 def test_the_number_of_queries_does_not_depend_on_the_amount_of_data(
@@ -118,7 +126,7 @@ def test_the_number_of_queries_does_not_depend_on_the_amount_of_data(
     for ago in range(20):
         score(day=(NOW - timedelta(days=ago)).date())
     with django_assert_max_num_queries(7):
-        scoreboard(reader, Choice(), NOW)
+        scoreboard(reader, ScoreFilter(), NOW)
 
 
 @pytest.fixture
@@ -147,33 +155,33 @@ def test_the_newest_scored_forecasts_are_shown(total: Metric, reader: User) -> N
     told = issued(total, 1, 9.0)
     issued(total, 2, None)
     issued(total, 3, 8.0, method="nws")
-    last, earlier = last_ones(reader, Choice())
+    last, earlier = recent_forecasts(reader, ScoreFilter())
     assert (last.forecast, last.series, last.unit, last.off_by) == (told, "circle", "seconds", 2.0)
     assert earlier.forecast == before
-    assert last_ones(reader, Choice(site="site-of-here")) == [last, earlier]
-    assert last_ones(reader, Choice(site="elsewhere")) == []
+    assert recent_forecasts(reader, ScoreFilter(site="site-of-here")) == [last, earlier]
+    assert recent_forecasts(reader, ScoreFilter(site="elsewhere")) == []
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
-    assert last_ones(reader, Choice()) == []
+    assert recent_forecasts(reader, ScoreFilter()) == []
 
 
 def test_more_series_show_fewer_forecasts_each(circle: Series, total: Metric, reader: User) -> None:
     ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
-    for minutes in range(MOST_LAST + 5):
+    for minutes in range(MOST_RECENT + 5):
         issued(total, minutes, 7.5)
-    assert len(last_ones(reader, Choice())) == MOST_LAST
+    assert len(recent_forecasts(reader, ScoreFilter())) == MOST_RECENT
     Series.objects.create(name="other", probe="circle", suite=circle.suite, reporter=circle.reporter)
     ingest(wire.to_json(circle_report(NOW, series="other")))
     other = Metric.objects.get(name="total.seconds", segment__series__name="other")
     ForecastState.objects.update_or_create(metric=other, defaults={"record_n": 1, "last_time": NOW})
     issued(other, 0, 7.5)
-    assert len(last_ones(reader, Choice())) == MOST_LAST // 2 + 1
+    assert len(recent_forecasts(reader, ScoreFilter())) == MOST_RECENT // 2 + 1
 
 
 def test_used_predictors_come_before_dropped_ones(total: Metric, reader: User) -> None:
     told = {"metric": total, "series": total.series, "n": 50, "p_value": 0.01}
     for name, gain, is_kept in (("a", -0.1, False), ("b", 0.2, True), ("c", 0.3, True), ("d", None, None)):
         ForecastPredictor.objects.create(name=name, gain=gain, is_kept=is_kept, **told)
-    assert [one.name for one in predictors(reader, Choice())] == ["c", "b", "a"]
-    assert predictors(reader, Choice(metric="total_core.seconds")) == []
+    assert [one.name for one in predictors(reader, ScoreFilter())] == ["c", "b", "a"]
+    assert predictors(reader, ScoreFilter(metric="total_core.seconds")) == []
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
-    assert predictors(reader, Choice()) == []
+    assert predictors(reader, ScoreFilter()) == []
