@@ -29,7 +29,7 @@ MAX_DUE_RUNS = 500  # read per reporter and claim
 EXTRA_DUE_RUNS = (
     20  # read beyond the free capacity, because the first ones may have to wait for something else
 )
-_DUE_FIELDS = ("series", "slot", "due_at", "kept_until", "trigger", "forced", "reason", "attempt", "state")
+_DUE_FIELDS = ("series", "slot", "due_at", "wait_until", "trigger", "forced", "reason", "attempt", "state")
 _LAST_RUNS = """
 SELECT wanted.series, extract(epoch FROM last.ended_at - last.started_at)::float8
 FROM unnest(%s::bigint[]) AS wanted (series), LATERAL (
@@ -67,7 +67,9 @@ def claim_due(now: datetime) -> list[Claim]:
     """
     lock_until_commit(AdvisoryLock.CLAIM)
     reporters = list(Reporter.objects.all())
-    return _claim(reporters, [run for one in reporters for run in _due(one, now, MAX_DUE_RUNS)], now)
+    return _claim(
+        reporters, [run for reporter in reporters for run in _due(reporter, now, MAX_DUE_RUNS)], now
+    )
 
 
 @transaction.atomic
@@ -82,8 +84,11 @@ def claim_freed(now: datetime) -> list[Claim]:
     reporters = list(Reporter.objects.all())
     busy = Counter(Run.objects.in_flight().order_by().values_list("series__reporter", flat=True))
     free = {reporter.pk: reporter.capacity - busy[reporter.pk] for reporter in reporters}
-    served = [one for one in reporters if free[one.pk] * 8 >= one.capacity and free[one.pk] > 0]
-    due = [run for one in served for run in _due(one, now, min(free[one.pk] + EXTRA_DUE_RUNS, MAX_DUE_RUNS))]
+    due: list[Run] = []
+    for reporter in reporters:
+        capacity = free[reporter.pk]
+        if capacity > 0 and capacity * 8 >= reporter.capacity:
+            due += _due(reporter, now, min(capacity + EXTRA_DUE_RUNS, MAX_DUE_RUNS))
     return _claim(reporters, due, now) if due else []
 
 
@@ -120,7 +125,7 @@ def _due(reporter: Reporter, now: datetime, at_most: int) -> Iterator[Run]:
     """
     due = Run.objects.filter(series__reporter=reporter).due(now).runnable().order_by("due_at")
     for may_wait_long in (False, True):
-        runs = due.filter(kept_until__isnull=not may_wait_long)
+        runs = due.filter(wait_until__isnull=not may_wait_long)
         yield from runs.only(*_DUE_FIELDS).select_for_update(skip_locked=True, of=("self",))[:at_most]
 
 
@@ -162,12 +167,12 @@ def _record(verdict: Skip | Wait, runs: Sequence[Run]) -> None:
         )
         return
     reason, until = verdict.reason, verdict.until
-    changed = [run for run in runs if (run.reason, run.kept_until) != (reason, until)]
+    changed = [run for run in runs if (run.reason, run.wait_until) != (reason, until)]
     if changed:
         waiting = Run.objects.filter(
             pk__in=[run.pk for run in changed], slot__in={run.slot for run in changed}
         )
-        waiting.update(reason=reason, kept_until=until)
+        waiting.update(reason=reason, wait_until=until)
 
 
 def _set_claimed(runs: Collection[Run], now: datetime) -> int:

@@ -75,14 +75,15 @@ def run_all(
     slot = now or timezone.now()
     trigger = f"asked for by {who} for the {scope}: {checked_reason(why)}"
     enabled = scope.series().filter(enabled=True)
-    series = list((enabled.visible_to(user) if user is not None else enabled).order_by("name"))
-    if not series:
+    visible = enabled.visible_to(user) if user is not None else enabled
+    by_key = {series.pk: series for series in visible.order_by("name")}
+    if not by_key:
         raise InvalidRequest(f"the {scope} has no enabled series")
-    holds = {} if force else covering_holds([one.pk for one in series], Hold.objects.at(slot))
-    free = [one.pk for one in series if one.pk not in holds]
+    holds = {} if force else covering_holds(by_key, Hold.objects.at(slot))
+    free = by_key.keys() - holds.keys()
     if not free:
-        raise RunHeld(f"the {scope}", holds[series[0].pk])
-    held = [(one, holds[one.pk]) for one in series if one.pk in holds]
+        raise RunHeld(f"the {scope}", holds[next(iter(by_key))])
+    held = [(series, holds[key]) for key, series in by_key.items() if key in holds]
     return RequestedRuns(_request(Series.objects.filter(pk__in=free), trigger, slot, force=force), held)
 
 
@@ -96,9 +97,9 @@ def _request(series: SeriesQuerySet, trigger: str, slot: datetime, *, force: boo
         series_pk: (run, due) for series_pk, run, due in waiting.values_list("series_id", "pk", "slot")
     }
     created = [
-        Run(id=run_id(one.name, slot), series=one, slot=slot, due_at=slot, trigger=trigger, forced=force)
-        for one in locked
-        if one.pk not in waiting_runs
+        Run(id=run_id(its.name, slot), series=its, slot=slot, due_at=slot, trigger=trigger, forced=force)
+        for its in locked
+        if its.pk not in waiting_runs
     ]
     Run.objects.bulk_create(created, ignore_conflicts=True, batch_size=5000)
     requested = dict([*waiting_runs.values(), *((run.pk, run.slot) for run in created)])

@@ -851,7 +851,7 @@ class Migration(migrations.Migration):
                             ),
                         ),
                         (
-                            "kept_until",
+                            "wait_until",
                             models.DateTimeField(
                                 help_text="how long it may wait for exclusive series or for its leader",
                                 null=True,
@@ -1733,9 +1733,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="run",
             index=models.Index(
-                condition=models.Q(("kept_until__isnull", False), ("state", "expected")),
+                condition=models.Q(("wait_until__isnull", False), ("state", "expected")),
                 fields=["due_at"],
-                name="run_kept",
+                name="run_waiting",
             ),
         ),
         migrations.AddIndex(

@@ -22,7 +22,7 @@ CREATE TABLE monitor_run (
     cause varchar(200) NOT NULL,
     trigger varchar(900) NOT NULL,
     due_at timestamptz NOT NULL,
-    kept_until timestamptz,
+    wait_until timestamptz,
     forced boolean NOT NULL,
     CONSTRAINT run_key PRIMARY KEY (id, slot)
 ) PARTITION BY RANGE (slot)

@@ -55,7 +55,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def overdue(self, before: datetime) -> RunQuerySet:
         """Return planned runs that were due at *before* and never started, unless they may wait longer."""
-        may_wait = models.Q(kept_until__gt=before)
+        may_wait = models.Q(wait_until__gt=before)
         return self.due(before).filter(trigger__in=PLANNED, started_at=None).exclude(may_wait)
 
     def runnable(self) -> RunQuerySet:
@@ -99,7 +99,7 @@ class Run(models.Model):
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="runs")
     slot = models.DateTimeField()
     due_at = models.DateTimeField(help_text="when it may start: its slot, plus the jitter of its series")
-    kept_until = models.DateTimeField(
+    wait_until = models.DateTimeField(
         null=True, help_text="how long it may wait for exclusive series or for its leader"
     )
     trigger = models.CharField(
@@ -131,8 +131,8 @@ class Run(models.Model):
             models.Index(fields=["due_at"], condition=models.Q(state="expected"), name="run_expected"),
             models.Index(
                 fields=["due_at"],
-                condition=models.Q(state="expected", kept_until__isnull=False),
-                name="run_kept",
+                condition=models.Q(state="expected", wait_until__isnull=False),
+                name="run_waiting",
             ),
             models.Index(
                 fields=["lease_until"],

@@ -21,7 +21,8 @@ def delete_series(series: SeriesQuerySet) -> None:
 
 
 def _delete(series: SeriesQuerySet) -> None:
-    keys = [one.pk for one in series.order_by("name").select_for_update(of=("self",))]
+    locked = series.order_by("name").select_for_update(of=("self",))
+    keys = list(locked.values_list("pk", flat=True))
     # The locks on metrics exclude the workers that write forecast states, which do not lock the series.
     metrics = Metric.objects.filter(segment__series__in=keys).order_by("pk").select_for_update(of=("self",))
     list(metrics.values_list("pk", flat=True))

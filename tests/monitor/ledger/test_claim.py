@@ -190,7 +190,7 @@ def test_a_limited_number_of_waiting_runs_leaves_no_capacity_unused(
 def test_runs_that_may_wait_long_do_not_hide_others(db: None, tmp_path: Path, noon: datetime) -> None:
     stuck, free = noops(2, tmp_path)
     block("site-0")
-    asked_for(stuck, noon, times=MAX_DUE_RUNS + 1, kept_until=noon + timedelta(days=1))
+    asked_for(stuck, noon, times=MAX_DUE_RUNS + 1, wait_until=noon + timedelta(days=1))
     asked_for(free, noon + SECOND)
     assert len(claim_due(noon + MINUTE)) == 1
     assert claimed() == {"noop-1"}
@@ -200,7 +200,7 @@ def test_a_run_that_may_wait_long_is_claimed_when_it_is_admitted(
     db: None, tmp_path: Path, noon: datetime
 ) -> None:
     (series,) = noops(1, tmp_path)
-    asked_for(series, noon, kept_until=noon + timedelta(days=1))
+    asked_for(series, noon, wait_until=noon + timedelta(days=1))
     assert len(claim_freed(noon)) == 1
 
 
