@@ -56,7 +56,7 @@ def _describe(kind: Any, description: dict[str, object]) -> None:
         if name in description:
             return
         hints = get_type_hints(kind)
-        fields = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
+        fields = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
         expert = (kind.EXPERT, kind.EXPERT_FORECASTS) if hasattr(kind, "EXPERT") else None
         description[name] = getattr(kind, "VERSION", 1), expert, sorted(fields)
         for field in fields:

@@ -110,8 +110,13 @@ def _tasks(all_histories: Sequence[RunHistory], arguments: Namespace) -> list[Ev
         raise ForecastingError(f"{' '.join(arguments.files)}: there is no {arguments.of} in it (see --of)")
     names = list(dict.fromkeys(arguments.method or methods.names()))
     return [
-        EvaluationTask(one, histories.predictor_values_for(one, all_histories), names, arguments.warm_up)
-        for one in wanted
+        EvaluationTask(
+            history,
+            histories.predictor_values_for(history, all_histories),
+            names,
+            arguments.warm_up,
+        )
+        for history in wanted
     ]
 
 
@@ -169,7 +174,8 @@ def _table(history: RunHistory, scores: Iterable[MethodScores]) -> Iterator[str]
 def _overall_table(overall: Iterable[MethodSummary], count: int) -> Iterator[str]:
     yield f"All {count} series: geometric means of ratios, means of all else"
     yield from _lines(
-        (("series", "series", "{:>7d}"), *(one for one in _COLUMNS if one[1] in _OF_SUMMARIES)), overall
+        (("series", "series", "{:>7d}"), *(column for column in _COLUMNS if column[1] in _OF_SUMMARIES)),
+        overall,
     )
 
 
@@ -200,11 +206,11 @@ def _document(
                 "metric": history.source.metric,
                 "kind": history.kind,
                 "runs": len(history.observations),
-                "methods": {one.method: _figures(one) for one in scores},
+                "methods": {score.method: _figures(score) for score in scores},
             }
             for history, scores in scored
         ],
-        "overall": {one.method: _figures(one) for one in overall},
+        "overall": {summary.method: _figures(summary) for summary in overall},
     }
 
 

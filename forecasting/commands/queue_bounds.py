@@ -85,9 +85,9 @@ def _table(arguments: Namespace, log: swf.JobLog, scores: Sequence[QueueScore]) 
     yield f"{'queue':<{width}}{'jobs':>8}{'bounded':>9}  {figures}  {figures}"
     for score in scores:
         cells = "  ".join(
-            f"{_cell(one.coverage, 9, 4)}{_cell(one.pinball_seconds, 12, 1)}"
-            f"{_cell(one.median_seconds, 12, 1)}"
-            for one in (score.bound, score.plain)
+            f"{_cell(scores_of.coverage, 9, 4)}{_cell(scores_of.pinball_seconds, 12, 1)}"
+            f"{_cell(scores_of.median_seconds, 12, 1)}"
+            for scores_of in (score.bound, score.plain)
         )
         yield f"{score.queue:<{width}}{score.jobs:>8}{score.bounded:>9}  {cells}"
 

@@ -85,9 +85,9 @@ def rolling_origin(
     """Return the forecasts of *method* for each of *observations*, with the predictor values known then."""
     forecaster = Forecaster(method)
     for source, observation in of_predictors:
-        forecaster.observe(_known_after_it_began(observation), source)
+        forecaster.observe(_known_after_start(observation), source)
     for observation in observations:
-        forecaster.observe(_known_after_it_began(observation))
+        forecaster.observe(_known_after_start(observation))
     tails = list(map(lower_tail, levels))
     probabilities = [*tails, *map(_upper, tails)]
     rows, spent_seconds = [], 0.0
@@ -108,7 +108,7 @@ def rolling_origin(
     )
 
 
-def _known_after_it_began(observation: Observation) -> Observation:
+def _known_after_start(observation: Observation) -> Observation:
     """Return *observation* as known after the start of its run, even if the run took no time by its clock."""
     earliest = math.nextafter(observation.time_seconds, math.inf)
     return replace(observation, known_at_seconds=max(observation.known_at_seconds, earliest))

@@ -216,7 +216,7 @@ def test_shuffling_the_future_never_moves_a_past_forecast(name: str) -> None:
     )
     past = [index for index, at in enumerate(moments) if at <= now]
     assert [before[index] for index in past] == [after[index] for index in past]
-    assert before != after  # the shuffle does move what comes later
+    assert before != after  # the shuffle changes later forecasts
 
 
 def forecasts_with_all_at_hand(

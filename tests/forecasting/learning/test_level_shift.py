@@ -6,7 +6,7 @@ import pytest
 from forecasting.learning.level_shift import LevelShift
 
 OLD, NEW = 100.0, 200.0
-FORECASTS = np.array([OLD, OLD, NEW])  # two who are slow, one who is quick
+FORECASTS = np.array([OLD, OLD, NEW])  # two slow experts, a quick one
 
 
 def trained(*actuals: float) -> LevelShift:

@@ -75,7 +75,7 @@ def test_numbers_too_large_for_a_robust_line_give_nan() -> None:
 def test_the_same_quantile_is_found_between_neighbours_and_not_beyond_the_outermost(
     shown: float, expected: float
 ) -> None:
-    pairs = [(20.0, 400.0), (10.0, 200.0), (30.0, 100.0)]  # whose values came with what is of no account
+    pairs = [(20.0, 400.0), (10.0, 200.0), (30.0, 100.0)]  # their order does not matter
     assert same_quantile(pairs, shown) == expected
 
 

@@ -63,7 +63,7 @@ def test_before_there_are_data_there_is_no_pick() -> None:
 
 
 # Worked out by hand for 4, 8, 6. As in the original, only the smoothers are scored at the first value
-# (they had said 0), so they win; then all missed by 4, and the first wins; then the running mean was right.
+# (their forecast was 0), so they win; then all err by 4, and the first wins; then the running mean is right.
 @pytest.mark.parametrize(
     ("values", "mae", "mse"),
     [
@@ -177,7 +177,7 @@ def test_clean_choices_follow_their_definition_on_a_noisy_series() -> None:
         reference.score(value)
         method.update(time_seconds, value)
         expected = reference.choose(list(method.primaries()))
-        # Compared by what they say: primaries that agree but for rounding may stand in for each other.
+        # Compare forecasts: primaries that agree but for rounding may replace each other.
         forecasts = method.pick("mse").forecast, method.pick("mae").forecast
         assert forecasts == pytest.approx(expected, rel=1e-9), time_seconds
 

@@ -200,7 +200,7 @@ def test_shuffling_the_future_never_moves_a_past_bound() -> None:
     random.Random(2).shuffle(waits)
     other = list(jobs)
     for one, wait in zip(later, waits, strict=True):
-        least = max(0.0, now - one.job.submitted_seconds) + 1.0  # what still waits has waited until now
+        least = max(0.0, now - one.job.submitted_seconds) + 1.0  # its age so far
         other[one.job.number] = replace(one, wait_seconds=max(wait, least))
     before, after = bounds_of(jobs, now), bounds_of(other, now)
     assert before == after

@@ -190,7 +190,7 @@ def test_a_run_of_hits_that_chance_does_not_make_lowers_the_bound() -> None:
     while (bound := waits.bound(0.0) or 0.0) > 2.0:
         waits.add(1e6, draw.uniform(1.0, 2.0), bound)
         steps += 1
-    assert steps < 300  # 176 for the change, 59 until all is new; 19,000 to dilute what was before
+    assert steps < 300  # 176 to the change point, 59 until all waits are new; dilution alone takes 19,000
 
 
 def test_a_queue_that_stalls_raises_the_bound_while_it_stalls() -> None:

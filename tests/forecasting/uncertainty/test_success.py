@@ -142,7 +142,7 @@ def test_a_loaded_state_continues_as_if_it_had_not_been_kept() -> None:
 
 
 def test_overlapping_jobs_are_learned_with_what_was_known_at_their_start() -> None:
-    # Each job begins long before the one before it has ended: that two neighbours end alike helps nobody.
+    # Each job starts long before the previous one ends, so the similarity of neighbours is of no use.
     endings = [index // 20 % 2 == 0 for index in range(2000)]
     jobs = [PathOutcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
     estimates = [(p, one) for p, one in replayed(jobs) if not math.isnan(p)]
