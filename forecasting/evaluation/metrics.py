@@ -58,14 +58,12 @@ def forecast_scores(
 
 def mean_absolute_error(actual: Numbers, forecast: Numbers) -> float | None:
     """Return the mean of |actual - forecast|, in the unit of the series."""
-    values, forecasts = _aligned(actual, forecast)
-    return _average(np.abs(values - forecasts))
+    return _average(absolute_errors(actual, forecast))
 
 
 def root_mean_squared_error(actual: Numbers, forecast: Numbers) -> float | None:
     """Return the root of the mean of (actual - forecast) squared, in the unit of the series."""
-    values, forecasts = _aligned(actual, forecast)
-    errors = np.abs(values - forecasts)
+    errors = absolute_errors(actual, forecast)
     largest = errors.max(initial=0.0)
     if not largest:
         return _average(errors)
@@ -74,12 +72,14 @@ def root_mean_squared_error(actual: Numbers, forecast: Numbers) -> float | None:
 
 def relative_error(actual: Numbers, forecast: Numbers) -> float | None:
     """Return the mean of |actual - forecast| / |actual| over the actual values that are not zero."""
-    return _average(_relative_errors(actual, forecast))
+    errors = relative_errors(actual, forecast)
+    return _average(errors[~np.isnan(errors)])
 
 
 def relative_error_variation(actual: Numbers, forecast: Numbers) -> float | None:
     """Return the coefficient of variation of the relative errors: standard deviation by mean."""
-    errors = _relative_errors(actual, forecast)
+    errors = relative_errors(actual, forecast)
+    errors = errors[~np.isnan(errors)]
     average = _average(errors)
     if not average:
         return None
@@ -129,12 +129,19 @@ def winkler_score(actual: Numbers, lower: Numbers, upper: Numbers, level: float 
     return _average(high - low + distances / lower_tail(level))
 
 
-def _relative_errors(actual: Numbers, forecast: Numbers) -> NDArray[np.float64]:
+def absolute_errors(actual: Numbers, forecast: Numbers) -> NDArray[np.float64]:
+    """Return |actual - forecast| of each forecast."""
     values, forecasts = _aligned(actual, forecast)
-    divisible = values != 0.0
+    return np.abs(values - forecasts)
+
+
+def relative_errors(actual: Numbers, forecast: Numbers) -> NDArray[np.float64]:
+    """Return |actual - forecast| / |actual| of each forecast, NaN where the actual value is zero."""
+    values, forecasts = _aligned(actual, forecast)
+    is_zero = values == 0.0
     with np.errstate(over="ignore"):  # an actual value next to zero
-        errors = np.abs(values - forecasts)[divisible] / np.abs(values[divisible])
-    return np.asarray(np.minimum(errors, LARGEST_VALUE))
+        errors = np.abs(values - forecasts) / np.abs(np.where(is_zero, 1.0, values))
+    return np.where(is_zero, np.nan, np.minimum(errors, LARGEST_VALUE))
 
 
 def _aligned(*columns: Numbers) -> list[NDArray[np.float64]]:

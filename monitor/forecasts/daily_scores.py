@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from forecasting.evaluation.metrics import absolute_errors, relative_errors
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.statements import execute
 from monitor.models import Binding, Metric
@@ -83,10 +86,9 @@ def add(scored: Iterable[ScoredForecast]) -> None:
     scored = list(scored)
     metrics = _metrics({one.metric for one in scored})
     sums: dict[_Key, ScoreSums] = defaultdict(ScoreSums)
-    for one in scored:
+    for one, of_one in zip(scored, _sums(scored), strict=True):
         if metric := metrics.get(one.metric):
             day = one.truth_time.astimezone(UTC).date()
-            of_one = _sums(one)
             for site in (None, *metric.sites):
                 key = _Key(metric.name, day, metric.suite, site, one.method, metric.unit)
                 sums[key] = sums[key].plus(of_one)
@@ -101,31 +103,34 @@ def prune(now: datetime) -> int:
     return execute(_PRUNE, {"today": now.astimezone(UTC).date()})
 
 
-def _sums(one: ScoredForecast) -> ScoreSums:
-    error = _limited(one.truth - one.median)
-    baseline = None if one.last_value is None else _limited(one.truth - one.last_value)
-    relative = _limited(error / abs(one.truth)) if abs(one.truth) > 1 / LARGEST_ERROR else None
-    return ScoreSums(
-        n=1,
-        absolute_error=error,
-        last_value_n=baseline is not None,
-        last_value_error=baseline or 0.0,
-        compared_error=error if baseline is not None else 0.0,
-        relative_n=relative is not None,
-        relative_error=relative or 0.0,
-        interval_n=one.below is not None and one.upto is not None,
-        within_80=_is_within(one, _TEN, _NINETY),
-        within_90=_is_within(one, _FIVE, _NINETY_FIVE),
-    )
+def _sums(scored: Sequence[ScoredForecast]) -> list[ScoreSums]:
+    """Return what each forecast adds."""
+    actual, median = [one.truth for one in scored], [one.median for one in scored]
+    has_baseline = np.array([one.last_value is not None for one in scored], bool)
+    baseline = [one.truth if one.last_value is None else one.last_value for one in scored]
+    errors = np.minimum(absolute_errors(actual, median), LARGEST_ERROR)
+    baseline_errors = np.minimum(absolute_errors(actual, baseline), LARGEST_ERROR)
+    has_relative = np.abs(actual) > 1 / LARGEST_ERROR
+    relative = np.where(has_relative, np.minimum(relative_errors(actual, median), LARGEST_ERROR), 0.0)
+    columns = {
+        "n": [1.0] * len(scored),
+        "absolute_error": errors,
+        "last_value_n": has_baseline,
+        "last_value_error": baseline_errors,
+        "compared_error": np.where(has_baseline, errors, 0.0),
+        "relative_n": has_relative,
+        "relative_error": relative,
+        "interval_n": [one.below is not None and one.upto is not None for one in scored],
+        "within_80": [_is_within(one, _TEN, _NINETY) for one in scored],
+        "within_90": [_is_within(one, _FIVE, _NINETY_FIVE) for one in scored],
+    }
+    rows = np.column_stack([np.asarray(column, np.float64) for column in columns.values()]).tolist()
+    return [ScoreSums(**dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def _is_within(one: ScoredForecast, lower: int, upper: int) -> bool:
     """Return whether the actual value lies between two stored quantiles, ends included."""
     return one.below is not None and one.upto is not None and one.upto > lower and one.below <= upper
-
-
-def _limited(error: float) -> float:
-    return min(abs(error), LARGEST_ERROR)
 
 
 def _metrics(metrics: Iterable[int]) -> Mapping[int, _ScoredMetric]:
