@@ -1733,7 +1733,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="run",
             index=models.Index(
-                condition=models.Q(("wait_until__isnull", False), ("state", "expected")),
+                condition=models.Q(("state", "expected"), ("wait_until__isnull", False)),
                 fields=["due_at"],
                 name="run_waiting",
             ),

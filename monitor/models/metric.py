@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
@@ -10,10 +10,6 @@ from django.db import models
 from monitor.db import binary
 from monitor.models.segment import Segment
 from monitor.models.series import Series
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
 
 # Every request for values runs this; the ORM would take longer to compile it than the database to answer.
 _NAMED = """
@@ -26,9 +22,6 @@ WHERE series.name = %(series)s AND metric.name = %(name)s
 
 
 class MetricQuerySet(models.QuerySet["Metric"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> MetricQuerySet:
-        return self.filter(segment__series__in=Series.objects.visible_to(user))
-
     def named(self, series: str, name: str) -> list[Metric]:
         """Return the metrics called *name* of the segments of *series*, regardless of permissions.
 

@@ -7,14 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import models
 
 from monitor.models.series import Series
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
 @dataclass(frozen=True)
@@ -39,11 +36,6 @@ class Identity:
         ).hexdigest()
 
 
-class SegmentQuerySet(models.QuerySet["Segment"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SegmentQuerySet:
-        return self.filter(series__in=Series.objects.visible_to(user))
-
-
 class Segment(models.Model):
     """The runs of a series that measured the same: one probe version, one set of parameters, one binding.
 
@@ -64,8 +56,6 @@ class Segment(models.Model):
     bindings = models.JSONField(default=dict, help_text="role -> names of its resources, in order")
     fingerprint = models.CharField(max_length=64)
     began_at = models.DateTimeField()
-
-    objects = SegmentQuerySet.as_manager()
 
     class Meta:
         ordering = ["series_id", "number"]
