@@ -18,7 +18,7 @@ from pathlib import Path
 from forecasting.base import Source
 from forecasting.reading.histories import Kind, RunHistory
 from forecasting.series import Observation
-from monitor.imports.formats.base import Measured
+from monitor.imports.formats.base import ImportedRun
 from monitor.imports.formats.tokio import Importer as Tokio
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -48,11 +48,11 @@ def tokio() -> list[RunHistory]:
     for file in TOKIO:
         with gzip.open(file, "rb") as stream:
             items = list(Tokio({}).read(io.BytesIO(stream.read())))
-        rows += [_of_tokio(item) for item in items if isinstance(item, Measured)]
+        rows += [_of_tokio(item) for item in items if isinstance(item, ImportedRun)]
     return _histories(rows)
 
 
-def _of_tokio(run: Measured) -> Row:
+def _of_tokio(run: ImportedRun) -> Row:
     name = str(run.parameters["application"])
     began = run.slot.timestamp()
     kind: Kind = "probe" if name.startswith("ior-") else "application"

@@ -1,1 +1,1 @@
-"""Histories that other systems measured, stored as runs of series here."""
+"""Import histories that other systems measured, as runs of series."""

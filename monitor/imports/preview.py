@@ -1,60 +1,57 @@
-"""Say what an import would make, and make nothing."""
+"""Dry run of an import: report what it would create."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO
 
-from monitor.imports.formats.base import Importer, Item, LeftOut, Measured
-from monitor.imports.run import Listener, Stopped, Tally, wrong
-from monitor.imports.targets import Target, refuse_taken
+from monitor.imports.formats.base import ImportedRun, Importer, SkippedRecord
+from monitor.imports.run import ImportListener, ImportStopped, ImportTally, check_run
+from monitor.imports.targets import Target, refuse_name_conflicts
 
 
 @dataclass
-class Preview:
-    """What would be made of a series; units by metric, runs by outcome."""
+class SeriesPreview:
+    """What an import would store in one series: units by metric, number of runs by outcome."""
 
     first: datetime
     last: datetime
     units: dict[str, str] = field(default_factory=dict)
     outcomes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, one: Measured) -> None:
-        self.first, self.last = min(self.first, one.slot), max(self.last, one.slot)
-        self.outcomes[one.outcome] += 1
-        self.units.update({f"stage.{stage.name}.seconds": "seconds" for stage in one.stages})
-        self.units.update({metric.name: metric.unit for metric in one.metrics})
+    def add(self, run: ImportedRun) -> None:
+        self.first, self.last = min(self.first, run.slot), max(self.last, run.slot)
+        self.outcomes[run.outcome] += 1
+        self.units.update({f"stage.{stage.name}.seconds": "seconds" for stage in run.stages})
+        self.units.update({metric.name: metric.unit for metric in run.metrics})
 
 
 def preview(
-    importer: Importer, stream: BinaryIO, target: Target, listener: Listener, *, strict: bool = False
-) -> tuple[dict[str, Preview], Tally]:
-    """What would be made of *stream*, by series; nothing is. All runs count as new.
+    importer: Importer, stream: BinaryIO, target: Target, listener: ImportListener, *, strict: bool = False
+) -> tuple[dict[str, SeriesPreview], ImportTally]:
+    """Return what an import of *stream* would create, by series name; store nothing.
+
+    All runs count as new.
 
     Raises:
-        Unreadable, NotImported, Stopped: as ``import_history``.
+        Unreadable, ImportRefused, ImportStopped: as ``import_history``.
     """
-    tally, found = Tally(), dict[str, Preview]()
-    for item in _checked(importer.read(stream), target):
-        if isinstance(item, Measured):
-            found.setdefault(target.name_of(item), Preview(item.slot, item.slot)).add(item)
+    tally, previews = ImportTally(), dict[str, SeriesPreview]()
+    for item in importer.read(stream):
+        checked = (check_run(target, item) or item) if isinstance(item, ImportedRun) else item
+        if isinstance(checked, ImportedRun):
+            name = target.name_of(checked)
+            previews.setdefault(name, SeriesPreview(checked.slot, checked.slot)).add(checked)
             tally.new += 1
-        elif isinstance(item, LeftOut):
-            tally.left_out[item.why] += 1
+        elif isinstance(checked, SkippedRecord):
+            tally.skipped[checked.reason] += 1
         elif strict:
-            raise Stopped(str(item))
+            raise ImportStopped(str(checked))
         else:
             tally.malformed += 1
-            listener.malformed(item)
-    refuse_taken(target, found)
-    tally.series |= found.keys()
-    return found, tally
-
-
-def _checked(items: Iterable[Item], target: Target) -> Iterator[Item]:
-    """*items*; what no run can be made of, as what it is."""
-    for item in items:
-        yield (wrong(target, item) or item) if isinstance(item, Measured) else item
+            listener.malformed(checked)
+    refuse_name_conflicts(target, previews)
+    tally.series |= previews.keys()
+    return previews, tally

@@ -1,5 +1,4 @@
-"""Import what others measured: their runs become runs of series here, as if they had been reported in
-time."""
+"""Store histories that other systems measured, as if their runs had been reported in time."""
 
 from __future__ import annotations
 
@@ -13,9 +12,16 @@ from django.db import DataError, transaction
 from django.utils import timezone
 
 from monitor.db import analyze
-from monitor.imports.as_report import measured, report_of, written
-from monitor.imports.formats.base import Importer, Item, LeftOut, Malformed, Measured, Unreadable
-from monitor.imports.targets import Destination, NotImported, Target, destination, settle
+from monitor.imports.as_report import build_report, encode_report, measured_fields
+from monitor.imports.formats.base import (
+    ImportedRun,
+    Importer,
+    Item,
+    MalformedRecord,
+    SkippedRecord,
+    Unreadable,
+)
+from monitor.imports.targets import Destination, ImportRefused, Target, find_or_create, update_parameters
 from monitor.ingest.service import AHEAD, ingest_all
 from monitor.models import RawReport, Run
 from monitor.models.run import REPORTED
@@ -23,25 +29,27 @@ from reporters import report as wire
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable
 
     from monitor.ingest.service import Receipt
 
 BATCH = 1000
-PLANNED_FROM = 1000  # new runs: the planner is told of so many at once, and not only when its day has come
+ANALYZE_FROM = 1000  # new runs; a smaller import leaves ANALYZE to the daily housekeeping
 _TRIGGER_CHARACTERS = 900
 
 
 @dataclass
-class Tally:
-    """What has come of an import so far; *left_out* by why. *differing* are those of the *known* that are
-    not as they are here: what is here stays."""
+class ImportTally:
+    """Counts of an import so far.
+
+    *known* runs were stored before; *differing* counts those of them whose stored measurement differs from
+    the file's (the stored one stays). *skipped* counts by reason.
+    """
 
     new: int = 0
     known: int = 0
     differing: int = 0
     malformed: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     series: set[str] = field(default_factory=set)
 
     @property
@@ -50,23 +58,23 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Listener:
-    """Who is told of what is refused, when it is met, and of the tally, after every batch."""
+class ImportListener:
+    """Callbacks of an import: one for each malformed record, one with the tally after every batch."""
 
-    malformed: Callable[[Malformed], None]
-    progress: Callable[[Tally], None]
-
-
-class Stopped(Exception):
-    """Something was refused, and that was to be the end; what came before it is stored, and nothing else."""
+    malformed: Callable[[MalformedRecord], None]
+    progress: Callable[[ImportTally], None]
 
 
-class _Refused(Exception):
-    """The depot refused the run of this *number*."""
+class ImportStopped(Exception):
+    """A record was refused in strict mode. The records before it are stored, the rest of the file is not."""
 
-    def __init__(self, number: int, why: str) -> None:
-        super().__init__(number, why)
-        self.number, self.why = number, why
+
+class _RunRefused(Exception):
+    """The depot refused the run at *index* of a batch."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(index, reason)
+        self.index, self.reason = index, reason
 
 
 def import_history(
@@ -74,194 +82,196 @@ def import_history(
     stream: BinaryIO,
     target: Target,
     file: str,
-    listener: Listener,
+    listener: ImportListener,
     *,
     strict: bool = False,
-) -> Tally:
-    """Store all runs in *stream*, which is *file* by name; those that are there already stay as they are.
+) -> ImportTally:
+    """Store all runs in *stream*, the content of *file*; runs that are stored already stay unchanged.
 
-    It goes forward in batches, each stored as a whole: interrupted, it may begin anew.
+    Each batch is stored in full before the next one is read, so an interrupted import can be repeated.
 
     Raises:
-        Unreadable, NotImported: it cannot go on; Stopped: with *strict*, at the first that is refused, which
-            the listener is not told of. What came before is stored.
-        DepotFull: the depot is full; DatabaseError: it is away. Batches before are stored.
+        Unreadable, ImportRefused: the import cannot continue; all records before the error are stored.
+        ImportStopped: with *strict*, at the first refused record, instead of calling the listener.
+        DepotFull, DatabaseError: the depot is full or unavailable; the previous batches are stored.
     """
     importing = _Import(target, file, listener, strict=strict)
     try:
-        _take_all(importing, importer.read(stream))
-    except (Unreadable, NotImported, Stopped):
-        importing.end()
+        try:
+            for item in importer.read(stream):
+                importing.add(item)
+        except Unreadable:
+            importing.store_batch()
+            raise
+        importing.store_batch()
+    except (Unreadable, ImportRefused, ImportStopped):
+        importing.finish()
         raise
-    importing.end()
+    importing.finish()
     return importing.tally
 
 
-def _take_all(importing: _Import, items: Iterable[Item]) -> None:
-    try:
-        for item in items:
-            importing.take(item)
-    except Unreadable:
-        importing.store()
-        raise
-    importing.store()
-
-
 class _Import:
-    """One import under way."""
+    """State of one import."""
 
-    def __init__(self, target: Target, file: str, listener: Listener, *, strict: bool) -> None:
-        self.tally = Tally()
+    def __init__(self, target: Target, file: str, listener: ImportListener, *, strict: bool) -> None:
+        self.tally = ImportTally()
         self._target, self._file, self._listener, self._strict = target, file, listener, strict
         self._trigger = f"import: {target.kind} {file}"[:_TRIGGER_CHARACTERS]
-        self._began_at = timezone.now()
+        self._started_at = timezone.now()
         self._destinations: dict[str, Destination] = {}
-        self._batch: list[Measured] = []
+        self._batch: list[ImportedRun] = []
 
-    def take(self, item: Item) -> None:
-        if isinstance(item, Measured):
+    def add(self, item: Item) -> None:
+        if isinstance(item, ImportedRun):
             self._batch.append(item)
             if len(self._batch) == BATCH:
-                self.store()
-        elif isinstance(item, LeftOut):
-            self.tally.left_out[item.why] += 1
+                self.store_batch()
+        elif isinstance(item, SkippedRecord):
+            self.tally.skipped[item.reason] += 1
         else:
             if self._strict:
-                self.store()  # something before it may be refused as well: then that is the first
+                self.store_batch()  # a run before this record may be refused: that one ends the import then
             self._refuse(item)
 
-    def store(self) -> None:
-        """Store what has been taken and is not there yet, up to what ends the import."""
+    def store_batch(self) -> None:
+        """Store the new runs of the batch, up to the one that ends the import."""
         batch, self._batch = self._batch, []
-        new: dict[uuid.UUID, Measured] = {}
+        new: dict[uuid.UUID, ImportedRun] = {}
         try:
-            self._choose(batch, new)
-        except (NotImported, Stopped):
+            self._select_new(batch, new)
+        except (ImportRefused, ImportStopped):
             self._write(list(new.items()))
             raise
         self._write(list(new.items()))
 
-    def end(self) -> None:
-        for one in self._destinations.values():
-            settle(one)
-        if self.tally.new >= PLANNED_FROM:
+    def finish(self) -> None:
+        for destination in self._destinations.values():
+            update_parameters(destination)
+        if self.tally.new >= ANALYZE_FROM:
             for table in analyze.outdated(timezone.now()):
                 analyze.analyse(table)
 
-    def _refuse(self, malformed: Malformed) -> None:
+    def _refuse(self, record: MalformedRecord) -> None:
         if self._strict:
-            raise Stopped(str(malformed))
+            raise ImportStopped(str(record))
         self.tally.malformed += 1
-        self._listener.malformed(malformed)
+        self._listener.malformed(record)
 
-    def _choose(self, batch: Sequence[Measured], new: dict[uuid.UUID, Measured]) -> None:
-        """Put those of *batch* into *new* that are; what ends the import raises, once those before it are
-        there."""
-        runs = [wire.run_id(self._target.name_of(one), one.slot) for one in batch]
-        there = _there(runs, batch)
-        for run, one in zip(runs, batch, strict=True):
-            impossible = wrong(self._target, one)
-            if impossible is not None:
-                self._refuse(impossible)
+    def _select_new(self, batch: Sequence[ImportedRun], new: dict[uuid.UUID, ImportedRun]) -> None:
+        """Add the runs of *batch* that are not stored yet to *new*.
+
+        *new* is an argument because it holds the runs before the error when this raises.
+        """
+        run_ids = [wire.run_id(self._target.name_of(run), run.slot) for run in batch]
+        stored = _stored_reports(run_ids, batch)
+        for run_id, run in zip(run_ids, batch, strict=True):
+            malformed = check_run(self._target, run)
+            if malformed is not None:
+                self._refuse(malformed)
                 continue
             try:
-                self._destination(one).note(one)
-            except DataError as error:  # of a series with such parameters, say
-                self._refuse(_unheld(one, str(error).partition("\n")[0]))
+                self._destination(run).add(run)
+            except DataError as error:  # for example: PostgreSQL cannot store the parameters of the series
+                self._refuse(_not_storable(run, str(error).partition("\n")[0]))
                 continue
-            if run in new:
-                self._meet_again(one, is_same=replace(one, where=new[run].where) == new[run])
-            elif run in there:
-                self._meet_known(one, run, there[run])
+            if run_id in new:
+                self._count_repeated(run, is_same=replace(run, where=new[run_id].where) == new[run_id])
+            elif run_id in stored:
+                self._count_stored(run, run_id, stored[run_id])
             else:
-                new[run] = one
+                new[run_id] = run
 
-    def _destination(self, one: Measured) -> Destination:
-        to = self._destinations.get(one.series)
-        if to is None:
+    def _destination(self, run: ImportedRun) -> Destination:
+        destination = self._destinations.get(run.series)
+        if destination is None:
             try:
-                to = destination(self._target, one)
-            except NotImported as error:
-                raise NotImported(f"{one.where}: {error}") from None
-            self._destinations[one.series] = to
-            self.tally.series.add(to.series.name)
-        return to
+                destination = find_or_create(self._target, run)
+            except ImportRefused as error:
+                raise ImportRefused(f"{run.where}: {error}") from None
+            self._destinations[run.series] = destination
+            self.tally.series.add(destination.series.name)
+        return destination
 
-    def _meet_known(self, one: Measured, run: uuid.UUID, raw: RawReport | None) -> None:
-        """It is there, as *raw* says; a run whose raw report is gone is taken for the same."""
-        if raw is None or measured(raw.body) == measured(self._body(run, one)):
+    def _count_stored(self, run: ImportedRun, run_id: uuid.UUID, raw: RawReport | None) -> None:
+        """Compare *run* with its stored report *raw*; without a raw report both count as equal."""
+        if raw is None or measured_fields(raw.body) == measured_fields(self._body(run_id, run)):
             self.tally.known += 1
-        elif raw.received_at >= self._began_at and self._is_of_this_file(raw):
-            self._meet_again(one, is_same=False)
+        elif raw.received_at >= self._started_at and self._is_of_this_file(raw):
+            self._count_repeated(run, is_same=False)
         else:
             self.tally.known += 1
             self.tally.differing += 1
 
-    def _meet_again(self, one: Measured, *, is_same: bool) -> None:
-        """Its file had a run of that time before."""
+    def _count_repeated(self, run: ImportedRun, *, is_same: bool) -> None:
+        """Count a run whose series and slot another run of the same file has."""
         if is_same:
             self.tally.known += 1
         else:
             expected = "a time that no other run of its series in this file has"
-            self._refuse(Malformed(one.where, "time", expected, one.slot.isoformat()))
+            self._refuse(MalformedRecord(run.where, "time", expected, run.slot.isoformat()))
 
     def _is_of_this_file(self, raw: RawReport) -> bool:
         return any(line.text.endswith(f" of {self._file}") for line in raw.parsed().log)
 
-    def _write(self, new: Sequence[tuple[uuid.UUID, Measured]]) -> None:
+    def _write(self, new: Sequence[tuple[uuid.UUID, ImportedRun]]) -> None:
         try:
-            receipts = self._ingested(new)
-        except _Refused as refused:
-            self._write(new[: refused.number])
-            _, one = new[refused.number]
-            raise Stopped(str(_unheld(one, refused.why))) from None
-        for (_, one), receipt in zip(new, receipts, strict=True):
-            if receipt.duplicate:  # somebody else brought it just now
+            receipts = self._ingest(new)
+        except _RunRefused as refused:
+            self._write(new[: refused.index])
+            _, run = new[refused.index]
+            raise ImportStopped(str(_not_storable(run, refused.reason))) from None
+        for (_, run), receipt in zip(new, receipts, strict=True):
+            if receipt.duplicate:  # a concurrent import stored it meanwhile
                 self.tally.known += 1
             elif receipt.accepted:
                 self.tally.new += 1
             else:
-                self._refuse(_unheld(one, receipt.error))
+                self._refuse(_not_storable(run, receipt.error))
         self._listener.progress(self.tally)
 
-    def _ingested(self, new: Sequence[tuple[uuid.UUID, Measured]]) -> list[Receipt]:
-        """Raises _Refused: one was, everything is to come before it, and nothing of *new* is stored."""
+    def _ingest(self, new: Sequence[tuple[uuid.UUID, ImportedRun]]) -> list[Receipt]:
+        """Ingest *new*; in strict mode roll all of it back and raise _RunRefused if a run is refused."""
         if not new:
             return []
         with transaction.atomic() if self._strict else nullcontext():
-            receipts = ingest_all([self._body(*one) for one in new], trigger=self._trigger)
-            refused = [number for number, one in enumerate(receipts) if not one.accepted]
+            bodies = [self._body(run_id, run) for run_id, run in new]
+            receipts = ingest_all(bodies, trigger=self._trigger)
+            refused = [index for index, receipt in enumerate(receipts) if not receipt.accepted]
             if refused and self._strict:
-                raise _Refused(refused[0], receipts[refused[0]].error)
+                raise _RunRefused(refused[0], receipts[refused[0]].error)
         return receipts
 
-    def _body(self, run: uuid.UUID, one: Measured) -> bytes:
-        to = self._destinations[one.series]
-        return written(report_of(one, run, to, self._target.probe, f"{one.where} of {self._file}"))
+    def _body(self, run_id: uuid.UUID, run: ImportedRun) -> bytes:
+        destination = self._destinations[run.series]
+        origin = f"{run.where} of {self._file}"
+        return encode_report(build_report(run, run_id, destination, self._target.probe, origin))
 
 
-def wrong(target: Target, one: Measured) -> Malformed | None:
-    """Why it can be no run, whatever there is already; None where it can."""
+def check_run(target: Target, run: ImportedRun) -> MalformedRecord | None:
+    """Return why *run* cannot be stored, independent of the depot's content; None if it can."""
     latest = timezone.now() + AHEAD
-    if one.slot > latest or one.seconds > (latest - one.slot).total_seconds():
-        said = f"{wire.rfc3339(one.slot)}, and {one.seconds:g} s"
-        return Malformed(one.where, "time", "a run that has ended by now", said)
-    return target.wrong_name(one)
+    if run.slot > latest or run.seconds > (latest - run.slot).total_seconds():
+        got = f"{wire.rfc3339(run.slot)}, and {run.seconds:g} s"
+        return MalformedRecord(run.where, "time", "a run that has ended by now", got)
+    return target.check_name(run)
 
 
-def _there(runs: Sequence[uuid.UUID], batch: Sequence[Measured]) -> dict[uuid.UUID, RawReport | None]:
-    """Those of *runs* that have been reported before, with what was, where that is kept."""
+def _stored_reports(
+    run_ids: Sequence[uuid.UUID], batch: Sequence[ImportedRun]
+) -> dict[uuid.UUID, RawReport | None]:
+    """Return the *run_ids* that were reported before, with their raw report (None if deleted)."""
     if not batch:
         return {}
-    slots = [one.slot for one in batch]
+    slots = [run.slot for run in batch]
     between = {"slot__gte": min(slots), "slot__lte": max(slots)}
-    known = Run.objects.filter(pk__in=runs, state__in=REPORTED, **between).order_by()
-    there: dict[uuid.UUID, RawReport | None] = dict.fromkeys(known.values_list("pk", flat=True))
-    if there:
-        raw = RawReport.objects.filter(run__in=list(there), **between).order_by()
-        there.update({one.run_id: one for one in raw})
-    return there
+    reported = Run.objects.filter(pk__in=run_ids, state__in=REPORTED, **between).order_by()
+    reports: dict[uuid.UUID, RawReport | None] = dict.fromkeys(reported.values_list("pk", flat=True))
+    if reports:
+        raw_reports = RawReport.objects.filter(run__in=list(reports), **between).order_by()
+        reports.update({raw.run_id: raw for raw in raw_reports})
+    return reports
 
 
-def _unheld(one: Measured, why: str) -> Malformed:
-    return Malformed(one.where, "run", "a run that the depot can hold", why)
+def _not_storable(run: ImportedRun, reason: str) -> MalformedRecord:
+    return MalformedRecord(run.where, "run", "a run that the depot can store", reason)

@@ -1,4 +1,4 @@
-"""The series that imported runs go to, with their suite, site and resource: found, or made."""
+"""The series of imported runs, with their suite, site and resource: found or created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 
 from monitor.imports import formats
-from monitor.imports.formats.base import Malformed
+from monitor.imports.formats.base import MalformedRecord
 from monitor.models import Binding, RawReport, Reporter, Resource, Series, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.run import State
@@ -20,100 +20,119 @@ from monitor.models.series import IMPORTED
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from monitor.imports.formats.base import Measured
+    from monitor.imports.formats.base import ImportedRun
     from probes.base import Value
 
 ROLE = "target"
 NAME_CHARACTERS = 100
 SITE_CHARACTERS = 50
-# Valid in a grid file, and by RFC 2606 a host that there never is: nothing reaches what was only imported.
+# Valid in a grid file, and by RFC 2606 a host that never exists: imported series are never run.
 UNREACHABLE = {"kind": "ssh", "host": "unreachable.invalid"}
 
 
-class NotImported(Exception):
-    """What is imported cannot go where it should; the message says why."""
+class ImportRefused(Exception):
+    """The runs cannot be stored in the series, suite or site that they belong to."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where the runs of one import go. *series* is the beginning of the names of all of them; what they tell
-    of is what the data usually do, unless *measures* says it."""
+    """Where the runs of one import are stored.
+
+    *series* is the prefix of the names of all series. *measures* overrides what the kind of data usually
+    measures; its values are those of ``Series.kind``.
+
+    Raises:
+        ImportRefused: a name is invalid.
+    """
 
     kind: str
     series: str
     suite: str = "imported"
     site: str = ""
-    measures: str = ""  # as ``Series.kind``
+    measures: str = ""
 
     def __post_init__(self) -> None:
-        """Raise NotImported for a name that nothing can have."""
-        _check("--series", self.series, NAME_CHARACTERS)
-        _check("--suite", self.suite, SITE_CHARACTERS)
+        _check_name("--series", self.series, NAME_CHARACTERS)
+        _check_name("--suite", self.suite, SITE_CHARACTERS)
         if self.site:
-            _check("--site", self.site, SITE_CHARACTERS)
+            _check_name("--site", self.site, SITE_CHARACTERS)
 
     @property
     def probe(self) -> str:
         return f"{IMPORTED}{self.kind}"
 
-    def name_of(self, run: Measured) -> str:
+    def name_of(self, run: ImportedRun) -> str:
         return f"{self.series}-{run.series}" if run.series else self.series
 
-    def wrong_name(self, run: Measured) -> Malformed | None:
-        """What is wrong with the name of its series, if anything is."""
+    def check_name(self, run: ImportedRun) -> MalformedRecord | None:
+        """Return what is wrong with the name of the run's series; None if it is valid."""
         name = self.name_of(run)
         if len(name) <= NAME_CHARACTERS:
             return None
-        expected = f"a name of at most {NAME_CHARACTERS} characters, with --series in front"
-        return Malformed(run.where, "series", expected, name)
+        expected = f"a name of at most {NAME_CHARACTERS} characters, including --series"
+        return MalformedRecord(run.where, "series", expected, name)
 
 
 @dataclass
 class Destination:
-    """A series, and what the newest run that went to it in this import measured."""
+    """A series, with the slot and the parameters of the newest passed run that this import added to it."""
 
     series: Series
     bindings: Mapping[str, list[str]]
     newest: datetime | None = None
     parameters: Mapping[str, Value] = field(default_factory=dict)
 
-    def note(self, run: Measured) -> None:
+    def add(self, run: ImportedRun) -> None:
         if run.outcome == State.PASSED and (self.newest is None or run.slot >= self.newest):
             self.newest, self.parameters = run.slot, run.parameters
 
 
-def destination(target: Target, run: Measured) -> Destination:
-    """The series of *run*; it is made, with all it needs, where it is missing.
+def find_or_create(target: Target, run: ImportedRun) -> Destination:
+    """Return the series of *run*; create it, its suite, site and resource where they are missing.
 
     Raises:
-        NotImported: there is such a series, but not of this kind; or its resource is elsewhere.
+        ImportRefused: a series of this name has another probe, or its resource belongs to another site.
     """
     try:
-        return _found_or_made(target, run)
-    except IntegrityError:  # somebody else made it just now
-        return _found_or_made(target, run)
+        return _find_or_create(target, run)
+    except IntegrityError:  # another process created it meanwhile
+        return _find_or_create(target, run)
 
 
-def refuse_taken(target: Target, names: Iterable[str]) -> None:
-    """Raise NotImported where there is a series of one of *names*, but not of this kind."""
-    for found in Series.objects.filter(name__in=list(names)).exclude(probe=target.probe)[:1]:
-        raise NotImported(
-            f"there is a series {found.name} already, of {found.probe}: choose another --series"
+def refuse_name_conflicts(target: Target, names: Iterable[str]) -> None:
+    """Raise ImportRefused if a series of one of *names* exists and has another probe."""
+    for series in Series.objects.filter(name__in=list(names)).exclude(probe=target.probe)[:1]:
+        raise ImportRefused(
+            f"there is a series {series.name} already, of {series.probe}: choose another --series"
         )
 
 
+def update_parameters(destination: Destination) -> None:
+    """Set the parameters of the series to those of its newest passed run.
+
+    Without this its current configuration would differ from its last segment.
+    """
+    series = destination.series
+    if destination.newest is None or destination.parameters == series.parameters:
+        return
+    newest = series.runs.filter(state=State.PASSED).order_by("-slot").first()
+    report = RawReport.objects.of(newest) if newest else None
+    if report is not None:
+        Series.objects.filter(pk=series.pk).update(parameters=dict(report.parsed().parameters))
+
+
 @transaction.atomic
-def _found_or_made(target: Target, run: Measured) -> Destination:
+def _find_or_create(target: Target, run: ImportedRun) -> Destination:
     name = target.name_of(run)
-    refuse_taken(target, [name])
-    found = Series.objects.filter(name=name).first()
-    if found is None:
-        return _made(target, run, name)
-    bound = list(Binding.objects.filter(series=found).values_list("resource__name", flat=True))
-    return Destination(found, {ROLE: bound} if bound else {})
+    refuse_name_conflicts(target, [name])
+    series = Series.objects.filter(name=name).first()
+    if series is None:
+        return _create(target, run, name)
+    resources = list(Binding.objects.filter(series=series).values_list("resource__name", flat=True))
+    return Destination(series, {ROLE: resources} if resources else {})
 
 
-def _made(target: Target, run: Measured, name: str) -> Destination:
+def _create(target: Target, run: ImportedRun, name: str) -> Destination:
     suite, _ = Suite.objects.get_or_create(name=target.suite)
     home, _ = Reporter.objects.get_or_create(name=HOME)
     series = Series.objects.create(
@@ -132,17 +151,17 @@ def _made(target: Target, run: Measured, name: str) -> Destination:
     return Destination(series, {ROLE: [resource.name]})
 
 
-def _resource(target: Target, run: Measured) -> Resource | None:
-    """What was measured; None where neither the data nor who imports them say it."""
+def _resource(target: Target, run: ImportedRun) -> Resource | None:
+    """Return the measured resource; None if neither the data nor the options name one."""
     name = run.resource or target.site or run.site
     if not name:
         return None
-    at = target.site or run.site or run.resource
-    found = Resource.objects.select_related("site").filter(name=name).first()
-    if found is None:
-        _check("site", at, SITE_CHARACTERS)
-        _check("resource", name, SITE_CHARACTERS)
-        site, _ = Site.objects.get_or_create(name=at)
+    site_name = target.site or run.site or run.resource
+    resource = Resource.objects.select_related("site").filter(name=name).first()
+    if resource is None:
+        _check_name("site", site_name, SITE_CHARACTERS)
+        _check_name("resource", name, SITE_CHARACTERS)
+        site, _ = Site.objects.get_or_create(name=site_name)
         return Resource.objects.create(
             name=name,
             site=site,
@@ -151,25 +170,17 @@ def _resource(target: Target, run: Measured) -> Resource | None:
             transfer={"kind": "ssh"},
             batch={"kind": "fork"},
         )
-    if target.site and found.site.name != target.site:
-        raise NotImported(f"the resource {name} is at the site {found.site.name}, not at {target.site}")
-    return found
+    if target.site and resource.site.name != target.site:
+        raise ImportRefused(
+            f"the resource {name} belongs to the site {resource.site.name}, not to {target.site}"
+        )
+    return resource
 
 
-def settle(one: Destination) -> None:
-    """Let the series say what its newest passed run measured: its next run would measure the same."""
-    if one.newest is None or one.parameters == one.series.parameters:
-        return
-    newest = one.series.runs.filter(state=State.PASSED).order_by("-slot").first()
-    report = RawReport.objects.of(newest) if newest else None
-    if report is not None:
-        Series.objects.filter(pk=one.series.pk).update(parameters=dict(report.parsed().parameters))
-
-
-def _check(what: str, name: str, characters: int) -> None:
+def _check_name(label: str, name: str, characters: int) -> None:
     try:
         validate_slug(name)
     except ValidationError:
-        raise NotImported(f"{what}: expected letters, digits, - and _, got {name!r}") from None
+        raise ImportRefused(f"{label}: expected letters, digits, - and _, got {name!r}") from None
     if len(name) > characters:
-        raise NotImported(f"{what}: expected at most {characters} characters, got {len(name)}: {name}")
+        raise ImportRefused(f"{label}: expected at most {characters} characters, got {len(name)}: {name}")

@@ -1,4 +1,4 @@
-"""What every importer owes: what it reads it reads once and in order, and what it cannot read it names."""
+"""Contract of every importer: stream items in order, and report malformed data by place."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.imports import formats
-from monitor.imports.as_report import report_of, written
+from monitor.imports.as_report import build_report, encode_report
 from monitor.imports.formats.base import (
+    ImportedRun,
     InvalidOption,
     Item,
-    LeftOut,
-    Malformed,
-    Measured,
+    MalformedRecord,
+    SkippedRecord,
     UnknownImporter,
     Unreadable,
 )
-from monitor.imports.run import Listener, Tally, import_history
+from monitor.imports.run import ImportListener, ImportTally, import_history
 from monitor.imports.targets import Destination, Target
 from monitor.models import Run, Sample, Series
 from monitor.models.run import State
@@ -33,18 +33,20 @@ from monitor.series.segments import segment_status
 from reporters import report as wire
 
 ROOT = Path(__file__).resolve().parents[2]
+ImportData = Callable[..., ImportTally]
+
 UNITS = {"seconds", "bytes", "bytes_per_second", "count", "ratio"}
-PADDING = b"\n" * 600_000  # nothing, in all of these formats
+PADDING = b"\n" * 600_000  # no content in any of these formats
 
 every_kind = pytest.mark.parametrize("kind", formats.names())
 
 
 def read(kind: str, data: bytes) -> list[Item]:
-    return list(formats.made(kind, formats.load(kind).example.options).read(io.BytesIO(data)))
+    return list(formats.create_importer(kind, formats.load(kind).example.options).read(io.BytesIO(data)))
 
 
-def read_or_why_not(kind: str, data: bytes) -> tuple[list[Item], str]:
-    """What could be read at all, or why nothing (more) of it could."""
+def read_or_error(kind: str, data: bytes) -> tuple[list[Item], str]:
+    """Return the items of *data*, or why it is unreadable."""
     try:
         return read(kind, data), ""
     except Unreadable as error:
@@ -52,83 +54,87 @@ def read_or_why_not(kind: str, data: bytes) -> tuple[list[Item], str]:
         return [], str(error)
 
 
-def runs(kind: str) -> list[Measured]:
-    return [one for one in read(kind, formats.load(kind).example.data) if isinstance(one, Measured)]
+def runs(kind: str) -> list[ImportedRun]:
+    return [item for item in read(kind, formats.load(kind).example.data) if isinstance(item, ImportedRun)]
 
 
 @pytest.fixture
-def bring() -> Callable[..., Tally]:
-    """Import *data* as *kind*; what is malformed is collected in ``refused``."""
+def import_data() -> ImportData:
+    """Import data of a kind; collect malformed records in ``refused``."""
 
-    def bring(kind: str, data: bytes, refused: list[Malformed] | None = None, **options: Any) -> Tally:
-        importer = formats.made(kind, formats.load(kind).example.options)
-        listener = Listener((refused if refused is not None else []).append, lambda _: None)
+    def run(
+        kind: str, data: bytes, refused: list[MalformedRecord] | None = None, **options: Any
+    ) -> ImportTally:
+        importer = formats.create_importer(kind, formats.load(kind).example.options)
+        listener = ImportListener((refused if refused is not None else []).append, lambda _: None)
         return import_history(importer, io.BytesIO(data), Target(kind, "x"), "a file", listener, **options)
 
-    return bring
+    return run
 
 
 @every_kind
-def test_the_example_is_runs_with_names_units_and_times(kind: str) -> None:
-    found = runs(kind)
-    assert found
-    for one in found:
-        assert one.where
-        assert one.slot.tzinfo is not None
-        assert one.seconds >= 0
-        assert {metric.unit for metric in one.metrics} <= UNITS
-        assert all(math.isfinite(metric.value) for metric in one.metrics)
-        assert one.metrics or one.stages
+def test_the_example_gives_runs_with_names_units_and_times(kind: str) -> None:
+    imported = runs(kind)
+    assert imported
+    for run in imported:
+        assert run.where
+        assert run.slot.tzinfo is not None
+        assert run.seconds >= 0
+        assert {metric.unit for metric in run.metrics} <= UNITS
+        assert all(math.isfinite(metric.value) for metric in run.metrics)
+        assert run.metrics or run.stages
 
 
 @every_kind
-def test_every_run_is_a_report_that_any_reporter_could_have_sent(kind: str) -> None:
-    for one in runs(kind):
+def test_every_run_becomes_a_valid_report(kind: str) -> None:
+    for run in runs(kind):
         to = Destination(Series(name="x"), {})
-        report = report_of(one, wire.run_id("x", one.slot), to, f"import-{kind}", one.where)
-        assert wire.from_json(written(report)) == wire.from_json(wire.to_json(report))
+        report = build_report(run, wire.run_id("x", run.slot), to, f"import-{kind}", run.where)
+        assert wire.from_json(encode_report(report)) == wire.from_json(wire.to_json(report))
 
 
 @every_kind
 def test_runs_of_a_series_have_different_slots(kind: str) -> None:
-    identities = [(one.series, one.slot) for one in runs(kind)]
+    identities = [(run.series, run.slot) for run in runs(kind)]
     assert len(set(identities)) == len(identities)
 
 
 @every_kind
-def test_the_first_run_is_there_before_all_has_been_read(kind: str) -> None:
+def test_the_first_run_is_yielded_before_the_whole_file_is_read(kind: str) -> None:
     example = formats.load(kind).example
     stream = io.BytesIO(example.data + PADDING)
-    found = formats.made(kind, example.options).read(stream)
-    assert isinstance(next(found), Measured)
+    imported = formats.create_importer(kind, example.options).read(stream)
+    assert isinstance(next(imported), ImportedRun)
     assert stream.tell() < len(PADDING) / 4
-    assert [item for item in found if isinstance(item, Malformed)] == []
+    assert [item for item in imported if isinstance(item, MalformedRecord)] == []
 
 
 @every_kind
-def test_reading_again_gives_the_same(kind: str) -> None:
+def test_reading_twice_gives_the_same_items(kind: str) -> None:
     data = formats.load(kind).example.data
-    importer = formats.made(kind, formats.load(kind).example.options)
+    importer = formats.create_importer(kind, formats.load(kind).example.options)
     assert list(importer.read(io.BytesIO(data))) == list(importer.read(io.BytesIO(data)))
 
 
 @every_kind
 @settings(max_examples=60, derandomize=True, database=None)
 @given(data=st.data())
-def test_damaged_data_are_named_and_nothing_else_escapes(kind: str, data: st.DataObject) -> None:
+def test_damaged_data_give_malformed_records_or_unreadable_and_no_other_error(
+    kind: str, data: st.DataObject
+) -> None:
     whole = formats.load(kind).example.data
     at = data.draw(st.integers(0, len(whole)))
     to = data.draw(st.integers(at, len(whole)))
     damage = data.draw(
         st.binary(max_size=12) | st.sampled_from([b"NaN", b"1e999", b"-1", b'"', b"[[", b"\x00", b"9" * 400])
     )
-    items, _ = read_or_why_not(kind, whole[:at] + damage + whole[to:])
+    items, _ = read_or_error(kind, whole[:at] + damage + whole[to:])
     for item in items:
-        if isinstance(item, Malformed):
+        if isinstance(item, MalformedRecord):
             assert item.where
             assert item.field
             assert item.expected
-        elif isinstance(item, Measured):
+        elif isinstance(item, ImportedRun):
             assert item.seconds >= 0
             assert all(math.isfinite(metric.value) for metric in item.metrics)
 
@@ -144,36 +150,36 @@ def test_damaged_data_are_named_and_nothing_else_escapes(kind: str, data: st.Dat
     ],
     ids=["program", "page", "brackets", "utf-16"],
 )
-def test_what_is_something_else_gives_no_run(kind: str, garbage: bytes) -> None:
-    items, why_not = read_or_why_not(kind, garbage)
-    assert items or "expected" in why_not or "no header" in why_not
-    assert len(why_not) < 2000
-    assert not [item for item in items if isinstance(item, Measured | LeftOut)]
+def test_data_of_another_kind_give_no_run(kind: str, garbage: bytes) -> None:
+    items, error_text = read_or_error(kind, garbage)
+    assert items or "expected" in error_text or "no header" in error_text
+    assert len(error_text) < 2000
+    assert not [item for item in items if isinstance(item, ImportedRun | SkippedRecord)]
     assert all("expected" in str(item) for item in items)
 
 
 @every_kind
-def test_what_is_said_of_rubbish_does_nothing_to_a_terminal(kind: str) -> None:
-    items, why_not = read_or_why_not(kind, b"\x1b]0;owned\x07\x1b[2J \x8e<\xd7,\x9b31m\n" * 3)
-    assert items or why_not
-    assert "".join([why_not, *map(str, items)]).isprintable()
+def test_messages_about_garbage_contain_no_control_characters(kind: str) -> None:
+    items, error_text = read_or_error(kind, b"\x1b]0;owned\x07\x1b[2J \x8e<\xd7,\x9b31m\n" * 3)
+    assert items or error_text
+    assert "".join([error_text, *map(str, items)]).isprintable()
 
 
 @every_kind
-def test_options_are_described_and_others_are_refused(kind: str) -> None:
+def test_options_are_described_and_unknown_options_refused(kind: str) -> None:
     importer = formats.load(kind)
     assert importer.summary
     assert all(option.description for option in importer.options.values())
-    with pytest.raises(InvalidOption, match=r"--colour: .* has no such option; known are"):
-        formats.made(kind, {"colour": "red"})
+    with pytest.raises(InvalidOption, match=r"--colour: .* has no such option; its options are"):
+        formats.create_importer(kind, {"colour": "red"})
 
 
 @every_kind
-def test_importing_twice_stores_once(db: None, kind: str, bring: Callable[..., Tally]) -> None:
+def test_importing_twice_stores_once(db: None, kind: str, import_data: ImportData) -> None:
     data = formats.load(kind).example.data
-    first = bring(kind, data)
+    first = import_data(kind, data)
     stored = (Run.objects.count(), Sample.objects.count())
-    again = bring(kind, data)
+    again = import_data(kind, data)
     assert first.new == stored[0] == len(runs(kind))
     assert (again.new, again.known) == (0, first.new)
     assert (Run.objects.count(), Sample.objects.count()) == stored
@@ -182,34 +188,34 @@ def test_importing_twice_stores_once(db: None, kind: str, bring: Callable[..., T
 
 
 @every_kind
-def test_what_was_interrupted_is_gone_on_with(db: None, kind: str, bring: Callable[..., Tally]) -> None:
+def test_an_interrupted_import_can_be_repeated(db: None, kind: str, import_data: ImportData) -> None:
     data = formats.load(kind).example.data
-    bring(kind, data)
+    import_data(kind, data)
     half = Run.objects.order_by("slot")[: Run.objects.count() // 2].values("pk")
     Run.objects.exclude(pk__in=list(half.values_list("pk", flat=True))).delete()
     kept = Run.objects.count()
-    tally = bring(kind, data)
+    tally = import_data(kind, data)
     assert (tally.known, tally.new) == (kept, len(runs(kind)) - kept)
 
 
 @every_kind
-def test_the_next_run_of_an_imported_series_belongs_to_its_segment(
-    db: None, kind: str, bring: Callable[..., Tally]
+def test_the_configuration_of_an_imported_series_matches_its_last_segment(
+    db: None, kind: str, import_data: ImportData
 ) -> None:
-    bring(kind, formats.load(kind).example.data)
+    import_data(kind, formats.load(kind).example.data)
     for series in Series.objects.all():
-        stands = segment_status(series)
-        assert stands.current == stands.segments[-1]
-        assert not stands.is_changed
+        status = segment_status(series)
+        assert status.current == status.segments[-1]
+        assert not status.is_changed
 
 
-def test_a_kind_that_there_is_not_imports_nothing() -> None:
+def test_an_unknown_kind_imports_no_module() -> None:
     for kind in ("rrd", "base", "text", "../csv", "os"):
         with pytest.raises(UnknownImporter, match="known are csv, esmond, inca"):
             formats.load(kind)
 
 
-def test_importers_know_no_django() -> None:
+def test_importers_do_not_import_django() -> None:
     program = (
         "import sys; from monitor.imports import formats; [formats.load(kind) for kind in formats.names()];"
         " sys.exit('django' in sys.modules)"

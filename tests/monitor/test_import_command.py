@@ -1,4 +1,4 @@
-"""``manage.py import``: what is said, what is stored, and what happens when something is wrong."""
+"""``manage.py import``: output, stored runs and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile import depot, exporting, loading
 from monitor.imports import formats
-from monitor.imports.run import BATCH, Listener, import_history
+from monitor.imports.run import BATCH, ImportListener, import_history
 from monitor.imports.targets import Target
 from monitor.ledger.holds import InvalidRequest
 from monitor.ledger.run_now import run_now
@@ -51,7 +51,7 @@ LINES = [f"{1141214400 + 60 * minute} {8 + minute % 3}" for minute in range(40)]
 
 @pytest.fixture
 def values(tmp_path: Path) -> Callable[..., str]:
-    """A file of these lines, by name."""
+    """Write a file of *lines*; return its path."""
 
     def values(lines: list[str] = LINES, *, name: str = "bandwidth.nws") -> str:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
@@ -60,9 +60,8 @@ def values(tmp_path: Path) -> Callable[..., str]:
     return values
 
 
-def said(*argv: str) -> tuple[str, str]:
-    """What it says, and what it complains of; what it exits with is the last of the latter. Without how far
-    it has come meanwhile: that is told only where it takes long."""
+def run_import(*argv: str) -> tuple[str, str]:
+    """Run the command; return stdout and stderr, with the error it exits with and without progress lines."""
     out, err = io.StringIO(), io.StringIO()
     try:
         call_command("import", *argv, stdout=out, stderr=err)
@@ -71,14 +70,16 @@ def said(*argv: str) -> tuple[str, str]:
     return out.getvalue(), PROGRESS.sub("", err.getvalue())
 
 
-def imported(file: str, *argv: str) -> str:
-    out, err = said("nws", file, "--series=bw", "--resource=bandwidthTcp", *argv)
+def imported_output(file: str, *argv: str) -> str:
+    out, err = run_import("nws", file, "--series=bw", "--resource=bandwidthTcp", *argv)
     assert not err
     return out
 
 
-def test_a_file_becomes_runs_of_a_series_that_nothing_runs(db: None, values: Callable[..., str]) -> None:
-    assert "bandwidth.nws: 40 new, 0 known, 0 malformed, 1 series in" in imported(values(), "--site=here")
+def test_a_file_becomes_runs_of_a_disabled_series(db: None, values: Callable[..., str]) -> None:
+    assert "bandwidth.nws: 40 new, 0 known, 0 malformed, 1 series in" in imported_output(
+        values(), "--site=here"
+    )
     series = Series.objects.get()
     assert (series.name, series.suite.name, series.enabled, series.schedule) == ("bw", "imported", False, "")
     assert [binding.resource.site.name for binding in series.bindings.all()] == ["here"]
@@ -90,53 +91,51 @@ def test_a_file_becomes_runs_of_a_series_that_nothing_runs(db: None, values: Cal
     assert points[0].time == points[0].known_at == datetime(2006, 3, 1, 12, tzinfo=UTC)
 
 
-def test_what_is_there_already_is_known_and_what_is_late_goes_where_it_belongs(
+def test_stored_runs_count_as_known_and_older_runs_extend_the_segment(
     db: None, values: Callable[..., str]
 ) -> None:
-    imported(values(LINES[20:], name="later.nws"))
-    assert "20 new, 20 known" in imported(values())
-    assert "0 new, 40 known" in imported(values())
+    imported_output(values(LINES[20:], name="later.nws"))
+    assert "20 new, 20 known" in imported_output(values())
+    assert "0 new, 40 known" in imported_output(values())
     assert Segment.objects.get().began_at == datetime(2006, 3, 1, 12, tzinfo=UTC)
 
 
-def test_its_values_can_be_forecast(db: None, values: Callable[..., str]) -> None:
-    imported(values())
+def test_imported_values_can_be_forecast(db: None, values: Callable[..., str]) -> None:
+    imported_output(values())
     forecast = issue(Metric.objects.get(), datetime(2026, 3, 1, tzinfo=UTC))
     assert 1e6 <= forecast.mean <= 1.25e6
     assert forecast.n == 40
 
 
-@pytest.mark.parametrize(("measures", "listens"), [("application", ["bw"]), ("grid", [])])
-def test_what_is_imported_as_an_application_listens_to_what_probes_measured_there(
-    db: None, values: Callable[..., str], measures: str, listens: list[str]
+@pytest.mark.parametrize(("measures", "predictor_series"), [("application", ["bw"]), ("grid", [])])
+def test_an_imported_application_uses_probes_at_its_resource_as_predictors(
+    db: None, values: Callable[..., str], measures: str, predictor_series: list[str]
 ) -> None:
-    imported(values(), "--site=here")
-    imported(values(name="jobs.nws"), "--site=here", "--series=app", f"--as={measures}")
+    imported_output(values(), "--site=here")
+    imported_output(values(name="jobs.nws"), "--site=here", "--series=app", f"--as={measures}")
     app = Metric.objects.get(segment__series__name="app")
     assert app.segment.series.kind == measures
     issue(app, datetime(2026, 3, 1, tzinfo=UTC))
     refresh_all(datetime(2026, 3, 1, tzinfo=UTC))
-    heard = ForecastPredictor.objects.filter(metric=app)
-    assert list(heard.values_list("series__name", flat=True)) == listens
+    predictors = ForecastPredictor.objects.filter(metric=app)
+    assert list(predictors.values_list("series__name", flat=True)) == predictor_series
 
 
-def test_lines_that_cannot_be_read_are_named_and_the_others_imported(
-    db: None, values: Callable[..., str]
-) -> None:
+def test_malformed_lines_are_reported_and_all_others_imported(db: None, values: Callable[..., str]) -> None:
     file = values([*LINES[:2], "soon 5", *LINES[2:], *(f"x{number} 1" for number in range(30))])
-    out, err = said("nws", file, "--series=bw")
+    out, err = run_import("nws", file, "--series=bw")
     assert "40 new, 0 known, 31 malformed" in out
     assert f"{file}: line 3: time: expected a time in seconds since 1970" in err
     assert err.count("expected a time") == 20
-    assert "... and more, which are counted\n" in err
-    assert err.endswith(f"exits: {file}: 31 could not be read; 40 others are imported\n")
+    assert "... further malformed records are only counted\n" in err
+    assert err.endswith(f"exits: {file}: 31 malformed records; 40 runs are imported\n")
 
 
-def test_a_dry_run_that_meets_them_does_not_say_that_the_others_are_imported(
+def test_a_dry_run_with_malformed_lines_reports_that_nothing_is_imported(
     db: None, values: Callable[..., str]
 ) -> None:
-    _, err = said("nws", values([*LINES, "soon 5"]), "--series=bw", "--dry-run")
-    assert err.endswith("1 could not be read; nothing is imported\n")
+    _, err = run_import("nws", values([*LINES, "soon 5"]), "--series=bw", "--dry-run")
+    assert err.endswith("1 malformed records; nothing is imported\n")
 
 
 TOO_LATE = "4102444800 8"  # 2100
@@ -151,92 +150,90 @@ TOO_LATE = "4102444800 8"  # 2100
         ([f"{LINES[0]}1", "soon 5"], "time: expected a time that no other run"),
     ],
 )
-def test_the_first_that_is_refused_may_be_the_end(
+def test_strict_stops_at_the_first_refused_line(
     db: None, values: Callable[..., str], refused: list[str], why: str
 ) -> None:
     file = values([*LINES[:2], *refused, *LINES[2:]])
-    _, err = said("nws", file, "--series=bw", "--strict")
+    _, err = run_import("nws", file, "--series=bw", "--strict")
     assert err.startswith(f"exits: {file}: stopped at line 3: {why}")
-    assert err.endswith("; 2 before that are imported, nothing behind it\n")
+    assert err.endswith("; the 2 runs before are imported\n")
     assert Run.objects.count() == 2
 
 
-def test_a_dry_run_may_stop_at_it_as_well(db: None, values: Callable[..., str]) -> None:
-    _, err = said("nws", values([*LINES[:2], TOO_LATE]), "--series=bw", "--strict", "--dry-run")
+def test_a_strict_dry_run_stops_at_the_first_refused_line(db: None, values: Callable[..., str]) -> None:
+    _, err = run_import("nws", values([*LINES[:2], TOO_LATE]), "--series=bw", "--strict", "--dry-run")
     assert "stopped at line 3: time: expected a run that has ended by now" in err
-    assert err.endswith("; nothing is imported, nothing behind it\n")
+    assert err.endswith("; nothing is imported\n")
 
 
-def test_what_only_the_depot_refuses_is_the_end_as_well(db: None, values: Callable[..., str]) -> None:
-    """It refuses a report that is too large: others of its batch, before and behind it, are not."""
+def test_strict_stops_at_a_run_that_the_depot_refuses(db: None, values: Callable[..., str]) -> None:
+    """The depot refuses a report that is too large, but no other report of its batch."""
     large = "x" * 100_000
     rows = [f"{60 * minute},1,{why},{why},{why}" for minute, why in enumerate(["", "", large, ""])]
     file = values(["time,value,a,b,c", *rows], name="rows.csv")
     argv = ("csv", file, "--series=rows", "--reason-columns=a,b,c")
-    _, err = said(*argv, "--strict")
-    assert "stopped at line 4: run: expected a run that the depot can hold" in err
+    _, err = run_import(*argv, "--strict")
+    assert "stopped at line 4: run: expected a run that the depot can store" in err
     assert sorted(run.slot.minute for run in Run.objects.all()) == [0, 1]
-    assert "1 new, 2 known, 1 malformed" in said(*argv)[0]
+    assert "1 new, 2 known, 1 malformed" in run_import(*argv)[0]
 
 
-def test_a_run_that_its_file_has_twice_is_there_once_and_nothing_is_wrong(
+def test_a_run_that_is_twice_in_its_file_is_stored_once_without_an_error(
     db: None, values: Callable[..., str]
 ) -> None:
-    assert "40 new, 1 known, 0 malformed" in imported(values([*LINES, LINES[0]]))
+    assert "40 new, 1 known, 0 malformed" in imported_output(values([*LINES, LINES[0]]))
 
 
-def test_that_a_run_differs_from_what_is_there_is_said_and_that_stays(
+def test_a_run_that_differs_from_the_stored_one_is_counted_and_not_stored(
     db: None, values: Callable[..., str]
 ) -> None:
-    imported(values())
-    out = imported(values([f"{LINES[0]}1", *LINES[1:]]))
-    assert "0 new, 40 known (1 differ from what is there, which stays), 0 malformed" in out
+    imported_output(values())
+    out = imported_output(values([f"{LINES[0]}1", *LINES[1:]]))
+    assert "0 new, 40 known (1 differ from the stored runs, which stay), 0 malformed" in out
     assert history(Metric.objects.get())[0].value == 1e6
 
 
-def test_a_time_that_has_not_come_yet_makes_neither_runs_nor_series(
-    db: None, values: Callable[..., str]
-) -> None:
-    _, err = said("nws", values([TOO_LATE]), "--series=bw")
+def test_a_time_in_the_future_creates_neither_runs_nor_series(db: None, values: Callable[..., str]) -> None:
+    _, err = run_import("nws", values([TOO_LATE]), "--series=bw")
     assert "line 1: time: expected a run that has ended by now, got '2100-01-01T00:00:00" in err
     assert not Series.objects.exists()
 
 
-def test_a_series_that_is_another_is_named_with_the_place_and_what_was_before_is_kept(
+def test_a_name_conflict_is_reported_with_its_line_and_the_runs_before_are_stored(
     circle: Series, values: Callable[..., str]
 ) -> None:
     circle.name = "vm-b"
     circle.save()
     file = values(["time,vm,value", *(f"{at},{vm},1" for at, vm in enumerate("aabaa"))], name="vm.csv")
     argv = ("csv", file, "--series=vm", "--series-column=vm")
-    assert "exits: there is a series vm-b already, of circle" in said(*argv, "--dry-run")[1]
-    assert "exits: line 4: there is a series vm-b already, of circle: choose another" in said(*argv)[1]
+    assert "exits: there is a series vm-b already, of circle" in run_import(*argv, "--dry-run")[1]
+    assert "exits: line 4: there is a series vm-b already, of circle: choose another" in run_import(*argv)[1]
     assert Run.objects.filter(series__name="vm-a").count() == 2
 
 
-def test_a_name_that_is_too_long_is_that_of_its_row_alone(db: None, values: Callable[..., str]) -> None:
+def test_a_name_that_is_too_long_refuses_only_its_row(db: None, values: Callable[..., str]) -> None:
     file = values(["time,vm,value", "0,a,1", f"1,{'b' * 50},1"], name="vm.csv")
-    out, err = said("csv", file, f"--series={'x' * 60}", "--series-column=vm")
+    out, err = run_import("csv", file, f"--series={'x' * 60}", "--series-column=vm")
     assert "1 new, 0 known, 1 malformed" in out
-    assert "line 3: series: expected a name of at most 100 characters, with --series in front" in err
+    assert "line 3: series: expected a name of at most 100 characters, including --series" in err
 
 
-def test_a_series_that_the_depot_cannot_hold_is_that_of_its_row_alone(
+def test_a_series_that_the_depot_cannot_store_refuses_only_its_row(
     db: None, values: Callable[..., str]
 ) -> None:
     file = values(["time,vm,value", "0,a,1", "1,a\0,1", "2,b,1"], name="vm.csv")
-    out, err = said("csv", file, "--series=vm", "--series-column=vm")
+    out, err = run_import("csv", file, "--series=vm", "--series-column=vm")
     assert "2 new, 0 known, 1 malformed" in out
-    assert "line 3: run: expected a run that the depot can hold, got 'unsupported Unicode" in err
+    assert "line 3: run: expected a run that the depot can store, got 'unsupported Unicode" in err
 
 
 def test_a_file_may_have_any_name(db: None, values: Callable[..., str], tmp_path: Path) -> None:
     name = os.fsdecode(bytes(tmp_path) + b"/\xff\x1b[2J")
     Path(values()).rename(name)
-    assert "\\xff\\x1b[2J: 40 new" in imported(name)
+    assert "\\xff\\x1b[2J: 40 new" in imported_output(name)
 
 
-def test_a_standard_input_that_is_closed_is_said(db: None) -> None:
+def test_a_closed_standard_input_is_reported(db: None) -> None:
     program = "import sys; sys.stdin = None; from manage import main; main()"
     argv = [sys.executable, "-c", program, "import", "nws", "-", "--series=x"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
@@ -244,68 +241,68 @@ def test_a_standard_input_that_is_closed_is_said(db: None) -> None:
     assert "standard input is closed" in done.stderr
 
 
-def test_what_is_cut_off_is_imported_as_far_as_it_goes(db: None, values: Callable[..., str]) -> None:
+def test_a_truncated_file_is_imported_up_to_its_end(db: None, values: Callable[..., str]) -> None:
     padding = (f"# {random.Random(line).randbytes(2000).hex()}" for line in LINES)
     file = Path(values([line for pair in zip(LINES, padding, strict=True) for line in pair]))
     packed = file.with_suffix(".gz")
     packed.write_bytes(gzip.compress(file.read_bytes())[:-9])
-    _, err = said("nws", str(packed), "--series=bw")
+    _, err = run_import("nws", str(packed), "--series=bw")
     count = Run.objects.count()
     assert count > 10
     assert err.endswith(
-        f"what is packed is damaged or cut off: Compressed file ended before the "
-        f"end-of-stream marker was reached; {count:,} before it are imported\n"
+        f"the compressed data are damaged or truncated: Compressed file ended before the "
+        f"end-of-stream marker was reached; the {count:,} runs before are imported\n"
     )
 
 
 @pytest.mark.parametrize("apart", [0, 1200])
-def test_two_values_of_the_same_time_are_not_both_kept(
+def test_of_two_values_of_the_same_time_only_one_is_stored(
     db: None, values: Callable[..., str], apart: int
 ) -> None:
     between = [f"{1241214400 + second} 1" for second in range(apart)]
-    out, err = said("nws", values([LINES[0], *between, f"{LINES[0]}1"]), "--series=bw")
+    out, err = run_import("nws", values([LINES[0], *between, f"{LINES[0]}1"]), "--series=bw")
     assert f"{1 + apart:,} new, 0 known, 1 malformed" in out
     assert "time: expected a time that no other run of its series in this file has" in err
 
 
-def test_a_dry_run_says_what_would_be_made_and_makes_nothing(db: None, values: Callable[..., str]) -> None:
-    out = imported(values(), "--dry-run")
+def test_a_dry_run_shows_the_result_and_creates_nothing(db: None, values: Callable[..., str]) -> None:
+    out = imported_output(values(), "--dry-run")
     assert out.splitlines()[:2] == [
         "bw: 40 passed, 2006-03-01 12:00:00 to 2006-03-01 12:39:00 UTC",
         "    bandwidth [bytes_per_second]",
     ]
-    assert "40 runs, none made" in out
+    assert "40 runs, none stored" in out
     assert not Series.objects.exists()
     assert not Site.objects.exists()
 
 
-def test_packed_files_are_read(db: None, values: Callable[..., str]) -> None:
+def test_compressed_files_are_read(db: None, values: Callable[..., str]) -> None:
     packed = Path(values()).with_suffix(".gz")
     packed.write_bytes(gzip.compress(Path(values()).read_bytes()))
-    assert "40 new" in imported(str(packed))
+    assert "40 new" in imported_output(str(packed))
 
 
-def test_what_cannot_be_done_is_said_in_a_line(db: None, values: Callable[..., str], circle: Series) -> None:
+def test_an_error_is_reported_in_one_line(db: None, values: Callable[..., str], circle: Series) -> None:
     file = values()
     for argv, why in {
         ("nws", "/nonexistent", "--series=x"): "/nonexistent: No such file or directory",
         ("nws", str(Path(file).parent), "--series=x"): "Is a directory",
-        ("nws", values([], name="empty"), "--series=x"): "empty: there is nothing in it",
+        ("nws", values([], name="empty"), "--series=x"): "empty: the file is empty",
         ("nws", file, "--series=a b"): "--series: expected letters, digits, - and _, got 'a b'",
         ("nws", file, "--series=" + "x" * 101): "--series: expected at most 100 characters, got 101",
         ("nws", file, "--series=circle"): "there is a series circle already, of circle: choose another",
         ("nws", file, "--series=x", "--site=no/where"): "--site: expected letters",
         ("csv", file, "--series=x"): "line 1: expected a column 'time'",
         ("swf", file, "--series=x"): "line 1: a job, but no header '; UnixStartTime:'",
-        ("csv", file, "--series=x", "--units=s,s"): "--units: expected one or 1 of them, got 2",
+        ("csv", file, "--series=x", "--units=s,s"): "--units: expected 1 unit or 1 units, got 2",
     }.items():
-        out, err = said(*argv)
+        out, err = run_import(*argv)
         assert why in err, (argv, err)
         assert not out
     assert list(Series.objects.all()) == [circle]
 
 
-def test_a_resource_that_is_there_is_taken_if_it_is_where_it_should_be(
+def test_an_existing_resource_is_used_if_it_is_at_the_named_site(
     circle: Series, values: Callable[..., str]
 ) -> None:
     up = {"metric": {"host": "here"}, "values": [[1772366400, "1"]]}
@@ -313,25 +310,25 @@ def test_a_resource_that_is_there_is_taken_if_it_is_where_it_should_be(
     file = values([json.dumps(answer)], name="range.json")
     argv = ("prometheus", file, "--series=up", "--resource-label=host")
     assert (
-        "the resource here is at the site site-of-here, not at elsewhere"
-        in said(*argv, "--site=elsewhere")[1]
+        "the resource here belongs to the site site-of-here, not to elsewhere"
+        in run_import(*argv, "--site=elsewhere")[1]
     )
-    assert "1 new" in said(*argv)[0]
+    assert "1 new" in run_import(*argv)[0]
     bound = Series.objects.get(probe="import-prometheus").bindings.get()
     assert bound.resource == circle.bindings.get(position=0).resource
 
 
-def test_of_a_series_that_changed_the_newest_runs_say_what_it_is(
+def test_the_newest_runs_determine_the_parameters_of_a_series_that_changed(
     db: None, values: Callable[..., str]
 ) -> None:
     file = values([REPORT.format(hour=hour, version=hour // 2) for hour in (3, 2)], name="new.xml")
     older = values([REPORT.format(hour=hour, version=hour // 2) for hour in (0, 1)], name="old.xml")
-    for one in (file, older):
-        assert "2 new" in said("inca", one, "--series=inca")[0]
-    stands = segment_status(Series.objects.get())
-    assert [segment.parameters["version"] for segment in stands.segments] == ["0", "1"]
-    assert stands.current == stands.segments[-1]
-    assert not stands.is_changed
+    for path in (file, older):
+        assert "2 new" in run_import("inca", path, "--series=inca")[0]
+    status = segment_status(Series.objects.get())
+    assert [segment.parameters["version"] for segment in status.segments] == ["0", "1"]
+    assert status.current == status.segments[-1]
+    assert not status.is_changed
 
 
 REPORT = (
@@ -341,10 +338,10 @@ REPORT = (
 )
 
 
-def test_pages_of_an_imported_series_say_that_nothing_runs_it(
+def test_pages_of_an_imported_series_offer_no_run_now(
     db: None, values: Callable[..., str], client: Client
 ) -> None:
-    imported(values(), "--site=here")
+    imported_output(values(), "--site=here")
     client.force_login(User.objects.create_superuser("ada"))
     page = client.get("/series/bw/").content.decode()
     assert "Imported: somebody else measured it" in page
@@ -356,16 +353,16 @@ def test_pages_of_an_imported_series_say_that_nothing_runs_it(
         run_now(Series.objects.get(), who="ada")
 
 
-def test_a_grid_that_has_imported_series_can_be_written_to_a_file_and_read_again(
+def test_a_grid_with_imported_series_survives_export_and_parsing(
     db: None, values: Callable[..., str]
 ) -> None:
-    imported(values(), "--site=here")
+    imported_output(values(), "--site=here")
     text = exporting.text(depot.read())
     assert depot.read() == loading.parse(text.encode(), "exported", depot.outside())
 
 
-class Dying(io.BytesIO):
-    """Ends its reader in the middle, as a signal would."""
+class InterruptedFile(io.BytesIO):
+    """Interrupts its reader in the middle, as a signal does."""
 
     def readline(self, size: int | None = -1) -> bytes:
         if self.tell() > len(self.getvalue()) / 2:
@@ -373,26 +370,26 @@ class Dying(io.BytesIO):
         return super().readline(size)
 
 
-def test_what_was_interrupted_is_gone_on_with(db: None) -> None:
+def test_an_interrupted_import_can_be_repeated(db: None) -> None:
     data = "".join(f"{1141214400 + second} 1\n" for second in range(2 * BATCH + 100)).encode()
-    importer, listener = formats.made("nws", {}), Listener(lambda _: None, lambda _: None)
+    importer, listener = formats.create_importer("nws", {}), ImportListener(lambda _: None, lambda _: None)
     with pytest.raises(KeyboardInterrupt):
-        import_history(importer, Dying(data), Target("nws", "x"), "values", listener)
+        import_history(importer, InterruptedFile(data), Target("nws", "x"), "values", listener)
     assert Run.objects.count() == BATCH
     assert not Run.objects.pending().exists()
     tally = import_history(importer, io.BytesIO(data), Target("nws", "x"), "values", listener)
     assert (tally.known, tally.new) == (BATCH, BATCH + 100)
-    with connection.cursor() as cursor:  # so many at once are told to whoever plans queries
+    with connection.cursor() as cursor:  # an import of this size runs ANALYZE
         cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'monitor_run'")
         assert cursor.fetchone() == (2 * BATCH + 100,)
 
 
 @needs_shared_data
-def test_the_beginning_of_a_real_log_is_stored_with_its_figures(db: None, values: Callable[..., str]) -> None:
+def test_the_start_of_a_real_log_is_stored_with_its_figures(db: None, values: Callable[..., str]) -> None:
     name = "swf-pwa/HPC2N-2002-2.2-cln.swf.gz"
     lines = [line.rstrip("\n") for line in lines_of(name, most=825)]
     jobs = [line.split() for line in lines if not line.startswith(";")]
-    out, err = said("swf", values(lines), "--series=hpc2n", "--site=hpc2n")
+    out, err = run_import("swf", values(lines), "--series=hpc2n", "--site=hpc2n")
     assert not err
     assert f"{2 * len(jobs):,} new" in out
     for series, column in (("hpc2n-wait", 2), ("hpc2n-run", 3)):
@@ -417,7 +414,7 @@ def test_the_beginning_of_a_real_log_is_stored_with_its_figures(db: None, values
 )
 def test_real_files_are_imported_cleanly(db: None, argv: tuple[str, ...], runs: int, series: int) -> None:
     kind, name, *options = argv
-    out, err = said(kind, str(SHARED / name), "--series=real", *options)
+    out, err = run_import(kind, str(SHARED / name), "--series=real", *options)
     assert "exits" not in err
     assert f"{runs:,} new, 0 known, 0 malformed, {series} series" in out
     assert Run.objects.count() == runs
@@ -428,9 +425,9 @@ def flags(options: Mapping[str, str]) -> list[str]:
 
 
 @needs_shared_data
-def test_outages_are_imported_with_what_they_were_of(db: None, values: Callable[..., str]) -> None:
+def test_outages_are_imported_with_their_reasons(db: None, values: Callable[..., str]) -> None:
     file = values([line.rstrip("\n") for line in lines_of(LANL, most=601)], name="outages.csv")
-    out, err = said("csv", file, "--series=lanl", "--site=lanl", *flags(OUTAGES))
+    out, err = run_import("csv", file, "--series=lanl", "--site=lanl", *flags(OUTAGES))
     assert not err
     assert "600 new, 0 known, 0 malformed, 3 series" in out
     first = Run.objects.get(series__name="lanl-2-0", slot__year=2005, slot__month=6)
@@ -440,10 +437,10 @@ def test_outages_are_imported_with_what_they_were_of(db: None, values: Callable[
 
 
 @needs_shared_data
-def test_what_machines_in_a_cloud_measured_is_imported(db: None, values: Callable[..., str]) -> None:
+def test_benchmarks_of_cloud_machines_are_imported(db: None, values: Callable[..., str]) -> None:
     name = "vm-noise-data/test_suite=Sysbench/test_name=Test:_RAM__Memory/"
     lines = member(AZURE, name, "B8ms/").decode().splitlines()[:1001]
-    out, err = said("csv", values(lines), "--series=ram", "--units=MiB/s", *flags(MACHINES))
+    out, err = run_import("csv", values(lines), "--series=ram", "--units=MiB/s", *flags(MACHINES))
     assert not err
     assert "1,000 new, 0 known, 0 malformed" in out
     assert Metric.objects.filter(name="value").values_list("unit", flat=True)[0] == "bytes_per_second"

@@ -1,5 +1,4 @@
-"""Histories that others measured: one file for each kind of data, with a class ``Importer``. The folder is
-the registry."""
+"""Importers: one file for each kind of data, with a class ``Importer``. The folder is the registry."""
 
 from __future__ import annotations
 
@@ -19,17 +18,17 @@ _registry = PluginRegistry[type[Importer]](
 names, load = _registry.names, _registry.load
 
 
-def made(kind: str, options: Mapping[str, str]) -> Importer:
-    """The importer of *kind* with *options*; those that are left out are as they are by default.
+def create_importer(kind: str, options: Mapping[str, str]) -> Importer:
+    """Return the importer of *kind*; *options* that are missing have their defaults.
 
     Raises:
-        UnknownImporter, InvalidOption: with what is wrong.
+        UnknownImporter, InvalidOption
     """
     importer = load(kind)
     for name, value in options.items():
         if name not in importer.options:
-            known = ", ".join(sorted(importer.options)) or "none"
-            raise InvalidOption(f"{kind} has no such option; known are {known}", name)
+            valid = ", ".join(sorted(importer.options)) or "none"
+            raise InvalidOption(f"{kind} has no such option; its options are {valid}", name)
         importer.options[name].check(name, value)
     defaults = {name: option.default for name, option in importer.options.items()}
     return importer({**defaults, **options})

@@ -1,15 +1,16 @@
-"""What an importer is: it turns a stream of bytes into measured runs, one after the other.
+"""The protocol of importers: an importer turns a stream of bytes into runs, one after the other.
 
-An importer is a class named ``Importer`` in a file of its own in this folder. It is pure: it reads what it is
-given and knows neither the depot nor the clock. It streams: it reads no farther than it has to, and keeps
-nothing of what it has handed out. What cannot be read is handed out as well, so that all else is.
+An importer is a class named ``Importer`` in a file of its own in this folder. It is pure: it uses neither the
+depot nor the clock. It streams: it reads no further than the next item and keeps no item that it has yielded.
+It yields a malformed record as an item too, and continues behind it.
 
 Errors::
 
     ImporterError
-    |-- UnknownImporter   there is no such kind                                          for good
-    |-- InvalidOption     an option that makes no sense                                  for good
-    '-- Unreadable        nothing (more) of this can be read: another kind, or cut off   for good
+    |-- UnknownImporter   there is no importer of this kind                     permanent
+    |-- InvalidOption     an option is unknown, or its value is invalid         permanent
+    '-- Unreadable        the rest of the stream cannot be read: another kind
+                          of data, or truncated                                 permanent
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SHOWN_CHARACTERS = 80
 
 
 class ImporterError(Exception):
-    """Root of what goes wrong with what others measured."""
+    """Root of the errors of importers."""
 
 
 class UnknownImporter(ImporterError, LookupError):
@@ -34,7 +35,7 @@ class UnknownImporter(ImporterError, LookupError):
 
 
 class InvalidOption(ImporterError):
-    """*option* is the one at fault."""
+    """The value or the name of *option* is invalid."""
 
     def __init__(self, message: str, option: str) -> None:
         super().__init__(f"--{option.replace('_', '-')}: {message}")
@@ -47,7 +48,7 @@ class Unreadable(ImporterError):
 
 @dataclass(frozen=True)
 class Option:
-    """One option of an importer, a text; *metavar* is how help calls it."""
+    """One option of an importer. Its value is a string; *metavar* names the value in the help."""
 
     description: str
     default: str = ""
@@ -55,32 +56,30 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def check(self, name: str, value: str) -> None:
-        """Raise InvalidOption for a *value* that is none of the choices, nor the default."""
+        """Raise InvalidOption if *value* is neither a choice nor the default."""
         if self.choices and value not in (*self.choices, self.default):
             raise InvalidOption(f"expected one of {', '.join(self.choices)}, got {value!r}", name)
 
 
 @dataclass(frozen=True)
 class Example:
-    """The least that is worth importing, for help and for the contract suite: *data*, and the options for
-    it."""
+    """A minimal file and the options to import it with, for the help and the contract suite."""
 
     data: bytes
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One run, as somebody else measured it.
+class ImportedRun:
+    """One run, as another system measured it.
 
-    *series* is what comes behind the name that the user gives, empty where there is one series only. Its
-    *slot* is its time, and its identity within its series. It began then, took *seconds*, and what it
-    measured became known at the end of them. *parameters* say what was measured: of other parameters is
-    another segment. A run with *stages* has totals. *resource* and *site* are names, empty where the data do
-    not say them.
+    *series* is a suffix of the name that the user gives; it is empty if the file holds a single series.
+    *slot* is the start of the run and identifies it within its series. The run took *seconds*; its values
+    became known at its end. *parameters* describe what was measured; when they change, a new segment begins.
+    A run with *stages* has totals. *resource* and *site* are names, empty if the data do not give them.
     """
 
-    where: str  # as in "line 17": where it was read
+    where: str  # the place in the file, such as "line 17"
     slot: datetime
     seconds: float
     metrics: Sequence[Measurement]
@@ -94,8 +93,8 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Malformed:
-    """Something that could not be read, though what comes behind it can."""
+class MalformedRecord:
+    """A record that could not be read; the import continues behind it."""
 
     where: str
     field: str
@@ -109,57 +108,57 @@ class Malformed:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Something that is as it should be, but no run."""
+class SkippedRecord:
+    """A valid record that is no run."""
 
     where: str
-    why: str
+    reason: str
 
 
-Item = Measured | Malformed | LeftOut
+Item = ImportedRun | MalformedRecord | SkippedRecord
 
 
 class Importer(Protocol):
-    """Reads one kind of data. *options* are its options by name, as Python has names (``time_column``)."""
+    """Reads one kind of data. Names of options are Python identifiers (``time_column``)."""
 
-    summary: ClassVar[str]  # one line: what is read, and what becomes of it
-    measures: ClassVar[str]  # "application", or "grid" where it is what probes measure
+    summary: ClassVar[str]  # one line: the format, and which series it becomes
+    measures: ClassVar[str]  # the ``kind`` of new series: "application" or "grid"
     options: ClassVar[Mapping[str, Option]]
     example: ClassVar[Example]
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Raise InvalidOption where one makes no sense. All are there; choices have been checked."""
+        """Raise InvalidOption for an invalid value. *options* is complete; choices have been checked."""
 
     def read(self, stream: BinaryIO) -> Iterator[Item]:
-        """What is in *stream*, in its order.
+        """Yield the items of *stream* in the order of the file.
 
         Raises:
-            Unreadable: nothing more of it can be read; what came before has been handed out.
+            Unreadable: the rest of the stream cannot be read; the items before have been yielded.
         """
 
 
-class Misfit(ValueError):
-    """A field is not as *expected*; becomes ``Malformed`` where it is known where it was."""
+class InvalidField(ValueError):
+    """The value of a field is not as *expected*; ``at`` turns it into a ``MalformedRecord``."""
 
     def __init__(self, field: str, expected: str, got: object) -> None:
         super().__init__(field, expected, got)
         self.field, self.expected, self.got = field, expected, str(got)
 
-    def at(self, where: str) -> Malformed:
-        return Malformed(where, self.field, self.expected, self.got)
+    def at(self, where: str) -> MalformedRecord:
+        return MalformedRecord(where, self.field, self.expected, self.got)
 
 
 def stage(name: str, category: str, seconds: float) -> StageTiming:
-    """The one stage of a run, from its beginning."""
+    """Return a stage that begins with its run."""
     return StageTiming(name, category, seconds, 0.0)
 
 
 def time_at(field: str, seconds: float) -> datetime:
-    """The time *seconds* after 1970 began (UTC). Raises Misfit for one that no depot holds."""
+    """Return the time *seconds* after 1970-01-01 UTC. Raises InvalidField if it is outside 1970 to 2200."""
     try:
         time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     except (OverflowError, ValueError):
-        raise Misfit(field, "seconds since 1970", seconds) from None
+        raise InvalidField(field, "seconds since 1970", seconds) from None
     if not 1970 <= time.year <= 2200:
-        raise Misfit(field, "a time from 1970 to 2200, in seconds since 1970", f"{seconds:.15g}")
+        raise InvalidField(field, "a time from 1970 to 2200, in seconds since 1970", f"{seconds:.15g}")
     return time

@@ -1,4 +1,4 @@
-"""Plain CSV: a run a line, its columns named by options."""
+"""Plain CSV: one run per line; options name the columns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 from monitor.imports.formats import table, text
 from monitor.imports.formats.base import (
     Example,
+    ImportedRun,
+    InvalidField,
     InvalidOption,
     Item,
-    LeftOut,
-    Malformed,
-    Measured,
-    Misfit,
+    MalformedRecord,
     Option,
+    SkippedRecord,
     stage,
 )
 from probes.base import Measurement
@@ -26,44 +26,44 @@ from reporters.report import OUTCOMES
 
 
 class Importer:
-    summary = "Plain CSV: a run a line; options name its columns (without a header: their numbers from 1 on)."
+    summary = "Plain CSV: one run per line; options name the columns (without a header: by number, from 1)."
     measures = "grid"
     options = {
-        "time_column": Option("when each run began", "time", "COLUMN"),
+        "time_column": Option("start of each run", "time", "COLUMN"),
         "time_format": Option(
-            "of times, as in strptime (default: seconds since 1970, or ISO 8601)", metavar="FORMAT"
+            "format of times, as in strptime (default: seconds since 1970, or ISO 8601)", metavar="FORMAT"
         ),
-        "timezone": Option("of times that do not say theirs, by IANA name", "UTC", "ZONE"),
+        "timezone": Option("IANA time zone of times without one", "UTC", "ZONE"),
         "value_columns": Option(
-            "what was measured: each is a metric of its name; empty where it is durations alone",
+            "measured values: one metric per column, with its name; empty to import durations only",
             "value",
             "COLUMN,...",
         ),
-        "units": Option("of the values: one for all, or one for each", metavar="UNIT,..."),
+        "units": Option("unit of the values: one for all columns, or one per column", metavar="UNIT,..."),
         "seconds_column": Option(
-            "how long each run took: its total, and its values are known at its end", metavar="COLUMN"
+            "duration of each run: its total; its values become known at its end", metavar="COLUMN"
         ),
-        "seconds_unit": Option("of how long they took: s, min, h, ms, ...", "s", "UNIT"),
+        "seconds_unit": Option("unit of the durations: s, min, h, ms, ...", "s", "UNIT"),
         "end_column": Option(
-            "when each run ended, written as when it began: where no column says how long it took",
+            "end of each run, in the format of its start; used if no column has the duration",
             metavar="COLUMN",
         ),
-        "series_column": Option("a series for each text in it, or in them together", metavar="COLUMN,..."),
-        "outcome_column": Option(f"how each ended, one of {', '.join(OUTCOMES)}", metavar="COLUMN"),
-        "outcome": Option("how all ended, where no column says it", "passed", "OUTCOME", OUTCOMES),
+        "series_column": Option("one series per value, or combination of values", metavar="COLUMN,..."),
+        "outcome_column": Option(f"outcome of each run: {', '.join(OUTCOMES)}", metavar="COLUMN"),
+        "outcome": Option("outcome of all runs, if no column has it", "passed", "OUTCOME", OUTCOMES),
         "reason_columns": Option(
-            "why they ended so: of several the texts that there are, with the names of their columns",
+            "reason of the outcome; with several columns, each text that is not empty and its column",
             metavar="COLUMN,...",
         ),
         "apart": Option(
-            "whether runs of a series of the same whole second are different ones: the microseconds of each"
-            " are the last six digits of its line's number",
+            "keep runs of a series in the same second apart: the microseconds of their slots are the last six"
+            " digits of the line number",
             "no",
             "yes|no",
             ("yes", "no"),
         ),
-        "delimiter": Option("between fields; 'tab' is a tab", ",", "CHARACTER"),
-        "header": Option("whether the first line names the columns", "yes", "yes|no", ("yes", "no")),
+        "delimiter": Option("separator of fields; 'tab' is a tab", ",", "CHARACTER"),
+        "header": Option("the first line names the columns", "yes", "yes|no", ("yes", "no")),
     }
     example = Example(
         b"time,host,rate,latency\n2026-03-01T12:00:00Z,a,94.3,3.1\n2026-03-01T12:05:00Z,b,90.1,\n",
@@ -74,26 +74,26 @@ class Importer:
         self.options_given = options
         if not options["time_column"]:
             raise InvalidOption("expected a column", "time_column")
-        columns = _listed(options["value_columns"])
+        columns = _split(options["value_columns"])
         units = [unit.strip() for unit in options["units"].split(",")]
         if len(units) == 1:
             units *= len(columns)
         if len(units) != len(columns):
-            raise InvalidOption(f"expected one or {len(columns)} of them, got {len(units)}", "units")
+            raise InvalidOption(f"expected 1 unit or {len(columns)} units, got {len(units)}", "units")
         self.values = [
             (column, safe_name(column), *si_unit(unit)) for column, unit in zip(columns, units, strict=True)
         ]
         if options["end_column"] and options["seconds_column"]:
-            raise InvalidOption("expected none, where there is a --seconds-column", "end_column")
+            raise InvalidOption("cannot be combined with --seconds-column", "end_column")
         self.is_timed = bool(options["end_column"] or options["seconds_column"])
         if not columns and not self.is_timed:
             raise InvalidOption(
-                "expected some, where there is no --seconds-column, nor an --end-column", "value_columns"
+                "expected columns, as there is neither --seconds-column nor --end-column", "value_columns"
             )
         self.second, unit = si_unit(options["seconds_unit"])
         if unit != "seconds":
             raise InvalidOption(f"expected a unit of time, got {options['seconds_unit']!r}", "seconds_unit")
-        self.labels, self.reasons = _listed(options["series_column"]), _listed(options["reason_columns"])
+        self.labels, self.reasons = _split(options["series_column"]), _split(options["reason_columns"])
         if len({name for _, name, _, _ in self.values}) != len(self.values):
             raise InvalidOption("expected columns with different names", "value_columns")
         self.delimiter = {"tab": "\t"}.get(options["delimiter"], options["delimiter"])
@@ -105,35 +105,35 @@ class Importer:
             self.zone = ZoneInfo(options["timezone"])
         except (OSError, ValueError, KeyError):
             raise InvalidOption(
-                f"expected a zone such as UTC, got {options['timezone']!r}", "timezone"
+                f"expected a time zone such as UTC, got {options['timezone']!r}", "timezone"
             ) from None
 
     def read(self, stream: BinaryIO) -> Iterator[Item]:
-        for found in table.rows(
+        for line in table.rows(
             stream, self._columns(), delimiter=self.delimiter, header=self.options_given["header"] == "yes"
         ):
-            if isinstance(found, Malformed):
-                yield found
+            if isinstance(line, MalformedRecord):
+                yield line
                 continue
-            where, row = found
+            where, row = line
             try:
                 run = self._run(where, row)
-                yield run if run.metrics or run.stages else LeftOut(where, "nothing was measured")
-            except Misfit as misfit:
-                yield misfit.at(where)
+                yield run if run.metrics or run.stages else SkippedRecord(where, "nothing was measured")
+            except InvalidField as error:
+                yield error.at(where)
 
     def _columns(self) -> list[str]:
         single = ("time_column", "seconds_column", "end_column", "outcome_column")
         others = [self.options_given[option] for option in single if self.options_given[option]]
         return [*others, *self.labels, *self.reasons, *(column for column, _, _, _ in self.values)]
 
-    def _run(self, where: str, row: table.Row) -> Measured:
+    def _run(self, where: str, row: table.CsvRow) -> ImportedRun:
         slot = self._time(self.options_given["time_column"], row)
         seconds = self._seconds(slot, row) if self.is_timed else None
         if self.options_given["apart"] == "yes" and not slot.microsecond:
             slot = slot.replace(microsecond=int(where.rpartition(" ")[2]) % 1_000_000)
         labels = self._labels(row)
-        return Measured(
+        return ImportedRun(
             where,
             slot,
             seconds or 0.0,
@@ -145,54 +145,51 @@ class Importer:
             self._reason(row),
         )
 
-    def _time(self, column: str, row: table.Row) -> datetime:
+    def _time(self, column: str, row: table.CsvRow) -> datetime:
         return text.time(column, row[column].strip(), self.zone, self.options_given["time_format"])
 
-    def _seconds(self, slot: datetime, row: table.Row) -> float | None:
-        """How long it took, by the clock and not by what it showed; None where the field is empty."""
+    def _seconds(self, slot: datetime, row: table.CsvRow) -> float | None:
+        """Return the elapsed time, independent of daylight saving; None if the field is empty."""
         given = self.options_given
         column = given["seconds_column"] or given["end_column"]
-        said = row[column].strip()
-        if not said:
+        value = row[column].strip()
+        if not value:
             return None
         if given["seconds_column"]:
-            return text.seconds(column, said, self.second)
+            return text.seconds(column, value, self.second)
         seconds = (self._time(column, row) - slot).total_seconds()
         if seconds < 0:
-            raise Misfit(column, "an end that is not before the beginning", said)
+            raise InvalidField(column, "an end that is not before the start", value)
         return text.seconds(column, str(seconds))
 
-    def _labels(self, row: table.Row) -> dict[str, str]:
-        """What says of which series it is, by column; of several, some may be empty."""
+    def _labels(self, row: table.CsvRow) -> dict[str, str]:
+        """Return the texts that select the series, by column; some of them may be empty."""
         labels = {column: row[column].strip() for column in self.labels}
         if labels and not any(labels.values()):
-            raise Misfit(self.options_given["series_column"], "the name of a series", "")
+            raise InvalidField(self.options_given["series_column"], "the name of a series", "")
         return labels
 
-    def _reason(self, row: table.Row) -> str:
-        said = {column: row[column].strip() for column in self.reasons}
-        if len(said) == 1:
-            return next(iter(said.values()))
-        return "; ".join(f"{column}: {why}" for column, why in said.items() if why)
+    def _reason(self, row: table.CsvRow) -> str:
+        reasons = {column: row[column].strip() for column in self.reasons}
+        if len(reasons) == 1:
+            return next(iter(reasons.values()))
+        return "; ".join(f"{column}: {reason}" for column, reason in reasons.items() if reason)
 
-    def _metrics(self, row: table.Row) -> list[Measurement]:
-        """An empty field was not measured."""
-        said = [
-            (column, name, factor, unit, row[column].strip()) for column, name, factor, unit in self.values
-        ]
+    def _metrics(self, row: table.CsvRow) -> list[Measurement]:
+        """Return the measured values; an empty field is no value."""
         return [
             Measurement(name, text.number(column, value, factor), unit)
-            for column, name, factor, unit, value in said
-            if value
+            for column, name, factor, unit in self.values
+            if (value := row[column].strip())
         ]
 
-    def _outcome(self, row: table.Row) -> str:
+    def _outcome(self, row: table.CsvRow) -> str:
         column = self.options_given["outcome_column"]
         outcome = row[column].strip() if column else self.options_given["outcome"]
         if outcome not in OUTCOMES:
-            raise Misfit(column, f"one of {', '.join(OUTCOMES)}", outcome)
+            raise InvalidField(column, f"one of {', '.join(OUTCOMES)}", outcome)
         return outcome
 
 
-def _listed(columns: str) -> list[str]:
+def _split(columns: str) -> list[str]:
     return [name.strip() for name in columns.split(",")] if columns.strip() else []

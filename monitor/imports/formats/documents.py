@@ -1,5 +1,4 @@
-"""What importers of JSON share: a document of any size is read value by value, and however hostile it is, no
-more than one of them lies in memory."""
+"""Read JSON documents of any size value by value, with bounds on depth and size of each value."""
 
 from __future__ import annotations
 
@@ -8,12 +7,12 @@ from typing import Any, BinaryIO
 
 import ijson
 
-from monitor.imports.formats.base import Misfit, Unreadable
+from monitor.imports.formats.base import InvalidField, Unreadable
 from monitor.imports.formats.text import printable
 
 MAX_DEPTH = 32
-MAX_PARTS = 100_000  # of one value
-MAX_BYTES = 1_000_000  # of one text, and between two values
+MAX_PARTS = 100_000  # parts of one value
+MAX_BYTES = 1_000_000  # of one string, and between two values
 
 Event = tuple[str, Any]
 
@@ -22,28 +21,28 @@ _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 
 
 class Document:
-    """JSON, read from the front. Whoever asks for a part has to take all of it before he goes on.
+    """A forward-only JSON reader. Callers must consume a value fully before they read the next one.
 
-    All of its methods raise Unreadable: it is no JSON, not what was asked for, or too large where it matters.
+    All methods raise Unreadable for invalid JSON, an unexpected type and an exceeded bound.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._events = _events(stream)
 
     def keys(self, what: str, first: Event | None = None) -> Iterator[str]:
-        """The keys of an object, which *what* names for messages; the value of each is to be taken."""
+        """Yield the keys of an object; the caller consumes each value. *what* is for error messages."""
         self._begin("start_map", f"an object: {what}", first)
         while (event := self.next())[0] == "map_key":
             yield event[1]
 
     def elements(self, what: str, first: Event | None = None) -> Iterator[Event]:
-        """The first event of each element of an array; the rest of it is to be taken."""
+        """Yield the first event of each element of an array; the caller consumes the rest of the element."""
         self._begin("start_array", f"an array: {what}", first)
         while (event := self.next())[0] not in _CLOSING:
             yield event
 
     def value(self, first: Event | None = None) -> Any:
-        """The next value, or that which *first* began, as a whole."""
+        """Return the next value, or the value whose first event is *first*."""
         builder, depth, parts = ijson.ObjectBuilder(), 0, 0
         event = first or self.next()
         while True:
@@ -56,7 +55,7 @@ class Document:
             event = self.next()
 
     def skip(self) -> None:
-        """Take the next value, and forget it."""
+        """Consume the next value."""
         depth = _step(self.next())
         while depth:
             depth += _step(self.next())
@@ -80,41 +79,41 @@ def _events(stream: BinaryIO) -> Iterator[Event]:
     depth = 0
     try:
         for event in ijson.basic_parse(bounded, buf_size=_BUFFER_BYTES, use_float=True):
-            bounded.silent_bytes = 0
+            bounded.bytes_since_event = 0
             depth += _step(event)
             if depth > MAX_DEPTH:
                 raise Unreadable(f"expected JSON that is at most {MAX_DEPTH} deep")
             yield event
     except ijson.JSONError as error:
-        said = _said(error)[:200]
-        raise Unreadable(f"expected JSON, got something else, or it is cut off: {said}") from None
-    raise Unreadable("expected more of the document")
+        message = _one_line(error)[:200]
+        raise Unreadable(f"expected JSON, got something else or a truncated document: {message}") from None
+    raise Unreadable("expected more of the document; it is truncated")
 
 
-def _said(error: ijson.JSONError) -> str:
-    """In one line; of what is no text the parser tells bytes."""
-    told = error.args[0] if error.args else ""
-    text = told.decode("utf-8", "backslashreplace") if isinstance(told, bytes) else str(told)
+def _one_line(error: ijson.JSONError) -> str:
+    """Return the parser's message in one line; its argument is bytes if the input is not UTF-8."""
+    message = error.args[0] if error.args else ""
+    text = message.decode("utf-8", "backslashreplace") if isinstance(message, bytes) else str(message)
     return printable(" ".join(text.split()))
 
 
 class _Bounded:
-    """*stream*, until it has given too much without anything in it; whoever finds something says so."""
+    """*stream*, with a limit on the bytes without a parser event; the parser loop resets the count."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self.silent_bytes = 0
+        self.bytes_since_event = 0
 
     def read(self, size: int) -> bytes:
         data = self._stream.read(size)
-        self.silent_bytes += len(data)
-        if self.silent_bytes > MAX_BYTES:
+        self.bytes_since_event += len(data)
+        if self.bytes_since_event > MAX_BYTES:
             raise Unreadable(f"expected JSON with a value at least every {MAX_BYTES} bytes")
         return data
 
 
 def number(field: str, value: object) -> float:
-    """A number of JSON. Raises Misfit."""
+    """Return a JSON number as a float. Raises InvalidField."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Misfit(field, "a number", value)
+        raise InvalidField(field, "a number", value)
     return float(value)

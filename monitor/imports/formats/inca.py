@@ -1,8 +1,8 @@
-"""Inca: reports of Inca's reporters, one after the other; the probe ``inca`` reads the same from a program.
+"""Inca: concatenated XML reports of Inca reporters; the probe ``inca`` reads the same format from a program.
 
-Where a report was made (``hostname``) and by what (``name``) makes its series; when (``gmt``) its slot: it is
-known then, for it says nothing of how long it took. Arguments are parameters, but for those of every reporter
-that change nothing of what is measured. A file may hold many reports: each ends with its closing tag.
+``hostname`` and ``name`` select the series. ``gmt`` is the slot, and the time when the values were known: a
+report does not give its duration. Arguments become parameters, except the general ones that do not change
+what is measured. A file may hold many reports; each ends with its closing tag.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from monitor.imports.formats import text
-from monitor.imports.formats.base import Example, Item, Measured, Misfit, Option, Unreadable
+from monitor.imports.formats.base import Example, ImportedRun, InvalidField, Item, Option, Unreadable
 from probes import inca
 from probes.base import Measurement, Value
 from probes.common.external_metrics import MAX_METRICS, safe_name
@@ -20,12 +20,12 @@ from probes.common.units import si_unit
 
 _END = re.compile(rb"</(?:[\w.-]+:)?report\s*>")
 _CHUNK_BYTES = 1 << 16
-_OF_EVERY_REPORTER = ("help", "log", "verbose", "version")
+_GENERAL_ARGUMENTS = ("help", "log", "verbose", "version")
 _ARGUMENT_CHARACTERS = 500
 
 
 class Importer:
-    summary = "Inca report XML, one or many in a file; a series for each host and reporter."
+    summary = "Inca report XML, one or many per file; one series per host and reporter."
     measures = "grid"
     options: Mapping[str, Option] = {}
     example = Example(
@@ -46,13 +46,13 @@ class Importer:
             try:
                 yield _run(where, document)
             except inca.InvalidIncaReport as error:
-                yield Misfit("report", "an Inca report", error).at(where)
-            except Misfit as misfit:
-                yield misfit.at(where)
+                yield InvalidField("report", "an Inca report", error).at(where)
+            except InvalidField as error:
+                yield error.at(where)
 
 
 def _documents(stream: BinaryIO) -> Iterator[str]:
-    """The text of one report after the other. What comes behind the last must be nothing."""
+    """Yield the text of each report. Raises Unreadable if text other than spaces follows the last."""
     rest = b""
     number = 0
     while chunk := stream.read(_CHUNK_BYTES):
@@ -72,7 +72,7 @@ def _documents(stream: BinaryIO) -> Iterator[str]:
         )
 
 
-def _run(where: str, document: str) -> Measured:
+def _run(where: str, document: str) -> ImportedRun:
     report = inca.parse_report(document)
     root = inca.parse_xml(document)
     host = root.text_of("hostname") or ""
@@ -80,14 +80,14 @@ def _run(where: str, document: str) -> Measured:
         name: (arg.text_of("value") or "")[:_ARGUMENT_CHARACTERS]
         for args in root.all("args")
         for arg in args.all("arg")
-        if (name := arg.text_of("name") or "") and name not in _OF_EVERY_REPORTER
+        if (name := arg.text_of("name") or "") and name not in _GENERAL_ARGUMENTS
     }
     parameters: dict[str, Value] = {
         "reporter": report.name,
         "version": root.text_of("version") or "",
         **arguments,
     }
-    return Measured(
+    return ImportedRun(
         where,
         text.time("gmt", root.text_of("gmt") or ""),
         0.0,
@@ -101,7 +101,7 @@ def _run(where: str, document: str) -> Measured:
 
 
 def _metrics(report: inca.IncaReport) -> Iterator[Measurement]:
-    """What is a number, each name once."""
+    """Yield the numeric statistics; of several with the same name, the first."""
     seen: set[str] = set()
     for statistic in report.statistics:
         name = f"inca.{safe_name(statistic.name)}"
@@ -110,7 +110,7 @@ def _metrics(report: inca.IncaReport) -> Iterator[Measurement]:
             continue
         try:
             value = text.number(statistic.name, statistic.value, factor)
-        except Misfit:
+        except InvalidField:
             continue
         seen.add(name)
         yield Measurement(name, value, unit)

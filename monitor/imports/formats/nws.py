@@ -1,8 +1,8 @@
-"""Network Weather Service: what ``nws_extract`` prints, a time and a value a line.
+"""Network Weather Service: the output of ``nws_extract``, a time and a value per line.
 
 NWS (Wolski, Spring, Hayes: The Network Weather Service, FGCS 15, 1999) measured processors, memory, disks
-and networks; the time is in seconds since 1970, the unit is that of the resource, by the NWS User's Guide. A
-value says nothing of how long it took to get: it counts as known at its time.
+and networks. Times are seconds since 1970; the unit follows from the resource (NWS User's Guide). The data
+have no durations: a value counts as known at its time.
 """
 
 from __future__ import annotations
@@ -11,12 +11,20 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from monitor.imports.formats import text
-from monitor.imports.formats.base import Example, Item, LeftOut, Malformed, Measured, Misfit, Option
+from monitor.imports.formats.base import (
+    Example,
+    ImportedRun,
+    InvalidField,
+    Item,
+    MalformedRecord,
+    Option,
+    SkippedRecord,
+)
 from probes.base import Measurement
 from probes.common.external_metrics import safe_name
 from probes.common.units import si_unit
 
-# resource -> the metric that it is here, and its unit there
+# NWS resource -> name of our metric, NWS unit
 RESOURCES = {
     "availableCpu": ("cpu.available", ""),
     "currentCpu": ("cpu.current", ""),
@@ -30,16 +38,16 @@ _FRACTIONS = ("availableCpu", "currentCpu")
 
 
 class Importer:
-    summary = "Network Weather Service: lines of a time (seconds since 1970) and a value; one series."
+    summary = "Network Weather Service: lines with a time (seconds since 1970) and a value; one series."
     measures = "grid"
     options = {
         "resource": Option(
-            "what NWS measured: it says the unit, and the metric's name",
+            "NWS resource; it determines the unit and the name of the metric",
             metavar="NAME",
             choices=tuple(RESOURCES),
         ),
-        "metric": Option("name of the metric, where no resource says it", "value", "NAME"),
-        "unit": Option("unit of the values, where no resource says it: ms, Mb/s, ...", metavar="UNIT"),
+        "metric": Option("name of the metric, without --resource", "value", "NAME"),
+        "unit": Option("unit of the values, without --resource: ms, Mb/s, ...", metavar="UNIT"),
     }
     example = Example(b"1141056000 94.31\n1141056120 93.77\n", {"resource": "bandwidthTcp"})
 
@@ -57,18 +65,18 @@ class Importer:
             if not words:
                 continue
             if line.startswith("#"):
-                yield LeftOut(where, "a comment")
+                yield SkippedRecord(where, "a comment")
             else:
                 yield self._item(where, words)
 
-    def _item(self, where: str, words: list[str]) -> Measured | Malformed:
+    def _item(self, where: str, words: list[str]) -> ImportedRun | MalformedRecord:
         try:
             if len(words) != 2:
-                raise Misfit("line", "a time and a value", " ".join(words))
+                raise InvalidField("line", "a time and a value", " ".join(words))
             slot = text.time("time", words[0])
             value = text.number("value", words[1], self.factor)
-        except Misfit as misfit:
-            return misfit.at(where)
-        return Measured(
+        except InvalidField as error:
+            return error.at(where)
+        return ImportedRun(
             where, slot, 0.0, (Measurement(self.name, value, self.unit),), parameters=self.parameters
         )

@@ -1,4 +1,4 @@
-"""Open what is imported: a file, or standard input, compressed or not."""
+"""Open the input of an import: a file or standard input, compressed or not."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_FOREIGN = {
-    b"BZh": "packed by bzip2",
-    b"\xfd7zXZ\x00": "packed by xz",
+_UNSUPPORTED = {
+    b"BZh": "compressed by bzip2",
+    b"\xfd7zXZ\x00": "compressed by xz",
     b"PK\x03\x04": "a zip archive",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
 }
@@ -37,19 +37,20 @@ _BUFFER_BYTES = 1 << 16
 
 
 @contextmanager
-def opened(file: str, stdin: BinaryIO | None) -> Iterator[BinaryIO]:
-    """The bytes in *file*, or in *stdin* for ``-``, unpacked; how they are packed is told by their beginning.
+def open_input(file: str, stdin: BinaryIO | None) -> Iterator[BinaryIO]:
+    """Open *file*, or *stdin* for ``-``, for reading its decompressed bytes; detect gzip and zstd by content.
 
     Raises:
-        OSError: it cannot be opened. Unreadable: it is packed in a way that is not known here; while it is
-            read, it is damaged, or ends where it should not.
+        OSError: it cannot be opened.
+        Unreadable: it is an archive or compressed in another way. The stream raises it for damaged or
+            truncated data.
     """
     with ExitStack() as stack:
         raw = _stdin(stdin) if file == STDIN else stack.enter_context(Path(file).open("rb"))
-        packed = io.BufferedReader(cast("io.RawIOBase", raw), _BUFFER_BYTES)
-        stack.callback(packed.detach)  # standard input stays open
-        stream = _unpacked(packed, stack)
-        _refuse_foreign(stream.peek(_TAR_AT + len(_TAR)))
+        compressed = io.BufferedReader(cast("io.RawIOBase", raw), _BUFFER_BYTES)
+        stack.callback(compressed.detach)  # standard input stays open
+        stream = _decompressed(compressed, stack)
+        _refuse_unsupported(stream.peek(_TAR_AT + len(_TAR)))
         yield stream
 
 
@@ -59,29 +60,32 @@ def _stdin(stdin: BinaryIO | None) -> BinaryIO:
     return stdin
 
 
-def _unpacked(packed: Buffered, stack: ExitStack) -> Buffered:
-    beginning = packed.peek(len(_ZSTD))
+def _decompressed(compressed: Buffered, stack: ExitStack) -> Buffered:
+    beginning = compressed.peek(len(_ZSTD))
     if beginning.startswith(_GZIP):
-        return io.BufferedReader(_Unpacked(stack.enter_context(gzip.GzipFile(fileobj=packed))), _BUFFER_BYTES)
+        return io.BufferedReader(
+            _Decompressed(stack.enter_context(gzip.GzipFile(fileobj=compressed))), _BUFFER_BYTES
+        )
     if beginning.startswith(_ZSTD):
-        return io.BufferedReader(_Unpacked(stack.enter_context(zstd.ZstdFile(packed))), _BUFFER_BYTES)
-    return packed
+        frames = stack.enter_context(zstd.ZstdFile(compressed))
+        return io.BufferedReader(_Decompressed(frames), _BUFFER_BYTES)
+    return compressed
 
 
-def _refuse_foreign(beginning: bytes) -> None:
-    """Raise Unreadable for what has other files in it, which importers take for rubbish."""
-    found = [what for mark, what in _FOREIGN.items() if beginning.startswith(mark)]
+def _refuse_unsupported(beginning: bytes) -> None:
+    """Raise Unreadable for archives and for compression that is not supported."""
+    formats = [name for magic, name in _UNSUPPORTED.items() if beginning.startswith(magic)]
     if beginning[_TAR_AT:].startswith(_TAR):
-        found = ["a tar archive"]
-    if found:
-        raise Unreadable(f"this is {found[0]}: unpack it first, or pipe a file of it to standard input")
+        formats = ["a tar archive"]
+    if formats:
+        raise Unreadable(f"this is {formats[0]}: unpack it first, or pipe a file of it to standard input")
 
 
-class _Unpacked(io.RawIOBase):
-    """What *packed* gives, with one error for all that can be wrong with it."""
+class _Decompressed(io.RawIOBase):
+    """The decompressed bytes of *compressed*; all errors of the decompressors are Unreadable."""
 
-    def __init__(self, packed: gzip.GzipFile | zstd.ZstdFile) -> None:
-        self._packed = packed
+    def __init__(self, compressed: gzip.GzipFile | zstd.ZstdFile) -> None:
+        self._compressed = compressed
 
     def readable(self) -> bool:
         return True
@@ -89,8 +93,8 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer)
         try:
-            data = self._packed.read(len(view))
+            data = self._compressed.read(len(view))
         except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
-            raise Unreadable(f"what is packed is damaged or cut off: {error}") from None
+            raise Unreadable(f"the compressed data are damaged or truncated: {error}") from None
         view[: len(data)] = data
         return len(data)

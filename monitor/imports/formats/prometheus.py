@@ -1,10 +1,8 @@
-"""Prometheus: the answer to a range query (prometheus.io/docs, "HTTP API", ``/api/v1/query_range``): a
-matrix.
+"""Prometheus: the matrix of a range query (prometheus.io/docs, "HTTP API", ``/api/v1/query_range``).
 
-Every label set is a series of its own; what its labels were is in its parameters. Units are as names of
-metrics end by its conventions (``_seconds``, ``_bytes``), or as an option says. A counter stays a counter:
-ask for a ``rate`` if you want one. A value is known at its time. ``NaN``, ``+Inf`` and ``-Inf`` are no
-values here.
+Each label set is a series of its own, with the labels as parameters. The unit follows from the suffix of the
+metric's name (``_seconds``, ``_bytes``) or from an option. A counter stays a counter: query its ``rate`` if
+you want that. A value is known at its time. ``NaN``, ``+Inf`` and ``-Inf`` are skipped.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from typing import Any, BinaryIO
 from monitor.imports.formats import text
 from monitor.imports.formats.base import (
     Example,
+    ImportedRun,
+    InvalidField,
     Item,
-    LeftOut,
-    Malformed,
-    Measured,
-    Misfit,
+    MalformedRecord,
     Option,
+    SkippedRecord,
     Unreadable,
     time_at,
 )
@@ -32,17 +30,17 @@ from probes.common.units import si_unit
 
 _NAME = "__name__"
 _UNITS = {"seconds": "seconds", "bytes": "bytes", "ratio": "ratio", "celsius": "celsius", "meters": "meters"}
-_NO_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
+_NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 _MOST_LABELS = 100
 
 
 class Importer:
-    summary = "Prometheus range query JSON (a matrix): a series for each label set."
+    summary = "Prometheus range query JSON (a matrix): one series per label set."
     measures = "grid"
     options = {
-        "metric": Option("name of the metric, where the query's result has none", "value", "NAME"),
-        "unit": Option("unit of the values (default: as the metric's name ends)", metavar="UNIT"),
-        "resource_label": Option("label that names the resource", metavar="LABEL"),
+        "metric": Option("name of the metric, if the result has none", "value", "NAME"),
+        "unit": Option("unit of the values (default: from the suffix of the metric's name)", metavar="UNIT"),
+        "resource_label": Option("label with the name of the resource", metavar="LABEL"),
     }
     example = Example(
         b'{"status": "success", "data": {"resultType": "matrix", "result": [{"metric":\n'
@@ -56,25 +54,25 @@ class Importer:
     def read(self, stream: BinaryIO) -> Iterator[Item]:
         document = Document(stream)
         has_data = False
-        for key in document.keys("the answer to a query"):
+        for key in document.keys("the response of a query"):
             if key == "data":
                 has_data = True
                 yield from self._data(document)
             elif key in ("status", "error"):
-                said = document.value()
-                if said != "success":
-                    raise Unreadable(f"expected the answer to a query, got {key} {said!r:.200}")
+                value = document.value()
+                if value != "success":
+                    raise Unreadable(f"expected the response of a query, got {key} {value!r:.200}")
             else:
                 document.skip()
         if not has_data:
-            raise Unreadable("expected the answer to a query with data, got none")
+            raise Unreadable("expected the response of a query with data, got none")
 
     def _data(self, document: Document) -> Iterator[Item]:
         for key in document.keys("data"):
             if key == "resultType":
                 kind = document.value()
                 if kind != "matrix":
-                    raise Unreadable(f"resultType: expected 'matrix', a range query's, got {kind!r:.80}")
+                    raise Unreadable(f"resultType: expected 'matrix', from a range query, got {kind!r:.80}")
             elif key == "result":
                 for place, first in enumerate(document.elements("result"), start=1):
                     yield from self._series(document, f"result {place}", first)
@@ -82,21 +80,21 @@ class Importer:
                 document.skip()
 
     def _series(self, document: Document, where: str, first: Any) -> Iterator[Item]:
-        series: _Series | None = None
+        label_set: _LabelSet | None = None
         for key in document.keys(where, first):
             if key == "metric":
-                series = self._labelled(where, document.value())
+                label_set = self._label_set(where, document.value())
             elif key == "values":
-                if series is None:
+                if label_set is None:
                     raise Unreadable(f"{where}: expected metric before values")
                 for place, value in enumerate(document.elements("values"), start=1):
-                    yield series.item(f"{where}, value {place}", document.value(value))
+                    yield label_set.item(f"{where}, value {place}", document.value(value))
             else:
                 document.skip()
                 if key == "histograms":
-                    yield LeftOut(where, "native histograms are not read")
+                    yield SkippedRecord(where, "native histograms are not supported")
 
-    def _labelled(self, where: str, labels: object) -> _Series:
+    def _label_set(self, where: str, labels: object) -> _LabelSet:
         if (
             not isinstance(labels, dict)
             or len(labels) > _MOST_LABELS
@@ -104,7 +102,7 @@ class Importer:
         ):
             raise Unreadable(f"{where}: metric: expected an object of at most {_MOST_LABELS} labels")
         name = labels.get(_NAME) or self.name
-        return _Series(name, labels, *self._unit(name), labels.get(self.label, ""))
+        return _LabelSet(name, labels, *self._unit(name), labels.get(self.label, ""))
 
     def _unit(self, name: str) -> tuple[float, str]:
         if self.unit:
@@ -112,26 +110,24 @@ class Importer:
         return 1.0, _UNITS.get(name.removesuffix("_total").rpartition("_")[2], "count")
 
 
-class _Series:
-    """One label set."""
-
+class _LabelSet:
     def __init__(self, name: str, labels: Mapping[str, str], factor: float, unit: str, resource: str) -> None:
         self._name, self._factor, self._unit = safe_name(name), factor, unit
         self._series = _series_name(name, labels)
         self._parameters: dict[str, Value] = {_NAME: name, **dict(sorted(labels.items()))}
         self._resource = text.slug(resource)
 
-    def item(self, where: str, pair: object) -> Measured | LeftOut | Malformed:
+    def item(self, where: str, pair: object) -> ImportedRun | SkippedRecord | MalformedRecord:
         try:
             if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
-                raise Misfit("value", "[time, text]", pair)
-            if pair[1] in _NO_NUMBERS:
-                return LeftOut(where, "no number")
+                raise InvalidField("value", "[time, text]", pair)
+            if pair[1] in _NOT_NUMBERS:
+                return SkippedRecord(where, "not a number")
             slot = time_at("time", number("time", pair[0]))
             metric = Measurement(self._name, text.number("value", pair[1], self._factor), self._unit)
-        except Misfit as misfit:
-            return misfit.at(where)
-        return Measured(
+        except InvalidField as error:
+            return error.at(where)
+        return ImportedRun(
             where,
             slot,
             0.0,
@@ -143,8 +139,7 @@ class _Series:
 
 
 def _series_name(name: str, labels: Mapping[str, str]) -> str:
-    """For people the name and the values of the labels; a digest of all of it comes behind
-    (``text.slug``)."""
+    """Return name and label values, with the digest that ``text.slug`` appends."""
     others = {label: value for label, value in sorted(labels.items()) if label != _NAME}
     if not others:
         return text.slug(name)

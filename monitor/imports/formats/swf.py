@@ -1,16 +1,15 @@
-"""Standard Workload Format: the log of a batch system, a job a line, 18 fields (Feitelson, Tsafrir, Krakov:
-Experience with using the Parallel Workloads Archive, JPDC 74, 2014; the format is at www.cs.huji.ac.il/labs/
-parallel/workload/swf.html).
+"""Standard Workload Format: the log of a batch system, one job per line, 18 fields (Feitelson, Tsafrir,
+Krakov: Experience with using the Parallel Workloads Archive, JPDC 74, 2014; the format is described at
+www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 
-Every job becomes two runs, because two things became known at two times: ``wait`` from its submission to its
-start, and ``run`` from its start to its end. A forecast that is replayed sees the wait of a job that runs,
-but not its runtime. Times are whole seconds, and many jobs are submitted in the same one: the microseconds
-of a slot are the number of the job (its last six digits), so that slots differ, and the second is still as
-it was logged.
+Each job becomes two runs, because its wait is known when it starts and its runtime when it ends: ``wait``
+from submission to start, and ``run`` from start to end. A replayed forecast sees the wait of a running job,
+but not its runtime. Times are whole seconds, and many jobs are submitted in the same second: the microseconds
+of a slot are the last six digits of the job number, so that slots differ.
 
-A wait of -1 is not known, or there was none: no run. What became of the job says the status: 1 passed, 0
-failed, 5 (cancelled) is no data, and so is its wait if it did not run; -1, not known, counts as passed, for
-it ran. 2 to 4 are parts of a job that has a line of its own, and are left out.
+A job with a wait of -1 (unknown, or no wait) is skipped. The status gives the outcome: 1 is passed, 0 failed,
+5 (cancelled) no data, also for the wait if the job never ran; -1 (unknown) counts as passed. 2 to 4 are parts
+of a job that has a line of its own; they are skipped.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from forecasting.reading.swf import (
 from monitor.imports.formats import text
 from monitor.imports.formats.base import (
     Example,
+    ImportedRun,
+    InvalidField,
     InvalidOption,
     Item,
-    LeftOut,
-    Measured,
-    Misfit,
     Option,
+    SkippedRecord,
     Unreadable,
     stage,
     time_at,
@@ -54,14 +53,14 @@ _OUTCOMES = {
 
 
 class Importer:
-    summary = "Standard Workload Format: batch jobs; a series of queue waits, and one of runtimes."
+    summary = "Standard Workload Format: batch jobs; one series of queue waits and one of runtimes."
     measures = "application"
     options = {
         "unix_start": Option(
-            "when the log begins, in seconds since 1970 (default: its header UnixStartTime)",
+            "start of the log, in seconds since 1970 (default: its header UnixStartTime)",
             metavar="SECONDS",
         ),
-        "each_queue": Option("a pair of series for each queue of the system", "no", "yes|no", ("yes", "no")),
+        "each_queue": Option("a pair of series for each queue", "no", "yes|no", ("yes", "no")),
     }
     example = Example(
         b"; UnixStartTime: 1027839845\n"
@@ -73,20 +72,20 @@ class Importer:
         self.each_queue = options["each_queue"] == "yes"
         try:
             self.start = text.number("unix_start", options["unix_start"]) if options["unix_start"] else None
-        except Misfit as misfit:
-            raise InvalidOption(f"expected {misfit.expected}, got {misfit.got!r}", "unix_start") from None
+        except InvalidField as error:
+            raise InvalidOption(f"expected {error.expected}, got {error.got!r}", "unix_start") from None
 
     def read(self, stream: BinaryIO) -> Iterator[Item]:
         start = self.start
         for number, line in enumerate(text.lines(stream), start=1):
             if line.startswith(";"):
-                if (found := _START.match(line)) and self.start is None:
-                    start = _header(number, found[1])
+                if (header := _START.match(line)) and self.start is None:
+                    start = _start_time(number, header[1])
             elif words := line.split():
                 if start is None:
                     raise Unreadable(
                         f"line {number}: a job, but no header '; UnixStartTime:' before it; is this SWF?"
-                        " --unix-start says it in its place"
+                        " --unix-start replaces the header"
                     )
                 yield from self._job(f"line {number}", words, start)
 
@@ -94,66 +93,65 @@ class Importer:
         try:
             job = parse(words)
             if job.is_part:
-                yield LeftOut(where, "part of a job that has a line of its own")
+                yield SkippedRecord(where, "part of a job that has a line of its own")
                 return
             if job.submitted_seconds is None:
-                raise Misfit("submit time", "a time that is known", words[1])
+                raise InvalidField("submit time", "a known time", words[1])
             submitted = time_at("submit time", start + job.submitted_seconds)
         except InvalidSwfField as error:
-            yield Misfit(error.field, error.expected, error.got).at(where)
-        except Misfit as misfit:
-            yield misfit.at(where)
+            yield InvalidField(error.field, error.expected, error.got).at(where)
+        except InvalidField as error:
+            yield error.at(where)
         else:
             yield from self._runs(where, job, submitted)
 
     def _runs(self, where: str, job: SwfJob, submitted: datetime) -> list[Item]:
         wait, run = job.wait_seconds, job.run_seconds
         if wait is None:
-            return [LeftOut(where, "its wait is not known, so neither is when it ran")]
+            return [SkippedRecord(where, "its wait is unknown, and so is its start")]
         slot = submitted.replace(microsecond=abs(job.number) % 1_000_000)
-        asked = _asked(job)
+        requested = _requested(job)
         queue: dict[str, Value] = {"queue": job.queue} if self.each_queue else {}
         suffix = f"-q{job.queue.lstrip('-')}" if self.each_queue else ""
         outcome, reason = _OUTCOMES[job.status]
-        waited = Measured(
+        wait_run = ImportedRun(
             where,
             slot,
             wait,
-            asked,
+            requested,
             (stage("queue_wait", "queue", wait),),
             f"wait{suffix}",
             {"of": "wait", **queue},
             *((outcome, "the job was cancelled while it waited") if job.never_ran else ()),
         )
         if run is None or job.never_ran:
-            return [waited, LeftOut(where, "it did not run, or its runtime is not known")]
-        ran = Measured(
+            return [wait_run, SkippedRecord(where, "it did not run, or its runtime is unknown")]
+        compute_run = ImportedRun(
             where,
             slot + timedelta(seconds=wait),
             run,
-            asked,
+            requested,
             (stage("compute", "compute", run),),
             f"run{suffix}",
             {"of": "run", **queue},
             outcome,
             reason,
         )
-        return [waited, ran]
+        return [wait_run, compute_run]
 
 
-def _header(number: int, said: str) -> float:
+def _start_time(number: int, value: str) -> float:
     try:
-        return text.number("UnixStartTime", said)
-    except Misfit as misfit:
-        raise Unreadable(str(misfit.at(f"line {number}"))) from None
+        return text.number("UnixStartTime", value)
+    except InvalidField as error:
+        raise Unreadable(str(error.at(f"line {number}"))) from None
 
 
-def _asked(job: SwfJob) -> tuple[Measurement, ...]:
-    """What is known of a job when it is submitted: what it asked for and, where that is not said, what it
-    got."""
+def _requested(job: SwfJob) -> tuple[Measurement, ...]:
+    """Return the request of a job, which is known at its submission; the allocation if it has no request."""
     processors = job.processors if job.requested_processors is None else job.requested_processors
-    asked = (
+    requested = (
         ("job.processors", processors, "count"),
         ("job.requested.seconds", job.requested_seconds, "seconds"),
     )
-    return tuple(Measurement(name, value, unit) for name, value, unit in asked if value is not None)
+    return tuple(Measurement(name, value, unit) for name, value, unit in requested if value is not None)

@@ -1,4 +1,4 @@
-"""What importers of CSV share: rows by the names of their columns, however the first of them was written."""
+"""Read CSV rows as mappings by column name."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 from monitor.imports.formats import text
-from monitor.imports.formats.base import Malformed, Unreadable
+from monitor.imports.formats.base import MalformedRecord, Unreadable
 
-Row = Mapping[str, str]
+CsvRow = Mapping[str, str]
 
 
 def rows(
     stream: BinaryIO, columns: Iterable[str], *, delimiter: str = ",", header: bool = True
-) -> Iterator[tuple[str, Row] | Malformed]:
-    """(where, row) of each line with anything in it; columns are named by the first or, without *header*, by
-    their numbers from 1 on.
+) -> Iterator[tuple[str, CsvRow] | MalformedRecord]:
+    """Yield (where, row) for each line that is not empty.
 
-    Where the first row has a field more than the header, its first has no name: so pandas writes.
+    The first line names the columns; without *header* their names are their numbers, from 1. If the first
+    row has one field more than the header, the first column has an empty name, as pandas writes an index.
 
     Raises:
-        Unreadable: one of *columns* is not there.
+        Unreadable: one of *columns* is missing.
     """
     reader = csv.reader(text.lines(stream), delimiter=delimiter)
     names: list[str] = []
@@ -29,10 +29,10 @@ def rows(
     for fields in _read(reader):
         where = f"line {reader.line_num}"
         if isinstance(fields, csv.Error):
-            yield Malformed(where, "line", "a line of CSV", str(fields))
+            yield MalformedRecord(where, "line", "a line of CSV", str(fields))
             continue
         if not names:
-            names = _names(fields) if header else [str(place) for place in range(1, len(fields) + 1)]
+            names = _names(fields) if header else [str(number) for number in range(1, len(fields) + 1)]
             _check(names, columns)
             if header:
                 continue
@@ -42,11 +42,13 @@ def rows(
         if len(fields) == len(names):
             yield where, dict(zip(names, fields, strict=True))
         else:
-            yield Malformed(where, "line", f"{len(names)} fields as in the first line", str(len(fields)))
+            yield MalformedRecord(
+                where, "line", f"{len(names)} fields, as in the first line", str(len(fields))
+            )
 
 
 def _read(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
-    """What there is in each line with anything in it, or why it cannot be read."""
+    """Yield the fields of each line that is not empty, or the error of the line."""
     while True:
         try:
             fields = next(reader)
@@ -61,20 +63,20 @@ def _read(reader: Iterator[list[str]]) -> Iterator[list[str] | csv.Error]:
 
 def _names(fields: list[str]) -> list[str]:
     names = [name.strip() for name in fields]
-    twice = sorted({name for name in names if name and names.count(name) > 1})
-    if twice:
-        raise Unreadable(f"line 1: expected columns with different names, got {twice[0]!r} more than once")
+    repeated = sorted({name for name in names if name and names.count(name) > 1})
+    if repeated:
+        raise Unreadable(f"line 1: expected distinct column names, got {repeated[0]!r} more than once")
     return names
 
 
 def _check(names: list[str], columns: Iterable[str]) -> None:
     for column in columns:
         if column not in names:
-            known = text.printable(", ".join(name for name in names[:40] if name)[:500])
-            raise Unreadable(f"line 1: expected a column {column!r}; there are {known}")
+            present = text.printable(", ".join(name for name in names[:40] if name)[:500])
+            raise Unreadable(f"line 1: expected a column {column!r}; there are {present}")
 
 
-def optional(row: Row, column: str) -> float | None:
-    """The number in *column*; None where it is empty, or there is no such column. Raises Misfit."""
-    said = row.get(column, "").strip()
-    return text.number(column, said) if said else None
+def optional(row: CsvRow, column: str) -> float | None:
+    """Return the number in *column*; None if it is empty or missing. Raises InvalidField."""
+    value = row.get(column, "").strip()
+    return text.number(column, value) if value else None

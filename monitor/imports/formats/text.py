@@ -1,4 +1,4 @@
-"""What importers of text share: lines, numbers, times and names."""
+"""Parse lines, numbers, times and names of text formats."""
 
 from __future__ import annotations
 
@@ -9,70 +9,67 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from typing import BinaryIO
 
-from monitor.imports.formats.base import Misfit, Unreadable, time_at
+from monitor.imports.formats.base import InvalidField, Unreadable, time_at
 
 MAX_LINE_BYTES = 1_000_000
-MOST_SECONDS = 3.2e9  # a century: no run takes longer
+MAX_SECONDS = 3.2e9  # a century
 _NAME_CHARACTERS = 60
-_NO_SLUG = re.compile(r"[^A-Za-z0-9_]+")
+_NOT_SLUG = re.compile(r"[^A-Za-z0-9_]+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of *stream*, decoded; bytes that are no UTF-8 are shown as ``\\xff``, so that messages have
-    them.
+    """Yield the decoded lines of *stream*; bytes that are not UTF-8 become ``\\xff``.
 
     Raises:
-        Unreadable: a line that is longer than any that we know.
+        Unreadable: a line has more than MAX_LINE_BYTES.
     """
     number = 0
     while line := stream.readline(MAX_LINE_BYTES):
         number += 1
         if len(line) == MAX_LINE_BYTES:
-            raise Unreadable(
-                f"line {number}: expected at most {MAX_LINE_BYTES} bytes: this is no text of lines"
-            )
+            raise Unreadable(f"line {number}: expected a text with lines of at most {MAX_LINE_BYTES} bytes")
         text = line.decode("utf-8", "backslashreplace")
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def number(field: str, text: str, factor: float = 1.0) -> float:
-    """The finite number that *text* is, times *factor*. Raises Misfit."""
+    """Return *text* as a finite number, times *factor*. Raises InvalidField."""
     value = float(text) * factor if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
-        raise Misfit(field, "a finite number", text)
+        raise InvalidField(field, "a finite number", text)
     return value
 
 
 def seconds(field: str, text: str, factor: float = 1.0) -> float:
-    """A duration, in units of *factor* seconds. Raises Misfit for one that is negative or longer than a
-    century."""
+    """Return a duration of *text* times *factor* seconds. Raises InvalidField if not in 0 to a century."""
     value = number(field, text, factor)
-    if not 0 <= value <= MOST_SECONDS:
-        raise Misfit(field, f"0 to {MOST_SECONDS:g} seconds", text)
+    if not 0 <= value <= MAX_SECONDS:
+        raise InvalidField(field, f"0 to {MAX_SECONDS:g} seconds", text)
     return value
 
 
 def time(field: str, text: str, zone: tzinfo = UTC, form: str = "") -> datetime:
-    """A time: by *form* as in ``strptime``; else seconds since 1970, or ISO 8601. What has no zone is of
-    *zone*.
+    """Parse a time in the ``strptime`` format *form*; without one, seconds since 1970 or ISO 8601.
 
-    Raises Misfit.
+    A time without a zone is in *zone*. Raises InvalidField.
     """
     if not form and _NUMBER.fullmatch(text):
         return time_at(field, float(text))
     try:
-        said = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007
-        return time_at(field, (said if said.tzinfo else said.replace(tzinfo=zone)).timestamp())
-    except Misfit:
+        parsed = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007
+        return time_at(field, (parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)).timestamp())
+    except InvalidField:
         raise
     except (ValueError, OverflowError):
-        expected = f"as {form}" if form else "in seconds since 1970, or as in 2026-03-01T12:00:00Z"
-        raise Misfit(field, f"a time {expected}", text) from None
+        expected = (
+            f"in the format {form}" if form else "in seconds since 1970, or such as 2026-03-01T12:00:00Z"
+        )
+        raise InvalidField(field, f"a time {expected}", text) from None
 
 
 def printable(text: str) -> str:
-    """*text* for people: what would do something to their terminal is shown as ``\\x1b``."""
+    """Return *text* with characters that control a terminal escaped as ``\\x1b``."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -80,11 +77,13 @@ def printable(text: str) -> str:
 
 
 def slug(*texts: str) -> str:
-    """*texts* as part of the name of a series. Of different texts different names are made: where something
-    had to go, or could be part of either of two, a digest of all of it comes behind."""
-    said = "-".join(texts)
-    plain = _NO_SLUG.sub("-", said).strip("-")[:_NAME_CHARACTERS]
-    if plain == said and (len(texts) == 1 or said.count("-") == len(texts) - 1):
+    """Return *texts* as part of a series name; different texts give different names.
+
+    A digest is appended if characters were replaced, or if the hyphens make the parts ambiguous.
+    """
+    joined = "-".join(texts)
+    plain = _NOT_SLUG.sub("-", joined).strip("-")[:_NAME_CHARACTERS]
+    if plain == joined and (len(texts) == 1 or joined.count("-") == len(texts) - 1):
         return plain
     digest = hashlib.sha256("\0".join(texts).encode("utf-8", "backslashreplace")).hexdigest()[:6]
     return f"{plain}-{digest}" if plain else digest

@@ -1,4 +1,4 @@
-"""How tests read what importers read, and where the real data lie that some of them need."""
+"""Helpers that read data with importers, and the paths of the real data that some tests need."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from monitor.imports import formats
-from monitor.imports.formats.base import Item, LeftOut, Malformed, Measured
-from monitor.imports.formats.opening import opened
+from monitor.imports.formats.base import ImportedRun, Item, MalformedRecord, SkippedRecord
+from monitor.imports.formats.opening import open_input
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 LANL = "lanl-failures/LA-UR-05-7318-failure-data-1996-2005.csv.gz"
 AZURE = "azure-vm-noise/azure-vm-noise-eastus.tar.gz"
-# How one would import them: outages of nodes, and what was measured on virtual machines.
+# Options to import them: outages of nodes, and benchmarks of virtual machines.
 OUTAGES = {
     "time_column": "Prob Started",
     "end_column": "Prob Fixed",
@@ -42,41 +42,41 @@ needs_shared_data = pytest.mark.skipif(
 
 def read(kind: str, data: str | bytes, **options: str) -> list[Item]:
     stream = io.BytesIO(data.encode() if isinstance(data, str) else data)
-    return list(formats.made(kind, options).read(stream))
+    return list(formats.create_importer(kind, options).read(stream))
 
 
-def runs(items: list[Item]) -> list[Measured]:
-    return [item for item in items if isinstance(item, Measured)]
+def runs(items: list[Item]) -> list[ImportedRun]:
+    return [item for item in items if isinstance(item, ImportedRun)]
 
 
 def refused(items: list[Item]) -> list[str]:
-    return [str(item) for item in items if isinstance(item, Malformed)]
+    return [str(item) for item in items if isinstance(item, MalformedRecord)]
 
 
-def left_out(items: list[Item]) -> list[str]:
-    return [item.why for item in items if isinstance(item, LeftOut)]
+def skipped(items: list[Item]) -> list[str]:
+    return [item.reason for item in items if isinstance(item, SkippedRecord)]
 
 
 def read_shared(kind: str, name: str, *, most: int | None = None, **options: str) -> list[Item]:
-    """What is in a file of the real data, at *most* so many items."""
-    with opened(str(SHARED / name), sys.stdin.buffer) as stream:
-        return list(islice(formats.made(kind, options).read(stream), most))
+    """Read at *most* so many items of a file of the real data."""
+    with open_input(str(SHARED / name), sys.stdin.buffer) as stream:
+        return list(islice(formats.create_importer(kind, options).read(stream), most))
 
 
 def lines_of(name: str, wanted: Callable[[str], bool] = bool, *, most: int | None = None) -> list[str]:
-    """Lines of a file of the real data, read without anything of ours."""
+    """Return lines of a file of the real data, read without the code under test."""
     with gzip.open(SHARED / name, "rt") as lines:
         return list(islice(filter(wanted, lines), most))
 
 
 def member(archive: str, beginning: str, part: str) -> bytes:
-    """The first file in a tar archive of the real data whose name begins so and has this *part*."""
+    """Return the first member of a tar archive whose name starts with *beginning* and contains *part*."""
     with tarfile.open(SHARED / archive) as tar:
-        for one in tar:
-            if one.name.startswith(beginning) and part in one.name and (file := tar.extractfile(one)):
+        for entry in tar:
+            if entry.name.startswith(beginning) and part in entry.name and (file := tar.extractfile(entry)):
                 return file.read()
     raise FileNotFoundError(f"{archive} has no {beginning}...{part}")
 
 
-def metrics(run: Measured) -> dict[str, tuple[float, str]]:
+def metrics(run: ImportedRun) -> dict[str, tuple[float, str]]:
     return {metric.name: (metric.value, metric.unit) for metric in run.metrics}

@@ -1,4 +1,4 @@
-"""Plain CSV: options say what its columns are."""
+"""Plain CSV: options name the columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.monitor.imports.formats.reading import (
     LANL,
     MACHINES,
     OUTAGES,
-    left_out,
     lines_of,
     member,
     metrics,
@@ -23,6 +22,7 @@ from tests.monitor.imports.formats.reading import (
     read_shared,
     refused,
     runs,
+    skipped,
 )
 
 
@@ -44,12 +44,12 @@ def test_values_are_metrics_by_the_names_of_their_columns_in_si_units() -> None:
         ("1772366400.0", {}),
     ],
 )
-def test_a_time_may_be_written_in_many_ways(time: str, options: dict[str, str]) -> None:
+def test_times_are_read_in_many_formats(time: str, options: dict[str, str]) -> None:
     (run,) = runs(read("csv", f"time,value\n{time},1\n", **options))
     assert run.slot == datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_how_long_it_took_makes_a_total_and_says_when_it_was_known() -> None:
+def test_a_duration_becomes_a_total_and_delays_known_at() -> None:
     (run,) = runs(read("csv", "time,value,took\n0,1,90\n", seconds_column="took"))
     assert run.seconds == 90.0
     assert [(stage.name, stage.category, stage.seconds) for stage in run.stages] == [
@@ -57,15 +57,15 @@ def test_how_long_it_took_makes_a_total_and_says_when_it_was_known() -> None:
     ]
 
 
-def test_durations_alone_are_runs_as_well() -> None:
+def test_durations_without_values_are_runs() -> None:
     (run,) = runs(read("csv", "time,took\n0,90\n", seconds_column="took", value_columns=""))
     assert run.seconds == 90.0
     assert [stage.name for stage in run.stages] == ["compute"]
     assert not run.metrics
 
 
-def test_a_column_may_name_the_series_and_another_the_outcome() -> None:
-    found = runs(
+def test_columns_select_the_series_and_the_outcome() -> None:
+    imported = runs(
         read(
             "csv",
             "time,value,vm,end\n0,1,a b,passed\n0,2,c,failed\n",
@@ -73,32 +73,32 @@ def test_a_column_may_name_the_series_and_another_the_outcome() -> None:
             outcome_column="end",
         )
     )
-    assert [(run.parameters, run.outcome) for run in found] == [
+    assert [(run.parameters, run.outcome) for run in imported] == [
         ({"vm": "a b"}, "passed"),
         ({"vm": "c"}, "failed"),
     ]
-    assert found[0].series.startswith("a-b-")
-    assert found[1].series == "c"
+    assert imported[0].series.startswith("a-b-")
+    assert imported[1].series == "c"
 
 
-def test_how_long_it_took_may_be_in_another_unit() -> None:
+def test_durations_are_converted_to_seconds() -> None:
     (run,) = runs(read("csv", "time,value,took\n0,1,1.5\n", seconds_column="took", seconds_unit="min"))
     assert run.seconds == 90.0
 
 
-def test_when_it_ended_says_how_long_it_took_whatever_the_clock_on_the_wall_did() -> None:
+def test_end_times_give_the_elapsed_time_across_daylight_saving() -> None:
     rows = (
         "time,end\n2026-03-08 01:00,2026-03-08 04:00\n2026-03-09 01:00,\n2026-03-09 01:00,2026-03-08 01:00\n"
     )
     items = read("csv", rows, end_column="end", value_columns="", timezone="America/New_York")
     assert [run.seconds for run in runs(items)] == [7200.0]
-    assert left_out(items) == ["nothing was measured"]
+    assert skipped(items) == ["nothing was measured"]
     assert refused(items) == [
-        "line 4: end: expected an end that is not before the beginning, got '2026-03-08 01:00'"
+        "line 4: end: expected an end that is not before the start, got '2026-03-08 01:00'"
     ]
 
 
-def test_of_texts_in_several_columns_different_series_are_made() -> None:
+def test_several_columns_select_distinct_series() -> None:
     rows = "time,value,a,b\n0,1,x,y\n0,1,x-y,z\n0,1,x,y-z\n0,1,,z\n0,1,z,\n0,1,,\n"
     items = read("csv", rows, series_column="a,b")
     names = [run.series for run in runs(items)]
@@ -108,10 +108,10 @@ def test_of_texts_in_several_columns_different_series_are_made() -> None:
     assert refused(items) == ["line 7: a,b: expected the name of a series, got ''"]
 
 
-def test_all_may_have_ended_alike_and_columns_may_say_why() -> None:
+def test_an_outcome_applies_to_all_runs_and_columns_give_the_reasons() -> None:
     rows = "time,value,disk,net\n0,1,full,\n1,1,,\n2,1,slow,down\n"
-    found = runs(read("csv", rows, outcome="failed", reason_columns="disk,net"))
-    assert [(run.outcome, run.reason) for run in found] == [
+    imported = runs(read("csv", rows, outcome="failed", reason_columns="disk,net"))
+    assert [(run.outcome, run.reason) for run in imported] == [
         ("failed", "disk: full"),
         ("failed", ""),
         ("failed", "disk: slow; net: down"),
@@ -120,45 +120,45 @@ def test_all_may_have_ended_alike_and_columns_may_say_why() -> None:
     assert run.reason == "bad luck"
 
 
-def test_runs_of_the_same_second_may_be_kept_apart() -> None:
+def test_runs_in_the_same_second_are_kept_apart_on_request() -> None:
     rows = "time,value\n60,1\n60,2\n60.5,3\n"
-    found = runs(read("csv", rows, apart="yes"))
-    assert [run.slot.timestamp() for run in found] == [60.000002, 60.000003, 60.5]
+    imported = runs(read("csv", rows, apart="yes"))
+    assert [run.slot.timestamp() for run in imported] == [60.000002, 60.000003, 60.5]
 
 
-def test_without_a_header_columns_are_numbers() -> None:
+def test_without_a_header_columns_are_numbered() -> None:
     (run,) = runs(read("csv", "5;0\n", time_column="2", value_columns="1", header="no", delimiter=";"))
     assert metrics(run) == {"1": (5.0, "count")}
 
 
-def test_what_cannot_be_read_is_named_and_an_empty_field_is_no_value() -> None:
+def test_malformed_rows_are_reported_and_an_empty_field_is_no_value() -> None:
     items = read("csv", "time,value\n0,1\n\n2,3\nsoon,4\n5\n6,x\n7,\n8,9\n")
     assert len(runs(items)) == 3
     assert [message.partition(",")[0] for message in refused(items)] == [
         "line 5: time: expected a time in seconds since 1970",
-        "line 6: line: expected 2 fields as in the first line",
+        "line 6: line: expected 2 fields",
         "line 7: value: expected a finite number",
     ]
-    assert left_out(items) == ["nothing was measured"]
+    assert skipped(items) == ["nothing was measured"]
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"units": "s,s"}, "--units: expected one or 1 of them, got 2"),
+        ({"units": "s,s"}, "--units: expected 1 unit or 1 units, got 2"),
         ({"delimiter": "::"}, "--delimiter: expected one character, or 'tab'"),
-        ({"timezone": "Mars/Olympus"}, "--timezone: expected a zone such as UTC"),
-        ({"timezone": "../etc/passwd"}, "--timezone: expected a zone such as UTC"),
+        ({"timezone": "Mars/Olympus"}, "--timezone: expected a time zone such as UTC"),
+        ({"timezone": "../etc/passwd"}, "--timezone: expected a time zone such as UTC"),
         ({"time_column": ""}, "--time-column: expected a column"),
-        ({"value_columns": ""}, "--value-columns: expected some, where there is no --seconds-column"),
-        ({"seconds_column": "a", "end_column": "b"}, "--end-column: expected none, where there is a --sec"),
+        ({"value_columns": ""}, "--value-columns: expected columns, as there is neither --seconds-column"),
+        ({"seconds_column": "a", "end_column": "b"}, "--end-column: cannot be combined with --sec"),
         ({"seconds_unit": "MB"}, "--seconds-unit: expected a unit of time, got 'MB'"),
         ({"outcome": "good"}, "--outcome: expected one of passed"),
         ({"value_columns": "a b,a_b"}, "--value-columns: expected columns with different names"),
         ({"header": "maybe"}, "--header: expected one of yes, no, got 'maybe'"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, str], why: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidOption, match=why):
         read("csv", "", **options)
 
@@ -167,26 +167,26 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str], why: st
     ("data", "why"),
     [
         ("when,value\n", "line 1: expected a column 'time'; there are when, value"),
-        ("time,value,value\n", "line 1: expected columns with different names, got 'value' more than once"),
-        ("time,value\n" + "1" * 1_100_000, "line 2: expected at most 1000000 bytes"),
+        ("time,value,value\n", "line 1: expected distinct column names, got 'value' more than once"),
+        ("time,value\n" + "1" * 1_100_000, "line 2: expected a text with lines of at most 1000000 bytes"),
     ],
 )
-def test_what_has_not_the_columns_is_refused_as_a_whole(data: str, why: str) -> None:
+def test_a_file_without_the_columns_is_unreadable(data: str, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read("csv", data)
 
 
 @needs_shared_data
-def test_series_that_the_original_nws_was_asked_for_are_read_from_its_answers() -> None:
+def test_golden_output_of_the_original_nws_is_read() -> None:
     name = "nws-golden/nws-2.0.5-oracle.csv.gz"
     rows = list(csv.DictReader(lines_of(name)))
-    found = runs(read_shared("csv", name, series_column="case"))
-    assert Counter(run.parameters["case"] for run in found) == Counter(row["case"] for row in rows)
-    assert [metrics(run)["value"][0] for run in found] == [float(row["value"]) for row in rows]
+    imported = runs(read_shared("csv", name, series_column="case"))
+    assert Counter(run.parameters["case"] for run in imported) == Counter(row["case"] for row in rows)
+    assert [metrics(run)["value"][0] for run in imported] == [float(row["value"]) for row in rows]
 
 
 @needs_shared_data
-def test_waits_that_the_original_bound_was_asked_for_are_read_from_its_answers() -> None:
+def test_golden_output_of_the_original_wait_bound_is_read() -> None:
     name = "nws-golden/bmbp_ts-oracle.csv.gz"
     rows = list(csv.DictReader(lines_of(name)))
     items = read_shared("csv", name, series_column="case", units="s")
@@ -197,19 +197,19 @@ def test_waits_that_the_original_bound_was_asked_for_are_read_from_its_answers()
 
 
 @needs_shared_data
-def test_ten_years_of_outages_are_runs_of_nodes_that_failed() -> None:
-    """Times are of a clock on a wall in New Mexico, minutes were counted without it: where they differ, the
-    clock showed an hour twice, and nothing says which was meant."""
+def test_ten_years_of_outages_are_failed_runs_of_nodes() -> None:
+    """Times are local to New Mexico, down times are elapsed minutes. The two differ twice, in the
+    hour that is repeated at the end of daylight saving time: the data do not say which of both is meant."""
     rows = list(csv.DictReader(lines_of(LANL)))
     items = read_shared("csv", LANL, most=None, **OUTAGES)
-    found = runs(items)
-    assert (len(found), refused(items), left_out(items)) == (23_739, [], [])
+    imported = runs(items)
+    assert (len(imported), refused(items), skipped(items)) == (23_739, [], [])
     counted = [60.0 * float(row["Down Time"]) for row in rows]
-    assert sum(abs(run.seconds - seconds) > 60 for run, seconds in zip(found, counted, strict=True)) == 2
-    assert len({run.series for run in found}) == 3577
-    assert len({(run.series, run.slot) for run in found}) == len(found)
-    assert {run.outcome for run in found} == {"failed"}
-    assert Counter(run.reason.partition(":")[0] for run in found) == {
+    assert sum(abs(run.seconds - seconds) > 60 for run, seconds in zip(imported, counted, strict=True)) == 2
+    assert len({run.series for run in imported}) == 3577
+    assert len({(run.series, run.slot) for run in imported}) == len(imported)
+    assert {run.outcome for run in imported} == {"failed"}
+    assert Counter(run.reason.partition(":")[0] for run in imported) == {
         "Hardware": 14_341, "Software": 5361, "Undetermined": 2652, "": 453, "Network": 421,
         "Facilities": 362, "Human Error": 149,
     }  # fmt: skip
@@ -222,7 +222,7 @@ def test_ten_years_of_outages_are_runs_of_nodes_that_failed() -> None:
      ("test_suite=OSBench/test_name=Test:_Create_Processes", "us", 6949, "seconds"),
      ("test_suite=Redis/test_name=Test:_GET_-_Parallel_Connections:_50", "", 6942, "count")],
 )  # fmt: skip
-def test_a_year_of_virtual_machines_is_a_series_of_each(
+def test_a_year_of_benchmarks_is_one_series_per_virtual_machine(
     file: str, unit: str, count: int, metric_unit: str
 ) -> None:
     data = member(AZURE, f"vm-noise-data/{file}/", "B8ms/")

@@ -20,7 +20,7 @@ FILE = (
 )
 
 
-def test_reports_that_follow_one_another_are_runs_of_one_series() -> None:
+def test_concatenated_reports_are_runs_of_one_series() -> None:
     passed, failed = runs(read("inca", TWO))
     assert passed.slot == datetime(2006, 3, 1, 12, tzinfo=UTC)
     assert passed.series == failed.series
@@ -32,38 +32,38 @@ def test_reports_that_follow_one_another_are_runs_of_one_series() -> None:
     assert (failed.outcome, failed.reason) == ("failed", "globus-url-copy: connection refused")
 
 
-def test_arguments_say_what_was_measured_but_for_those_that_change_nothing() -> None:
+def test_arguments_are_parameters_except_the_general_ones() -> None:
     passed, failed = runs(read("inca", TWO))
     said = {"reporter": "grid.middleware.gridftp.copy", "version": "3", "size": "100"}
     assert passed.parameters == failed.parameters == said
 
 
-def test_the_host_that_it_ran_on_is_the_resource() -> None:
+def test_the_host_of_a_report_is_the_resource() -> None:
     assert runs(read("inca", TWO))[0].resource.startswith("login1-example-org-")
 
 
 @pytest.mark.parametrize("hostile", [BOMB, FILE])
-def test_what_declares_entities_is_refused_and_what_follows_is_read(hostile: str) -> None:
+def test_a_report_that_declares_entities_is_refused_and_the_next_one_read(hostile: str) -> None:
     items = read("inca", hostile.encode() + TWO)
     assert refused(items) == [
-        "report 1: report: expected an Inca report, got 'a DOCTYPE (report), which no report has'"
+        "report 1: report: expected an Inca report, got 'a DOCTYPE (report), which is not allowed'"
     ]
     assert len(runs(items)) == 2
 
 
-def test_a_report_without_its_time_is_named() -> None:
+def test_a_report_without_a_valid_time_is_malformed() -> None:
     items = read("inca", TWO.replace(b"<gmt>2006-03-01T12:00:00Z</gmt>", b"<gmt>noon</gmt>"))
     assert len(runs(items)) == 1
     assert refused(items)[0].startswith("report 1: gmt: expected a time")
 
 
-def test_what_ends_in_the_middle_of_a_report_gives_those_before() -> None:
-    found = []
+def test_a_file_truncated_inside_a_report_is_unreadable() -> None:
+    imported = []
     with pytest.raises(Unreadable, match="report 2: expected an Inca report, </report> at its end"):
-        found = read("inca", TWO[:-40])
-    assert not found
+        imported = read("inca", TWO[:-40])
+    assert not imported
 
 
-def test_what_never_ends_is_not_read_for_ever() -> None:
+def test_an_unterminated_report_is_refused_at_a_bounded_size() -> None:
     with pytest.raises(Unreadable, match="report 1: expected an Inca report of at most 1000000 bytes"):
         read("inca", b"<report>" + b"x" * 2_000_000)

@@ -1,4 +1,4 @@
-"""Files are opened whatever they are packed with, and what is damaged says so."""
+"""Input files: detection of compression, and errors of damaged ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from monitor.imports import formats
 from monitor.imports.formats.base import Unreadable
-from monitor.imports.formats.opening import opened
+from monitor.imports.formats.opening import open_input
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -34,38 +34,38 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("how", PACKED)
-def test_a_file_is_read_whatever_its_name_says(how: str, tmp_path: Path) -> None:
+def test_compression_is_detected_by_content(how: str, tmp_path: Path) -> None:
     file = tmp_path / "values.txt"
     file.write_bytes(PACKED[how](TEXT))
-    with opened(str(file), io.BytesIO()) as stream:
+    with open_input(str(file), io.BytesIO()) as stream:
         assert stream.read() == TEXT
 
 
 @pytest.mark.parametrize("how", PACKED)
-def test_standard_input_is_read_as_files_are_and_stays_open(how: str) -> None:
+def test_standard_input_is_read_like_a_file_and_stays_open(how: str) -> None:
     stdin = io.BytesIO(PACKED[how](TEXT))
-    with opened("-", stdin) as stream:
+    with open_input("-", stdin) as stream:
         assert stream.readline() == TEXT[: TEXT.index(b"\n") + 1]
     assert not stdin.closed
 
 
 @pytest.mark.parametrize("how", ["gzip", "zstd", "two gzips"])
 @pytest.mark.parametrize("cut", [6, -20])
-def test_what_is_cut_off_is_said_when_its_end_is_reached(how: str, cut: int) -> None:
+def test_truncated_data_are_reported_at_their_end(how: str, cut: int) -> None:
     with (
-        pytest.raises(Unreadable, match="what is packed is damaged or cut off"),
-        opened("-", io.BytesIO(PACKED[how](TEXT)[:cut])) as stream,
+        pytest.raises(Unreadable, match="the compressed data are damaged or truncated"),
+        open_input("-", io.BytesIO(PACKED[how](TEXT)[:cut])) as stream,
     ):
         stream.read()
 
 
 @pytest.mark.parametrize("how", ["gzip", "zstd"])
-def test_what_is_damaged_is_said(how: str) -> None:
+def test_damaged_data_are_reported(how: str) -> None:
     packed = bytearray(PACKED[how](TEXT))
     packed[len(packed) // 2] ^= 0xFF
     with (
-        pytest.raises(Unreadable, match="what is packed is damaged or cut off"),
-        opened("-", io.BytesIO(packed)) as stream,
+        pytest.raises(Unreadable, match="the compressed data are damaged or truncated"),
+        open_input("-", io.BytesIO(packed)) as stream,
     ):
         stream.read()
 
@@ -89,26 +89,29 @@ def into_zip(packed: io.BytesIO) -> None:
 @pytest.mark.parametrize(
     ("packed", "what"),
     [
-        (bz2.compress(TEXT), "packed by bzip2"),
-        (lzma.compress(TEXT), "packed by xz"),
+        (bz2.compress(TEXT), "compressed by bzip2"),
+        (lzma.compress(TEXT), "compressed by xz"),
         (archive(into_zip), "a zip archive"),
         (archive(into_tar), "a tar archive"),
         (gzip.compress(archive(into_tar)), "a tar archive"),
     ],
-    ids=["bzip2", "xz", "zip", "tar", "packed tar"],  # what is packed has the time in it
+    ids=["bzip2", "xz", "zip", "tar", "compressed tar"],  # compressed data contain a time stamp
 )
-def test_what_is_packed_otherwise_or_has_files_in_it_is_named(packed: bytes, what: str) -> None:
-    with pytest.raises(Unreadable, match=f"this is {what}: unpack it first"), opened("-", io.BytesIO(packed)):
+def test_archives_and_other_compression_are_refused_by_name(packed: bytes, what: str) -> None:
+    with (
+        pytest.raises(Unreadable, match=f"this is {what}: unpack it first"),
+        open_input("-", io.BytesIO(packed)),
+    ):
         pass
 
 
-def test_a_standard_input_that_is_closed_is_no_file() -> None:
-    with pytest.raises(OSError, match="standard input is closed"), opened("-", None):
+def test_a_closed_standard_input_is_an_os_error() -> None:
+    with pytest.raises(OSError, match="standard input is closed"), open_input("-", None):
         pass
 
 
-def test_nothing_is_nothing() -> None:
-    with opened("-", io.BytesIO()) as stream:
+def test_empty_input_gives_no_bytes() -> None:
+    with open_input("-", io.BytesIO()) as stream:
         assert stream.read() == b""
 
 
@@ -117,8 +120,8 @@ def test_memory_does_not_grow_with_the_file(how: str) -> None:
     lines = [b"#" + b"%d" % number * 2000 + b"\n" for number in range(1000)]
     packed = io.BytesIO(PACKED[how](b"".join(lines)))
     tracemalloc.start()
-    with opened("-", packed) as stream:
-        read = sum(1 for _ in formats.made("nws", {}).read(stream))
+    with open_input("-", packed) as stream:
+        read = sum(1 for _ in formats.create_importer("nws", {}).read(stream))
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert read == len(lines)

@@ -1,4 +1,4 @@
-"""Logs of batch systems: a wait and a runtime of every job, each known when it was."""
+"""Logs of batch systems: wait and runtime of every job, each with the time when it was known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from monitor.imports.formats.base import InvalidOption, Unreadable
 from tests.monitor.imports.formats.reading import (
-    left_out,
     lines_of,
     metrics,
     needs_shared_data,
@@ -17,6 +16,7 @@ from tests.monitor.imports.formats.reading import (
     read_shared,
     refused,
     runs,
+    skipped,
 )
 
 HEADER = "; UnixStartTime: 1000000000\n"
@@ -29,7 +29,7 @@ def job(
     return f"{number} {submit} {wait} {run} 8 -1 -1 16 3600 -1 {status} 1 1 -1 {queue} -1 -1 -1\n"
 
 
-def test_a_wait_is_known_when_the_job_begins_and_its_runtime_when_it_ends() -> None:
+def test_a_wait_is_known_at_the_start_of_a_job_and_its_runtime_at_the_end() -> None:
     waited, ran = runs(read("swf", HEADER + job(7)))
     submitted = START + timedelta(seconds=60, microseconds=7)
     assert (waited.series, waited.slot, waited.seconds) == ("wait", submitted, 5.0)
@@ -41,9 +41,9 @@ def test_a_wait_is_known_when_the_job_begins_and_its_runtime_when_it_ends() -> N
     assert metrics(ran) == {"job.processors": (16.0, "count"), "job.requested.seconds": (3600.0, "seconds")}
 
 
-def test_jobs_of_the_same_second_have_slots_of_their_own_within_it() -> None:
-    found = runs(read("swf", HEADER + job(1_000_001) + job(1_000_002)))
-    slots = [one.slot for one in found if one.series == "wait"]
+def test_jobs_of_the_same_second_have_distinct_slots() -> None:
+    imported = runs(read("swf", HEADER + job(1_000_001) + job(1_000_002)))
+    slots = [one.slot for one in imported if one.series == "wait"]
     assert len(set(slots)) == 2
     assert {slot.replace(microsecond=0) for slot in slots} == {START + timedelta(seconds=60)}
 
@@ -61,22 +61,20 @@ def test_jobs_of_the_same_second_have_slots_of_their_own_within_it() -> None:
         (3, 100, []),
     ],
 )
-def test_the_status_says_what_became_of_a_job(status: int, run: int, outcomes: list[str]) -> None:
+def test_the_status_of_a_job_gives_the_outcomes(status: int, run: int, outcomes: list[str]) -> None:
     assert [one.outcome for one in runs(read("swf", HEADER + job(1, status=status, run=run)))] == outcomes
 
 
-def test_a_job_whose_wait_nobody_knows_is_left_out() -> None:
-    assert left_out(read("swf", HEADER + job(1, wait=-1))) == [
-        "its wait is not known, so neither is when it ran"
-    ]
+def test_a_job_with_an_unknown_wait_is_skipped() -> None:
+    assert skipped(read("swf", HEADER + job(1, wait=-1))) == ["its wait is unknown, and so is its start"]
 
 
-def test_each_queue_may_have_series_of_its_own() -> None:
-    found = runs(read("swf", HEADER + job(1) + job(2, queue=3), each_queue="yes"))
-    assert [one.series for one in found] == ["wait-q1", "run-q1", "wait-q3", "run-q3"]
+def test_an_option_gives_each_queue_its_own_series() -> None:
+    imported = runs(read("swf", HEADER + job(1) + job(2, queue=3), each_queue="yes"))
+    assert [one.series for one in imported] == ["wait-q1", "run-q1", "wait-q3", "run-q3"]
 
 
-def test_where_the_header_is_missing_an_option_says_when_the_log_begins() -> None:
+def test_without_a_header_an_option_gives_the_start_of_the_log() -> None:
     with pytest.raises(Unreadable, match="line 1: a job, but no header"):
         read("swf", job(1))
     assert runs(read("swf", job(1), unix_start="1000000000"))[0].slot.year == 2001
@@ -84,7 +82,7 @@ def test_where_the_header_is_missing_an_option_says_when_the_log_begins() -> Non
         read("swf", job(1), unix_start="soon")
 
 
-def test_lines_that_are_no_jobs_are_named_and_others_read() -> None:
+def test_malformed_lines_are_reported_and_jobs_read() -> None:
     items = read("swf", HEADER + "1 2 3\n" + job(2).replace(" 5 ", " five ") + job(3, status=9) + job(4))
     assert refused(items) == [
         "line 2: fields: expected 18, got '3: 1 2 3'",
@@ -96,17 +94,17 @@ def test_lines_that_are_no_jobs_are_named_and_others_read() -> None:
 
 @needs_shared_data
 @pytest.mark.parametrize("log", ["CTC-SP2-1996-3.1-cln", "HPC2N-2002-2.2-cln"])
-def test_a_log_of_the_archive_is_read_as_it_stands(log: str) -> None:
+def test_a_log_of_the_archive_is_read_without_changes(log: str) -> None:
     name = f"swf-pwa/{log}.swf.gz"
     jobs = [line.split() for line in lines_of(name, lambda line: not line.startswith(";"), most=2000)]
     items = read_shared("swf", name, most=4000)
-    found = runs(items)
+    imported = runs(items)
     assert not refused(items)
-    waits = [one.seconds for one in found if one.series == "wait"]
-    ran = [one for one in found if one.series == "run"]
+    waits = [one.seconds for one in imported if one.series == "wait"]
+    ran = [one for one in imported if one.series == "run"]
     assert waits == [float(fields[2]) for fields in jobs]
     assert statistics.median(one.seconds for one in ran) == statistics.median(
         float(fields[3]) for fields in jobs
     )
     assert sum(one.outcome == "failed" for one in ran) == sum(fields[10] == "0" for fields in jobs)
-    assert len({(one.series, one.slot) for one in found}) == 4000
+    assert len({(one.series, one.slot) for one in imported}) == 4000

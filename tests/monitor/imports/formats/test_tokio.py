@@ -1,4 +1,4 @@
-"""A year of I/O benchmarks: what the columns mean, and what they only seem to."""
+"""A year of I/O benchmarks: columns, and the peculiarities of the data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections import Counter
 
 import pytest
 
-from monitor.imports.formats.base import Item, Measured, Unreadable
+from monitor.imports.formats.base import ImportedRun, Item, Unreadable
 from tests.monitor.imports.formats.reading import (
-    left_out,
     lines_of,
     metrics,
     needs_shared_data,
@@ -17,6 +16,7 @@ from tests.monitor.imports.formats.reading import (
     read_shared,
     refused,
     runs,
+    skipped,
 )
 
 CORI = "tokio-abc/cori-summaries_2017-02-14-2018-02-15.csv.gz"
@@ -35,18 +35,18 @@ ROW = {
 }
 
 
-def written(**changes: str) -> str:
+def csv_row(**changes: str) -> str:
     row = {**ROW, **changes}
     return f"{','.join(row)}\n{','.join(row.values())}\n"
 
 
-def one(**changes: str) -> Measured:
-    (run,) = runs(read("tokio", written(**changes)))
+def read_one(**changes: str) -> ImportedRun:
+    (run,) = runs(read("tokio", csv_row(**changes)))
     return run
 
 
-def test_the_time_of_darshan_counts_and_not_that_of_the_wrong_zone() -> None:
-    run = one()
+def test_the_start_time_of_darshan_is_used() -> None:
+    run = read_one()
     assert (run.slot.timestamp(), run.seconds) == (1487381283.0, 8.0)
     assert [(stage.name, stage.seconds) for stage in run.stages] == [("compute", 8.0)]
 
@@ -56,10 +56,10 @@ def test_the_time_of_darshan_counts_and_not_that_of_the_wrong_zone() -> None:
     [("0", "0", "512", "fpp-write"), ("0", "0", "1", "shared-write"), ("9e12", "1", "2", "shared-read"),
      ("9e12", "512", "1", "fpp-read")],
 )  # fmt: skip
-def test_the_mode_of_ior_is_the_way_of_most_bytes_and_how_many_files_they_are_in(
+def test_the_mode_of_ior_follows_from_bytes_and_number_of_files(
     read_bytes: str, read_files: str, write_files: str, mode: str
 ) -> None:
-    run = one(
+    run = read_one(
         darshan_biggest_read_api_bytes=read_bytes,
         darshan_biggest_read_api_files=read_files,
         darshan_biggest_write_api_files=write_files,
@@ -68,41 +68,41 @@ def test_the_mode_of_ior_is_the_way_of_most_bytes_and_how_many_files_they_are_in
     assert (run.site, run.resource) == ("alpha", "alpha-old-fs1")
 
 
-def test_another_application_is_called_by_the_name_of_its_program() -> None:
+def test_other_applications_have_the_name_of_their_program() -> None:
     assert (
-        one(darshan_app="/projects/bin/hacc_io_read", _file_system="mira-fs1").series
+        read_one(darshan_app="/projects/bin/hacc_io_read", _file_system="mira-fs1").series
         == "mira-fs1-hacc_io_read"
     )
 
 
-def test_rows_without_a_file_system_are_left_out() -> None:
-    assert left_out(read("tokio", written(_file_system=""))) == ["no file system is named"]
+def test_rows_without_a_file_system_are_skipped() -> None:
+    assert skipped(read("tokio", csv_row(_file_system=""))) == ["the file system is unknown"]
 
 
-def test_what_monitors_did_not_see_is_not_taken_for_nothing() -> None:
-    unseen = metrics(one(fs_tot_bytes_read="0", fs_frac_missing="1.0"))
+def test_traffic_without_samples_is_no_value() -> None:
+    unseen = metrics(read_one(fs_tot_bytes_read="0", fs_frac_missing="1.0"))
     assert "file_system.read.bytes" not in unseen
-    seen = metrics(one(fs_tot_bytes_read="7e9", fs_frac_missing="0.25", fs_ave_mds_cpu="12.5"))
+    seen = metrics(read_one(fs_tot_bytes_read="7e9", fs_frac_missing="0.25", fs_ave_mds_cpu="12.5"))
     assert seen["file_system.read.bytes"] == (7e9, "bytes")
     assert seen["file_system.metadata_cpu"] == (0.125, "ratio")
 
 
-def test_how_full_disks_are_is_a_ratio_whichever_site_wrote_it() -> None:
-    nersc = metrics(one(fshealth_ost_most_full_pct="53.0", fshealth_ost_count="248"))
-    alcf = metrics(one(fshealth_ost_most_full_pct="0.53"))
+def test_fullness_is_a_ratio_for_every_site() -> None:
+    nersc = metrics(read_one(fshealth_ost_most_full_pct="53.0", fshealth_ost_count="248"))
+    alcf = metrics(read_one(fshealth_ost_most_full_pct="0.53"))
     for full, unit in (nersc["file_system.fullest"], alcf["file_system.fullest"]):
         assert full == pytest.approx(0.53)
         assert unit == "ratio"
 
 
-def test_rates_are_bytes_a_second() -> None:
-    assert metrics(one(darshan_agg_perf_by_slowest_posix="2.5")) == {
+def test_rates_are_bytes_per_second() -> None:
+    assert metrics(read_one(darshan_agg_perf_by_slowest_posix="2.5")) == {
         "io.bytes_per_second": (2.5 * 1024 * 1024, "bytes_per_second")
     }
 
 
-def test_a_row_that_cannot_be_read_is_named() -> None:
-    assert refused(read("tokio", written(darshan_walltime="-1"))) == [
+def test_a_malformed_row_is_reported() -> None:
+    assert refused(read("tokio", csv_row(darshan_walltime="-1"))) == [
         "line 2: darshan_walltime: expected 0 to 3.2e+09 seconds, got '-1'"
     ]
     with pytest.raises(Unreadable, match="expected a column '_file_system'; there are time, value"):
@@ -110,7 +110,7 @@ def test_a_row_that_cannot_be_read_is_named() -> None:
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
-    """All rows of a file, as pandas reads them: Cori's header lacks the name of its first column."""
+    """Return all rows of a file; Cori's header lacks the name of its first column."""
     header, *rows = csv.reader(lines_of(name))
     names = ["", *header] if len(rows[0]) == len(header) + 1 else header
     return [dict(zip(names, row, strict=True)) for row in rows]
@@ -119,11 +119,11 @@ def rows_of(name: str) -> list[dict[str, str]]:
 @needs_shared_data
 def test_a_year_on_mira_is_eight_series() -> None:
     items = read_shared("tokio", MIRA)
-    found, rows = runs(items), rows_of(MIRA)
-    assert len(items) == len(found) == len(rows) == 2533
-    assert [run.slot.timestamp() for run in found] == [float(row["darshan_start_time"]) for row in rows]
-    assert sum(run.seconds for run in found) == sum(float(row["darshan_walltime"]) for row in rows)
-    assert Counter(run.series for run in found) == {
+    imported, rows = runs(items), rows_of(MIRA)
+    assert len(items) == len(imported) == len(rows) == 2533
+    assert [run.slot.timestamp() for run in imported] == [float(row["darshan_start_time"]) for row in rows]
+    assert sum(run.seconds for run in imported) == sum(float(row["darshan_walltime"]) for row in rows)
+    assert Counter(run.series for run in imported) == {
         "mira-fs1-dbscan_read": 296,
         "mira-fs1-hacc_io_read": 311,
         "mira-fs1-hacc_io_write": 329,
@@ -133,7 +133,7 @@ def test_a_year_on_mira_is_eight_series() -> None:
         "mira-fs1-ior-shared-write": 333,
         "mira-fs1-vpicio_uni": 304,
     }
-    assert all(0.4 < metrics(run).get("file_system.fullest", (0.5, ""))[0] < 0.7 for run in found)
+    assert all(0.4 < metrics(run).get("file_system.fullest", (0.5, ""))[0] < 0.7 for run in imported)
 
 
 @pytest.fixture(scope="module")
@@ -143,17 +143,17 @@ def cori() -> list[Item]:
 
 @needs_shared_data
 def test_a_year_on_cori_is_sixteen_series_without_the_burst_buffer(cori: list[Item]) -> None:
-    found, rows = runs(cori), [row for row in rows_of(CORI) if row["_file_system"]]
+    imported, rows = runs(cori), [row for row in rows_of(CORI) if row["_file_system"]]
     assert not refused(cori)
-    assert (len(left_out(cori)), len(found), len(rows)) == (6025, 5207, 5207)
-    assert sum(run.seconds for run in found) == sum(float(row["darshan_walltime"]) for row in rows)
-    assert len({run.series for run in found}) == 16
-    assert len({(run.series, run.slot) for run in found}) == 5207
+    assert (len(skipped(cori)), len(imported), len(rows)) == (6025, 5207, 5207)
+    assert sum(run.seconds for run in imported) == sum(float(row["darshan_walltime"]) for row in rows)
+    assert len({run.series for run in imported}) == 16
+    assert len({(run.series, run.slot) for run in imported}) == 5207
 
 
 @needs_shared_data
-def test_values_and_times_are_those_that_the_original_nws_forecast(cori: list[Item]) -> None:
-    """Its driver read the same file: one of its eight series is one of ours."""
+def test_values_and_times_equal_the_input_of_the_original_nws(cori: list[Item]) -> None:
+    """The driver of the original NWS read the same file: read_one of its eight series is read_one of ours."""
     golden = csv.DictReader(lines_of("nws-golden/nws-2.0.5-oracle.csv.gz"))
     case = "tokio-cori-haswell-hacc_io_write-walltime"
     wanted = [(float(row["time"]), float(row["value"])) for row in golden if row["case"] == case]
