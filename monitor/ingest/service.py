@@ -53,15 +53,11 @@ def ingest(body: bytes) -> Receipt:
 def ingest_all(
     bodies: Sequence[bytes], visible: SeriesQuerySet | None = None, *, trigger: str = "reporter"
 ) -> list[Receipt]:
-    """Store reports in one transaction; return a receipt for each, in order.
+    """Store reports in one transaction, each at most once; return a receipt for each, in order.
 
-    Storing a report twice stores it once. A report that cannot be stored is refused with the reason, and the
-    others are stored. With *visible*, other series count as unknown. *trigger* is stored for runs that were
-    not expected.
-
-    Raises:
-        DepotFull: nothing was stored; send the reports again later.
-        DatabaseError: the depot is unavailable; reports without a receipt have to be sent again.
+    A report that cannot be stored is refused with the reason, the others are stored. With *visible*, other
+    series count as unknown. *trigger* is stored for runs that were not expected. Reports without a receipt
+    have to be sent again. Raises DepotFull, and DatabaseError if the depot is unavailable.
     """
     require_space()
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""Celery by itself: a task that does nothing, with the settings that gridcast's tasks have."""
+"""Bare Celery: a task that does nothing, with the settings of gridcast's tasks."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ app.config_from_object("monitor.settings", namespace="CELERY")
 
 @app.task(name="bare.noop")
 def noop(run_id: str) -> None:
-    """Do nothing with what gridcast's task is sent."""
+    """Do nothing; the arguments are those of gridcast's task."""

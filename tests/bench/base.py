@@ -1,4 +1,4 @@
-"""What a benchmark says: a ratio against something that was measured in the same run."""
+"""The result of a benchmark: a ratio to a reference measured in the same run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Result:
-    """*ratio* of what is measured to what it is measured against; *figures* are the absolute numbers."""
+    """*ratio* of the measured value to its reference; *figures* are absolute numbers."""
 
     name: str
     ratio: float
@@ -28,18 +28,18 @@ class Result:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Result:
-        """The inverse of ``document``."""
+        """Parse the result of ``document``."""
         return cls(**{name: value for name, value in document.items() if name != "holds"})
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long one call of *work* takes."""
+    """Return the seconds that one call of *work* takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def interleaved(first: Callable[[], object], second: Callable[[], object], times: int) -> tuple[float, float]:
-    """The median seconds of both, called in turn, so that a busy moment hits both alike."""
+    """Return the median seconds of both, called in turn, so that load affects both alike."""
     pairs = [(seconds(first), seconds(second)) for _ in range(times)]
     return statistics.median(pair[0] for pair in pairs), statistics.median(pair[1] for pair in pairs)

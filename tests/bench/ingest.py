@@ -1,4 +1,4 @@
-"""Taking reports in, against COPY of the same samples into a table of the same kind; what they take then."""
+"""Ingest of reports against COPY of the same samples into an equal table; bytes per stored report."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SERIES = 50
 BATCH = 500  # reports
 BATCHES = 20
 ONE_BY_ONE = 300
-SAMPLES = 12  # of a report
-START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # as reports mostly are
+SAMPLES = 12  # per report
+START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # recent
 EVERY = timedelta(minutes=5)
 _COLUMNS = "metric_id, time, known_at, value, passed"
 
 
 def measure() -> list[Result]:
-    _defined()
+    _define_series()
     bodies = _bodies()
-    took, copied, sizes = [], [], []
+    ingest_seconds, copied, sizes = [], [], []
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE TABLE limit_of_copy (LIKE monitor_sample INCLUDING ALL) PARTITION BY RANGE (time)"
@@ -42,20 +42,20 @@ def measure() -> list[Result]:
     for _ in range(BATCHES):
         batch = [next(bodies) for _ in range(BATCH)]
         _expect(batch)
-        took.append(seconds(lambda batch=batch: _take(batch)))  # type: ignore[misc]
+        ingest_seconds.append(seconds(lambda batch=batch: _ingest(batch)))  # type: ignore[misc]
         copied.append(_copy([wire.from_json(body).slot for body in batch]))
         sizes.append(sum(map(len, batch)))
     alone = [next(bodies) for _ in range(ONE_BY_ONE)]
     _expect(alone)
     alone_seconds = statistics.median(seconds(lambda body=body: ingest(body)) for body in alone)  # type: ignore[misc]
     return [
-        _together(statistics.median(took), statistics.median(copied)),
-        _alone(alone_seconds, statistics.median(copied) / BATCH),
-        _stored(sum(sizes) + sum(map(len, alone))),
+        _batch_result(statistics.median(ingest_seconds), statistics.median(copied)),
+        _single_result(alone_seconds, statistics.median(copied) / BATCH),
+        _size_result(sum(sizes) + sum(map(len, alone))),
     ]
 
 
-def _together(batch_seconds: float, copy_seconds: float) -> Result:
+def _batch_result(batch_seconds: float, copy_seconds: float) -> Result:
     return Result(
         name="ingest, batches of 500 / COPY",
         ratio=copy_seconds / batch_seconds,
@@ -69,7 +69,7 @@ def _together(batch_seconds: float, copy_seconds: float) -> Result:
     )
 
 
-def _alone(report_seconds: float, copy_seconds: float) -> Result:
+def _single_result(report_seconds: float, copy_seconds: float) -> Result:
     return Result(
         name="ingest, one report at a time / COPY",
         ratio=copy_seconds / report_seconds,
@@ -79,7 +79,7 @@ def _alone(report_seconds: float, copy_seconds: float) -> Result:
     )
 
 
-def _stored(json_bytes: int) -> Result:
+def _size_result(json_bytes: int) -> Result:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('monitor_rawreport')"
@@ -95,14 +95,14 @@ def _stored(json_bytes: int) -> Result:
     )
 
 
-def _defined() -> None:
+def _define_series() -> None:
     resources = [ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma")]
     bindings = {"sources": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
     define(resources, [SeriesDefinition(f"gather-{n}", "gather", bindings) for n in range(SERIES)])
 
 
 def _bodies() -> Iterator[bytes]:
-    """Reports of 12 samples, of all series in turn."""
+    """Yield reports of 12 samples, of all series in turn."""
     numbers = random.Random(1)
     slot = START
     while True:
@@ -112,7 +112,7 @@ def _bodies() -> Iterator[bytes]:
 
 
 def _expect(bodies: Sequence[bytes]) -> None:
-    """Let their runs be in the ledger, as those of a schedule are."""
+    """Put the runs of the reports into the ledger, as the schedule does."""
     keys = dict(Series.objects.values_list("name", "pk"))
     reports = [wire.from_json(body) for body in bodies]
     Run.objects.bulk_create(
@@ -121,14 +121,14 @@ def _expect(bodies: Sequence[bytes]) -> None:
     )
 
 
-def _take(bodies: Sequence[bytes]) -> None:
+def _ingest(bodies: Sequence[bytes]) -> None:
     refused = [receipt.error for receipt in ingest_all(bodies) if not receipt.accepted or receipt.duplicate]
     if refused:
         raise AssertionError(f"{len(refused)} are not new: {refused[0]}")
 
 
 def _copy(slots: Sequence[datetime]) -> float:
-    """The limit: the samples of these slots, nothing parsed and nothing checked; seconds."""
+    """Return the seconds of COPY for the samples of these slots: the upper limit of ingest."""
     samples = Sample.objects.filter(time__gte=min(slots), time__lte=max(slots))
     rows = list(samples.values_list(*_COLUMNS.split(", ")))
     if len(rows) != BATCH * SAMPLES:

@@ -1,4 +1,4 @@
-"""gridcast's web with a bare Django view beside ours, which inserts one row and says that it did."""
+"""gridcast's web server with an additional bare Django view that inserts one row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
-from monitor.wsgi import application  # sets Django up, which the others need
+from monitor.wsgi import application  # sets up Django, which the next imports need
 
 # isort: split
 from monitor import urls
@@ -20,7 +20,7 @@ __all__ = ["application"]
 
 @csrf_exempt
 def insert(request: HttpRequest) -> JsonResponse:
-    """A row of a small table, of what came."""
+    """Insert a row into a small table."""
     name = json.loads(request.body)["name"]
     Heartbeat.objects.create(name=name, seen_at=timezone.now())
     return JsonResponse({"name": name})

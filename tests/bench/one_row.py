@@ -1,11 +1,11 @@
-"""gridcast's web with a bare Django view beside ours, which reads one row and says what is in it."""
+"""gridcast's web server with an additional bare Django view that reads one row."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
 
-from monitor.wsgi import application  # sets Django up, which the others need
+from monitor.wsgi import application  # sets up Django, which the next imports need
 
 # isort: split
 from monitor import urls
@@ -15,7 +15,7 @@ __all__ = ["application"]
 
 
 def one_row(request: HttpRequest) -> JsonResponse:
-    """A row, by its key."""
+    """Read a row by its key."""
     metric, mean = ForecastState.objects.values_list("metric", "mean").get(metric=int(request.GET["metric"]))
     return JsonResponse({"metric": metric, "mean": mean})
 

@@ -1,4 +1,4 @@
-"""gridcast's web as the demo starts it, and a client that keeps its connections."""
+"""Start gridcast's web server as the demo does, with a client that keeps its connections."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Ask = Callable[..., bytes]
 
 @contextlib.contextmanager
 def serving(application: str) -> Iterator[tuple[str, int]]:
-    """The address of a web that is up."""
+    """Run a web server during the block; yield its address."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-        # As the web would; but who connects before it is up would have what the listener has by then.
+        # gunicorn sets this, but connections accepted before it is up inherit the listener's options.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         argv = [*GUNICORN, application, f"--bind=fd://{listener.fileno()}", "--log-level=warning"]
         environment = {**os.environ, **ONE_THREAD}
@@ -32,8 +32,10 @@ def serving(application: str) -> Iterator[tuple[str, int]]:
 
 
 def asking(address: tuple[str, int], token: str) -> Ask:
-    """What sends a body to a path or, without one, asks for it, and gives the body of the answer; each thread
-    keeps its connection for as long as the web does."""
+    """Return a function that requests a path (POST with a body, else GET) and returns the answer's body.
+
+    Each thread keeps its connection.
+    """
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     kept = threading.local()
 

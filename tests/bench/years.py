@@ -1,4 +1,4 @@
-"""Three years of hours of a thousand series, in the depot once for all benchmarks of a process."""
+"""Load three years of hourly samples of a thousand series, once per process."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.bench.base import seconds
 
 SERIES = 1000
 DAYS = 1095
-NAME = "of-years"  # begins the names of the series
+NAME = "of-years"  # prefix of the names of the series
 END = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
-# In the order in which they come: hour by hour, of all series. Indexes are made when all are there.
-_MAKE = "CREATE TABLE {part} (LIKE monitor_sample)"
+# In the order of arrival, hour by hour. Indexes are created when all rows are loaded.
+_CREATE = "CREATE TABLE {part} (LIKE monitor_sample)"
 _FILL = """
 INSERT INTO {part} (metric_id, time, known_at, value, passed)
 SELECT metric_id, time, time + interval '40 seconds', 20 + metric_id %% 97 + 5 * random() - ln(1 - random()),
@@ -40,7 +40,7 @@ SELECT pg_total_relation_size(%(table)s)
 
 @dataclass(frozen=True)
 class Years:
-    """What there is: a metric of each series with a sample an hour, from *start* until *end*."""
+    """A metric per series with hourly samples from *start* until *end*."""
 
     metrics: list[Metric]
     start: datetime
@@ -57,13 +57,13 @@ class Years:
 
 @cache
 def loaded(series: int = SERIES, days: int = DAYS) -> Years:
-    """Load it, and make its rollups; or what a call before has loaded."""
+    """Load the samples and compute their rollups; later calls return the first result."""
     start = END - timedelta(days=days)
     metrics = _metrics(series, start)
     load_seconds = seconds(lambda: _load(metrics, start))
     roll_seconds = seconds(lambda: _roll(start))
-    raw, hours, their_days = (_bytes(f"monitor_{name}") for name in ("sample", "hourrollup", "dayrollup"))
-    return Years(metrics, start, END, load_seconds, roll_seconds, raw, hours + their_days)
+    raw, hours, days_bytes = (_bytes(f"monitor_{name}") for name in ("sample", "hourrollup", "dayrollup"))
+    return Years(metrics, start, END, load_seconds, roll_seconds, raw, hours + days_bytes)
 
 
 def _metrics(count: int, start: datetime) -> list[Metric]:
@@ -72,7 +72,8 @@ def _metrics(count: int, start: datetime) -> list[Metric]:
     define([ResourceConfig("of-years", "of-years", "/")], definitions)
     all_series = Series.objects.filter(name__in=names)
     segments = Segment.objects.bulk_create(
-        Segment(series=one, number=1, fingerprint=NAME, began_at=start, probe="noop") for one in all_series
+        Segment(series=series, number=1, fingerprint=NAME, began_at=start, probe="noop")
+        for series in all_series
     )
     return Metric.objects.bulk_create(
         Metric(segment=segment, name="total.seconds", unit="seconds") for segment in segments
@@ -80,18 +81,18 @@ def _metrics(count: int, start: datetime) -> list[Metric]:
 
 
 def _load(metrics: list[Metric], start: datetime) -> None:
-    """Month by month; then what autovacuum does, which the benchmark's server has not."""
+    """Load month by month, then vacuum: the benchmark's server has no autovacuum."""
     keys = [metric.pk for metric in metrics]
-    had = {part.name for part in engine().partitions("monitor_sample")}
+    existing = {part.name for part in engine().partitions("monitor_sample")}
     time = start
     while time < END:
         span = range_of(time)
         part = f"monitor_sample_{span.label}"
         with connection.cursor() as cursor:
-            if part not in had:
-                cursor.execute(_MAKE.format(part=part))
+            if part not in existing:
+                cursor.execute(_CREATE.format(part=part))
             cursor.execute(_FILL.format(part=part), [time, min(span.end, END), keys])
-            if part not in had:
+            if part not in existing:
                 cursor.execute(_ATTACH.format(part=part), [span.start, span.end])
         time = span.end
     with connection.cursor() as cursor:

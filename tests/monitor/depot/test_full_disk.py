@@ -1,5 +1,5 @@
-"""A disk that fills up: reports are refused while there is a reserve, nothing is lost or half stored, and
-they are taken again as soon as there is room."""
+"""A full disk: reports are refused while only the reserve is left, none is lost or stored in part, and they
+are accepted again when there is space."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ METRICS = 8
 
 
 class Disk:
-    """A small disk, with a file on it that can take all the room."""
+    """A small disk with a file that can fill it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._ballast = directory / "ballast"
 
     def fill(self, leave_bytes: int) -> None:
-        """Piece by piece: the server, which writes when it likes, may come before."""
+        """Fill the disk in pieces, as the server writes at the same time."""
         taken = 0
         with self._ballast.open("wb") as ballast, contextlib.suppress(OSError):
             while (more := min(self._free_bytes() - leave_bytes, MIB)) > 0:
@@ -56,8 +56,8 @@ class Disk:
         gauge.reset()
 
     def _free_bytes(self) -> int:
-        found = os.statvfs(self.directory)
-        return found.f_bavail * found.f_frsize
+        disk = os.statvfs(self.directory)
+        return disk.f_bavail * disk.f_frsize
 
     def free(self) -> None:
         self._ballast.unlink()
@@ -66,7 +66,7 @@ class Disk:
 
 @pytest.fixture
 def disk() -> Iterator[Disk]:
-    """In memory, so that it can be as small as we like."""
+    """Mount a small disk in memory."""
     directory = Path(tempfile.mkdtemp(prefix="gridcast-disk-"))
     size = f"size={DISK_BYTES}"
     try:
@@ -90,7 +90,7 @@ def disk() -> Iterator[Disk]:
 
 @pytest.fixture
 def depot_on_it(disk: Disk, transactional_db: None, settings: LazySettings) -> Iterator[Disk]:
-    """The database of the tests, copied to that disk; its log of what is written stays where it was."""
+    """Copy the test database to that disk; its write-ahead log stays where it was."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW data_directory")
         (data,) = cursor.fetchone()
@@ -121,7 +121,7 @@ def depot_on_it(disk: Disk, transactional_db: None, settings: LazySettings) -> I
 
 @pytest.fixture
 def small(depot_on_it: Disk, tmp_path: Path, settings: LazySettings) -> Disk:
-    """A depot on a small disk, which knows Circle."""
+    """Define Circle in a depot on a small disk."""
     settings.VAR_DIR = tmp_path
     define(
         [ResourceConfig(name, f"site-of-{name}", str(tmp_path)) for name in ("here", "there")],
@@ -135,10 +135,10 @@ def bodies(start: datetime, count: int) -> list[bytes]:
 
 
 def send_on(start: datetime, sent: list[list[bytes]]) -> None:
-    """Ingest batch after batch of a hundred, each of which is added to *sent* first."""
+    """Ingest batches of a hundred without end; add each to *sent* before."""
     while True:
         sent.append(bodies(start + 100 * len(sent) * MINUTE, 100))
-        assert all(one.accepted for one in ingest_all(sent[-1]))
+        assert all(receipt.accepted for receipt in ingest_all(sent[-1]))
 
 
 def reporter() -> Client:
@@ -147,7 +147,7 @@ def reporter() -> Client:
     return Client(headers={"authorization": f"Bearer {ApiToken.objects.issue(user, 'program', [REPORT])}"})
 
 
-def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there_is_room(
+def test_reports_are_refused_at_the_reserve_and_accepted_again_with_space(
     small: Disk, noon: datetime
 ) -> None:
     client, (body,) = reporter(), bodies(noon, 1)
@@ -156,7 +156,7 @@ def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there
     assert (answer.status_code, answer["Retry-After"]) == (507, str(RETRY_SECONDS))
     assert answer.json()["code"] == "depot_full"
     assert not Run.objects.exists()
-    heartbeats.record("beat", timezone.now())  # what is left is for what cannot wait
+    heartbeats.record("beat", timezone.now())  # the ledger may use the reserve
     assert Heartbeat.objects.filter(name="beat").exists()
     assert any("Reports are refused" in problem.text for problem in health.problems(timezone.now()))
     small.free()
@@ -164,7 +164,7 @@ def test_reports_are_refused_while_there_is_a_reserve_and_taken_again_when_there
     assert not [one for one in health.problems(timezone.now()) if one.component == "depot"]
 
 
-def test_the_home_reporter_keeps_its_reports_until_there_is_room(small: Disk, noon: datetime) -> None:
+def test_the_home_reporter_keeps_reports_until_there_is_space(small: Disk, noon: datetime) -> None:
     small.fill(leave_bytes=RESERVE_BYTES // 2)
     report = circle_report(noon)
     deliver_spool.spool_report(report.run, wire.to_json(report))
@@ -175,11 +175,11 @@ def test_the_home_reporter_keeps_its_reports_until_there_is_room(small: Disk, no
     assert RawReport.objects.count() == 1
 
 
-def test_a_disk_that_is_full_to_the_last_byte_loses_nothing_and_stores_nothing_by_half(
+def test_a_completely_full_disk_loses_no_report_and_stores_none_in_part(
     small: Disk, noon: datetime, settings: LazySettings
 ) -> None:
     settings.GRIDCAST_DEPOT_RESERVE_BYTES = -1
-    settings.GRIDCAST_DEPOT_DIRECTORY = None  # nobody knows how much is free, but PostgreSQL
+    settings.GRIDCAST_DEPOT_DIRECTORY = None  # only PostgreSQL knows the free space
     small.fill(leave_bytes=MIB)
     sent: list[list[bytes]] = []
     with pytest.raises(DepotFull, match="the disk of the depot is full"):

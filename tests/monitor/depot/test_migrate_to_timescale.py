@@ -1,4 +1,4 @@
-"""A depot in use goes over to TimescaleDB: nothing is lost on the way, wherever it ends."""
+"""Migrating a depot in use to TimescaleDB loses nothing, wherever it is interrupted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.monitor.depot.databases import PLAIN, copy
 
 DAY = timedelta(days=1)
 REPORTS = 6  # one a month
-Everything = tuple[list[tuple[object, ...]], list[tuple[object, ...]]]
+AllRows = tuple[list[tuple[object, ...]], list[tuple[object, ...]]]
 
 
 def report(slot: datetime) -> None:
@@ -47,7 +47,7 @@ def plain_copy(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Ite
 
 @pytest.fixture
 def depot(plain_copy: None, transactional_db: None, noon: datetime) -> datetime:
-    """A plain depot of some months until noon, on a server that has TimescaleDB."""
+    """Store some months until noon in a plain depot on a server with TimescaleDB."""
     resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition("circle", "circle", {"ring": ["here", "there"]})])
     for months in range(REPORTS):
@@ -55,76 +55,76 @@ def depot(plain_copy: None, transactional_db: None, noon: datetime) -> datetime:
     return noon
 
 
-def everything() -> Everything:
-    """All samples and raw reports."""
+def all_rows() -> AllRows:
+    """Return all samples and raw reports."""
     stored = Sample.objects.order_by("metric_id", "time").values_list()
     raw = RawReport.objects.order_by("run_id", "slot").values_list("run_id", "slot", "packed")
     return list(stored), [(run, slot, bytes(packed)) for run, slot, packed in raw]
 
 
 class Interrupting:
-    """Hears what is done, and does something of its own at the step *at*."""
+    """Records the reported steps and calls a function at the step *at*."""
 
-    def __init__(self, at: int, does: Callable[[], None]) -> None:
+    def __init__(self, at: int, action: Callable[[], None]) -> None:
         self.steps: list[str] = []
-        self._at, self._does = at, does
+        self._at, self._action = at, action
 
     def __call__(self, step: str) -> None:
         self.steps.append(step)
         if len(self.steps) == self._at:
-            self._does()
+            self._action()
 
 
-def test_all_of_it_is_there_afterwards_and_before_it_was_plain(depot: datetime) -> None:
+def test_a_migrated_depot_has_all_rows_and_rollups(depot: datetime) -> None:
     roll_all()
-    before, days = everything(), list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
+    before, days = all_rows(), list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
     assert engine().name == PLAIN
     assert migrate_to_timescale.migrate(lambda _: None)
     assert engine().name != PLAIN
-    assert everything() == before
+    assert all_rows() == before
     assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == days
     assert not migrate_to_timescale.migrate(lambda _: None)
 
 
 @pytest.mark.parametrize("at", [1, 3, 2 * REPORTS])
-def test_what_comes_changes_and_goes_meanwhile_is_so_afterwards(depot: datetime, at: int) -> None:
+def test_changes_during_the_migration_are_migrated(depot: datetime, at: int) -> None:
     oldest = depot - 30 * (REPORTS - 1) * DAY
-    expected: list[Everything] = []
+    expected: list[AllRows] = []
 
     def meanwhile() -> None:
         report(depot + DAY)
         report(oldest + timedelta(hours=1))
         Sample.objects.filter(time=oldest).update(value=77.0)
         Sample.objects.filter(time=depot).delete()
-        expected.append(everything())
+        expected.append(all_rows())
 
     migrate_to_timescale.migrate(Interrupting(at, meanwhile))
-    assert [everything()] == expected
+    assert [all_rows()] == expected
 
 
 @pytest.mark.parametrize("at", [1, 4, 2 * REPORTS + 1])
-def test_who_is_killed_goes_on_where_he_was(depot: datetime, at: int) -> None:
+def test_a_killed_migration_continues_where_it_was(depot: datetime, at: int) -> None:
     class Killed(BaseException):
         pass
 
     def die() -> None:
         raise Killed
 
-    before = everything()
-    told = Interrupting(at, die)
+    before = all_rows()
+    output = Interrupting(at, die)
     with pytest.raises(Killed):
-        migrate_to_timescale.migrate(told)
-    assert everything() == before
+        migrate_to_timescale.migrate(output)
+    assert all_rows() == before
     report(depot + DAY)
-    before = everything()
+    before = all_rows()
     again = Interrupting(0, die)
     assert migrate_to_timescale.migrate(again)
-    assert everything() == before
-    assert not set(told.steps[:-1]) & set(again.steps)
+    assert all_rows() == before
+    assert not set(output.steps[:-1]) & set(again.steps)
 
 
-def test_who_gives_up_leaves_nothing(depot: datetime) -> None:
-    before, tables = everything(), connection.introspection.table_names()
+def test_abandoning_a_migration_leaves_nothing(depot: datetime) -> None:
+    before, tables = all_rows(), connection.introspection.table_names()
 
     def die() -> None:
         raise KeyboardInterrupt
@@ -132,13 +132,13 @@ def test_who_gives_up_leaves_nothing(depot: datetime) -> None:
     with pytest.raises(KeyboardInterrupt):
         migrate_to_timescale.migrate(Interrupting(4, die))
     assert migrate_to_timescale.abandon()
-    assert (everything(), connection.introspection.table_names()) == (before, tables)
+    assert (all_rows(), connection.introspection.table_names()) == (before, tables)
     assert not migrate_to_timescale.abandon()
     assert engine().name == PLAIN
     report(depot + DAY)
 
 
-def test_what_samples_came_to_that_are_gone_is_kept(depot: datetime) -> None:
+def test_rollups_of_deleted_samples_are_migrated(depot: datetime) -> None:
     roll_all()
     kept = list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
     Sample.objects.filter(time__lt=depot - 45 * DAY).delete()
@@ -146,8 +146,8 @@ def test_what_samples_came_to_that_are_gone_is_kept(depot: datetime) -> None:
     assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == kept
 
 
-def test_who_reads_and_writes_meanwhile_finds_what_was_there(depot: datetime) -> None:
-    """Nobody is refused, and nothing that was committed is out of reach at any moment."""
+def test_readers_and_writers_are_not_disturbed_by_a_migration(depot: datetime) -> None:
+    """No request fails, and committed rows are always visible."""
     seen: list[int] = []
     over = threading.Event()
 
@@ -168,7 +168,7 @@ def test_who_reads_and_writes_meanwhile_finds_what_was_there(depot: datetime) ->
     assert Sample.objects.count() == seen[-1]
 
 
-def test_two_at_once_are_one_too_many(depot: datetime) -> None:
+def test_a_second_concurrent_migration_is_refused(depot: datetime) -> None:
     other = connection.copy()
     try:
         with other.cursor() as cursor:
@@ -179,43 +179,43 @@ def test_two_at_once_are_one_too_many(depot: datetime) -> None:
         other.close()
 
 
-def test_the_way_back_is_refused_and_nothing_is_changed(depot: datetime) -> None:
+def test_migrating_back_is_refused_and_changes_nothing(depot: datetime) -> None:
     migrate_to_timescale.migrate(lambda _: None)
-    before = everything()
+    before = all_rows()
     with pytest.raises(IrreversibleError):
         MigrationExecutor(connection).migrate([("monitor", None)])
     call_command("migrate", verbosity=0)
-    assert everything() == before
+    assert all_rows() == before
 
 
-def test_the_command_tells_what_it_does_and_what_there_is(depot: datetime) -> None:
-    told = status()
-    assert "is available, but not used. To use it:" in told[-2]
-    assert max(map(len, told)) <= 80
-    progress, said = io.StringIO(), io.StringIO()
-    call_command("depot", "migrate-to-timescale", stderr=progress, stdout=said)
+def test_the_command_reports_its_steps_and_the_status(depot: datetime) -> None:
+    output = status()
+    assert "is available, but not used. To use it:" in output[-2]
+    assert max(map(len, output)) <= 80
+    progress, printed = io.StringIO(), io.StringIO()
+    call_command("depot", "migrate-to-timescale", stderr=progress, stdout=printed)
     assert "monitor_sample: 2025-10-01 to 2025-11-01" in progress.getvalue()
-    assert said.getvalue() == "The depot uses TimescaleDB.\n"
-    call_command("depot", "migrate-to-timescale", stdout=said)
-    assert said.getvalue().endswith("already.\n")
-    told = status("--parts")
-    assert told[0].startswith("TimescaleDB")
-    assert max(map(len, told)) <= 80
+    assert printed.getvalue() == "The depot uses TimescaleDB.\n"
+    call_command("depot", "migrate-to-timescale", stdout=printed)
+    assert printed.getvalue().endswith("already.\n")
+    output = status("--parts")
+    assert output[0].startswith("TimescaleDB")
+    assert max(map(len, output)) <= 80
 
 
 def status(*options: str) -> list[str]:
-    said = io.StringIO()
-    call_command("depot", "status", *options, stdout=said)
-    return said.getvalue().splitlines()
+    printed = io.StringIO()
+    call_command("depot", "status", *options, stdout=printed)
+    return printed.getvalue().splitlines()
 
 
 @pytest.mark.django_db
-def test_a_plain_depot_says_so_in_few_columns_and_as_json(circle: Series, noon: datetime) -> None:
+def test_the_status_of_a_plain_depot_fits_80_columns_and_is_json(circle: Series, noon: datetime) -> None:
     report(noon)
-    told = status("--parts")
-    assert told[0].startswith("PostgreSQL 1")
-    assert max(map(len, told)) <= 80
-    assert any("1 dirty hours" in line for line in told)
+    output = status("--parts")
+    assert output[0].startswith("PostgreSQL 1")
+    assert max(map(len, output)) <= 80
+    assert any("1 dirty hours" in line for line in output)
     document = json.loads("\n".join(status("--json")))
     assert document["engine"] == PLAIN
     samples_table = next(table for table in document["tables"] if table["name"] == "monitor_sample")
@@ -224,12 +224,12 @@ def test_a_plain_depot_says_so_in_few_columns_and_as_json(circle: Series, noon: 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_rollups_are_made_anew_by_a_command(circle: Series, noon: datetime) -> None:
+def test_a_command_rebuilds_rollups(circle: Series, noon: datetime) -> None:
     report(noon)
     roll_all()
     DayRollup.objects.all().delete()
-    progress, said = io.StringIO(), io.StringIO()
-    call_command("depot", "rebuild-rollups", stderr=progress, stdout=said)
+    progress, printed = io.StringIO(), io.StringIO()
+    call_command("depot", "rebuild-rollups", stderr=progress, stdout=printed)
     assert DayRollup.objects.get(metric__name="total.seconds").n == 1
     assert "hours" in progress.getvalue()
 
@@ -238,21 +238,21 @@ HAS = Extension(available="2.29.2", is_loaded=True, installed=None, licence=None
 
 
 @pytest.mark.parametrize(
-    ("has", "told"),
+    ("has", "output"),
     [
         (replace(HAS, available=None), "'timescaledb' is not in pg_available_extensions"),
         (replace(HAS, is_loaded=False), "shared_preload_libraries = 'timescaledb'"),
         (replace(HAS, available="2.9.1"), "expected TimescaleDB 2.21 or newer, got 2.9.1"),
     ],
 )
-def test_a_server_without_it_says_what_to_do(has: Extension, told: str) -> None:
+def test_an_unusable_server_says_what_to_do(has: Extension, output: str) -> None:
     assert not has.is_usable
-    with pytest.raises(TimescaleUnavailable, match=told):
+    with pytest.raises(TimescaleUnavailable, match=output):
         has.check()
 
 
 @pytest.mark.django_db
-def test_where_there_is_no_timescaledb_the_command_says_so_and_nothing_happens(circle: Series) -> None:
+def test_without_timescaledb_the_command_fails_and_changes_nothing(circle: Series) -> None:
     if extension().is_usable:
         pytest.skip("the server of the tests has TimescaleDB")
     with pytest.raises(CommandError, match="TimescaleDB"):

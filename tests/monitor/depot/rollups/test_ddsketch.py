@@ -1,4 +1,4 @@
-"""Sketches: the database makes of a value what we make of it, and quantiles are as near as promised."""
+"""Sketches: SQL and Python compute the same keys, and quantiles have the documented error."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def of_database(values: list[float]) -> list[int]:
 @pytest.mark.django_db
 @given(st.lists(finite, min_size=1, max_size=50))
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_database_has_the_same_keys(values: list[float]) -> None:
-    """But for a value on the edge of two buckets, where logarithms may be rounded to either."""
+def test_the_database_computes_the_same_keys(values: list[float]) -> None:
+    """Except for values on the edge of two buckets, where a logarithm may be rounded to either."""
     for value, found in zip(values, of_database(values), strict=True):
         assert abs(found - ddsketch.key(value)) <= (1 if on_an_edge(value) else 0), value
 
@@ -44,25 +44,25 @@ def on_an_edge(value: float) -> bool:
 
 @given(st.lists(finite, max_size=50))
 @settings(max_examples=50)
-def test_keys_of_many_are_those_of_each(values: list[float]) -> None:
+def test_keys_of_an_array_equal_those_of_its_values(values: list[float]) -> None:
     assert ddsketch.keys(np.array(values, dtype=float)).tolist() == [ddsketch.key(value) for value in values]
 
 
 @given(usual)
-def test_a_key_tells_its_value_within_a_hundredth(value: float) -> None:
+def test_the_value_of_a_key_is_within_one_percent(value: float) -> None:
     assert abs(ddsketch.value(ddsketch.key(value)) - value) <= RESOLVED * abs(value)
 
 
 @given(st.lists(usual, min_size=1, max_size=100), st.sampled_from([0.0, 0.05, 0.5, 0.95, 0.99, 1.0]))
 @settings(max_examples=50)
-def test_a_quantile_is_within_a_hundredth(values: list[float], q: float) -> None:
+def test_a_quantile_is_within_one_percent(values: list[float], q: float) -> None:
     exact = sorted(values)[max(math.ceil(q * len(values)), 1) - 1]
     found = ddsketch.quantile((ddsketch.key(value) for value in values), q)
     assert found is not None
     assert abs(found - exact) <= RESOLVED * abs(exact)
 
 
-def test_what_is_farther_than_most_has_the_last_key() -> None:
+def test_values_beyond_the_largest_have_the_last_key() -> None:
     assert [ddsketch.key(ddsketch.MOST), ddsketch.key(1.7e308), ddsketch.key(-1.7e308)] == [
         ddsketch.MOST_KEY,
         ddsketch.MOST_KEY,
@@ -70,13 +70,13 @@ def test_what_is_farther_than_most_has_the_last_key() -> None:
     ]
 
 
-def test_nothing_has_no_quantile() -> None:
+def test_an_empty_sketch_has_no_quantile() -> None:
     assert ddsketch.quantile([], 0.5) is None
 
 
 @given(st.integers(-ddsketch.MOST_KEY, ddsketch.MOST_KEY))
 @settings(max_examples=50)
-def test_values_of_keys_are_in_order_and_in_their_own_buckets(key: int) -> None:
+def test_values_of_keys_ascend_and_lie_in_their_buckets(key: int) -> None:
     assert ddsketch.values(np.array([key]))[0] == ddsketch.value(key)
-    if 1 < abs(key) < ddsketch.MOST_KEY:  # beyond lies what is 0, or MOST
+    if 1 < abs(key) < ddsketch.MOST_KEY:  # the outer keys stand for 0 and MOST
         assert ddsketch.key(ddsketch.value(key)) == key

@@ -1,4 +1,4 @@
-"""Distributions: every value in its bin, quantiles as near as is said, of short stretches and long ones."""
+"""Histograms: every value in its bin, quantiles within their error, for short and long time ranges."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from monitor.depot.samples.write import SampleRow
 from monitor.models import Metric, Segment, Series
 
 DAY = timedelta(days=1)
-THEN = datetime(2015, 12, 31, 12, tzinfo=UTC)  # of years that long ago each is one part
+THEN = datetime(2015, 12, 31, 12, tzinfo=UTC)  # before 2020 a partition is a year
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def metric(circle: Series) -> Metric:
-    """Two years of days of 1, 2, ... seconds until then, the last of a run that did not pass."""
+    """Store two years of daily values of 1, 2, ... seconds; the last run failed."""
     segment = Segment.objects.create(series=circle, number=1, fingerprint="1", began_at=THEN, probe="circle")
     found = Metric.objects.create(segment=segment, name="total.seconds", unit="seconds")
     measure(found, [THEN - day * DAY for day in range(730)])
@@ -36,7 +36,7 @@ def measure(metric: Metric, times: list[datetime]) -> None:
     mark_dirty.mark((metric.segment.series_id, time) for time in times)
 
 
-def test_a_month_is_counted_value_by_value(metric: Metric) -> None:
+def test_the_histogram_of_a_month_is_exact(metric: Metric) -> None:
     roll_all()
     found = histogram(metric, THEN - 20 * DAY, THEN + DAY, bins=4)
     assert (found.unit, found.n, found.exact, found.complete) == ("seconds", 20, True, True)
@@ -45,7 +45,7 @@ def test_a_month_is_counted_value_by_value(metric: Metric) -> None:
     assert found.quantiles == {1: 2.0, 5: 2.0, 25: 6.0, 50: 11.0, 75: 16.0, 95: 20.0, 99: 21.0}
 
 
-def test_years_are_counted_from_sketches(metric: Metric) -> None:
+def test_the_histogram_of_years_uses_sketches(metric: Metric) -> None:
     roll_all()
     found = histogram(metric, THEN - 800 * DAY, THEN + DAY, bins=4)
     assert (found.n, sum(found.counts), found.exact) == (729, 729, False)
@@ -55,27 +55,27 @@ def test_years_are_counted_from_sketches(metric: Metric) -> None:
     assert found.quantiles[99] == pytest.approx(723, rel=0.01)
 
 
-def test_what_is_not_rolled_up_yet_is_counted_as_well(metric: Metric) -> None:
+def test_dirty_hours_are_counted(metric: Metric) -> None:
     found = histogram(metric, THEN - 800 * DAY, THEN + DAY)
     assert (found.n, found.exact, found.complete) == (729, True, False)
     assert found.quantiles[50] == 366.0
 
 
-def test_many_values_of_a_short_stretch_are_counted_from_sketches(metric: Metric) -> None:
+def test_many_values_of_a_short_range_are_counted_by_sketches(metric: Metric) -> None:
     roll_all()
     found = histogram(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
     assert (found.n, sum(found.counts), found.exact, found.complete) == (20, 20, False, True)
     assert found.quantiles[50] == pytest.approx(11.0, rel=0.01)
 
 
-def test_many_values_that_are_not_rolled_up_yet_are_not_read_either(metric: Metric) -> None:
+def test_many_values_of_dirty_hours_are_aggregated_by_the_database(metric: Metric) -> None:
     found = histogram(metric, THEN - 20 * DAY, THEN + DAY, bins=4, most_read=19)
     assert (found.n, sum(found.counts), found.exact, found.complete) == (20, 20, False, False)
     assert found.quantiles[50] == pytest.approx(11.0, rel=0.01)
 
 
 @pytest.mark.parametrize("rolled", [False, True])
-def test_a_day_with_very_many_values_is_told_by_how_often_each_comes(metric: Metric, rolled: bool) -> None:
+def test_a_large_sketch_is_read_as_counts_of_its_keys(metric: Metric, rolled: bool) -> None:
     seconds = timedelta(seconds=20)
     measure(metric, [THEN + DAY + number * seconds for number in range(3000)])
     if rolled:
@@ -88,7 +88,7 @@ def test_a_day_with_very_many_values_is_told_by_how_often_each_comes(metric: Met
     assert figures.p50 == pytest.approx(1136, rel=0.02)
 
 
-def test_values_that_are_all_the_same_have_one_bin(metric: Metric) -> None:
+def test_equal_values_have_one_bin(metric: Metric) -> None:
     found = histogram(metric, THEN - DAY, THEN, bins=10)
     assert (found.edges, found.counts) == ([2.0, 2.0], [1])
 
@@ -100,6 +100,6 @@ def test_without_values_there_are_no_bins(metric: Metric) -> None:
 
 
 @pytest.mark.parametrize("bins", [0, -1, MOST_BINS + 1])
-def test_there_are_a_thousand_bins_at_most(metric: Metric, bins: int) -> None:
+def test_the_number_of_bins_is_limited(metric: Metric, bins: int) -> None:
     with pytest.raises(ValueError, match=f"expected 1 to 1000 bins, got {bins}"):
         histogram(metric, THEN - DAY, THEN, bins=bins)

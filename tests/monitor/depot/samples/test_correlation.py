@@ -1,4 +1,4 @@
-"""Correlation says how much, how sure, and why not."""
+"""Correlation coefficients, their confidence intervals, and the reasons for having none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ columns = st.lists(st.tuples(values, values), min_size=LEAST_PAIRS, max_size=30)
 
 
 @given(columns, st.sampled_from([0.8, 0.95]))
-def test_the_coefficients_are_those_of_scipy(pair: np.ndarray, level: float) -> None:
+def test_coefficients_equal_those_of_scipy(pair: np.ndarray, level: float) -> None:
     assume(all(column.std() > 1e-3 * abs(column).max() for column in pair))
     found = correlation(*pair, level=level)
     expected = stats.pearsonr(*pair)
@@ -32,7 +32,7 @@ def test_the_coefficients_are_those_of_scipy(pair: np.ndarray, level: float) -> 
     assert (found.pearson.lower, found.pearson.upper) == pytest.approx(tuple(interval), abs=1e-9)
 
 
-def test_ranks_see_what_is_no_straight_line() -> None:
+def test_spearman_detects_a_nonlinear_monotonic_relation() -> None:
     x = np.arange(1.0, 30.0)
     found = correlation(x, np.exp(x))
     assert found.n == 29
@@ -42,8 +42,8 @@ def test_ranks_see_what_is_no_straight_line() -> None:
     assert found.pearson.value < 0.6
 
 
-def test_the_interval_of_ranks_covers_as_often_as_it_promises() -> None:
-    """Of a thousand draws of 40 from a normal pair with a correlation of 0.6."""
+def test_the_interval_of_spearman_has_its_nominal_coverage() -> None:
+    """A thousand draws of 40 pairs from a bivariate normal distribution with correlation 0.6."""
     rng = np.random.default_rng(7)
     truth = 6 / np.pi * np.arcsin(0.6 / 2)
     drawn = (correlation(*rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 40).T) for _ in range(1000))
@@ -51,7 +51,7 @@ def test_the_interval_of_ranks_covers_as_often_as_it_promises() -> None:
     assert 920 <= covered <= 980
 
 
-def test_huge_numbers_correlate_as_well_as_small_ones() -> None:
+def test_huge_numbers_are_correlated_without_overflow() -> None:
     x = np.array([1.0, 2.0, 3.0, 5.0])
     huge, small = correlation(x * 1e300, x[::-1] * 1e-300).pearson, correlation(x, x[::-1]).pearson
     assert huge is not None
@@ -69,7 +69,7 @@ def test_huge_numbers_correlate_as_well_as_small_ones() -> None:
         ([0.1 + 0.2, 0.3, 0.3, 0.3], [1.0, 2.0, 3.0, 4.0], "constant"),
     ],
 )
-def test_where_there_is_none_it_says_why(first: list[float], second: list[float], why: str) -> None:
+def test_an_undefined_correlation_has_a_reason(first: list[float], second: list[float], why: str) -> None:
     found = correlation(np.array(first), np.array(second))
     assert (found.pearson, found.spearman, found.why) == (None, None, why)
     assert found.n == len(first)

@@ -1,4 +1,4 @@
-"""A history fits into as many points as are asked for, however long it is, and no extreme is lost."""
+"""A history of any length is downsampled to the requested points without losing extremes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def metric(circle: Series, noon: datetime) -> Metric:
 def measure(
     metric: Metric, start: datetime, every: timedelta, values: list[float], passed: bool = True
 ) -> None:
-    """Values from *start* on, each known 90 s later; marked as who stores reports does."""
+    """Store values from *start* on, each known 90 s later, and mark their hours dirty."""
     times = [start + number * every for number in range(len(values))]
     partitions.create_for(times)
     write.write(
@@ -45,7 +45,7 @@ def bumpy(count: int) -> list[float]:
     return [float(value) for value in np.random.default_rng(5).gamma(2.0, 5.0, count).round(3)]
 
 
-def test_what_fits_is_shown_as_it_is(metric: Metric, noon: datetime) -> None:
+def test_few_values_are_all_shown(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0, 2.0])
     measure(metric, noon + MINUTE, HOUR, [9.0], passed=False)
     found = downsample(metric, start=noon, end=noon + 3 * HOUR, points=4)
@@ -54,13 +54,13 @@ def test_what_fits_is_shown_as_it_is(metric: Metric, noon: datetime) -> None:
     assert (found.lowest, found.highest, found.step_seconds) == (None, None, None)
 
 
-def test_a_window_ends_before_its_end(metric: Metric, noon: datetime) -> None:
+def test_the_end_of_the_range_is_excluded(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0, 2.0])
     found = downsample(metric, start=noon + HOUR, end=noon + 2 * HOUR, points=4)
     assert found.value.tolist() == [1.0]
 
 
-def test_more_are_thinned_out_and_their_extremes_kept(metric: Metric, noon: datetime) -> None:
+def test_many_values_are_downsampled_and_keep_extremes(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, MINUTE, values := bumpy(500))
     found = downsample(metric, start=noon, end=noon + DAY, points=60)
     assert (found.method, found.n) == ("m4", 500)
@@ -68,13 +68,13 @@ def test_more_are_thinned_out_and_their_extremes_kept(metric: Metric, noon: date
     assert {min(values), max(values)} <= set(found.value.tolist())
 
 
-def test_no_values_are_no_points(metric: Metric, noon: datetime) -> None:
+def test_a_range_without_values_has_no_points(metric: Metric, noon: datetime) -> None:
     found = downsample(metric, start=noon, end=noon + DAY, points=60)
     assert (found.method, found.n, len(found.time)) == ("raw", 0, 0)
     assert (found.complete, found.age_seconds(noon)) == (True, None)
 
 
-def test_it_says_how_old_the_newest_is_and_whether_rollups_have_it(metric: Metric, noon: datetime) -> None:
+def test_freshness_has_the_newest_value_and_completeness(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0])
     end = noon + 3 * HOUR
     found = downsample(metric, start=noon, end=end, points=4)
@@ -85,7 +85,7 @@ def test_it_says_how_old_the_newest_is_and_whether_rollups_have_it(metric: Metri
 
 @pytest.fixture(params=["rolled up", "half of it", "not yet"])
 def ten_days(request: pytest.FixtureRequest, metric: Metric, noon: datetime) -> list[float]:
-    """A value each ten minutes, for ten days."""
+    """Store a value every ten minutes for ten days."""
     values = bumpy(1440)
     measure(metric, noon, 10 * MINUTE, values)
     if request.param != "not yet":
@@ -95,7 +95,7 @@ def ten_days(request: pytest.FixtureRequest, metric: Metric, noon: datetime) -> 
     return values
 
 
-def by_stretch(found: Downsampled, values: list[float], noon: datetime) -> dict[int, list[float]]:
+def by_bin(found: Downsampled, values: list[float], noon: datetime) -> dict[int, list[float]]:
     assert found.step_seconds is not None
     step = timedelta(seconds=found.step_seconds)
     origin = found.time[0]
@@ -108,7 +108,7 @@ def by_stretch(found: Downsampled, values: list[float], noon: datetime) -> dict[
 
 @pytest.mark.parametrize(("most", "method"), [(1000, "hours"), (200, "days")])
 @pytest.mark.parametrize("points", [4, 7, 500])
-def test_rollups_are_shown_where_samples_are_too_many(
+def test_rollups_are_shown_for_too_many_samples(
     metric: Metric,
     noon: datetime,
     ten_days: list[float],
@@ -119,7 +119,7 @@ def test_rollups_are_shown_where_samples_are_too_many(
     found = downsample(metric, start=noon, end=noon + 10 * DAY, points=points, most_read=most)
     assert (found.method, found.n) == (method, 1440)
     assert len(found.time) <= points
-    stretches = by_stretch(found, ten_days, noon)
+    stretches = by_bin(found, ten_days, noon)
     assert found.lowest is not None
     assert found.highest is not None
     assert found.lowest.tolist() == [min(of_one) for of_one in stretches.values()]
@@ -127,7 +127,7 @@ def test_rollups_are_shown_where_samples_are_too_many(
     assert found.value.tolist() == pytest.approx([float(np.mean(of_one)) for of_one in stretches.values()])
 
 
-def test_where_samples_were_taken_away_rollups_are_shown(metric: Metric, noon: datetime) -> None:
+def test_rollups_are_shown_where_samples_were_deleted(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, 10 * MINUTE, values := bumpy(600))
     roll_all()
     Sample.objects.filter(time__lt=noon + 2 * DAY).delete()

@@ -1,4 +1,4 @@
-"""An application's values meet what the probe had said by then: never what it said later."""
+"""Values of an application are paired with probe values known before, never later ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ probe_runs = st.dictionaries(st.integers(0, 50), seldom_late).map(lambda runs: s
 
 
 def naive(times: list[int], known_at: list[int], asked: int) -> int:
-    """Look at every value, in order of time."""
+    """Search every value in order of time."""
     found = -1
     for number, (time, known) in enumerate(zip(times, known_at, strict=True)):
         if time <= asked and known <= asked:
@@ -32,7 +32,7 @@ def naive(times: list[int], known_at: list[int], asked: int) -> int:
 
 
 @given(probe_runs, st.lists(st.integers(-5, 120)))
-def test_the_nearest_known_is_what_looking_at_every_value_finds(
+def test_the_nearest_known_value_is_that_of_a_linear_search(
     runs: list[tuple[int, int]], asked: list[int]
 ) -> None:
     times = [time for time, _ in runs]
@@ -42,7 +42,7 @@ def test_the_nearest_known_is_what_looking_at_every_value_finds(
 
 
 def measured(metric: Metric, noon: datetime, *runs: tuple[float, float, float], passed: bool = True) -> None:
-    """Runs of (minute of the slot, minute when known, value)."""
+    """Store runs given as (minute of the slot, minute when known, value)."""
     write.write(
         [
             SampleRow(metric.pk, noon + slot * MINUTE, noon + known * MINUTE, value, passed)
@@ -52,12 +52,12 @@ def measured(metric: Metric, noon: datetime, *runs: tuple[float, float, float], 
 
 
 @pytest.fixture
-def told(db: None, noon: datetime) -> None:
-    """A probe every ten minutes, whose report of the second came when the third had been known for long."""
+def stored(db: None, noon: datetime) -> None:
+    """Store a probe run every ten minutes; the report of the second is late, after that of the third."""
     measured(PROBE, noon, (0, 1, 10.0), (10, 35, 11.0), (20, 21, 12.0), (30, 31, 13.0))
 
 
-def test_every_value_meets_the_newest_that_was_known(told: None, noon: datetime) -> None:
+def test_every_value_is_paired_with_the_newest_known_value(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (1, 2, 1.0), (11, 12, 2.0), (21, 22, 3.0), (40, 41, 4.0))
     found = paired(APPLICATION, PROBE)
     assert found.probe_value.tolist() == [10.0, 10.0, 12.0, 13.0]
@@ -66,39 +66,39 @@ def test_every_value_meets_the_newest_that_was_known(told: None, noon: datetime)
     assert found.newest_known_at == noon + 41 * MINUTE
 
 
-def test_a_lag_asks_what_was_known_so_much_earlier(told: None, noon: datetime) -> None:
+def test_a_lag_uses_values_known_earlier(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (31, 32, 1.0))
     assert paired(APPLICATION, PROBE).probe_value.tolist() == [13.0]
     assert paired(APPLICATION, PROBE, lag_seconds=0.5).probe_value.tolist() == [12.0]
     assert paired(APPLICATION, PROBE, lag_seconds=900).probe_value.tolist() == [10.0]
 
 
-def test_what_came_before_any_of_the_probe_is_counted(told: None, noon: datetime) -> None:
+def test_values_before_any_probe_value_are_counted_as_unpaired(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (0, 1, 1.0), (2, 3, 2.0))
     found = paired(APPLICATION, PROBE)
     assert (len(found), found.unpaired) == (1, 1)
 
 
-def test_runs_that_did_not_pass_meet_nothing_and_are_met_by_nothing(told: None, noon: datetime) -> None:
+def test_failed_runs_are_not_paired(stored: None, noon: datetime) -> None:
     measured(PROBE, noon, (25, 26, 99.0), passed=False)
     measured(APPLICATION, noon, (27, 28, 99.0), passed=False)
     measured(APPLICATION, noon, (28, 29, 1.0))
     assert paired(APPLICATION, PROBE).probe_value.tolist() == [12.0]
 
 
-def test_a_window_is_of_the_application_alone(told: None, noon: datetime) -> None:
-    """What the probe said before the window began is known in it."""
+def test_the_time_range_selects_application_values_only(stored: None, noon: datetime) -> None:
+    """Probe values from before the range are used."""
     measured(APPLICATION, noon, (12, 13, 1.0), (22, 23, 2.0), (32, 33, 3.0))
     found = paired(APPLICATION, PROBE, start=noon + 12 * MINUTE, end=noon + 32 * MINUTE)
     assert found.probe_value.tolist() == [10.0, 12.0]
 
 
-def test_a_window_without_runs_has_no_pairs(told: None, noon: datetime) -> None:
+def test_a_range_without_runs_has_no_pairs(stored: None, noon: datetime) -> None:
     found = paired(APPLICATION, PROBE, start=noon)
     assert (len(found), found.unpaired, found.newest_known_at) == (0, 0, None)
 
 
-def test_more_values_than_memory_is_for_are_refused(told: None, noon: datetime) -> None:
+def test_too_many_values_are_refused(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (15, 16, 1.0), (32, 33, 2.0))
     with pytest.raises(TooManyValues, match="the probe has more than 1 values there"):
         paired(APPLICATION, PROBE, most_read=1, end=noon + 30 * MINUTE)
@@ -107,16 +107,14 @@ def test_more_values_than_memory_is_for_are_refused(told: None, noon: datetime) 
     assert len(paired(APPLICATION, PROBE, most_read=4)) == 2
 
 
-def test_the_past_is_seen_without_its_future(told: None, noon: datetime) -> None:
+def test_known_by_hides_later_values(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (15, 16, 1.0), (36, 37, 2.0))
     found = paired(APPLICATION, PROBE, known_by=noon + 30 * MINUTE)
     assert found.application_value.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("first", range(0, 60, 7))
-def test_wherever_a_window_begins_its_pairs_are_those_of_the_whole(
-    db: None, noon: datetime, first: int
-) -> None:
+def test_pairs_of_a_range_equal_those_of_the_whole_history(db: None, noon: datetime, first: int) -> None:
     measured(PROBE, noon, *((slot, slot + 1 + (29 * slot) % 31, float(slot)) for slot in range(0, 60, 3)))
     measured(APPLICATION, noon, *((slot, slot + 1, 0.0) for slot in range(60)))
     whole = paired(APPLICATION, PROBE)

@@ -1,4 +1,4 @@
-"""Samples as arrays: the same as rows, faster."""
+"""Sample arrays have the same content as rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from monitor.depot.samples.write import SampleRow
 
 HOUR = timedelta(hours=1)
 METRIC, OTHER = 1, 2
-SELECTIONS: list[dict[str, Any]] = [  # times are hours since noon
+SELECTIONS: list[dict[str, Any]] = [  # hours after noon
     {},
     {"passed_only": False},
     {"newest": 3},
@@ -34,7 +34,7 @@ SELECTIONS: list[dict[str, Any]] = [  # times are hours since noon
 
 @pytest.fixture
 def stored(db: None, noon: datetime) -> None:
-    """Ten hours of two metrics; every third of a run that did not pass, every fourth a day late."""
+    """Store ten hours of two metrics; every third run failed, every fourth report is a day late."""
     rows = [
         SampleRow(
             metric_id=metric,
@@ -60,39 +60,37 @@ def of_arrays(**selection: Any) -> list[tuple[Any, ...]]:
     return list(zip(*times, found["value"].tolist(), found["passed"].tolist(), strict=True))
 
 
-def test_an_array_has_what_the_rows_have_on_every_engine(
-    quick_engine: Engine, stored: None, noon: datetime
-) -> None:
+def test_an_array_equals_the_rows_on_every_engine(quick_engine: Engine, stored: None, noon: datetime) -> None:
     hours = ("start", "end", "known_by")
     for selection in SELECTIONS:
         asked = {name: noon + told * HOUR if name in hours else told for name, told in selection.items()}
         assert of_arrays(**asked) == of_rows(**asked), selection
 
 
-def test_of_a_metric_that_there_is_not_there_is_nothing(stored: None) -> None:
+def test_an_unknown_metric_has_an_empty_array(stored: None) -> None:
     assert len(sample_arrays.read(3)) == 0
 
 
-def test_more_than_are_asked_for_are_refused(stored: None) -> None:
+def test_more_samples_than_the_limit_are_refused(stored: None) -> None:
     assert len(sample_arrays.read(METRIC, passed_only=False, at_most=10)) == 10
     with pytest.raises(sample_arrays.TooManySamples, match="more than 9 values"):
         sample_arrays.read(METRIC, passed_only=False, at_most=9)
 
 
-def test_times_are_those_of_numpy(stored: None, noon: datetime) -> None:
+def test_times_are_numpy_microseconds(stored: None, noon: datetime) -> None:
     first = sample_arrays.read(METRIC, passed_only=False)["time"].view("datetime64[us]")[0]
     assert first == np.datetime64(noon.replace(tzinfo=None))
     assert moment(first.astype(int)) == noon
     assert micros(noon) == first.astype(int)
 
 
-def test_what_the_transaction_wrote_is_read_in_it(stored: None, noon: datetime) -> None:
+def test_uncommitted_samples_are_read_in_their_transaction(stored: None, noon: datetime) -> None:
     with transaction.atomic():
         write.write([SampleRow(METRIC, noon - HOUR, noon, 7.0, True)])
         assert sample_arrays.read(METRIC)["value"][0] == 7.0
 
 
-def test_an_error_of_the_database_is_one_of_django(stored: None, noon: datetime) -> None:
+def test_database_errors_are_those_of_django(stored: None, noon: datetime) -> None:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE monitor_sample RENAME value TO worth")
