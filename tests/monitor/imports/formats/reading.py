@@ -17,7 +17,7 @@ from monitor.imports.formats.base import ImportedRun, Item, MalformedRecord, Ski
 from monitor.imports.formats.opening import open_input
 
 DATA = Path(__file__).parent / "data"
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[5] / "shared" / "data"
 
 LANL = "lanl-failures/LA-UR-05-7318-failure-data-1996-2005.csv.gz"
 AZURE = "azure-vm-noise/azure-vm-noise-eastus.tar.gz"
