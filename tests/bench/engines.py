@@ -1,4 +1,4 @@
-"""What a sample takes on disk, and how fast a depot goes over to TimescaleDB, where there is any."""
+"""Measure bytes per sample, and the migration to TimescaleDB where the server has it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tests.monitor.depot.databases import HOW_TO_GET_IT, in_postgres, using_sett
 from tests.monitor.depot.measured import metrics_of
 
 NAME = "gridcast_engines"
-METRICS, HOURS = 125, 8_000  # a million samples, of nearly a year
+METRICS, HOURS = 125, 8_000  # a million samples, nearly a year
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
-# Runtimes to the microsecond around a mean of each metric's own, a failed one in twenty.
+# Runtimes in microseconds around the mean of each metric; one in twenty failed.
 _FILL = """
 INSERT INTO monitor_sample
 SELECT metric_id, slot, slot + interval '40 seconds' * random(),
@@ -114,7 +114,7 @@ def _sizes(count: int) -> Sizes:
 
 
 def _named(kind: str, sizes: Sizes) -> dict[str, float]:
-    """The figures of *sizes*, each with its name."""
+    """Return the figures of *sizes* by name."""
     return {
         f"{kind}, bytes per sample": sizes.samples,
         f"{kind}, its hours, bytes": sizes.hours,

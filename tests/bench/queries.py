@@ -1,4 +1,4 @@
-"""Questions over two years of hours: pairs against the same in SQL, a few points of a history against all."""
+"""Queries over two years of hours: pairs against SQL, a downsampled history against all values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 END = START + timedelta(hours=HOURS)
 SEED = 7
 
-# For every value of the application a look back at the probe.
+# A lateral join looks up the probe value for every value of the application.
 LOOK_BACK = """
 SELECT run.time, run.value, known.time, known.value
 FROM monitor_sample AS run CROSS JOIN LATERAL (
@@ -51,9 +51,9 @@ def measure() -> list[Result]:
 def _pairs(application: Metric, probe: Metric) -> Result:
     pair_seconds = statistics.median(seconds(lambda: paired(application, probe)) for _ in range(TIMES))
     sql_seconds = seconds(lambda: _look_back(application, probe))
-    found = paired(application, probe)
-    assert len(_look_back(application, probe)) == len(found)
-    columns = (found.application_value, found.probe_value)
+    pairs = paired(application, probe)
+    assert len(_look_back(application, probe)) == len(pairs)
+    columns = (pairs.application_value, pairs.probe_value)
     correlate_seconds = statistics.median(seconds(lambda: correlation(*columns)) for _ in range(TIMES))
     return Result(
         name="pairs of two years / look back in SQL",
@@ -64,7 +64,7 @@ def _pairs(application: Metric, probe: Metric) -> Result:
             "pairs of two years, ms": 1e3 * pair_seconds,
             "look back in SQL, ms": 1e3 * sql_seconds,
             "their correlation, ms": 1e3 * correlate_seconds,
-            "pairs": len(found),
+            "pairs": len(pairs),
         },
     )
 
@@ -100,7 +100,7 @@ def _look_back(application: Metric, probe: Metric) -> list[tuple[object, ...]]:
 
 
 def _metrics() -> tuple[Metric, Metric]:
-    """Two metrics of two years of hours, rolled up. One run in 50 failed, one report in 20 was late."""
+    """Store two metrics with two years of hours; 1 run in 50 failed, 1 report in 20 is late."""
     resources = [ResourceConfig(name, name, str(Path("/") / name)) for name in ("here", "there")]
     names = ("years-application", "years-probe")
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
@@ -124,5 +124,7 @@ def _store(metric: Metric, first: datetime, rng: np.random.Generator) -> None:
     passed = (rng.random(HOURS) < 0.98).tolist()
     late_seconds = np.where(rng.random(HOURS) < 0.05, 50_000.0, 60.0) * rng.random(HOURS)
     times = [first + timedelta(hours=hour) for hour in range(HOURS)]
-    known = [time + timedelta(seconds=late) for time, late in zip(times, late_seconds.tolist(), strict=True)]
-    write.write([SampleRow(metric.pk, *row) for row in zip(times, known, values, passed, strict=True)])
+    known_at = [
+        time + timedelta(seconds=late) for time, late in zip(times, late_seconds.tolist(), strict=True)
+    ]
+    write.write([SampleRow(metric.pk, *row) for row in zip(times, known_at, values, passed, strict=True)])

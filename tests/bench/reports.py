@@ -1,6 +1,6 @@
-"""Reports by HTTP: many together against COPY of their samples, one by one against a view that inserts a row.
+"""Reports over HTTP: batches against COPY of their samples, single ones against a view that inserts a row.
 
-The web is gridcast's own, as the demo starts it, on a socket; so is the client's, for both the same.
+Server and client are the same for both: gridcast's web server as the demo starts it, on a socket.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from tests.bench.base import Result, interleaved, seconds
 from tests.monitor.builders import circle_report
 
 SERIES = 100
-REPORTS = 500  # in a batch
+REPORTS = 500  # per batch
 METRICS = 12  # of a report: 4 stages, 3 totals, and its own
 BATCHES = 7
-SINGLES = 960  # a round
+SINGLES = 960  # per round
 ROUNDS = 7
 CLIENTS = 32
 BINDINGS = {"ring": ("here", "there")}
 USED = {name: ResourceUsage(2000, 2000, 0.0) for name in BINDINGS["ring"]}
-START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # as reports mostly are
+START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # recent
 MINUTE = timedelta(minutes=1)
 _COLUMNS = "metric_id, time, known_at, value, passed"
 
@@ -47,24 +47,24 @@ def measure() -> list[Result]:
     bodies = _bodies(names)
     with web.serving("tests.bench.insert") as address:
         ask = web.asking(address, _token())
-        _together(ask, [next(bodies) for _ in range(REPORTS)])  # segments and metrics are there, and parts
+        _together(ask, [next(bodies) for _ in range(REPORTS)])  # creates segments, metrics and partitions
         return [_batches(ask, bodies), _singles(ask, bodies)]
 
 
 def _batches(ask: Callable[[str, bytes], bytes], bodies: Iterator[bytes]) -> Result:
-    """Each batch, and then COPY of as many other samples of the same metrics, in turn."""
+    """Measure batches and COPY of as many samples of the same metrics, in turn."""
     metrics = list(Metric.objects.values_list("pk", flat=True))
-    took, copied = [], []
+    http_seconds, copied = [], []
     for number in range(BATCHES):
         batch = [next(bodies) for _ in range(REPORTS)]
         before = Sample.objects.count()
-        took.append(seconds(lambda batch=batch: _together(ask, batch)))  # type: ignore[misc]
+        http_seconds.append(seconds(lambda batch=batch: _together(ask, batch)))  # type: ignore[misc]
         samples = Sample.objects.count() - before
         if samples != REPORTS * METRICS:
             raise AssertionError(f"{samples} samples of {REPORTS} reports")
         copied.append(_copy(metrics, samples, number))
     samples_a_batch = REPORTS * METRICS
-    http, limit = statistics.median(took), statistics.median(copied)
+    http, limit = statistics.median(http_seconds), statistics.median(copied)
     return Result(
         name="reports by HTTP, 500 at once / COPY",
         ratio=limit / http,
@@ -79,9 +79,9 @@ def _batches(ask: Callable[[str, bytes], bytes], bodies: Iterator[bytes]) -> Res
 
 
 def _singles(ask: Callable[[str, bytes], bytes], bodies: Iterator[bytes]) -> Result:
-    """Both are made before they are sent: what is measured is the web, and what its clients need to ask."""
+    """Prepare both before sending: only the web server and its clients are measured."""
     rounds = range(ROUNDS + 1)
-    rows = iter([[_row(number * SINGLES + one) for one in range(SINGLES)] for number in rounds])
+    rows = iter([[_row(number * SINGLES + single) for single in range(SINGLES)] for number in rounds])
     reports = iter([[next(bodies) for _ in range(SINGLES)] for _ in rounds])
 
     def insert() -> None:
@@ -119,7 +119,7 @@ def _together(ask: Callable[[str, bytes], bytes], batch: Sequence[bytes]) -> Non
 
 
 def _bodies(series: Sequence[str]) -> Iterator[bytes]:
-    """Reports of *series* in turn, each of ``METRICS`` metrics."""
+    """Yield reports of *series* in turn, each with ``METRICS`` metrics."""
     own = [wire.MetricValue(f"own.{number}", 0.5 + number, "bytes") for number in range(METRICS - 7)]
     for number in count():
         slot = START + number // len(series) * MINUTE
@@ -128,8 +128,7 @@ def _bodies(series: Sequence[str]) -> Iterator[bytes]:
 
 
 def _copy(metrics: Sequence[int], samples: int, batch: int) -> float:
-    """Seconds that the limit takes: rows as a batch makes, into a table such as theirs; nothing is parsed,
-    nothing checked."""
+    """Return the seconds of COPY for the rows of a batch into an equal table: the upper limit of ingest."""
     each = samples // len(metrics)
     first = START + timedelta(days=400 + batch)
     rows = [

@@ -1,5 +1,5 @@
-"""Statistics of one series among a thousand, over a month and over three years, against SQL by hand; and by
-HTTP, with pairs of two years, against the services alone."""
+"""Statistics of one series of a thousand over a month and three years against plain SQL; and over HTTP, with
+pairs of two years, against the functions alone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from monitor.models.token import READ
 from tests.bench import web, years
 from tests.bench.base import Result, interleaved, seconds
 
-SERIES, DAYS = years.SERIES, years.DAYS  # of 26 million samples; DAYS = 42 is a million
+SERIES, DAYS = years.SERIES, years.DAYS  # 26 million samples; DAYS = 42 is a million
 TIMES = 41
-WARM = 20  # questions: each process of the web plans what it asks often
+WARM = 20  # requests: each web process prepares frequent statements
 SEED = 5
 
 OF_ROLLUPS = """
@@ -38,31 +38,31 @@ FROM monitor_sample WHERE metric_id = %s AND time >= %s AND time < %s GROUP BY 1
 
 
 def measure() -> list[Result]:
-    found = years.loaded(SERIES, DAYS)
+    loaded = years.loaded(SERIES, DAYS)
     day_rows = DayRollup.objects.count()
     stored = {
-        "samples": found.samples,
-        "load, samples/s": found.samples / found.load_seconds,
-        "load, s": found.load_seconds,
-        "rebuild of the rollups, s": found.roll_seconds,
-        "rebuild, samples/s": found.samples / found.roll_seconds,
-        "rebuild, rows/s": day_rows / found.roll_seconds,
-        "samples, bytes each": found.raw_bytes / found.samples,
-        "rollups, bytes per sample": found.rolled_bytes / found.samples,
+        "samples": loaded.samples,
+        "load, samples/s": loaded.samples / loaded.load_seconds,
+        "load, s": loaded.load_seconds,
+        "rebuild of the rollups, s": loaded.roll_seconds,
+        "rebuild, samples/s": loaded.samples / loaded.roll_seconds,
+        "rebuild, rows/s": day_rows / loaded.roll_seconds,
+        "samples, bytes each": loaded.raw_bytes / loaded.samples,
+        "rollups, bytes per sample": loaded.rolled_bytes / loaded.samples,
     }
-    month = max(found.start, found.end - timedelta(days=30))
+    month = max(loaded.start, loaded.end - timedelta(days=30))
     return [
-        _daily("30 days, daily mean and p95 / best SQL", found.metrics, month, found.end, 2.0, stored),
-        _daily("3 years, daily mean and p95 / best SQL", found.metrics, found.start, found.end, 5.0, {}),
-        _whole(found.metrics, found.start, found.end),
-        *_by_http(found.metrics, month, found.start, found.end),
+        _daily("30 days, daily mean and p95 / best SQL", loaded.metrics, month, loaded.end, 2.0, stored),
+        _daily("3 years, daily mean and p95 / best SQL", loaded.metrics, loaded.start, loaded.end, 5.0, {}),
+        _whole(loaded.metrics, loaded.start, loaded.end),
+        *_by_http(loaded.metrics, month, loaded.start, loaded.end),
     ]
 
 
 def _daily(
     name: str, metrics: list[Metric], start: datetime, end: datetime, target: float, stored: dict[str, float]
 ) -> Result:
-    """The service also looks for what has changed, and says how old the data are."""
+    """Compare with SQL; the function also looks for dirty hours and the newest value."""
     ask = _of_any(metrics, lambda metric: statistics_by(metric, start, end, "day"))
     rolled = _of_any(metrics, lambda metric: _sql(OF_ROLLUPS, metric, start, end))
     raw = _of_any(metrics, lambda metric: _sql(OF_SAMPLES, metric, start, end))
@@ -83,7 +83,7 @@ def _daily(
 
 
 def _whole(metrics: list[Metric], start: datetime, end: datetime) -> Result:
-    """All of it as one stretch: from sketches, against every value."""
+    """Measure statistics of the whole range from sketches against reading every value."""
     ask = _of_any(metrics, lambda metric: statistics(metric, start, end))
     distributed = _of_any(metrics, lambda metric: histogram(metric, start, end))
     raw = _of_any(metrics, lambda metric: _sql(OF_SAMPLES.replace("'day'", "'year'"), metric, start, end))
@@ -102,7 +102,7 @@ def _whole(metrics: list[Metric], start: datetime, end: datetime) -> Result:
 
 
 def _by_http(metrics: list[Metric], month: datetime, start: datetime, end: datetime) -> list[Result]:
-    """What a program asks: a token is read, the series is looked for, and the answer written as JSON."""
+    """Measure requests: they check a token, look up the series and encode JSON."""
     reader = ApiToken.objects.issue(User.objects.create_user("of-years"), "reader", [READ])
     two_years = max(start, end - timedelta(days=730))
     with web.serving("monitor.wsgi") as address:
@@ -125,7 +125,7 @@ def _asked(
     *,
     bound_ms: float,
 ) -> Result:
-    """*bound_ms* is what it may take at most on two cores."""
+    """*bound_ms* is the maximum on two cores."""
     for _ in range(WARM):
         by_http()
     http_seconds, service_seconds = interleaved(by_http, service, TIMES)
@@ -154,7 +154,7 @@ def _daily_by_http(
 def _pairs_by_http(
     ask: web.Ask, metrics: list[Metric], start: datetime, end: datetime
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """With the correlation of all, and the newest thousand."""
+    """Measure pairs with the correlation of all and the newest thousand."""
     probe = metrics[0]
     query = urlencode(
         {"probe": probe.segment.series.name, "start": start.isoformat(), "end": end.isoformat()}
@@ -166,14 +166,14 @@ def _pairs_by_http(
             raise AssertionError(path)
 
     def service(metric: Metric) -> None:
-        found = paired(metric, probe, start=start, end=end)
-        correlation(found.application_value, found.probe_value)
+        pairs = paired(metric, probe, start=start, end=end)
+        correlation(pairs.application_value, pairs.probe_value)
 
     return _of_any(metrics, by_http), _of_any(metrics, service)
 
 
 def _of_any(metrics: list[Metric], ask: Callable[[Metric], object]) -> Callable[[], object]:
-    """Another series every time, the same for both."""
+    """Draw another series every time, the same for both."""
     draw = random.Random(SEED)
     return lambda: ask(draw.choice(metrics))
 

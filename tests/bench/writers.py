@@ -29,21 +29,21 @@ from tests.bench import years
 from tests.bench.base import Result, seconds
 from tests.monitor.builders import circle_report
 
-SERIES, DAYS = 200, 1095  # beside those that are written to
+SERIES, DAYS = 200, 1095  # beside the series that are written to
 WRITERS, REPORTS_A_SECOND = 4, 500
-WRITTEN_TO = 10_000  # series, each thrice a minute: no schedule is finer than a minute
+WRITTEN_TO = 10_000  # series, three reports a minute each
 REPORTS_AT_ONCE = 500
-SOME = 100  # of them, and those of years: as many as a page lists
-BATCH_SECONDS = 0.2  # a writer sends what it has so often
+SOME = 100  # series of each kind, as many as a page lists
+BATCH_SECONDS = 0.2  # interval in which a writer sends
 SLOT_SECONDS = 60
-GATHER_SECONDS, ROLL_SECONDS = 2.0, 5.0  # as beat says
+GATHER_SECONDS, ROLL_SECONDS = 2.0, 5.0  # as in the schedule of beat
 ASKED = 400
-ROLLS = 3  # at least, while it is asked: what is marked grows from one to the next
+ROLLS = 3  # at least, during the queries: dirty hours accumulate between them
 SEED = 5
 
 
 def measure() -> list[Result]:
-    found = years.loaded(SERIES, DAYS)
+    loaded = years.loaded(SERIES, DAYS)
     names = [f"circle-{number}" for number in range(WRITTEN_TO)]
     resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
@@ -53,13 +53,13 @@ def measure() -> list[Result]:
     Series.objects.filter(named).update(suite=asked_for)
     some = Series.objects.filter(suite=asked_for)
     draw = random.Random(SEED)
-    month = found.end - timedelta(days=30)
-    probe = found.metrics[0]
+    month = loaded.end - timedelta(days=30)
+    probe = loaded.metrics[0]
     asked: dict[str, Callable[[], object]] = {
-        "30 days, daily": lambda: statistics_by(draw.choice(found.metrics), month, found.end, "day"),
-        "3 years, daily": lambda: statistics_by(draw.choice(found.metrics), found.start, found.end, "day"),
+        "30 days, daily": lambda: statistics_by(draw.choice(loaded.metrics), month, loaded.end, "day"),
+        "3 years, daily": lambda: statistics_by(draw.choice(loaded.metrics), loaded.start, loaded.end, "day"),
         "pairs of 30 days": lambda: paired(
-            draw.choice(found.metrics), probe, lag_seconds=0, start=month, end=found.end
+            draw.choice(loaded.metrics), probe, lag_seconds=0, start=month, end=loaded.end
         ),
         "latest of 300 series": lambda: latest(some, datetime.now(UTC)),
     }
@@ -67,7 +67,7 @@ def measure() -> list[Result]:
 
 
 def tell_once(names: Sequence[str]) -> None:
-    """A report of each, so that what their reports measure is known; and nothing is left to do."""
+    """Ingest a report of each series, which creates its metrics, and roll up everything."""
     before = datetime.now(UTC) - timedelta(days=1, hours=1)
     for begin in range(0, len(names), REPORTS_AT_ONCE):
         store([circle_report(before, series=name) for name in names[begin : begin + REPORTS_AT_ONCE]])
@@ -79,23 +79,22 @@ def tell_once(names: Sequence[str]) -> None:
 def against_idle(
     asked: Mapping[str, Callable[[], object]], names: Sequence[str], *, quantile: float, times: int
 ) -> list[Result]:
-    """How long each of *asked* takes at most in that share of *times*, while series of these *names* are
-    written to, and before that."""
-    idle = _took(asked, quantile, times, 0.0)
+    """Return the *quantile* of the seconds of each query, while series of *names* are written to and idle."""
+    idle = _latencies(asked, quantile, times, 0.0)
     before = RawReport.objects.count()
     with _written(names) as began:
-        busy = _took(asked, quantile, times, ROLLS * ROLL_SECONDS)
+        busy = _latencies(asked, quantile, times, ROLLS * ROLL_SECONDS)
         reports = (RawReport.objects.count() - before) / (time.perf_counter() - began)
-    said = f"p{100 * quantile:.0f}"
+    percentile = f"p{100 * quantile:.0f}"
     return [
         Result(
-            name=f"{name}: {said} while written to / idle",
+            name=f"{name}: {percentile} while written to / idle",
             ratio=busy[name] / idle[name],
             target=3.0,
             better="lower",
             figures={
-                f"idle, {said} ms": 1e3 * idle[name],
-                f"written to, {said} ms": 1e3 * busy[name],
+                f"idle, {percentile} ms": 1e3 * idle[name],
+                f"written to, {percentile} ms": 1e3 * busy[name],
                 "reports/s meanwhile": reports,
             },
         )
@@ -103,30 +102,30 @@ def against_idle(
     ]
 
 
-def _took(
+def _latencies(
     asked: Mapping[str, Callable[[], object]], quantile: float, times: int, least_seconds: float
 ) -> dict[str, float]:
-    """In turn, so often and so long at least: what is slow for a moment is so for all."""
-    took: dict[str, list[float]] = {name: [] for name in asked}
+    """Run the queries in turn, so that load affects all alike."""
+    latencies: dict[str, list[float]] = {name: [] for name in asked}
     for ask in asked.values():
-        ask()  # what is done once a connection
+        ask()  # prepares the statements of the connection
     until = time.perf_counter() + least_seconds
     while times > 0 or time.perf_counter() < until:
         times -= 1
         for name, ask in asked.items():
-            took[name].append(seconds(ask))
-    return {name: _high(all_of_it, quantile) for name, all_of_it in took.items()}
+            latencies[name].append(seconds(ask))
+    return {name: _high(of_name, quantile) for name, of_name in latencies.items()}
 
 
-def _high(took: Sequence[float], quantile: float) -> float:
-    """Of four parts the median, so that no single moment tells."""
-    return float(average.median(np.quantile(part, quantile) for part in np.array_split(took, 4)))
+def _high(latencies: Sequence[float], quantile: float) -> float:
+    """Return the median of the quantiles of four parts, so that no single moment decides."""
+    return float(average.median(np.quantile(part, quantile) for part in np.array_split(latencies, 4)))
 
 
 @contextlib.contextmanager
 def _written(names: Sequence[str]) -> Iterator[float]:
-    """Writers are at work, and who rolls up; since when."""
-    connections.close_all()  # none is shared with the processes
+    """Run writers and the rollup worker during the block; yield their start."""
+    connections.close_all()  # processes must not share them
     context = multiprocessing.get_context("fork")
     stop, ready = context.Event(), [context.Event() for _ in range(WRITERS)]
     writers = [
@@ -160,7 +159,7 @@ def _roll_up() -> None:
 
 
 def _write(names: Sequence[str], stop: Event, ready: Event) -> None:
-    """Report of the series in turn: of each again and again, of one slot after the other."""
+    """Ingest reports of the series in turn, slot after slot."""
     first = datetime.now(UTC) - timedelta(days=1)
     reports = (
         circle_report(first + number * timedelta(seconds=SLOT_SECONDS), series=name)
@@ -177,6 +176,10 @@ def _write(names: Sequence[str], stop: Event, ready: Event) -> None:
 
 
 def store(reports: Sequence[wire.Report]) -> None:
-    refused = [one.error for one in ingest_all([wire.to_json(one) for one in reports]) if not one.accepted]
+    refused = [
+        receipt.error
+        for receipt in ingest_all([wire.to_json(report) for report in reports])
+        if not receipt.accepted
+    ]
     if refused:
         raise AssertionError(refused[0])
