@@ -1,4 +1,4 @@
-"""The depot's nouns for administrators: what is set up can be edited, what was measured only read."""
+"""The admin site: configuration can be edited, measured data can only be viewed."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ else:
 
 admin.site.site_header = "gridcast"
 admin.site.site_title = "gridcast"
-admin.site.index_title = "Set-up"
+admin.site.index_title = "Configuration"
 
 
 class ReadOnly(ReadOnlyBase):
-    """The ledger is written by services alone: a run that somebody edited would be a lie."""
+    """Objects that only the service writes: they can be viewed, not added, changed or deleted."""
 
-    show_full_result_count = False  # counting millions takes longer than reading a page of them
+    show_full_result_count = False  # counting millions of rows takes longer than reading a page
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
@@ -80,7 +80,7 @@ class ReadOnly(ReadOnlyBase):
 
 
 class ResourceForm(ResourceFormBase):
-    """A way to reach a site that there is not is refused here, where somebody can mend it."""
+    """Refuses access methods that do not exist, or with wrong options."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -123,14 +123,17 @@ class SiteAdmin(ReadOnlyBase):
     inlines = (ResourceInline,)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, list[str]]:
-        """Planned work at these sites alone keeps them: without any site it would be everywhere."""
+        """Protect sites of a maintenance window at no other site: without a site it would apply
+        everywhere."""
         deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
-        gone = [site.pk for site in objs]
-        alone = MaintenanceWindow.objects.filter(sites__in=gone).exclude(
-            sites__in=Site.objects.exclude(pk__in=gone)
+        keys = [site.pk for site in objs]
+        windows = MaintenanceWindow.objects.filter(sites__in=keys).exclude(
+            sites__in=Site.objects.exclude(pk__in=keys)
         )
-        work = [f"Maintenance window: {one.name}, which is at no other site" for one in alone.distinct()]
-        return deleted, counts, missing, [*protected, *work]
+        named = [
+            f"Maintenance window: {window.name}, which is at no other site" for window in windows.distinct()
+        ]
+        return deleted, counts, missing, [*protected, *named]
 
 
 @admin.register(Resource)
@@ -151,7 +154,7 @@ _TIMES = {field.name for field in dataclasses.fields(WindowTimes)}
 
 
 class MaintenanceWindowForm(MaintenanceWindowFormBase):
-    """A time of which nobody could say when it is is refused here, by the field at fault."""
+    """Refuses invalid times, with the error at its field."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -170,27 +173,27 @@ class MaintenanceWindowAdmin(ReadOnlyBase):
     filter_horizontal = ("sites",)
 
 
-SUITE_KEEPS = ("keep_reports_days", "keep_samples_days", "keep_hourly_days", "keep_daily_days")
+RETENTION_FIELDS = ("keep_reports_days", "keep_samples_days", "keep_hourly_days", "keep_daily_days")
 
 
 @admin.register(Suite)
 class SuiteAdmin(ReadOnlyBase):
-    list_display = ("name", "title", *SUITE_KEEPS)
+    list_display = ("name", "title", *RETENTION_FIELDS)
     filter_horizontal = ("viewers",)
     fieldsets = (
         (None, {"fields": ("name", "title", "viewers")}),
-        ("How long what is measured is kept", {"fields": SUITE_KEEPS}),
+        ("Retention", {"fields": RETENTION_FIELDS}),
     )
 
 
 def probe_choices() -> list[tuple[str, str]]:
-    """List the probes and, for imported series, the kinds of data; a new file needs no migration."""
+    """List the probes and, for imported series, the import formats; a new file needs no migration."""
     imported = (f"{IMPORTED}{kind}" for kind in formats.names())
     return [(name, name) for name in (*probes.names(), *imported)]
 
 
 class SeriesForm(SeriesFormBase):
-    """Refuses a series that no run could be made from."""
+    """Refuses parameters and schedules that no run could use."""
 
     probe = forms.ChoiceField(choices=probe_choices)
 
@@ -237,7 +240,7 @@ class SeriesAdmin(ReadOnlyBase):
     form = SeriesForm
 
     def get_readonly_fields(self, _request: HttpRequest, obj: Series | None = None) -> tuple[str, ...]:
-        """The name is for good: runs, their slots and reports under way are known by it."""
+        """Make the name immutable: runs, slots and reports refer to it."""
         return () if obj is None else ("name",)
 
     def delete_model(self, _request: HttpRequest, obj: Series) -> None:
@@ -338,7 +341,7 @@ class HoldAdmin(ReadOnly):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyBase):
-    """Tokens can be looked at and taken away; their text is shown once, where they are issued."""
+    """Tokens can be viewed and revoked; their text is shown only when they are issued."""
 
     list_display = ("name", "prefix", "user", "scopes", "expires_at")
     list_select_related = ("user",)

@@ -138,7 +138,7 @@ def _series_cell(shown: SeriesCell, now: datetime) -> SafeString:
         format_html(' title="{}"', last.reason) if last.reason else "",
         ICONS[last.state],
         shown.words,
-        age(last.at, now),
+        ago(last.at, now),
         svg.trend(shown.trend),
     )
 
@@ -156,7 +156,7 @@ def _group_cell(shown: MatrixCell, query: dict[str, str], now: datetime) -> Safe
         shown.words,
         svg.shares(shown.counts),
         shown.series_count,
-        format_html(", {}", age(shown.newest, now)) if shown.newest else "",
+        format_html(", {}", ago(shown.newest, now)) if shown.newest else "",
     )
 
 

@@ -1,4 +1,4 @@
-"""Bodies that are no reports, made from valid ones: what each is, and which field its answer has to name."""
+"""Malformed bodies made from valid reports, each with the field that the answer has to name."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class Malformed:
-    """*body*, and how it is sent; *length*: what is said of its length, if not the truth. An answer names one
-    of *fields*, where there is one."""
+    """A *body* and its headers; *length*: a false Content-Length. The answer must name one of *fields*, if
+    any."""
 
     what: str
     body: bytes
@@ -40,7 +40,7 @@ class Malformed:
 
 @dataclass(frozen=True)
 class _Spoiled:
-    """The bytes of one report that is none."""
+    """The bytes of one malformed report."""
 
     what: str
     body: bytes
@@ -48,7 +48,7 @@ class _Spoiled:
 
 
 def drawn(seed: int, count: int, noon: datetime) -> Iterator[Malformed]:
-    """*count* bodies, all different in some way, none of which has a report that can be read."""
+    """Yield *count* bodies without a valid report."""
     chance = random.Random(seed)
     valid = [json.loads(body) for body in _valid(noon)]
     for _ in range(count):
@@ -67,7 +67,7 @@ def _alone(chance: random.Random, valid: Sequence[Document]) -> Malformed:
 
 
 def _together(chance: random.Random, valid: Sequence[Document]) -> Malformed:
-    """Several in an array, or one a line."""
+    """Put several into an array or into NDJSON."""
     several = [_spoiled(chance, valid) for _ in range(chance.randint(1, 4))]
     what = ", ".join(one.what for one in several)
     if chance.random() < 0.5:
@@ -85,7 +85,7 @@ def _packed(chance: random.Random, one: Malformed) -> Malformed:
 
 
 def _spoiled(chance: random.Random, valid: Sequence[Document]) -> _Spoiled:
-    """One that the wire format refuses: what happens to stay a report is drawn again."""
+    """Return one that the wire format refuses; a change that leaves it valid is drawn again."""
     while True:
         document = json.loads(json.dumps(chance.choice(valid)))
         one = chance.choice(_WAYS)(chance, document)
@@ -100,7 +100,7 @@ def _bytes(document: Document) -> bytes:
 
 
 def _paths(value: object, path: Path = ()) -> Iterator[Path]:
-    """The way to each value in *value*."""
+    """Yield the path of each value in *value*."""
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in below:
         yield (*path, name)
@@ -108,7 +108,7 @@ def _paths(value: object, path: Path = ()) -> Iterator[Path]:
 
 
 def _at(document: Document, path: Path) -> Any:
-    """What holds the value at *path*."""
+    """Return the container of the value at *path*."""
     found: Any = document
     for name in path[:-1]:
         found = found[name]
@@ -116,12 +116,12 @@ def _at(document: Document, path: Path) -> Any:
 
 
 def _named(path: Path) -> tuple[str, ...]:
-    """How an answer may call *path*: what is wrong there may show above, below, or in the identity."""
+    """Return how an answer may name *path*: by its top field, or by the identity that depends on it."""
     top = str(path[0])
     return (top, "run") if top in {"series", "slot", "version"} else (top,)
 
 
-# Values that are hardly ever right; a report with 1e400 or NaN is no JSON to many who read it.
+# Values that are invalid in most fields; many parsers refuse 1e400 and NaN as JSON.
 _WRONG: Sequence[Callable[[], object]] = (
     lambda: None,
     lambda: True,
@@ -161,7 +161,7 @@ def _missing(chance: random.Random, document: Document) -> _Spoiled:
 
 
 def _deep(chance: random.Random, document: Document) -> _Spoiled:
-    """Nested more than anybody reads: a little, or as much as fits."""
+    """Nest beyond the limit of parsers: slightly, or as deep as fits."""
     levels = chance.choice([40, 900, 5_000, 100_000])
     path = chance.choice(list(_paths(document)))
     _at(document, path)[path[-1]] = "HERE"
@@ -227,7 +227,7 @@ _WAYS = (
 
 
 def _enveloped(chance: random.Random, valid: Sequence[Document]) -> Malformed:
-    """What is wrong as a whole; the reports in it would be good."""
+    """Return a malformed body of valid reports."""
     return chance.choice(_ENVELOPES)(chance, _bytes(chance.choice(valid)))
 
 
@@ -241,7 +241,7 @@ _BOMBS = {"blanks": b" ", "numbers": b"[" + b"1," * (MEBIBYTE // 2), "lists": b"
 
 @cache
 def _packed_bomb(encoding: str, what: str) -> bytes:
-    """Much more than may be, in little."""
+    """Return a small compressed body that decompresses to more than the limit."""
     piece = _BOMBS[what] * (MEBIBYTE // len(_BOMBS[what]))
     packer = zlib.compressobj(1, wbits=31) if encoding == "gzip" else zstd.ZstdCompressor()
     return b"".join([packer.compress(b"["), *(packer.compress(piece) for _ in range(64)), packer.flush()])
@@ -253,7 +253,7 @@ def _array_as_large_as_may_be(chance: random.Random, _good: bytes) -> Malformed:
 
 
 def _lying(chance: random.Random, good: bytes) -> Malformed:
-    """Of another length than is said: it ends there, or is said to be of a thousand million items."""
+    """Declare a Content-Length that is shorter or much longer than the body."""
     if chance.random() < 0.5:
         return Malformed("shorter", good, length=chance.randrange(len(good) - 1))
     return Malformed("longer", b"[" + b"1," * 100, length=2 * 10**9)

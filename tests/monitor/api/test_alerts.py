@@ -1,4 +1,4 @@
-"""The API lists alerts: the open ones, or all, of series that one may see."""
+"""The API lists the open or all alerts of visible series."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def alert(circle: Series, noon: datetime) -> Alert:
     )
 
 
-def test_an_open_alert_says_since_when_why_and_by_which_run(alert: Alert, client: Client) -> None:
+def test_an_open_alert_has_start_reason_and_run(alert: Alert, client: Client) -> None:
     assert client.get(URL).json() == [
         {
             "id": alert.pk,
@@ -47,14 +47,14 @@ def test_an_open_alert_says_since_when_why_and_by_which_run(alert: Alert, client
     ]
 
 
-def test_closed_ones_are_listed_when_asked_for(alert: Alert, client: Client, noon: datetime) -> None:
+def test_closed_alerts_are_listed_on_request(alert: Alert, client: Client, noon: datetime) -> None:
     Alert.objects.update(closed_at=noon + timedelta(hours=1), closed_text="passed")
     assert client.get(URL).json() == []
     (closed,) = client.get(URL, {"closed": "true"}).json()
     assert (closed["closed_at"], closed["closed_text"]) == ("2026-03-01T13:00:00Z", "passed")
 
 
-def test_those_of_one_series_are_asked_for_by_its_name(alert: Alert, client: Client) -> None:
+def test_alerts_are_filtered_by_series(alert: Alert, client: Client) -> None:
     assert len(client.get(URL, {"series": "circle"}).json()) == 1
     assert client.get(URL, {"series": "gather"}).json() == []
     assert client.get(URL, {"series": "circle\0"}).status_code == 422
@@ -65,5 +65,5 @@ def test_what_is_not_for_you_is_not_there(alert: Alert, client: Client) -> None:
     assert client.get(URL, {"closed": "true"}).json() == []
 
 
-def test_nobody_asks_without_a_token(db: None) -> None:
+def test_a_token_is_required(db: None) -> None:
     assert Client().get(URL).status_code == 401

@@ -1,4 +1,4 @@
-"""The API answers schedulers: how long, how sure, how good were the answers before."""
+"""Forecasts over the API: values, intervals, track records and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def client(viewer: User) -> Client:
 
 @pytest.fixture
 def history(circle: Series) -> Series:
-    """Five passed runs, the last a minute ago."""
+    """Circle with five passed runs, the last a minute ago."""
     for number in range(5, 0, -1):
         slot = timezone.now() - timedelta(minutes=number)
         ingest(wire.to_json(circle_report(slot, ring_seconds=4.0 + number % 2)))
@@ -52,7 +52,7 @@ def problem(response: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_forecast_says_how_long_how_sure_and_how_it_knows(history: Series, client: Client) -> None:
+def test_a_forecast_has_interval_data_age_and_track_record(history: Series, client: Client) -> None:
     answer = client.get(URL, {"series": "circle", "metric": "total.seconds"})
     assert answer.status_code == 200
     body = answer.json()
@@ -65,9 +65,7 @@ def test_a_forecast_says_how_long_how_sure_and_how_it_knows(history: Series, cli
     assert body["track_record"]["n"] == 0
 
 
-def test_while_what_is_known_is_made_anew_there_is_the_answer_of_before(
-    history: Series, client: Client
-) -> None:
+def test_while_a_state_is_recomputed_the_previous_forecast_is_served(history: Series, client: Client) -> None:
     refresh_all(timezone.now())
     before = client.get(URL, {"series": "circle"}).json()
     reset([history.pk])
@@ -78,7 +76,7 @@ def test_while_what_is_known_is_made_anew_there_is_the_answer_of_before(
     assert (named["mean"], named["data_until"]) == (8.0, before["data_until"])
 
 
-def test_quantiles_are_those_that_were_asked_for(history: Series, client: Client) -> None:
+def test_the_requested_quantiles_are_returned(history: Series, client: Client) -> None:
     body = client.get(URL, {"series": "circle", "quantiles": "0.05,.5,0.923456789,0.95"}).json()
     low, median, between, high = body["quantiles"].values()
     assert list(body["quantiles"]) == ["0.05", "0.5", "0.923456789", "0.95"]
@@ -86,9 +84,7 @@ def test_quantiles_are_those_that_were_asked_for(history: Series, client: Client
     assert list(client.get(URL, {"series": "circle"}).json()["quantiles"]) == ["0.5", "0.9", "0.95"]
 
 
-def test_it_says_how_likely_the_next_run_passes_and_what_its_stages_take(
-    history: Series, client: Client
-) -> None:
+def test_a_forecast_has_success_probability_and_stages(history: Series, client: Client) -> None:
     body = client.get(URL, {"series": "circle"}).json()
     assert body["success"]["n"] == 5
     assert body["success"]["probability"] > 0.5
@@ -108,20 +104,20 @@ def test_it_says_how_likely_the_next_run_passes_and_what_its_stages_take(
         ({}, "total.seconds"),
     ],
 )
-def test_a_stage_and_the_three_totals_have_names_of_their_own(
+def test_stage_and_total_name_a_metric(
     history: Series, client: Client, query: dict[str, str], metric: str
 ) -> None:
     assert client.get(URL, {"series": "circle", **query}).json()["metric"] == metric
 
 
-def test_a_named_method_answers_by_itself(history: Series, client: Client) -> None:
+def test_a_method_can_be_chosen(history: Series, client: Client) -> None:
     body = client.get(URL, {"series": "circle", "method": "last_value", "level": "0.9"}).json()
     assert (body["method"], body["mean"]) == ("last_value", 8.0)
     assert body["interval"]["lower"] <= 8.0 <= body["interval"]["upper"]
     assert body["forecast"] != client.get(URL, {"series": "circle"}).json()["forecast"]
 
 
-def test_a_named_method_has_a_track_record_of_its_own(circle: Series, client: Client) -> None:
+def test_a_chosen_method_has_its_own_track_record(circle: Series, client: Client) -> None:
     began = timezone.now() - timedelta(minutes=10)
     for number in range(8):
         slot = began + timedelta(minutes=number)
@@ -140,31 +136,31 @@ def test_a_named_method_has_a_track_record_of_its_own(circle: Series, client: Cl
     assert record["winkler_score"] > 0.0
 
 
-def test_a_run_that_starts_later_can_be_asked_about(history: Series, client: Client) -> None:
+def test_a_later_start_time_can_be_given(history: Series, client: Client) -> None:
     soon = client.get(URL, {"series": "circle", "horizon": "3600"}).json()
     assert timezone.now() < datetime.fromisoformat(soon["at"]) < timezone.now() + timedelta(hours=2)
     at = (timezone.now() + timedelta(hours=1)).isoformat()
     assert client.get(URL, {"series": "circle", "at": at}).json()["mean"] == pytest.approx(soon["mean"])
 
 
-def test_a_time_that_is_past_has_no_forecast(history: Series, client: Client) -> None:
+def test_a_past_start_time_is_refused(history: Series, client: Client) -> None:
     an_hour_ago = (timezone.now() - timedelta(hours=1)).isoformat()
     answer = client.get(URL, {"series": "circle", "at": an_hour_ago})
     assert (answer.status_code, problem(answer)["code"]) == (409, "past")
 
 
-def test_a_clock_that_is_a_little_slow_asks_about_now(history: Series, client: Client) -> None:
+def test_a_slightly_slow_client_clock_is_accepted(history: Series, client: Client) -> None:
     just_now = (timezone.now() - timedelta(seconds=10)).isoformat()
     assert client.get(URL, {"series": "circle", "at": just_now}).status_code == 200
 
 
-def test_data_older_than_is_accepted_are_stale(history: Series, client: Client) -> None:
+def test_data_older_than_max_age_are_stale(history: Series, client: Client) -> None:
     answer = client.get(URL, {"series": "circle", "max_age": "1"})
     assert (answer.status_code, problem(answer)["code"]) == (409, "stale")
     assert client.get(URL, {"series": "circle", "max_age": "3600"}).status_code == 200
 
 
-def test_data_that_are_old_for_a_series_are_stale_by_themselves(circle: Series, client: Client) -> None:
+def test_data_old_for_their_series_are_stale_without_max_age(circle: Series, client: Client) -> None:
     for number in range(5):
         slot = timezone.now() - timedelta(days=30, minutes=number)
         ingest(wire.to_json(circle_report(slot)))
@@ -174,7 +170,7 @@ def test_data_that_are_old_for_a_series_are_stale_by_themselves(circle: Series, 
     assert client.get(URL, {"series": "circle", "max_age": month}).status_code == 200
 
 
-def test_where_a_site_is_closed_there_is_no_answer_but_the_reason(history: Series, client: Client) -> None:
+def test_a_closed_site_gives_the_reason_instead_of_a_forecast(history: Series, client: Client) -> None:
     began = timezone.now() - timedelta(minutes=1)
     work = MaintenanceWindow.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="site-of-there"))
@@ -184,7 +180,7 @@ def test_where_a_site_is_closed_there_is_no_answer_but_the_reason(history: Serie
     assert client.get(URL, {"series": "circle", "horizon": "7200"}).status_code == 200
 
 
-def test_an_application_is_asked_for_by_what_is_bound_to_its_roles(history: Series, client: Client) -> None:
+def test_a_series_is_found_by_application_and_roles(history: Series, client: Client) -> None:
     wanted = client.get(URL, {"series": "circle"}).json()
     for query in ({"ring": "here,there"}, {"resources": "there,here"}):
         found = client.get(URL, {"application": "circle", **query}).json()
@@ -203,33 +199,33 @@ def test_an_application_is_asked_for_by_what_is_bound_to_its_roles(history: Seri
         ({"series": "circle", "ring": "here,there"}, 422, "invalid"),
     ],
 )
-def test_a_path_that_is_not_there_or_not_clear_says_so(
+def test_an_unknown_or_unclear_path_is_refused(
     history: Series, client: Client, query: dict[str, str], status: int, code: str
 ) -> None:
     answer = client.get(URL, {"application": "circle", **query})
     assert (answer.status_code, problem(answer)["code"]) == (status, code)
 
 
-def test_a_path_of_two_series_names_them(history: Series, client: Client) -> None:
+def test_a_path_of_two_series_lists_them(history: Series, client: Client) -> None:
     define([], [SeriesDefinition("larger", "circle", {"ring": ["here", "there"]}, {"file_bytes": 9000})])
     answer = client.get(URL, {"application": "circle", "ring": "here,there"})
     assert (answer.status_code, problem(answer)["code"]) == (409, "ambiguous")
     assert problem(answer)["known"] == ["circle", "larger"]
 
 
-def test_a_path_in_a_suite_of_others_is_unknown(history: Series, client: Client) -> None:
+def test_a_path_in_an_invisible_suite_is_unknown(history: Series, client: Client) -> None:
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
     answer = client.get(URL, {"application": "circle", "ring": "here,there"})
     assert (answer.status_code, problem(answer)["code"]) == (404, "unknown_path")
 
 
-def test_an_issued_forecast_is_kept(history: Series, client: Client) -> None:
+def test_an_issued_forecast_is_stored(history: Series, client: Client) -> None:
     client.get(URL, {"series": "circle"})
     client.get(URL, {"series": "circle"})
     assert Forecast.objects.filter(metric__name="total.seconds").count() == 1
 
 
-def test_any_metric_can_be_asked_for(history: Series, client: Client) -> None:
+def test_any_metric_can_be_forecast(history: Series, client: Client) -> None:
     answer = client.get(URL, {"series": "circle", "metric": "ring.bytes_per_second"})
     assert answer.json()["unit"] == "bytes_per_second"
 
@@ -241,12 +237,12 @@ def test_too_few_values_give_an_abstention_with_its_reason(circle: Series, clien
     assert problem(answer)["code"] == "too_few"
 
 
-def test_of_a_series_that_never_ran_too_few_runs_have_passed(circle: Series, client: Client) -> None:
+def test_a_series_that_never_ran_has_too_few_runs(circle: Series, client: Client) -> None:
     answer = client.get(URL, {"series": "circle"})
     assert (answer.status_code, problem(answer)["code"]) == (409, "too_few")
 
 
-def test_an_unknown_metric_is_answered_with_those_that_are_known(history: Series, client: Client) -> None:
+def test_an_unknown_metric_is_answered_with_the_known_ones(history: Series, client: Client) -> None:
     answer = client.get(URL, {"series": "circle", "metric": "total.minutes"})
     assert answer.status_code == 404
     assert "total.seconds" in problem(answer)["known"]
@@ -278,7 +274,7 @@ def test_an_unknown_metric_is_answered_with_those_that_are_known(history: Series
         ({"series": "circle", "max_age": "-1"}, 422, "max_age"),
     ],
 )
-def test_a_question_that_cannot_be_answered_says_why(
+def test_an_invalid_query_names_the_error(
     history: Series, client: Client, query: dict[str, str], status: int, said: str
 ) -> None:
     answer = client.get(URL, query)
@@ -293,7 +289,7 @@ def test_without_a_token_there_is_no_answer(history: Series, header: str) -> Non
     assert problem(answer)["code"] == "not_authenticated"
 
 
-def test_an_expired_token_and_one_of_a_locked_user_are_worth_nothing(
+def test_expired_tokens_and_those_of_inactive_users_are_refused(
     history: Series, client: Client, viewer: User
 ) -> None:
     ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -303,16 +299,14 @@ def test_an_expired_token_and_one_of_a_locked_user_are_worth_nothing(
     assert client.get(URL, {"series": "circle"}).status_code == 401
 
 
-def test_a_level_is_kept_to_whole_percents_however_finely_it_is_asked_for(
-    history: Series, client: Client
-) -> None:
+def test_a_level_is_rounded_to_whole_percents(history: Series, client: Client) -> None:
     for digits in range(20):
         answer = client.get(URL, {"series": "circle", "level": f"0.9000{digits}"})
         assert answer.json()["interval"]["level"] == 0.9
     assert Forecast.objects.filter(metric__name="total.seconds").count() == 1
 
 
-def test_a_token_that_may_only_run_does_not_read(history: Series, client: Client) -> None:
+def test_a_token_with_the_scope_run_does_not_read(history: Series, client: Client) -> None:
     ApiToken.objects.update(scopes=[RUN])
     for url in (URL, "/api/v1/series", "/api/v1/runs"):
         answer = client.get(url, {"series": "circle"})
@@ -321,19 +315,17 @@ def test_a_token_that_may_only_run_does_not_read(history: Series, client: Client
 
 
 @pytest.mark.parametrize("url", ["/api/v1/runs", URL])
-def test_a_name_that_the_depot_cannot_hold_is_no_error_of_ours(
-    history: Series, client: Client, url: str
-) -> None:
+def test_a_name_that_cannot_be_stored_is_no_internal_error(history: Series, client: Client, url: str) -> None:
     assert problem(client.get(url, {"series": "\x00"}))["status"] == 422
 
 
-def test_a_person_who_is_logged_in_may_ask_too(history: Series, viewer: User) -> None:
+def test_a_session_is_accepted_too(history: Series, viewer: User) -> None:
     client = Client()
     client.force_login(viewer)
     assert client.get(URL, {"series": "circle"}).status_code == 200
 
 
-def test_a_suite_with_viewers_is_not_there_for_others(history: Series, client: Client, viewer: User) -> None:
+def test_an_invisible_suite_is_unknown(history: Series, client: Client, viewer: User) -> None:
     staff = Group.objects.create(name="staff")
     Suite.objects.get().viewers.add(staff)
     assert client.get(URL, {"series": "circle"}).status_code == 404
@@ -341,7 +333,7 @@ def test_a_suite_with_viewers_is_not_there_for_others(history: Series, client: C
     assert client.get(URL, {"series": "circle"}).status_code == 200
 
 
-def test_a_run_is_asked_for_only_by_who_may(circle: Series, client: Client, viewer: User) -> None:
+def test_only_permitted_users_queue_runs(circle: Series, client: Client, viewer: User) -> None:
     url = "/api/v1/series/circle/runs"
     assert client.post(url).status_code == 403
     viewer.user_permissions.add(Permission.objects.get(codename="run_series"))
@@ -353,7 +345,7 @@ def test_a_run_is_asked_for_only_by_who_may(circle: Series, client: Client, view
     assert Run.objects.get().trigger == "asked for by viewer"
 
 
-def test_a_session_cannot_be_made_to_start_runs_from_another_site(circle: Series, viewer: User) -> None:
+def test_a_forged_request_with_a_session_starts_no_run(circle: Series, viewer: User) -> None:
     viewer.user_permissions.add(Permission.objects.get(codename="run_series"))
     client = Client(enforce_csrf_checks=True)
     client.force_login(viewer)
@@ -361,7 +353,7 @@ def test_a_session_cannot_be_made_to_start_runs_from_another_site(circle: Series
     assert not Run.objects.exists()
 
 
-def test_the_values_of_a_metric_come_in_order(history: Series, client: Client) -> None:
+def test_the_values_of_a_metric_are_sorted(history: Series, client: Client) -> None:
     answer = client.get("/api/v1/series/circle/metrics/total.seconds", {"newest": 3})
     times = [point["time"] for point in answer.json()["points"]]
     assert len(times) == 3
@@ -374,7 +366,7 @@ def test_the_latest_runs_come_first(history: Series, client: Client) -> None:
     assert client.get(f"/api/v1/runs/{runs[0]['id']}").json() == runs[0]
 
 
-def test_the_api_describes_itself(client: Client) -> None:
+def test_the_openapi_document_lists_the_forecasts(client: Client) -> None:
     assert client.get("/api/v1/openapi.json").json()["openapi"].startswith("3.1")
 
 
@@ -388,7 +380,7 @@ def deliver_larger(minutes_ago: float) -> None:
     ingest(wire.to_json(circle_report(slot, ring_seconds=10.0, parameters=parameters)))
 
 
-def test_after_a_change_there_is_no_answer_until_enough_runs_have_passed_since(
+def test_after_a_change_there_is_no_forecast_until_enough_runs_passed(
     history: Series, client: Client
 ) -> None:
     changed(history)
@@ -407,9 +399,7 @@ def test_after_a_change_there_is_no_answer_until_enough_runs_have_passed_since(
     assert (answer.json()["n"], answer.json()["mean"] > 10) == (3, True)
 
 
-def test_a_metric_has_the_values_of_the_current_segment_unless_another_is_named(
-    history: Series, client: Client
-) -> None:
+def test_values_are_of_the_current_segment_unless_another_is_named(history: Series, client: Client) -> None:
     url = "/api/v1/series/circle/metrics/total.seconds"
     changed(history)
     assert (client.get(url).json()["segment"], client.get(url).json()["points"]) == (None, [])
@@ -418,7 +408,7 @@ def test_a_metric_has_the_values_of_the_current_segment_unless_another_is_named(
     assert len(client.get(url, {"segment": 1}).json()["points"]) == 5
 
 
-def test_the_segments_of_a_series_say_what_it_ran(history: Series, client: Client) -> None:
+def test_the_segments_of_a_series_are_listed(history: Series, client: Client) -> None:
     changed(history)
     deliver_larger(0.5)
     one, other = client.get("/api/v1/series/circle/segments").json()

@@ -1,4 +1,4 @@
-"""The API holds and resumes, for those who may run series, and says who did so and why."""
+"""Holds over the API."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def post(client: Client, url: str, body: dict[str, Any]) -> Any:
     return client.post(url, body, content_type="application/json")
 
 
-def test_what_is_held_is_listed_with_who_why_and_what_is_left(circle: Series, client: Client) -> None:
+def test_holds_are_listed_with_user_reason_and_runs_left(circle: Series, client: Client) -> None:
     answer = post(client, URL, ORDER)
     assert answer.status_code == 201
     (shown,) = client.get(URL).json()
@@ -44,7 +44,7 @@ def test_what_is_held_is_listed_with_who_why_and_what_is_left(circle: Series, cl
     assert (shown["who"], shown["why"], shown["left"]) == ("ada", "disk <swap>", 0)
 
 
-def test_a_resumed_hold_is_in_the_log_with_both_who_and_why(circle: Series, client: Client) -> None:
+def test_a_resumed_hold_has_both_users_and_reasons(circle: Series, client: Client) -> None:
     post(client, URL, ORDER)
     answer = post(client, f"{URL}/site/site-of-here/resume", {"why": "done"})
     assert answer.status_code == 200
@@ -58,7 +58,7 @@ def test_a_resumed_hold_is_in_the_log_with_both_who_and_why(circle: Series, clie
     )
 
 
-def test_who_is_second_is_told_who_was_first(circle: Series, client: Client) -> None:
+def test_a_second_hold_is_refused_with_the_first(circle: Series, client: Client) -> None:
     post(client, URL, ORDER)
     answer = post(client, URL, {**ORDER, "mode": "drain"})
     assert answer.status_code == 409
@@ -82,7 +82,7 @@ def test_who_is_second_is_told_who_was_first(circle: Series, client: Client) -> 
         ({"until": "2099-01-01T00:00:00"}, 422, "with its offset"),
     ],
 )
-def test_an_order_that_cannot_be_kept_is_refused(
+def test_an_invalid_hold_is_refused(
     circle: Series, client: Client, change: dict[str, str], status: int, said: str
 ) -> None:
     answer = post(client, URL, {**ORDER, **change})
@@ -97,13 +97,13 @@ def test_a_hold_may_have_an_end(circle: Series, client: Client) -> None:
     assert Hold.objects.get().until == until
 
 
-def test_what_is_not_held_cannot_be_resumed(circle: Series, client: Client) -> None:
+def test_a_scope_without_a_hold_cannot_be_resumed(circle: Series, client: Client) -> None:
     answer = post(client, f"{URL}/site/site-of-here/resume", {"why": "done"})
     assert (answer.status_code, problem(answer)["code"]) == (409, "not_held")
 
 
 def orders(client: Client) -> list[int]:
-    """The answers to everything that changes something."""
+    """Return the answers to all requests that change something."""
     asked = {key: ORDER[key] for key in ("kind", "name", "why")}
     return [
         post(client, URL, ORDER).status_code,
@@ -112,7 +112,7 @@ def orders(client: Client) -> list[int]:
     ]
 
 
-def test_only_who_may_run_series_holds_them(circle: Series, ada: User, client: Client) -> None:
+def test_only_users_who_may_run_series_hold_them(circle: Series, ada: User, client: Client) -> None:
     ApiToken.objects.update(scopes=[READ])
     assert orders(client) == [403, 403, 403]
     ApiToken.objects.update(scopes=[READ, RUN])
@@ -128,14 +128,14 @@ def close(suite: str) -> Group:
     return staff
 
 
-def test_what_one_may_not_see_is_not_there_to_be_held(circle: Series, ada: User, client: Client) -> None:
+def test_an_invisible_scope_cannot_be_held(circle: Series, ada: User, client: Client) -> None:
     staff = close("main")
     assert orders(client) == [404, 404, 404]
     ada.groups.add(staff)
     assert orders(client) == [201, 200, 202]
 
 
-def test_a_site_with_series_of_others_is_not_one_to_hold_alone(circle: Series, client: Client) -> None:
+def test_a_site_with_invisible_series_cannot_be_held(circle: Series, client: Client) -> None:
     secret = Series.objects.get()
     secret.pk, secret.name, secret.suite = None, "secret", Suite.objects.create(name="closed")
     secret.save()
@@ -148,13 +148,13 @@ def test_a_site_with_series_of_others_is_not_one_to_hold_alone(circle: Series, c
     assert [one["series"] for one in asked["runs"]] == ["circle"]
 
 
-def test_holds_of_what_one_may_not_see_are_not_listed(circle: Series, client: Client) -> None:
+def test_holds_of_invisible_scopes_are_not_listed(circle: Series, client: Client) -> None:
     post(client, URL, ORDER)
     close("main")
     assert client.get(URL, {"ended": "true"}).json() == []
 
 
-def test_a_held_series_is_run_only_by_force(circle: Series, client: Client) -> None:
+def test_a_held_series_runs_only_with_force(circle: Series, client: Client) -> None:
     post(client, URL, ORDER)
     url = "/api/v1/series/circle/runs"
     refused = client.post(url)
@@ -165,7 +165,7 @@ def test_a_held_series_is_run_only_by_force(circle: Series, client: Client) -> N
     assert Run.objects.get().trigger == "asked for by ada: is it mended"
 
 
-def test_all_of_a_site_are_run_with_why(circle: Series, client: Client) -> None:
+def test_all_series_of_a_site_run_with_the_reason(circle: Series, client: Client) -> None:
     asked = {"kind": "site", "name": "site-of-here", "why": "new disks"}
     answer = post(client, "/api/v1/runs", asked)
     assert answer.status_code == 202

@@ -1,4 +1,4 @@
-"""What programs ask about the newest of series."""
+"""The latest states of series over the API."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def one(client: Client, series: Series) -> LatestOut:
     return LatestOut.model_validate_json(response.content)
 
 
-def test_of_a_series_it_is_said_what_came_last_how_long_ago_and_what_its_hours_were_like(
+def test_the_latest_state_has_run_age_and_hourly_means(
     rings: list[Series], client: Client, now: datetime
 ) -> None:
     passed = builders.passed(rings[0], now - 61 * MINUTE)
@@ -70,13 +70,13 @@ def test_of_a_series_it_is_said_what_came_last_how_long_ago_and_what_its_hours_w
     assert found.hourly_seconds[23 - back] == hours[0]
 
 
-def test_what_has_not_run_yet_has_no_state(rings: list[Series], client: Client) -> None:
+def test_a_series_without_runs_has_no_state(rings: list[Series], client: Client) -> None:
     found = one(client, rings[0])
     assert (found.state, found.run, found.slot, found.age_seconds) == (None, None, None, None)
     assert (found.outcomes, set(found.hourly_seconds)) == ([], {None})
 
 
-def test_rows_that_are_kept_say_the_same(rings: list[Series], client: Client, now: datetime) -> None:
+def test_stored_rows_give_the_same_answer(rings: list[Series], client: Client, now: datetime) -> None:
     builders.passed(rings[0], now)
     before = one(client, rings[0])
     roll(now)
@@ -84,7 +84,7 @@ def test_rows_that_are_kept_say_the_same(rings: list[Series], client: Client, no
     assert after.model_dump(exclude={"age_seconds"}) == before.model_dump(exclude={"age_seconds"})
 
 
-def test_many_are_asked_for_by_site_suite_and_state(
+def test_states_are_filtered_by_site_suite_and_state(
     rings: list[Series], client: Client, now: datetime
 ) -> None:
     builders.circle("elsewhere", [builders.site("site8"), builders.site("site9")], in_suite="other")
@@ -99,7 +99,7 @@ def test_many_are_asked_for_by_site_suite_and_state(
 
 
 @pytest.mark.parametrize("state", [{}, {"state": "missed"}])
-def test_page_after_page_every_series_comes_once(
+def test_pages_list_every_series_once(
     rings: list[Series], client: Client, now: datetime, state: dict[str, str]
 ) -> None:
     for series in rings:
@@ -108,7 +108,7 @@ def test_page_after_page_every_series_comes_once(
 
 
 @pytest.mark.parametrize("state", [{}, {"state": "missed"}])
-def test_page_after_page_every_series_comes_once_also_where_the_database_sorts_as_dictionaries_do(
+def test_pages_list_every_series_once_whatever_the_collation(
     client: Client, now: datetime, state: dict[str, str]
 ) -> None:
     with connection.cursor() as cursor:
@@ -121,7 +121,7 @@ def test_page_after_page_every_series_comes_once_also_where_the_database_sorts_a
 
 
 def _dictionary() -> str:
-    """A collation that has no capitals before other letters."""
+    """A collation in which capitals do not come before other letters."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT min(collname) FROM pg_collation WHERE collname IN ('und-x-icu', 'en_US.utf8', 'en_US')"
@@ -143,11 +143,11 @@ def _every_page(client: Client, **query: str) -> list[str]:
         after = page.after
 
 
-def test_series_of_others_are_not_told(rings: list[Series], client: Client) -> None:
+def test_invisible_series_are_not_listed(rings: list[Series], client: Client) -> None:
     builders.suite("main").viewers.add(Group.objects.create(name="physicists"))
     assert asked(client).latest == []
     assert client.get("/api/v1/series/ring-0/latest").status_code == 404
 
 
-def test_a_state_that_is_none_is_refused(client: Client) -> None:
+def test_an_unknown_state_is_refused(client: Client) -> None:
     assert client.get("/api/v1/latest", {"state": "excellent"}).status_code == 422

@@ -1,7 +1,7 @@
-"""Whatever is sent that is no report: the answer says what is wrong, memory stays bounded, nothing is stored.
+"""Fuzz: malformed reports are refused with the field at fault, in bounded memory, and nothing is stored.
 
-500 bodies here; ``make fuzz`` has 10,000, others each time. GRIDCAST_FUZZ_BODIES says how many,
-GRIDCAST_FUZZ_SEED which.
+``GRIDCAST_FUZZ_BODIES`` sets the number of bodies: 200 by default, 10,000 in ``make fuzz``.
+``GRIDCAST_FUZZ_SEED`` sets the seed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from monitor.models import ApiToken, DirtyHour, Metric, RawReport, Run, Sample, 
 from monitor.models.token import REPORT
 from tests.monitor.api.malformed import Malformed, drawn
 
-BODIES = int(os.environ.get("GRIDCAST_FUZZ_BODIES", "500"))
+BODIES = int(os.environ.get("GRIDCAST_FUZZ_BODIES", "200"))
 SEED = int(os.environ.get("GRIDCAST_FUZZ_SEED", "1"))
 PROCESS = Path("/proc/self")
-MOST_BYTES = 8 * MAX_BYTES  # held at once, whatever is sent: as it came, unpacked, and what is made of it
+MOST_BYTES = 8 * MAX_BYTES  # peak memory of a request: compressed, decompressed and parsed
 
 
 @pytest.fixture
 def client(db: None, settings: LazySettings, tmp_path: Path) -> Iterator[Client]:
-    """A program whose token may report, on a host of its own. What is refused is no news for the log."""
+    """A program with a token to report, on its own host; refusals are not logged."""
     settings.VAR_DIR = tmp_path
     token = ApiToken.objects.issue(User.objects.create_superuser("root"), "program", [REPORT])
     logging.disable(logging.WARNING)
@@ -41,7 +41,7 @@ def client(db: None, settings: LazySettings, tmp_path: Path) -> Iterator[Client]
     logging.disable(logging.NOTSET)
 
 
-def test_what_is_no_report_is_refused_with_its_field_and_leaves_no_trace(
+def test_malformed_reports_are_refused_with_their_field_and_nothing_is_stored(
     circle: Series, client: Client, noon: datetime
 ) -> None:
     answers: Counter[int] = Counter()
@@ -52,7 +52,7 @@ def test_what_is_no_report_is_refused_with_its_field_and_leaves_no_trace(
         check(answer, f"seed {SEED}, number {number}: {one.what}", one.fields)
         assert held_bytes < MOST_BYTES, f"seed {SEED}, number {number}: {one.what}"
         most_bytes = max(most_bytes, held_bytes)
-    print(f"seed {SEED}: {sorted(answers.items())}; {most_bytes / 2**20:.1f} MiB at most for one")
+    print(f"seed {SEED}: {sorted(answers.items())}; {most_bytes / 2**20:.1f} MiB peak")
     stored = [
         kind for kind in (Run, RawReport, Sample, Segment, Metric, Usage, DirtyHour) if kind.objects.exists()
     ]
@@ -60,8 +60,8 @@ def test_what_is_no_report_is_refused_with_its_field_and_leaves_no_trace(
 
 
 def measured(client: Client, one: Malformed) -> tuple[Any, int]:
-    """The answer, and how much more memory this process held at once for it."""
-    PROCESS.joinpath("clear_refs").write_text("5", encoding="ascii")  # the most is counted from here
+    """Return the answer and by how much the memory of this process peaked."""
+    PROCESS.joinpath("clear_refs").write_text("5", encoding="ascii")  # reset the peak
     before_bytes = kept_bytes("VmRSS")
     answer = send(client, one)
     return answer, kept_bytes("VmHWM") - before_bytes
@@ -71,7 +71,7 @@ def kept_bytes(which: str) -> int:
     for line in PROCESS.joinpath("status").read_text(encoding="ascii").splitlines():
         if line.startswith(which):
             return int(line.split()[1]) * 1024
-    raise AssertionError(f"the kernel does not tell {which}")
+    raise AssertionError(f"the kernel does not report {which}")
 
 
 def send(client: Client, one: Malformed) -> Any:
@@ -84,7 +84,7 @@ def send(client: Client, one: Malformed) -> Any:
 
 
 def check(answer: Any, which: str, fields: tuple[str, ...]) -> None:
-    """That *answer* is a problem of who asks, and names one of *fields*."""
+    """Check that *answer* is a client error that names one of *fields*."""
     assert answer.status_code in {400, 413, 415, 422}, (
         f"{which}: {answer.status_code} {answer.content!r:.300}"
     )

@@ -1,4 +1,4 @@
-"""A scheduler tells what became of the jobs that it had asked forecasts for."""
+"""Job outcomes over the API."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def client(scheduler: User) -> Client:
 
 @pytest.fixture
 def forecast(circle: Series) -> Issued:
-    """Issued an hour ago, of 7 seconds or so."""
+    """A forecast of about 7 seconds, issued an hour ago."""
     for number in range(4, 0, -1):
         slot = timezone.now() - timedelta(hours=2, minutes=number)
         ingest(wire.to_json(circle_report(slot)))
@@ -70,7 +70,9 @@ def tell(client: Client, forecast: int, **changes: Any) -> Any:
     return client.post(url, {**said, **changes}, content_type="application/json")
 
 
-def test_what_really_happened_is_kept_and_is_news(forecast: Issued, client: Client, scheduler: User) -> None:
+def test_an_outcome_is_stored_and_updates_forecasts(
+    forecast: Issued, client: Client, scheduler: User
+) -> None:
     PendingChange.objects.all().delete()
     answer = tell(client, forecast.pk)
     assert answer.status_code == 201
@@ -81,11 +83,11 @@ def test_what_really_happened_is_kept_and_is_news(forecast: Issued, client: Clie
     assert PendingChange.objects.filter(series=forecast.metric.segment.series_id).exists()
 
 
-def test_without_seconds_all_of_the_job_counts(forecast: Issued, client: Client) -> None:
+def test_without_seconds_the_whole_job_counts(forecast: Issued, client: Client) -> None:
     assert tell(client, forecast.pk, seconds=None).json()["seconds"] == pytest.approx(300.0)
 
 
-def test_the_same_told_again_is_kept_once(forecast: Issued, client: Client) -> None:
+def test_the_same_outcome_is_stored_once(forecast: Issued, client: Client) -> None:
     now = timezone.now()
     times = {"started_at": (now - timedelta(minutes=1)).isoformat(), "ended_at": now.isoformat()}
     assert tell(client, forecast.pk, **times).status_code == 201
@@ -96,7 +98,7 @@ def test_the_same_told_again_is_kept_once(forecast: Issued, client: Client) -> N
     assert Outcome.objects.count() == 1
 
 
-def test_a_forecast_may_be_of_several_jobs_and_names_of_jobs_are_their_owners(
+def test_a_forecast_may_have_several_jobs_and_users_may_reuse_their_names(
     forecast: Issued, client: Client
 ) -> None:
     other = client_of(new_user("other", "add_outcome"), OUTCOME)
@@ -122,7 +124,7 @@ def test_a_forecast_may_be_of_several_jobs_and_names_of_jobs_are_their_owners(
         ({"started_at": "now"}, "started_at"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_impossible_outcomes_are_refused(
     forecast: Issued, client: Client, changes: dict[str, Any], said: str
 ) -> None:
     answer = tell(client, forecast.pk, **changes)
@@ -139,19 +141,19 @@ def test_a_job_does_not_end_before_it_starts(forecast: Issued, client: Client) -
 
 
 @pytest.mark.parametrize("body", [b"{", b'{"job": NaN}', b"[]", b'{"seconds": NaN, "job": "j"}'])
-def test_what_is_no_outcome_is_refused(forecast: Issued, client: Client, body: bytes) -> None:
+def test_malformed_outcomes_are_refused(forecast: Issued, client: Client, body: bytes) -> None:
     url = f"/api/v1/forecasts/{forecast.pk}/outcome"
     assert client.post(url, body, content_type="application/json").status_code in {400, 422}
 
 
 @pytest.mark.parametrize("number", [0, 10**9, 10**30])
-def test_a_forecast_that_is_not_there_is_not_found(forecast: Issued, client: Client, number: int) -> None:
+def test_an_unknown_forecast_is_not_found(forecast: Issued, client: Client, number: int) -> None:
     answer = tell(client, number)
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_forecast")
 
 
 def ask(client: Client, forecast: Issued) -> list[int]:
-    """Ask for it, and rank it; the numbers that are given."""
+    """Request a forecast and a ranking; return their ids."""
     series = forecast.metric.segment.series.name
     refresh_all(timezone.now())
     said = client.get("/api/v1/forecasts", {"series": series}).json()
@@ -161,22 +163,20 @@ def ask(client: Client, forecast: Issued) -> list[int]:
 
 
 def superseded(forecast: Issued) -> None:
-    """By another one, days ago."""
+    """Replace the forecast by another one, days ago."""
     days_ago = timezone.now() - timedelta(days=3)
     Issued.objects.filter(pk=forecast.pk).update(counts=False, issued_at=days_ago)
     keep_newest({forecast.metric_id: forecast.metric.name}, timezone.now())
 
 
-def test_what_was_given_may_be_told_of_though_something_else_was_said_since(
-    forecast: Issued, client: Client
-) -> None:
+def test_a_delivered_forecast_accepts_outcomes_after_newer_ones(forecast: Issued, client: Client) -> None:
     assert ask(client, forecast) == [forecast.pk] * 2
     superseded(forecast)
     assert tell(client, forecast.pk).status_code == 201
 
 
 @pytest.mark.parametrize(("days", "noted_again"), [(0.5, False), (1.5, True)])
-def test_who_asks_again_has_it_noted_once_a_day(
+def test_a_delivery_is_recorded_once_a_day(
     forecast: Issued, client: Client, days: float, noted_again: bool
 ) -> None:
     ask(client, forecast)
@@ -186,9 +186,7 @@ def test_who_asks_again_has_it_noted_once_a_day(
     assert (ForecastDelivery.objects.get().delivered_at != before) is noted_again
 
 
-def test_what_was_given_a_month_ago_or_to_nobody_is_not_kept_for_that(
-    forecast: Issued, client: Client
-) -> None:
+def test_deliveries_expire_after_a_month(forecast: Issued, client: Client) -> None:
     ask(client, forecast)
     assert prune_deliveries(timezone.now() + timedelta(days=29)) == 0
     assert prune_deliveries(timezone.now() + timedelta(days=31)) == 1
@@ -196,31 +194,29 @@ def test_what_was_given_a_month_ago_or_to_nobody_is_not_kept_for_that(
     assert tell(client, forecast.pk).json()["code"] == "unknown_forecast"
 
 
-def test_what_is_about_a_time_to_come_is_kept_for_a_month_after_that(
-    forecast: Issued, client: Client
-) -> None:
+def test_deliveries_for_a_later_start_expire_a_month_after_it(forecast: Issued, client: Client) -> None:
     client.get("/api/v1/forecasts", {"series": "circle", "horizon": f"{60 * 86_400}"})
     assert prune_deliveries(timezone.now() + timedelta(days=89)) == 0
     assert prune_deliveries(timezone.now() + timedelta(days=91)) == 1
 
 
-def test_a_forecast_of_others_is_not_there(forecast: Issued, client: Client) -> None:
+def test_a_forecast_of_an_invisible_series_is_unknown(forecast: Issued, client: Client) -> None:
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
     assert tell(client, forecast.pk).status_code == 404
 
 
-def test_a_forecast_of_what_is_no_duration_has_no_jobs(forecast: Issued, client: Client) -> None:
+def test_a_forecast_that_is_no_duration_accepts_no_outcome(forecast: Issued, client: Client) -> None:
     rate = issue(Metric.objects.get(name="ring.bytes_per_second"), timezone.now())
     assert "bytes_per_second" in tell(client, rate.pk).json()["detail"]
 
 
-def test_who_may_not_tell_is_refused(forecast: Issued, scheduler: User) -> None:
+def test_an_outcome_without_permission_is_refused(forecast: Issued, scheduler: User) -> None:
     assert tell(client_of(scheduler, READ), forecast.pk).status_code == 403
     assert tell(client_of(new_user("nobody"), OUTCOME), forecast.pk).status_code == 403
     assert tell(Client(), forecast.pk).status_code == 401
 
 
-def test_accuracy_follows(forecast: Issued, client: Client) -> None:
+def test_accuracy_is_computed_from_outcomes(forecast: Issued, client: Client) -> None:
     assert client.get(ACCURACY).json() == {
         "consumer": "scheduler",
         **dict.fromkeys(["n", "passed"], 0),
@@ -239,7 +235,7 @@ def test_accuracy_follows(forecast: Issued, client: Client) -> None:
     assert datetime.fromisoformat(body["newest_at"]) <= timezone.now()
 
 
-def test_the_accuracy_of_others_is_for_who_may_see_it(forecast: Issued, client: Client) -> None:
+def test_the_accuracy_of_others_needs_permission(forecast: Issued, client: Client) -> None:
     tell(client, forecast.pk)
     asked = {"consumer": "scheduler"}
     assert client.get(ACCURACY, asked).json()["n"] == 1

@@ -1,4 +1,4 @@
-"""A scheduler asks where a run is through soonest, and gets every candidate back."""
+"""Ranking of paths over the API."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RINGS = {"quick": ring_of("alpha", "beta"), "slow": ring_of("beta", "gamma")}
 
 
 def passes(series: str, *, seconds: float, runs: int = 4) -> None:
-    """Some runs of *series* pass, and a total is expected to be done in about so many *seconds*."""
+    """Let *runs* runs of *series* pass in about *seconds* each."""
     found = Series.objects.get(name=series)
     bindings = current_bindings([found.pk])[found.pk]
     for number in range(runs, 0, -1):
@@ -62,7 +62,7 @@ def passes(series: str, *, seconds: float, runs: int = 4) -> None:
 
 @pytest.fixture
 def grid(db: None) -> None:
-    """Two rings that are known, and one of which nothing is."""
+    """Two rings with runs, and one without."""
     resources = [ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in HOSTS]
     rings = {**RINGS, "new": ring_of("alpha", "gamma")}
     define(
@@ -89,7 +89,7 @@ def ask_for(client: Client, *candidates: Any, **more: Any) -> dict[str, Any]:
     return found
 
 
-def test_the_soonest_comes_first(grid: None, client: Client) -> None:
+def test_the_fastest_candidate_comes_first(grid: None, client: Client) -> None:
     body = ask_for(client, RINGS["slow"], RINGS["quick"])
     assert [(one["rank"], one["series"], one["candidate"]) for one in body["ranked"]] == [
         (1, "quick", 1),
@@ -105,12 +105,12 @@ def test_the_soonest_comes_first(grid: None, client: Client) -> None:
     assert 0 <= first["data_age_seconds"] < 600
 
 
-def test_between_two_kept_quantiles_lie_those_that_are_asked_for(grid: None, client: Client) -> None:
+def test_other_quantiles_are_interpolated(grid: None, client: Client) -> None:
     (one,) = ask_for(client, RINGS["quick"], quantile=0.85)["ranked"]
     assert one["seconds"] == pytest.approx(10.0 * 1.85)
 
 
-def test_what_is_not_known_is_listed_with_the_reason(grid: None, client: Client) -> None:
+def test_candidates_without_a_forecast_are_listed_with_the_reason(grid: None, client: Client) -> None:
     unknown = ring_of("beta", "alpha")
     body = ask_for(client, unknown, RINGS["quick"], ring_of("alpha", "gamma"))
     assert [one["series"] for one in body["ranked"]] == ["quick"]
@@ -120,13 +120,13 @@ def test_what_is_not_known_is_listed_with_the_reason(grid: None, client: Client)
     ]
 
 
-def test_where_what_is_run_has_changed_that_is_the_reason(grid: None, client: Client) -> None:
+def test_a_changed_configuration_is_a_reason(grid: None, client: Client) -> None:
     Series.objects.filter(name="quick").update(parameters={"file_bytes": 7})
     (one,) = ask(client, series=["quick"]).json()["unranked"]
     assert one["code"] == "segment_changed"
 
 
-def test_so_it_is_while_too_few_runs_have_passed_since(grid: None, client: Client) -> None:
+def test_a_changed_configuration_is_the_reason_until_enough_runs_passed(grid: None, client: Client) -> None:
     parameters = {"file_bytes": 100_000_000}
     Series.objects.filter(name="quick").update(parameters=parameters)
     for number in (50, 40):
@@ -141,7 +141,7 @@ def test_so_it_is_while_too_few_runs_have_passed_since(grid: None, client: Clien
     assert one["detail"].startswith("2 runs have passed since its parameters changed on")
 
 
-def test_too_few_runs_are_no_place_in_the_order(grid: None, client: Client) -> None:
+def test_too_few_runs_give_no_rank(grid: None, client: Client) -> None:
     passes("new", seconds=5.0, runs=1)
     (one,) = ask_for(client, ring_of("alpha", "gamma"))["unranked"]
     assert one["code"] == "too_few"
@@ -157,7 +157,7 @@ def test_equal_candidates_are_tied(grid: None, client: Client) -> None:
     ]
 
 
-def test_a_closed_site_is_told_for_the_time_that_is_asked_about(grid: None, client: Client) -> None:
+def test_a_site_is_down_at_the_requested_time(grid: None, client: Client) -> None:
     began = timezone.now()
     work = MaintenanceWindow.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="site-of-gamma"))
@@ -172,7 +172,7 @@ def test_old_data_are_stale(grid: None, client: Client) -> None:
     assert [one["code"] for one in ask_for(client, RINGS["quick"])["unranked"]] == ["stale"]
 
 
-def test_resources_may_be_in_whatever_roles(grid: None, client: Client) -> None:
+def test_resources_may_be_in_any_roles(grid: None, client: Client) -> None:
     body = ask_for(client, ["gamma", "beta"], ["beta", "alpha"])
     assert [one["candidate"] for one in body["ranked"]] == [1, 0]
 
@@ -185,14 +185,14 @@ def test_a_path_of_several_series_is_ambiguous_and_they_can_be_ranked(grid: None
     assert [one["series"] for one in body["ranked"]] == ["quick"]
 
 
-def test_what_the_depot_has_been_told_anew_holds_at_once(grid: None, client: Client) -> None:
+def test_changed_bindings_apply_at_once(grid: None, client: Client) -> None:
     ask_for(client, RINGS["quick"])
     Series.objects.filter(name="quick").update(parameters={"file_bytes": 7000})
     (one,) = ask_for(client, RINGS["quick"])["unranked"]
     assert one["code"] == "segment_changed"
 
 
-def test_series_of_others_are_unknown(grid: None, client: Client) -> None:
+def test_invisible_series_are_unknown(grid: None, client: Client) -> None:
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
     assert [one["code"] for one in ask_for(client, RINGS["quick"])["unranked"]] == ["unknown"]
 
@@ -222,7 +222,7 @@ def test_series_of_others_are_unknown(grid: None, client: Client) -> None:
         ({"series": {"quick": 1}}, 422, "$.series"),
     ],
 )
-def test_a_question_that_is_not_clear_says_why(
+def test_an_invalid_ranking_names_the_error(
     client: Client, asked: dict[str, Any], status: int, said: str
 ) -> None:
     answer = ask(client, **asked)
@@ -231,17 +231,17 @@ def test_a_question_that_is_not_clear_says_why(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 10_000])
-def test_what_is_no_json_is_malformed(client: Client, body: bytes) -> None:
+def test_invalid_json_is_malformed(client: Client, body: bytes) -> None:
     answer = client.post(URL, body, content_type="application/json")
     assert answer.status_code in {400, 422}
 
 
-def test_a_token_that_may_not_read_does_not_rank(grid: None, client: Client) -> None:
+def test_ranking_needs_the_scope_read(grid: None, client: Client) -> None:
     ApiToken.objects.update(scopes=[RUN])
     assert ask(client, series=["quick"]).status_code == 403
 
 
-def test_of_a_time_that_is_asked_for_its_chances_count(grid: None, client: Client) -> None:
+def test_the_success_probability_is_that_of_the_requested_time(grid: None, client: Client) -> None:
     SuccessState.objects.all().delete()
     for series in Series.objects.filter(name__in=MEDIANS):
         refresh_series([series.pk], timezone.now())

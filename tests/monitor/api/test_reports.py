@@ -1,4 +1,4 @@
-"""Reports are sent to the API: one, many, packed; answered when they are stored, each with a receipt."""
+"""Ingest of reports over the API: single, batched and compressed, with receipts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def host(settings: LazySettings, tmp_path: Path) -> None:
-    """A web host of our own, with all its places free."""
+    """A web host without other senders."""
     settings.VAR_DIR = tmp_path
 
 
@@ -74,13 +74,11 @@ def bodies(noon: datetime, count: int) -> list[bytes]:
 
 
 def spoiled(noon: datetime, **changes: Any) -> bytes:
-    """A report of which *changes* are not as they should be."""
+    """Return a report with *changes* to its fields."""
     return json.dumps({**json.loads(wire.to_json(circle_report(noon))), **changes}).encode()
 
 
-def test_a_report_is_answered_with_its_receipt_when_it_is_stored(
-    circle: Series, client: Client, noon: datetime
-) -> None:
+def test_a_stored_report_is_answered_with_its_receipt(circle: Series, client: Client, noon: datetime) -> None:
     body = wire.to_json(circle_report(noon))
     answer = send(client, body)
     assert (answer.status_code, answer["content-type"]) == (200, "application/json; charset=utf-8")
@@ -90,7 +88,7 @@ def test_a_report_is_answered_with_its_receipt_when_it_is_stored(
     assert RawReport.objects.get().body == body
 
 
-def test_what_comes_twice_is_stored_once_and_says_so(circle: Series, client: Client, noon: datetime) -> None:
+def test_a_duplicate_is_stored_once_and_marked(circle: Series, client: Client, noon: datetime) -> None:
     (body,) = bodies(noon, 1)
     answers = [send(client, body).json() for _ in range(2)]
     assert [answer["receipts"][0]["duplicate"] for answer in answers] == [False, True]
@@ -104,7 +102,7 @@ def array(all_of_them: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("packing", ["identity", "gzip", "zstd"])
 @pytest.mark.parametrize(("together", "content_type"), [(array, JSON), (b"\n".join, NDJSON)])
-def test_many_come_together_and_each_is_kept_byte_for_byte(
+def test_each_of_many_reports_is_stored_byte_for_byte(
     circle: Series,
     client: Client,
     noon: datetime,
@@ -124,7 +122,7 @@ def test_many_come_together_and_each_is_kept_byte_for_byte(
     assert [one.body for one in RawReport.objects.order_by("slot")] == sent
 
 
-def test_the_bad_ones_are_named_and_the_good_ones_stored(
+def test_invalid_reports_are_named_and_valid_ones_stored(
     circle: Series, client: Client, noon: datetime
 ) -> None:
     good, other = bodies(noon, 2)
@@ -140,7 +138,7 @@ def test_the_bad_ones_are_named_and_the_good_ones_stored(
     assert RawReport.objects.count() == 2
 
 
-def test_where_all_are_refused_the_answer_names_the_field_and_has_the_receipts(
+def test_if_all_are_refused_the_answer_names_the_field_and_has_receipts(
     circle: Series, client: Client, noon: datetime
 ) -> None:
     answer = send(client, array([spoiled(noon, seconds=-1), spoiled(noon, slot="noon")]))
@@ -164,7 +162,7 @@ def test_where_all_are_refused_the_answer_names_the_field_and_has_the_receipts(
         ({"parameters": {"n": 10**30}}, "parameters.n: expected an integer of 64 bits"),
     ],
 )
-def test_a_report_that_is_refused_says_which_field_and_why(
+def test_a_refused_report_names_field_and_reason(
     circle: Series, client: Client, noon: datetime, changes: dict[str, Any], said: str
 ) -> None:
     answer = send(client, spoiled(noon, **changes))
@@ -194,7 +192,7 @@ def test_a_report_that_is_refused_says_which_field_and_why(
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_what_is_no_envelope_of_reports_says_what_would_be(
+def test_an_unsupported_body_is_answered_with_what_is_supported(
     circle: Series, client: Client, body: bytes, content_type: str, encoding: str, status: int, said: str
 ) -> None:
     answer = send(client, body, content_type, **({"content-encoding": encoding} if encoding else {}))
@@ -203,7 +201,9 @@ def test_what_is_no_envelope_of_reports_says_what_would_be(
     assert not Run.objects.exists()
 
 
-def test_more_than_django_holds_of_a_form_is_taken(circle: Series, client: Client, noon: datetime) -> None:
+def test_bodies_above_the_form_limit_of_django_are_accepted(
+    circle: Series, client: Client, noon: datetime
+) -> None:
     log = [wire.LogLine("info", 0.0, "x" * 200_000)]
     sent = [wire.to_json(circle_report(noon + number * MINUTE, log=log)) for number in range(15)]
     body = array(sent)
@@ -212,7 +212,7 @@ def test_more_than_django_holds_of_a_form_is_taken(circle: Series, client: Clien
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer gcast_wrong", "Basic dmlld2VyOng=", "Bearer \x00"])
-def test_nobody_reports_without_a_token(circle: Series, noon: datetime, header: str) -> None:
+def test_reports_need_a_token(circle: Series, noon: datetime, header: str) -> None:
     client = Client(enforce_csrf_checks=True, headers={"authorization": header})
     answer = send(client, bodies(noon, 1)[0])
     assert answer.status_code == 401
@@ -220,9 +220,7 @@ def test_nobody_reports_without_a_token(circle: Series, noon: datetime, header: 
     assert not Run.objects.exists()
 
 
-def test_only_a_token_with_the_scope_reports_and_only_of_a_user_who_may(
-    circle: Series, sender: User, noon: datetime
-) -> None:
+def test_reports_need_the_scope_and_the_permission(circle: Series, sender: User, noon: datetime) -> None:
     (body,) = bodies(noon, 1)
     other = User.objects.create_user("other")
     for headers in (bearer(sender, READ, RUN), bearer(other, REPORT)):
@@ -232,20 +230,18 @@ def test_only_a_token_with_the_scope_reports_and_only_of_a_user_who_may(
     assert not Run.objects.exists()
 
 
-def test_a_token_to_report_does_not_read(client: Client) -> None:
+def test_a_token_with_the_scope_report_does_not_read(client: Client) -> None:
     assert client.get("/api/v1/runs").status_code == 403
 
 
-def test_a_person_who_may_reports_from_our_own_pages_only(
-    circle: Series, sender: User, noon: datetime
-) -> None:
+def test_a_session_reports_only_with_a_csrf_token(circle: Series, sender: User, noon: datetime) -> None:
     for checks, status in ((False, 200), (True, 403)):
         client = Client(enforce_csrf_checks=checks)
         client.force_login(sender)
         assert send(client, bodies(noon, 1)[0]).status_code == status
 
 
-def test_a_series_that_one_does_not_see_is_not_there_to_be_reported(
+def test_reports_of_an_invisible_series_are_refused(
     circle: Series, client: Client, sender: User, noon: datetime
 ) -> None:
     staff = Group.objects.create(name="staff")
@@ -258,7 +254,7 @@ def test_a_series_that_one_does_not_see_is_not_there_to_be_reported(
     assert send(client, body).status_code == 200
 
 
-def test_a_group_may_report_for_its_members(circle: Series, noon: datetime) -> None:
+def test_the_permission_may_come_from_a_group(circle: Series, noon: datetime) -> None:
     reporters = Group.objects.create(name="reporters")
     reporters.permissions.add(Permission.objects.get(codename="add_rawreport"))
     member, guest, root = (User.objects.create_user(name) for name in ("member", "guest", "root"))
@@ -268,7 +264,7 @@ def test_a_group_may_report_for_its_members(circle: Series, noon: datetime) -> N
         assert send(Client(headers=bearer(user, REPORT)), bodies(noon, 1)[0]).status_code == status
 
 
-def test_an_expired_token_and_one_of_a_locked_user_are_worth_nothing(
+def test_expired_tokens_and_those_of_inactive_users_are_refused(
     circle: Series, client: Client, noon: datetime
 ) -> None:
     now = timezone.now()
@@ -282,9 +278,7 @@ def test_an_expired_token_and_one_of_a_locked_user_are_worth_nothing(
         assert send(client, bodies(noon, 1)[0]).status_code == status
 
 
-def test_who_comes_while_as_many_as_may_are_at_work_is_asked_to_come_again(
-    circle: Series, client: Client, noon: datetime
-) -> None:
+def test_a_request_beyond_the_limit_is_asked_to_retry(circle: Series, client: Client, noon: datetime) -> None:
     (body,) = bodies(noon, 1)
     with ExitStack() as others:
         held = [others.enter_context(place.open("w")) for place in places()]
@@ -300,7 +294,7 @@ def test_who_comes_while_as_many_as_may_are_at_work_is_asked_to_come_again(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_those_who_come_while_others_are_stored_are_stored_together_if_they_are_not_too_many(
+def test_concurrent_requests_are_stored_in_groups_of_limited_size(
     circle: Series, client: Client, settings: LazySettings, noon: datetime
 ) -> None:
     settings.GRIDCAST_RECEIVE_WAITING = 3
@@ -335,14 +329,14 @@ def test_those_who_come_while_others_are_stored_are_stored_together_if_they_are_
     depot.close()
 
 
-def test_a_body_in_chunks_is_read_to_its_end(circle: Series, client: Client, noon: datetime) -> None:
+def test_a_chunked_body_is_read_completely(circle: Series, client: Client, noon: datetime) -> None:
     (body,) = bodies(noon, 1)
     chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True}
     extra: dict[str, Any] = {**chunked, "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": ""}
     assert client.generic("POST", URL, b"", JSON, **extra).status_code == 200
 
 
-def test_the_reference_tells_of_bodies_and_problems(db: None) -> None:
+def test_the_openapi_document_has_bodies_and_problems_of_reports(db: None) -> None:
     found = Client().get("/api/v1/openapi.json").json()["paths"]["/api/v1/reports"]["post"]
     assert set(found["requestBody"]["content"]) == {JSON, NDJSON}
     assert {"200", "400", "401", "403", "413", "415", "422", "503"} <= set(found["responses"])

@@ -1,4 +1,4 @@
-"""What programs ask about values: histories, statistics, distributions, pairs, files."""
+"""Values over the API: history, statistics, distribution, pairs and export."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def client(viewer: User) -> Client:
 
 @pytest.fixture
 def runs(circle: Series) -> list[datetime]:
-    """The slots of ten passed runs, a minute apart, the last a minute ago; totals are 4, 5, ... 13 s."""
+    """Ten passed runs, a minute apart, the last a minute ago, with totals of 4, 5, ... 13 s; return their
+    slots."""
     newest = timezone.now().replace(microsecond=0) - MINUTE
     slots = [newest - number * MINUTE for number in range(9, -1, -1)]
     reports = [circle_report(slot, ring_seconds=1.0 + number) for number, slot in enumerate(slots)]
@@ -80,7 +81,7 @@ def text(time: datetime) -> str:
 
 
 @every_question
-def test_an_answer_is_as_its_schema_says(
+def test_an_answer_follows_its_schema(
     runs: list[datetime], client: Client, url: str, query: dict[str, str], schema: type[Schema]
 ) -> None:
     body = answered(client, url, query)
@@ -89,7 +90,7 @@ def test_an_answer_is_as_its_schema_says(
 
 
 @every_question
-def test_without_values_in_the_window_an_answer_is_empty_and_whole(
+def test_a_window_without_values_gives_a_complete_empty_answer(
     runs: list[datetime], client: Client, url: str, query: dict[str, str], schema: type[Schema]
 ) -> None:
     window = {"start": "2020-01-01T00:00:00Z", "end": "2020-02-01T00:00:00Z"}
@@ -100,7 +101,7 @@ def test_without_values_in_the_window_an_answer_is_empty_and_whole(
 
 
 @every_question
-def test_an_answer_says_how_old_its_data_are(
+def test_an_answer_has_the_age_of_its_data(
     runs: list[datetime], client: Client, url: str, query: dict[str, str], schema: type[Schema]
 ) -> None:
     assert 30 < answered(client, url, query)["data_age_seconds"] < 300
@@ -109,7 +110,7 @@ def test_an_answer_says_how_old_its_data_are(
 @pytest.mark.parametrize(
     ("url", "query"), [*((url, query) for url, query, _ in EVERY), ("/api/v1/series/circle/latest", {})]
 )
-def test_what_a_clock_ahead_of_ours_has_measured_is_of_just_now(
+def test_the_age_of_values_from_the_future_is_zero(
     circle: Series, client: Client, url: str, query: dict[str, str]
 ) -> None:
     ended_in_an_hour = circle_report(timezone.now() - MINUTE, ring_seconds=3600.0)
@@ -119,7 +120,7 @@ def test_what_a_clock_ahead_of_ours_has_measured_is_of_just_now(
     assert client.get("/api/v1/series/circle/export")["Data-Age-Seconds"] == "0.0"
 
 
-def test_what_waits_to_be_rolled_up_is_said_and_changes_no_number(
+def test_dirty_hours_make_an_answer_incomplete_but_not_different(
     runs: list[datetime], client: Client
 ) -> None:
     before = answered(client, f"{TOTAL}/statistics", {})
@@ -129,7 +130,7 @@ def test_what_waits_to_be_rolled_up_is_said_and_changes_no_number(
     assert before["figures"] == after["figures"]
 
 
-def test_a_history_that_fits_has_every_value(runs: list[datetime], client: Client) -> None:
+def test_a_short_history_has_every_value(runs: list[datetime], client: Client) -> None:
     body = answered(client, f"{TOTAL}/history", {})
     assert (body["series"], body["segment"], body["unit"]) == ("circle", 1, "seconds")
     assert (body["method"], body["n"]) == ("raw", 10)
@@ -137,12 +138,12 @@ def test_a_history_that_fits_has_every_value(runs: list[datetime], client: Clien
     assert [datetime.fromisoformat(time) for time in body["time"]] == runs
 
 
-def test_a_history_in_few_points_keeps_its_extremes(runs: list[datetime], client: Client) -> None:
+def test_a_downsampled_history_keeps_its_extremes(runs: list[datetime], client: Client) -> None:
     body = answered(client, f"{TOTAL}/history", {"points": 4})
     assert (body["method"], body["n"], body["value"]) == ("m4", 10, [4.0, 13.0])
 
 
-def test_a_window_ends_before_its_end(runs: list[datetime], client: Client) -> None:
+def test_a_window_excludes_its_end(runs: list[datetime], client: Client) -> None:
     window = {"start": text(runs[2]), "end": text(runs[5])}
     assert answered(client, f"{TOTAL}/history", window)["value"] == [6.0, 7.0, 8.0]
     assert answered(client, f"{TOTAL}/statistics", window)["figures"]["n"] == 3
@@ -154,7 +155,7 @@ def test_a_time_may_have_any_offset(runs: list[datetime], client: Client) -> Non
     assert len(answered(client, f"{TOTAL}/history", {"end": end})["value"]) == 5
 
 
-def test_statistics_are_of_all_or_of_each_day(runs: list[datetime], client: Client) -> None:
+def test_statistics_are_of_the_window_or_of_each_day(runs: list[datetime], client: Client) -> None:
     figures = answered(client, f"{TOTAL}/statistics", {})["figures"]
     assert (figures["n"], figures["passed"], figures["min"], figures["max"]) == (10, 10, 4.0, 13.0)
     assert figures["mean"] == pytest.approx(8.5)
@@ -170,8 +171,8 @@ def test_a_distribution_counts_every_value_once(runs: list[datetime], client: Cl
     assert body["quantiles"]["50"] == 8.0
 
 
-def test_pairs_are_of_what_was_known_and_correlate(runs: list[datetime], client: Client) -> None:
-    """Each run meets the one before it, which ended in time: but for the first."""
+def test_pairs_use_known_values_and_correlate(runs: list[datetime], client: Client) -> None:
+    """Each run is paired with the run before it; the first has none."""
     query = {"application": "circle", "probe": "circle", "probe_metric": "ring.bytes_per_second"}
     body = answered(client, "/api/v1/pairs", query)
     assert (body["unpaired"], body["correlation"]["n"]) == (1, 9)
@@ -184,7 +185,7 @@ def test_pairs_are_of_what_was_known_and_correlate(runs: list[datetime], client:
     assert -1 < body["correlation"]["pearson"]["value"] < -0.5
 
 
-def test_the_newest_pairs_are_shown_and_the_correlation_is_of_all(
+def test_the_newest_pairs_are_listed_and_the_correlation_is_of_all(
     runs: list[datetime], client: Client
 ) -> None:
     body = answered(
@@ -195,14 +196,14 @@ def test_the_newest_pairs_are_shown_and_the_correlation_is_of_all(
     assert (body["correlation"]["n"], body["unpaired"]) == (8, 2)
 
 
-def test_too_few_pairs_have_no_correlation_and_it_says_so(runs: list[datetime], client: Client) -> None:
+def test_too_few_pairs_have_no_correlation(runs: list[datetime], client: Client) -> None:
     query = {"application": "circle", "probe": "circle", "start": text(runs[-2])}
     found = answered(client, "/api/v1/pairs", query)["correlation"]
     assert (found["n"], found["why"], found["pearson"]) == (2, "too_few", None)
 
 
 @pytest.mark.parametrize("form", formats.names())
-def test_a_series_is_taken_away_in_every_form(runs: list[datetime], client: Client, form: str) -> None:
+def test_a_series_is_exported_in_every_format(runs: list[datetime], client: Client, form: str) -> None:
     answer = client.get("/api/v1/series/circle/export", {"format": form})
     assert answer.status_code == 200
     assert answer["content-type"] == formats.load(form).media_type
@@ -210,7 +211,7 @@ def test_a_series_is_taken_away_in_every_form(runs: list[datetime], client: Clie
     assert f".{form}" in answer["content-disposition"]
 
 
-def test_an_export_has_the_window_that_was_asked_for(runs: list[datetime], client: Client) -> None:
+def test_an_export_has_the_requested_window(runs: list[datetime], client: Client) -> None:
     window = {"start": text(runs[2]), "end": text(runs[5])}
     file = b"".join(client.get("/api/v1/series/circle/export", window))
     rows = list(csv.DictReader(io.StringIO(file.decode())))
@@ -218,7 +219,7 @@ def test_an_export_has_the_window_that_was_asked_for(runs: list[datetime], clien
 
 
 @pytest.mark.parametrize("form", formats.names())
-def test_an_export_of_nothing_is_a_whole_file(runs: list[datetime], client: Client, form: str) -> None:
+def test_an_empty_export_is_a_valid_file(runs: list[datetime], client: Client, form: str) -> None:
     window = {"start": "1970-01-01T00:00:00Z", "end": "1971-01-01T00:00:00Z"}
     answer = client.get("/api/v1/series/circle/export", {"format": form, **window})
     assert answer.status_code == 200
@@ -246,7 +247,7 @@ def test_an_export_of_nothing_is_a_whole_file(runs: list[datetime], client: Clie
         ({"segment": "99999999999999999999"}, "unknown_segment", "no metric"),
     ],
 )
-def test_a_history_that_cannot_be_told_says_why(
+def test_an_invalid_window_names_the_error(
     runs: list[datetime], client: Client, query: dict[str, str], code: str, said: str
 ) -> None:
     problem = refused(client, f"{TOTAL}/history", query)
@@ -291,15 +292,13 @@ def test_a_history_that_cannot_be_told_says_why(
         ),
     ],
 )
-def test_a_question_that_cannot_be_answered_says_why(
+def test_an_invalid_query_names_the_error(
     runs: list[datetime], client: Client, url: str, query: dict[str, str], code: str
 ) -> None:
     assert refused(client, url, query)["code"] == code
 
 
-def test_an_unknown_metric_is_answered_with_those_that_are_known(
-    runs: list[datetime], client: Client
-) -> None:
+def test_an_unknown_metric_is_answered_with_the_known_ones(runs: list[datetime], client: Client) -> None:
     problem = refused(client, "/api/v1/series/circle/metrics/total.minutes/statistics", {})
     assert "total.seconds" in problem["known"]
 
@@ -308,7 +307,7 @@ def test_an_unknown_metric_is_answered_with_those_that_are_known(
     ("url", "query"),
     [*((url, query) for url, query, _ in EVERY), ("/api/v1/series/circle/export", {})],
 )
-def test_a_suite_with_viewers_is_not_there_for_others(
+def test_an_invisible_suite_is_unknown(
     runs: list[datetime], client: Client, viewer: User, url: str, query: dict[str, str]
 ) -> None:
     staff = Group.objects.create(name="staff")
@@ -331,7 +330,7 @@ def test_values_are_of_the_segment_that_ran_last_unless_another_is_named(
     assert refused(client, url, {"segment": 3})["known"] == [1, 2]
 
 
-def test_the_api_describes_these_answers(client: Client) -> None:
+def test_the_openapi_document_has_the_schemas_of_values(client: Client) -> None:
     paths = client.get("/api/v1/openapi.json").json()["paths"]
     for rest in ("history", "statistics", "distribution"):
         said = paths[f"/api/v1/series/{{name}}/metrics/{{metric}}/{rest}"]["get"]

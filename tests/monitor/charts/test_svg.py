@@ -1,4 +1,4 @@
-"""Drawings that the server makes."""
+"""Small charts drawn by the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PASSED = (State.PASSED, Fault.NONE)
 
 
 def extents(drawn: str) -> dict[str, tuple[float, float]]:
-    """From where to where the strokes of every class reach: (top, bottom) in pixels."""
+    """Return the vertical extent of the strokes of every class: (top, bottom) in pixels."""
     found = {}
     for kind, middle in re.findall(r'class="t-(\w+)" d="M\d+ ([\d.]+)h', drawn):
         width = re.search(rf"\.t-{kind} {{ stroke-width: (\d+)px", STYLES)
@@ -25,7 +25,7 @@ def extents(drawn: str) -> dict[str, tuple[float, float]]:
     return found
 
 
-def test_every_kind_of_outcome_has_a_place_of_its_own_not_only_a_colour() -> None:
+def test_outcomes_differ_in_position_and_height_not_only_in_colour() -> None:
     kinds = (
         PASSED,
         (State.FAILED, Fault.HERE),
@@ -38,7 +38,7 @@ def test_every_kind_of_outcome_has_a_place_of_its_own_not_only_a_colour() -> Non
     assert all(0 <= top < bottom <= 14 for top, bottom in found.values())
 
 
-def test_equal_neighbours_are_one_line_as_long_as_they_are_many() -> None:
+def test_equal_neighbours_form_one_path() -> None:
     drawn = svg.trend((PASSED,) * 3 + ((State.FAILED, Fault.HERE),) + (PASSED,) * 2)
     assert 'd="M0 11.5h11M16 11.5h7"' in drawn
     assert 'd="M12 7h3"' in drawn
@@ -49,13 +49,13 @@ def test_a_sparkline_needs_two_values() -> None:
     assert "<polyline" in svg.sparkline([1.0, 2.0])
 
 
-def test_equal_values_make_a_level_line() -> None:
+def test_equal_values_give_a_horizontal_line() -> None:
     points = re.search(r'points="([^"]+)"', svg.sparkline([3.0, 3.0, 3.0]))
     assert points is not None
     assert len({pair.split(",")[1] for pair in points[1].split()}) == 1
 
 
-def test_a_line_of_hours_is_broken_where_one_has_no_value() -> None:
+def test_an_hourly_line_is_interrupted_at_missing_hours() -> None:
     gap = float("nan")
     drawn = svg.hourly([1.0, 2.0, gap, 2.0, gap, 1.0, 2.0])
     (lines,) = re.findall(r'<path d="([^"]+)"', drawn)
@@ -66,7 +66,7 @@ def test_a_line_of_hours_is_broken_where_one_has_no_value() -> None:
     assert svg.hourly([gap] * 24) == ""
 
 
-def test_a_bar_of_shares_has_the_worst_first_and_none_too_small_to_see() -> None:
+def test_shares_are_drawn_worst_first_and_with_a_minimum_width() -> None:
     drawn = svg.shares([0, 999, 0, 0, 0, 1])
     assert re.findall(r'class="b-(\w+)"', drawn) == ["here", "passed"]
     widths = [float(width) for width in re.findall(r'width="([\d.]+)"', drawn)]

@@ -1,4 +1,4 @@
-"""What series came to last: right at every moment, whoever brought rows up to date, and when."""
+"""The table of latest states: correct at every moment, whatever happened and whenever rows were updated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ seconds = st.floats(0.5, 1e4)
 
 @dataclass(frozen=True)
 class Expected:
-    """Of one series, from its runs and samples alone."""
+    """The latest state of one series, computed from its runs and samples."""
 
     state: str
     run: uuid.UUID | None
@@ -52,11 +52,11 @@ class Expected:
 
 
 class Killed(Exception):
-    """Whoever works is no more."""
+    """The process was killed."""
 
 
 class Grid:
-    """A few series, and what happens to them; slot 0 is at *first*."""
+    """A few series and the events that change them; slot 0 is at *first*."""
 
     def __init__(self, first: datetime) -> None:
         self.first = first
@@ -65,7 +65,7 @@ class Grid:
         partitions.create_for([first, first + SLOTS * QUARTER])
 
     def end(self, number: int, slot: int, segment: int, state: State, took: float) -> None:
-        """A report comes of a slot; nothing if one had come already."""
+        """Ingest a report of a slot, unless it has one."""
         series, at = self.series[number], self.first + slot * QUARTER
         with transaction.atomic():
             run = self._listed(series, at)
@@ -76,12 +76,12 @@ class Grid:
                 Sample.objects.create(metric=metric, time=at, known_at=at, value=took, passed=True)
 
     def miss(self, number: int, slot: int) -> None:
-        """Nobody took a slot; a report may still come."""
+        """Mark a slot as missed; a report may still arrive."""
         run = self._listed(self.series[number], self.first + slot * QUARTER)
-        transitions.move(Run.objects.all(), [run.pk], State.MISSED, cause="nobody took it")
+        transitions.move(Run.objects.all(), [run.pk], State.MISSED, cause="no reporter claimed it")
 
     def correct(self, number: int, slot: int, took: float) -> None:
-        """Another parser read another value."""
+        """Correct a value, as reparsing does."""
         at = self.first + slot * QUARTER
         with transaction.atomic():
             those = Sample.objects.filter(metric__segment__series=self.series[number], time=at)
@@ -89,13 +89,13 @@ class Grid:
                 mark_dirty.mark([(self.series[number].pk, at)])
 
     def lose(self, number: int, slot: int) -> None:
-        """Another parser reads no value any more."""
+        """Delete a value, as reparsing does."""
         at = self.first + slot * QUARTER
         Sample.objects.filter(metric__segment__series=self.series[number], time=at).delete()
         mark_dirty.mark([(self.series[number].pk, at)])
 
     def fill(self, number: int, slot: int) -> None:
-        """Many runs pass: more than a trend has."""
+        """Let more runs pass than a trend has."""
         series, metric = self.series[number], metric_of(self.series[number], 0)
         there = set(Run.objects.filter(series=series).values_list("slot", flat=True))
         at = [self.first + later * QUARTER for later in range(slot, min(slot + 30, SLOTS))]
@@ -110,7 +110,7 @@ class Grid:
         self.series[number].save()
 
     def remove(self, number: int) -> None:
-        """Another series takes its place."""
+        """Delete a series and create another."""
         self.series[number].delete()
         self.series[number] = new_series()
 
@@ -141,7 +141,7 @@ def new_series() -> Series:
 
 
 def metric_of(series: Series, number: int) -> Metric:
-    """The total of its segment of that *number*."""
+    """Return the total of segment *number*."""
     began = {"fingerprint": str(number), "began_at": series.created_at, "probe": series.probe}
     segment, _ = Segment.objects.get_or_create(series=series, number=number, defaults=began)
     return Metric.objects.get_or_create(segment=segment, name="total.seconds", unit="seconds")[0]
@@ -198,7 +198,7 @@ steps = st.one_of(
 
 @given(happened=st.lists(steps, min_size=1, max_size=15), now=slots)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_happens_the_answer_is_what_runs_and_samples_say(
+def test_after_any_events_the_rows_follow_from_runs_and_samples(
     db: None, noon: datetime, happened: list[tuple[Any, ...]], now: int
 ) -> None:
     grid = Grid(noon)
@@ -212,9 +212,7 @@ def test_whatever_happens_the_answer_is_what_runs_and_samples_say(
         grid.bring_up()
 
 
-def test_a_report_of_an_hour_within_the_trend_that_comes_late_is_told_at_once(
-    db: None, noon: datetime
-) -> None:
+def test_a_late_report_within_the_trend_shows_at_once(db: None, noon: datetime) -> None:
     grid = Grid(noon)
     grid.fill(0, 100)
     grid.miss(0, 132)
@@ -225,7 +223,7 @@ def test_a_report_of_an_hour_within_the_trend_that_comes_late_is_told_at_once(
     assert found(latest(Series.objects.all(), noon), grid.series[0]).outcomes.endswith("pfp")
 
 
-def test_hours_come_into_sight_again_when_later_ones_are_lost(db: None, noon: datetime) -> None:
+def test_earlier_hours_return_when_later_values_are_deleted(db: None, noon: datetime) -> None:
     grid = Grid(noon)
     grid.end(0, 8, 0, State.PASSED, 3.0)
     grid.end(0, 150, 0, State.PASSED, 4.0)
@@ -235,7 +233,7 @@ def test_hours_come_into_sight_again_when_later_ones_are_lost(db: None, noon: da
     assert [found(answer, grid.series[0]).means[-1]] == [3.0]
 
 
-def test_what_is_older_than_all_that_is_told_makes_no_reader_work(db: None, noon: datetime) -> None:
+def test_changes_before_the_shown_hours_cause_no_recomputation(db: None, noon: datetime) -> None:
     grid = Grid(noon)
     grid.fill(0, 150)
     grid.bring_up()
@@ -244,7 +242,7 @@ def test_what_is_older_than_all_that_is_told_makes_no_reader_work(db: None, noon
     assert found(latest(Series.objects.all(), noon), grid.series[0]).stage == "as it is kept"
 
 
-def test_no_number_that_a_reporter_makes_up_keeps_others_from_being_told(db: None, noon: datetime) -> None:
+def test_extreme_values_of_a_reporter_do_not_break_the_rows_of_others(db: None, noon: datetime) -> None:
     grid = Grid(noon)
     grid.end(0, 8, 0, State.PASSED, 1e300)
     grid.end(1, 8, 0, State.PASSED, 1e-300)

@@ -1,4 +1,4 @@
-"""Builds what a test needs in the depot: sites, series, and runs whose reports went through ingest."""
+"""Builders of sites, series and runs, whose reports go through ingest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CIRCLE = {
 
 
 def site(name: str, *, title: str = "") -> Resource:
-    """A site with one resource, ``<name>-login``."""
+    """Create a site with one resource, ``<name>-login``."""
     made, _ = Site.objects.get_or_create(name=name, defaults={"title": title})
     ways = {"shell": {"kind": "local"}, "transfer": {"kind": "local"}, "batch": {"kind": "fork"}}
     resource, _ = Resource.objects.get_or_create(
@@ -69,7 +69,7 @@ def series(
     in_suite: str = "main",
     **fields: Any,
 ) -> Series:
-    """A series of *probe* on a schedule, run by the home reporter."""
+    """Create a scheduled series of *probe* at the home reporter."""
     home, _ = Reporter.objects.get_or_create(name="home")
     made = Series.objects.create(
         name=name, probe=probe, suite=suite(in_suite), reporter=home, **{"schedule": "H/2 * * * *", **fields}
@@ -96,7 +96,7 @@ def circle(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
 def report(
     of: Series, slot: datetime, *, outcome: str = "passed", slowness: float = 1.0, version: str = ""
 ) -> wire.Report:
-    """A report of a run whose every stage took *slowness* times what is typical."""
+    """Return a report whose stages took *slowness* times their typical duration."""
     stages, probe = _stages(GATHER if of.probe == "gather" else CIRCLE, slowness), probes.load(of.probe)
     seconds = sum(stage.seconds for stage in stages)
     return wire.Report(
@@ -122,7 +122,7 @@ def report(
 
 
 def failed(of: wire.Report, stage: str, resource: str, message: str, **more: Any) -> wire.Report:
-    """The same report, but of a run that failed in *stage*: later ones never began, cleanup did."""
+    """Return the report of a run that failed in *stage*: later stages were not started, except cleanup."""
     names = [timing.name for timing in of.stages]
     reached = of.stages[: names.index(stage) + 1]
     cleanup = [timing for timing in of.stages if timing.name == "cleanup" and timing not in reached]
@@ -138,7 +138,7 @@ def failed(of: wire.Report, stage: str, resource: str, message: str, **more: Any
 
 
 def delivered(one: wire.Report) -> Run:
-    """Take *one* into the depot, as its reporter would; return its run."""
+    """Ingest a report; return its run."""
     receipt = ingest(wire.to_json(one))
     assert receipt.accepted, receipt.error
     return Run.objects.get(pk=one.run)
@@ -149,7 +149,7 @@ def passed(of: Series, slot: datetime, *, slowness: float = 1.0) -> Run:
 
 
 def not_run(of: Series, slot: datetime, state: State, reason: str) -> Run:
-    """A slot that no report came of."""
+    """Create a run without a report."""
     mark_dirty.mark([(of.pk, slot)])
     return Run.objects.create(
         id=wire.run_id(of.name, slot), series=of, slot=slot, due_at=slot, state=state, reason=reason
@@ -158,7 +158,7 @@ def not_run(of: Series, slot: datetime, state: State, reason: str) -> Run:
 
 @dataclass(frozen=True)
 class Trouble:
-    """How a run fails."""
+    """The failure of a run."""
 
     stage: str
     resource: str
@@ -180,7 +180,8 @@ def history(
     seed: int = 1,
     with_forecasts: bool = True,
 ) -> list[Run]:
-    """*count* runs up to *until*: right-skewed, autocorrelated; those numbered in *troubles* failed."""
+    """Ingest *count* runs until *until* with right-skewed, autocorrelated durations; *troubles* are failures
+    by number."""
     draw = random.Random(seed)
     slowness, runs = 1.0, []
     for number in range(count):
@@ -200,7 +201,7 @@ def history(
 
 
 def user(name: str = "reader", *, may_run: bool = False, password: str | None = None, **fields: Any) -> User:
-    """Somebody; without a *password* (hashing one takes long) he can only be logged in by force."""
+    """Create a user; without a *password*, whose hashing is slow, only ``force_login`` works."""
     made = User.objects.create_user(name, password=password, **fields)
     if may_run:
         made.user_permissions.add(Permission.objects.get(codename="run_series"))
@@ -215,7 +216,7 @@ def _stages(typical: Mapping[str, tuple[str, float]], slowness: float) -> tuple[
 
 
 def _renumbered(stages: Iterable[wire.StageTiming]) -> tuple[wire.StageTiming, ...]:
-    """One after the other."""
+    """Place stages one after the other."""
     begun, placed = 0.0, []
     for stage in stages:
         placed.append(replace(stage, started_after_seconds=begun))

@@ -1,4 +1,4 @@
-"""People who look at pages, and a grid for them to look at."""
+"""A small grid, and browsers of users with different permissions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.monitor.pages import builders
 
 @dataclass(frozen=True)
 class Grid:
-    """Four sites; Gather over all, Circle over the first three."""
+    """Four sites; Gather uses all, Circle the first three."""
 
     resources: list[Resource]
     gather: Series
@@ -54,7 +54,7 @@ def reader(db: None) -> User:
 
 @pytest.fixture
 def client(reader: User) -> Client:
-    """A browser in which somebody who may only look is logged in."""
+    """A browser of a user without permissions."""
     browser = Client()
     browser.force_login(reader)
     return browser
@@ -62,7 +62,7 @@ def client(reader: User) -> Client:
 
 @pytest.fixture
 def runner(db: None) -> Client:
-    """A browser of somebody who may run series."""
+    """A browser of a user who may run series."""
     browser = Client()
     browser.force_login(builders.user("runner", may_run=True))
     return browser
@@ -70,7 +70,7 @@ def runner(db: None) -> Client:
 
 @pytest.fixture
 def depot_away(django_db_blocker: DjangoDbBlocker, tmp_path: Path) -> Iterator[None]:
-    """The depot's server is not there: connections really fail. Only for tests without a database."""
+    """Make the database unreachable; for tests without a database."""
     place = connection.settings_dict["HOST"]
     with django_db_blocker.unblock():
         connection.close()

@@ -1,4 +1,4 @@
-"""The administrators' pages."""
+"""The admin site."""
 
 from __future__ import annotations
 
@@ -38,14 +38,12 @@ def test_every_list_and_form_opens(grid: Grid, administrator: Client, now: datet
 
 
 @pytest.mark.parametrize("model", [Run, Forecast])
-def test_what_was_measured_cannot_be_edited_or_made_up(
-    grid: Grid, administrator: Client, model: type
-) -> None:
+def test_measured_data_cannot_be_edited_or_added(grid: Grid, administrator: Client, model: type) -> None:
     assert administrator.get(reverse(f"admin:monitor_{model.__name__.lower()}_add")).status_code == 403
 
 
 def edited(administrator: Client, series: Series, **changes: str) -> str:
-    """The page that answers when the form of *series* is sent with *changes*."""
+    """Submit the form of *series* with *changes*; return the page."""
     url = reverse("admin:monitor_series_change", args=[series.pk])
     shown = administrator.get(url).context["adminform"].form
     form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
@@ -65,7 +63,7 @@ def edited(administrator: Client, series: Series, **changes: str) -> str:
         ("warm_up_runs", "6", "Expected at most 5 warm-up runs"),
     ],
 )
-def test_what_no_run_could_be_made_from_is_refused(
+def test_an_invalid_series_is_refused(
     grid: Grid, administrator: Client, field: str, value: str, said: str
 ) -> None:
     before = getattr(grid.circle, field)
@@ -89,7 +87,7 @@ def test_what_no_run_could_be_made_from_is_refused(
         ("scratch", "tmp", "is not absolute"),
     ],
 )
-def test_a_way_to_reach_a_site_that_there_is_not_is_refused(
+def test_an_unknown_access_method_is_refused(
     grid: Grid, administrator: Client, field: str, value: str, said: str
 ) -> None:
     resource = Resource.objects.earliest("pk")
@@ -100,7 +98,7 @@ def test_a_way_to_reach_a_site_that_there_is_not_is_refused(
 
 
 def added(administrator: Client, **values: str) -> str:
-    """The page after a form for planned work was sent with *values*; all else was left as it comes."""
+    """Submit the form of a new maintenance window with *values*; return the page."""
     form = {"name": "disks", "title": "", "schedule": "", "timezone": "UTC", "duration_seconds": ""}
     days = {f"{end}_at_{part}": "" for end in ("starts", "ends") for part in (0, 1)}
     answer = administrator.post(
@@ -134,7 +132,7 @@ TUESDAYS = {"schedule": "0 8 * * tue", "duration_seconds": "14400"}
         ({**TUESDAYS, "name": "new disks"}, "valid “slug”"),
     ],
 )
-def test_planned_work_of_which_nobody_could_say_when_it_is_is_refused(
+def test_a_maintenance_window_with_invalid_times_is_refused(
     administrator: Client, values: dict[str, str], said: str
 ) -> None:
     assert said in added(administrator, **values)
@@ -142,12 +140,12 @@ def test_planned_work_of_which_nobody_could_say_when_it_is_is_refused(
 
 
 @pytest.mark.parametrize("values", [ONE_DAY, TUESDAYS, {**TUESDAYS, **ONE_DAY}])
-def test_planned_work_is_one_window_or_recurs(administrator: Client, values: dict[str, str]) -> None:
+def test_a_maintenance_window_occurs_once_or_recurs(administrator: Client, values: dict[str, str]) -> None:
     added(administrator, **values)
     assert MaintenanceWindow.objects.get().schedule == values.get("schedule", "")
 
 
-def test_a_site_is_kept_by_work_that_else_would_be_everywhere(administrator: Client) -> None:
+def test_the_only_site_of_a_maintenance_window_cannot_be_deleted(administrator: Client) -> None:
     here, there = (Site.objects.create(name=name) for name in ("here", "there"))
     both, alone = (
         MaintenanceWindow.objects.create(name=name, schedule="0 8 * * tue", duration_seconds=60)
@@ -165,7 +163,7 @@ def test_a_site_is_kept_by_work_that_else_would_be_everywhere(administrator: Cli
     assert not Site.objects.filter(name="here").exists()
 
 
-def test_the_address_of_a_resource_does_for_its_transfer(grid: Grid, administrator: Client) -> None:
+def test_the_address_of_a_resource_is_used_by_its_transfer(grid: Grid, administrator: Client) -> None:
     resource = Resource.objects.earliest("pk")
     edited_resource(administrator, resource, address="dtn.example.org", transfer='{"kind": "http"}')
     resource.refresh_from_db()
@@ -173,7 +171,7 @@ def test_the_address_of_a_resource_does_for_its_transfer(grid: Grid, administrat
 
 
 def edited_resource(administrator: Client, resource: Resource, **changes: str) -> str:
-    """The page after *changes* were posted."""
+    """Post *changes*; return the page."""
     url = reverse("admin:monitor_resource_change", args=[resource.pk])
     shown = administrator.get(url).context["adminform"].form
     form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
@@ -181,7 +179,7 @@ def edited_resource(administrator: Client, resource: Resource, **changes: str) -
     return administrator.post(url, {**form, **changes}, follow=True).content.decode()
 
 
-def test_a_series_keeps_its_name_since_its_runs_are_known_by_it(grid: Grid, administrator: Client) -> None:
+def test_the_name_of_a_series_cannot_change(grid: Grid, administrator: Client) -> None:
     edited(administrator, grid.circle, name="another", schedule="0 * * * *")
     before = grid.circle.name
     grid.circle.refresh_from_db()
@@ -189,7 +187,7 @@ def test_a_series_keeps_its_name_since_its_runs_are_known_by_it(grid: Grid, admi
 
 
 def edited_site(administrator: Client, site: Site, **changes: str) -> str:
-    """The page after *changes* were posted."""
+    """Post *changes*; return the page."""
     url = reverse("admin:monitor_site_change", args=[site.pk])
     shown = administrator.get(url).context["adminform"].form
     form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
@@ -197,7 +195,7 @@ def edited_site(administrator: Client, site: Site, **changes: str) -> str:
     return administrator.post(url, {**form, **inline, **changes}, follow=True).content.decode()
 
 
-def test_the_budget_of_a_site_is_set_there_and_taken_away(grid: Grid, administrator: Client) -> None:
+def test_the_budget_of_a_site_is_set_and_removed(grid: Grid, administrator: Client) -> None:
     site = Site.objects.earliest("pk")
     budget = {"runs_per_day": "100", "bytes_per_day": str(10**12), "cpu_hours_per_day": "2.5"}
     edited_site(administrator, site, **budget)
@@ -209,7 +207,7 @@ def test_the_budget_of_a_site_is_set_there_and_taken_away(grid: Grid, administra
     assert (site.runs_per_day, site.bytes_per_day, site.cpu_hours_per_day) == (None, None, None)
 
 
-def test_a_tokens_hash_is_not_shown(administrator: Client) -> None:
+def test_the_hash_of_a_token_is_not_shown(administrator: Client) -> None:
     ApiToken.objects.issue(builders.user("program"), "scheduler", ["read"])
     token = ApiToken.objects.get()
     text = administrator.get(reverse("admin:monitor_apitoken_change", args=[token.pk])).content.decode()

@@ -1,4 +1,5 @@
-"""Behind a TLS proxy: forms can be sent, cookies stay on TLS. Its own process: settings are read once."""
+"""Behind a TLS proxy forms are accepted and cookies are secure; in a process of its own, which reads
+settings."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ print("refused" if refused else "accepted", settings.SESSION_COOKIE_SECURE, sett
     [("1", "accepted True True"), ("", "refused False False")],
     ids=["told of the proxy", "not told: anybody could send its header"],
 )
-def test_a_form_comes_through_a_tls_proxy_that_we_are_told_of(tls: str, answer: str) -> None:
+def test_a_form_is_accepted_behind_a_configured_tls_proxy(tls: str, answer: str) -> None:
     environment = {**os.environ, "GRIDCAST_TLS": tls, "GRIDCAST_SECRET_KEY": "k" * 50}
     done = subprocess.run(
         [sys.executable, "-c", POST], env=environment, capture_output=True, text=True, timeout=60, check=True

@@ -1,4 +1,4 @@
-"""Whatever goes wrong under the API is a problem in one form, which programs can read."""
+"""Every error of the API is a problem (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON = "application/json"
 
 @pytest.fixture
 def client(db: None) -> Client:
-    """A program that may do everything, and is told what a program is told."""
+    """A client with all permissions."""
     token = ApiToken.objects.issue(User.objects.create_superuser("scheduler"), "scheduler", [READ, RUN])
     return Client(raise_request_exception=False, headers={"authorization": f"Bearer {token}"})
 
@@ -33,12 +33,12 @@ def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "path", ["/api/v1/nothing", "/api/v1/series/", "/api/v1/runs/7/log", "/api/v2/series"]
 )
-def test_a_path_that_is_not_there_is_not_found(client: Client, path: str) -> None:
+def test_an_unknown_path_is_not_found(client: Client, path: str) -> None:
     assert path in problem(client.get(path), 404, "not_found")["detail"]
     problem(client.post(path, b"{}", content_type=JSON), 404, "not_found")
 
 
-def test_a_run_that_is_not_there_is_not_found(client: Client) -> None:
+def test_an_unknown_run_is_not_found(client: Client) -> None:
     problem(client.get(f"/api/v1/runs/{uuid.uuid4()}"), 404, "not_found")
 
 
@@ -50,7 +50,7 @@ def test_a_run_that_is_not_there_is_not_found(client: Client) -> None:
         ("PATCH", "/api/v1/runs", "GET, POST"),
     ],
 )
-def test_a_method_that_a_path_does_not_take_is_answered_with_those_that_it_takes(
+def test_a_wrong_method_is_answered_with_the_allowed_ones(
     client: Client, method: str, path: str, allowed: str
 ) -> None:
     answer = client.generic(method, path)
@@ -59,11 +59,11 @@ def test_a_method_that_a_path_does_not_take_is_answered_with_those_that_it_takes
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 10_000])
-def test_what_is_no_json_is_malformed(client: Client, body: bytes) -> None:
+def test_invalid_json_is_malformed(client: Client, body: bytes) -> None:
     problem(client.post("/api/v1/holds", body, content_type=JSON), 400, "malformed")
 
 
-def test_json_that_says_something_else_names_the_field(client: Client) -> None:
+def test_an_invalid_field_is_named(client: Client) -> None:
     answer = client.post("/api/v1/holds", b"{}", content_type=JSON)
     told = problem(answer, 422, "invalid")
     assert told["detail"].startswith("kind: ")
@@ -73,36 +73,36 @@ def test_json_that_says_something_else_names_the_field(client: Client) -> None:
     assert told["errors"][0]["loc"] == ["query", "level"]
 
 
-def test_a_body_that_is_too_large_is_not_read(client: Client) -> None:
+def test_an_oversized_body_is_refused(client: Client) -> None:
     body = b'{"why": "' + b"x" * 3_000_000 + b'"}'
     told = problem(client.post("/api/v1/holds", body, content_type=JSON), 413, "too_large")
     assert told["detail"] == "expected a body of at most 2,621,440 bytes"
 
 
-def test_more_parameters_than_anybody_needs_are_not_read(client: Client) -> None:
+def test_too_many_parameters_are_refused(client: Client) -> None:
     query = "&".join(f"role{number}=here" for number in range(1_001))
     told = problem(client.get(f"/api/v1/forecasts?application=circle&{query}"), 400, "malformed")
     assert told["detail"] == "expected at most 1,000 parameters"
 
 
-def test_a_host_that_is_not_ours_is_refused(client: Client) -> None:
+def test_an_unknown_host_is_refused(client: Client) -> None:
     problem(client.get("/api/v1/series", headers={"host": "elsewhere.example.org"}), 400, "malformed")
 
 
-def test_an_error_of_ours_is_a_problem_without_a_word_of_what_it_was(circle: Series, client: Client) -> None:
+def test_an_internal_error_reveals_no_details(circle: Series, client: Client) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE monitor_series RENAME COLUMN parameters TO lost")
     told = problem(client.get("/api/v1/series"), 500, "our_error")
     assert "parameters" not in told["detail"]
 
 
-def test_people_get_a_page(client: Client) -> None:
+def test_browsers_get_a_page(client: Client) -> None:
     answer = client.get("/nothing")
     assert (answer.status_code, answer["Content-Type"]) == (404, "text/html; charset=utf-8")
     assert client.get("/", headers={"host": "elsewhere.example.org"})["Content-Type"].startswith("text/html")
 
 
-def test_the_description_says_of_every_operation_how_errors_look(client: Client) -> None:
+def test_every_operation_declares_the_problem(client: Client) -> None:
     described = client.get("/api/v1/openapi.json").json()
     problems = {"$ref": "#/components/schemas/Problem"}
     for operations in described["paths"].values():
