@@ -76,9 +76,11 @@ class StageForecast(Schema):
     predictor: str
 
 
-class Forecast(Schema):
+class ForecastOut(Schema, title="Forecast"):
     """*forecast*: the id for reporting a job outcome. *quantiles*: value by probability. *predictor*: the
     probe metric used beside the metric's own values."""
+
+    __qualname__ = "Forecast"  # the name of the schema in the OpenAPI document
 
     forecast: int
     series: str
@@ -100,7 +102,7 @@ class Forecast(Schema):
     stages: list[StageForecast]
 
 
-@router.get("/forecasts", response=Forecast, summary="Forecast the next value of a metric")
+@router.get("/forecasts", response=ForecastOut, summary="Forecast the next value of a metric")
 def forecast(
     request: HttpRequest,
     series: str = "",
@@ -133,8 +135,8 @@ def forecast(
         max_age=None if max_age is None else timedelta(seconds=max_age),
     )
     probabilities = _probabilities(quantiles)
-    said = _query(request, asked, now)
-    return answer(_forecast_fields(asked, said, round(level, 2), probabilities, now))
+    forecast_answer = _query(request, asked, now)
+    return answer(_forecast_fields(asked, forecast_answer, round(level, 2), probabilities, now))
 
 
 def _query(request: HttpRequest, asked: ForecastQuestion, now: datetime) -> ForecastAnswer:
@@ -173,10 +175,10 @@ def _series(request: HttpRequest, series: str, application: str, resources: str,
         if roles
         else resource_set(resources.split(","))
     )
-    found = candidates(
+    candidate_series = candidates(
         request.user, by, [wanted], application=checked(application), metric=metric, probability=0.5
     )
-    names = sorted(one.name for one in found)
+    names = sorted(candidate.name for candidate in candidate_series)
     if not names:
         detail = f"there is no series of {application!r} on {wanted} that you may see"
         raise Refused(404, "unknown_path", detail)
@@ -198,47 +200,51 @@ def _probabilities(text: str) -> list[float]:
 
 
 def _forecast_fields(
-    asked: ForecastQuestion, said: ForecastAnswer, level: float, probabilities: Sequence[float], now: datetime
+    asked: ForecastQuestion,
+    forecast: ForecastAnswer,
+    level: float,
+    probabilities: Sequence[float],
+    now: datetime,
 ) -> dict[str, Any]:
-    """Return the fields of ``Forecast``."""
+    """Return the fields of ``ForecastOut``."""
     tail = lower_tail(level)
-    grid = said.quantiles or ()
+    grid = forecast.quantiles or ()
     return {
-        "forecast": said.forecast,
+        "forecast": forecast.forecast,
         "series": asked.series,
         "metric": asked.metric,
-        "unit": said.unit,
-        "method": said.method,
-        "predictor": said.predictor,
-        "mean": said.mean,
-        "median": said.median,
+        "unit": forecast.unit,
+        "method": forecast.method,
+        "predictor": forecast.predictor,
+        "mean": forecast.mean,
+        "median": forecast.median,
         "interval": {
             "level": level,
             "lower": quantile(grid, tail),
             "upper": quantile(grid, 1.0 - tail),
         },
         "quantiles": _quantiles(grid, probabilities),
-        "n": said.n,
+        "n": forecast.n,
         "at": max(asked.at or now, now),
-        "issued_at": said.issued_at,
-        "data_until": said.last_time,
-        "data_age_seconds": max((now - (said.known_until or now)).total_seconds(), 0.0),
-        "success": _success(said, probabilities),
+        "issued_at": forecast.issued_at,
+        "data_until": forecast.last_time,
+        "data_age_seconds": max((now - (forecast.known_until or now)).total_seconds(), 0.0),
+        "success": _success(forecast, probabilities),
         "track_record": {
-            "n": said.record_n,
+            "n": forecast.record_n,
             "level": level,
-            "mean_absolute_error": said.mean_absolute_error,
-            "relative_error": said.relative_error,
-            "mean_absolute_scaled_error": said.mean_absolute_scaled_error,
-            "coverage": said.coverage(level),
-            "winkler_score": said.winkler_score,
+            "mean_absolute_error": forecast.mean_absolute_error,
+            "relative_error": forecast.relative_error,
+            "mean_absolute_scaled_error": forecast.mean_absolute_scaled_error,
+            "coverage": forecast.coverage(level),
+            "winkler_score": forecast.winkler_score,
         },
-        "stages": msgspec.Raw((said.explanation or "[]").encode()),
+        "stages": msgspec.Raw((forecast.explanation or "[]").encode()),
     }
 
 
-def _success(said: ForecastAnswer, probabilities: Sequence[float]) -> dict[str, Any] | None:
-    success = said.success
+def _success(forecast: ForecastAnswer, probabilities: Sequence[float]) -> dict[str, Any] | None:
+    success = forecast.success
     if success is None:
         return None
     return {

@@ -74,16 +74,16 @@ class AccuracyOut(Schema):
     operation_id="monitor_api_outcomes_told",
     summary="Report the outcome of a job that a forecast was requested for",
 )
-def report_outcome(request: HttpRequest, forecast: int, said: OutcomeIn) -> Status[OutcomeOut]:
+def report_outcome(request: HttpRequest, forecast: int, outcome: OutcomeIn) -> Status[OutcomeOut]:
     """The outcome is scored against the forecast; the duration of a passed job becomes part of the history
     that later forecasts learn from. Reporting the same outcome again has no effect."""
     require_outcome_permission(request)
     given = JobOutcome(
-        said.job,
-        said.outcome == "passed",
-        _time("started_at", said.started_at),
-        _time("ended_at", said.ended_at),
-        said.seconds,
+        outcome.job,
+        outcome.outcome == "passed",
+        _time("started_at", outcome.started_at),
+        _time("ended_at", outcome.ended_at),
+        outcome.seconds,
     )
     try:
         kept, is_new = record_job_outcome(request.user, forecast, given, timezone.now())

@@ -11,7 +11,7 @@ from ninja import Router, Schema
 
 from monitor.api.http import envelope
 from monitor.api.http.auth import PersonAuth, SenderAuth, reportable
-from monitor.api.http.envelope import EnvelopeError, Malformed, TooMuch, Unsupported
+from monitor.api.http.envelope import EnvelopeError, MalformedBody, TooMuch, Unsupported
 from monitor.api.http.problems import Refused, problem
 from monitor.ingest.group_commit import QueueFull
 from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
@@ -29,7 +29,7 @@ _ERROR_CHARACTERS = 500
 _STATUS: dict[type[EnvelopeError], tuple[int, str]] = {
     Unsupported: (415, "unsupported"),
     TooMuch: (413, "too_large"),
-    Malformed: (400, "malformed"),
+    MalformedBody: (400, "malformed"),
 }
 
 
@@ -63,7 +63,7 @@ _BODY = {
     },
 }
 _PROBLEMS = {
-    400: "Malformed body; nothing was stored",
+    400: "MalformedBody body; nothing was stored",
     401: "No token, or an invalid one",
     403: "The token lacks the scope report, or its user the permission to add raw reports",
     413: "Too many bytes or reports in one request; nothing was stored",
@@ -96,7 +96,7 @@ def ingest_reports(request: HttpRequest) -> HttpResponse:
     try:
         bodies = envelope.reports(_body(request), request.content_type or envelope.JSON)
         if not bodies:
-            raise Malformed("expected a report, got none")
+            raise MalformedBody("expected a report, got none")
         return _answer(sender_commit.submit(SentReports(bodies, visible)))
     except EnvelopeError as error:
         raise Refused(*_STATUS[type(error)], str(error)) from error
@@ -114,7 +114,7 @@ def _body(request: HttpRequest) -> bytes:
     try:
         return envelope.read(stream, request.headers.get("Content-Encoding", "").strip().lower())
     except (OSError, UnreadablePostError) as error:
-        raise Malformed(f"the body ended too early: {error}") from error
+        raise MalformedBody(f"the body ended too early: {error}") from error
 
 
 def _answer(receipts: Sequence[Receipt]) -> HttpResponse:

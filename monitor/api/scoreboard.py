@@ -117,18 +117,18 @@ def show_scoreboard(
     month); the newest forecasts with their actual values; gain from probes; accuracy by consumer, from
     reported job outcomes."""
     choice = _choice(site, metric, method, range)
-    found = service.scoreboard(request.user, choice, timezone.now())
+    board = service.scoreboard(request.user, choice, timezone.now())
     return answer(
         {
             "site": site,
             "metric": metric,
             "method": method,
             "range": range,
-            "whole": found.whole,
-            "methods": found.methods,
-            "metrics": found.metrics,
-            "sites": found.sites,
-            "times": found.times,
+            "whole": board.whole,
+            "methods": board.methods,
+            "metrics": board.metrics,
+            "sites": board.sites,
+            "times": board.times,
             "last": [_last_fields(each) for each in service.recent_forecasts(request.user, choice)],
             "predictors": _predictor_fields(service.predictors(request.user, choice)),
             "consumers": service.consumers(request.user),

@@ -33,7 +33,7 @@ def drawn(stages: Iterable[tuple[str, str]]) -> list[DrawnStage]:
 
 
 def of_probe(probe: str, measured: Iterable[str] = ()) -> list[DrawnStage]:
-    """Return the stages of *probe* in order, then those in *measured* that the probe does not have."""
+    """Return the stages of *probe* in order, then stages in *measured* that the probe does not have."""
     try:
         stages = [(stage.name, stage.category) for stage in probes.load(probe).stages]
     except ProbeError:

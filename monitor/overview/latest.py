@@ -96,7 +96,7 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
 
 
 @dataclass(frozen=True)
-class RecentRuns:
+class NewestRuns:
     """The newest run of a series that was not skipped, and (state, failed resource) of the newest ended runs,
     oldest first."""
 
@@ -116,7 +116,7 @@ class _RecentRow:
     failed_resources: list[str]
 
 
-def recent_runs(series: SeriesQuerySet) -> dict[int, RecentRuns]:
+def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
     """Return the recent runs of each of *series*, by primary key; series without an ended run are left out.
 
     For a page of series: rows come one by one, not as arrays.
@@ -131,12 +131,12 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, RecentRuns]:
         cursor.row_factory = class_row(_RecentRow)
         rows = cursor.execute(query.encode(), parameters * 2, prepare=False).fetchall()
     return {
-        row.id: RecentRuns(row.name, row.run, row.slot, _trend(row.outcomes, row.failed_resources))
+        row.id: NewestRuns(row.name, row.run, row.slot, _trend(row.outcomes, row.failed_resources))
         for row in rows
     }
 
 
-def newest_runs(recent: Mapping[int, RecentRuns]) -> dict[int, Run]:
+def newest_runs(recent: Mapping[int, NewestRuns]) -> dict[int, Run]:
     """Return the newest run that was not skipped of each series, by primary key of the series."""
     slots = {each.run: each.slot for each in recent.values() if each.run and each.slot}
     runs = Run.objects.filter(pk__in=list(slots), slot__in=set(slots.values()))

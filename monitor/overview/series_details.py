@@ -29,7 +29,7 @@ HEADLINE_METRIC = "total.seconds"
 
 
 @dataclass(frozen=True)
-class TotalForecast:
+class HeadlineForecast:
     """The newest forecast of the total of a series, in seconds."""
 
     median: float
@@ -101,7 +101,7 @@ class SeriesDetails:
     probe: str
     enabled: bool
     totals: Sequence[float]
-    outlook: TotalForecast | None
+    outlook: HeadlineForecast | None
     current: CurrentRun | None
     next_slot: datetime | None
     held: str
@@ -127,7 +127,7 @@ def sites_of_failures(runs: Mapping[int, SeriesRuns]) -> dict[str, str]:
 
 
 def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, str]) -> SeriesCell:
-    """Return the series *name* as seen from *site*; *sites* are those of failed resources.
+    """Return the series *name* as seen from *site*; *sites*: site by failed resource.
 
     Without a *site*, the cell is seen from the site of each failure.
     """
@@ -163,7 +163,7 @@ def cells_by_site(
 
 
 def series_details(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> list[SeriesDetails]:
-    """Return the details of each series in *visible*, by name; *holds* are those in force."""
+    """Return the details of each series in *visible*, by name; *holds* are in force."""
     rows = list(_series(visible))
     headlines = {row["segment__series__name"]: row for row in _headlines(visible)}
     current = _current_runs(visible)
@@ -212,8 +212,8 @@ def _headlines(visible: SeriesQuerySet) -> Any:
     )
 
 
-def _forecast(numbers: dict[str, Any] | None) -> TotalForecast | None:
-    return TotalForecast(**numbers) if numbers else None
+def _forecast(numbers: dict[str, Any] | None) -> HeadlineForecast | None:
+    return HeadlineForecast(**numbers) if numbers else None
 
 
 def _current_runs(visible: SeriesQuerySet) -> dict[str, CurrentRun]:

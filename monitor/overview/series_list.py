@@ -108,7 +108,7 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter) -> S
 
 
 def _ordered(series: SeriesQuerySet, chosen: SeriesFilter, order: str) -> NDArray[np.int64]:
-    """Return the primary keys of those of *series* in the chosen state."""
+    """Return the primary keys of *series* in the chosen state, in order."""
     named = latest.series_columns(series, {"name": ("name", "name")})
     columns = {"state": ("letter", "state"), "at": ("time", "coalesce(ended_at, slot, '-infinity')")}
     # Reading all states is as fast as selecting most of them.

@@ -74,6 +74,6 @@ def standings(
 
 
 def _outcomes_between(start: datetime, end: datetime) -> str:
-    """Return SQL for those of the newest outcomes whose slot lies in (start, end]."""
+    """Return SQL for the newest outcomes whose slot lies in (start, end]."""
     first, last = (f"width_bucket('{time.isoformat()}'::timestamptz, slots)" for time in (start, end))
     return f"substr(outcomes, {first} + 1, {last} - {first})"

@@ -1,4 +1,4 @@
-"""The overview of 500 sites with 200 series each: against SQL for the same, and while four write to it."""
+"""The overview of 500 sites with 200 series each, compared with SQL, and while four senders write."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from monitor.overview.matrix import overview_of_groups
 from tests.bench import writers
 from tests.bench.base import Result, interleaved, seconds
 
-SITES, SERIES, SUITES = 500, 200, 10  # series of each site
+SITES, SERIES, SUITES = 500, 200, 10  # series per site
 HOURS = 24
 AT_ONCE = 10_000
 TIMES = 9
-ASKED = 60  # times while others write: one takes long
-ONE_IN = 100  # series fails, where it runs; and another one is skipped
+ASKED = 60  # repetitions while others write
+ONE_IN = 100  # series fails, and another is skipped
 
 _LOAD = """
 INSERT INTO monitor_reporter (name, capacity) VALUES ('wide', 1);

@@ -8,7 +8,7 @@ Errors::
     EnvelopeError       the whole body is refused; a retry gives the same answer
     |-- Unsupported     an encoding or a type that is not supported; names the supported ones
     |-- TooMuch         more bytes or reports than one request may have; gives the limit
-    `-- Malformed       it cannot be decompressed or split into reports
+    `-- MalformedBody       it cannot be decompressed or split into reports
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TooMuch(EnvelopeError):
     """More bytes or reports than one request may have."""
 
 
-class Malformed(EnvelopeError):
+class MalformedBody(EnvelopeError):
     """The body is not what its headers declare."""
 
 
@@ -84,7 +84,7 @@ def read(stream: Stream, packing: str) -> bytes:
     try:
         return _joined(_unpacked(_pieces(stream), make))
     except broken as error:
-        raise Malformed(f"cannot be decompressed by {packing}: {error}") from None
+        raise MalformedBody(f"cannot be decompressed by {packing}: {error}") from None
 
 
 def _pieces(stream: Stream) -> Iterator[bytes]:
@@ -120,7 +120,7 @@ def _unpacked(pieces: Iterator[bytes], make: Callable[[], Unpacker]) -> Iterator
             yield from _decompressed(unpacker, rest)
             rest = unpacker.unused_data if unpacker.eof else b""
     if not unpacker.eof:
-        raise Malformed("the compressed data end too early")
+        raise MalformedBody("the compressed data end too early")
 
 
 def _decompressed(unpacker: Unpacker, packed: bytes) -> Iterator[bytes]:
@@ -194,13 +194,13 @@ def _one_by_one(body: bytes) -> Iterator[bytes]:
         yield body[at:end]
         then = _THEN.match(text, end)
         if then is None:
-            raise Malformed(
+            raise MalformedBody(
                 f"reports[{number}]: expected a comma or the end of the array after it (byte {end})"
             )
         at = then.end()
         if then[1] == "]":
             if at < len(text):
-                raise Malformed(f"not JSON: data after the array (byte {at})")
+                raise MalformedBody(f"not JSON: data after the array (byte {at})")
             return
     raise _too_many()
 
@@ -210,9 +210,11 @@ def _length(text: str, number: int) -> int:
     try:
         return _LENIENT.raw_decode(text)[1]
     except RecursionError:
-        raise Malformed(f"reports[{number}]: nested too deeply") from None
+        raise MalformedBody(f"reports[{number}]: nested too deeply") from None
     except ValueError as error:
-        raise Malformed(f"reports[{number}]: not JSON, or more than {REPORT_BYTES} bytes: {error}") from None
+        raise MalformedBody(
+            f"reports[{number}]: not JSON, or more than {REPORT_BYTES} bytes: {error}"
+        ) from None
 
 
 def _too_many() -> TooMuch:

@@ -19,7 +19,7 @@ from monitor.api.http.envelope import (
     MAX_REPORTS,
     NDJSON,
     EnvelopeError,
-    Malformed,
+    MalformedBody,
     TooMuch,
     Unsupported,
     read,
@@ -80,7 +80,7 @@ def test_what_would_take_a_large_window_to_unpack_is_refused() -> None:
     }
     compressor = zstd.ZstdCompressor(options=wide)
     packed = compressor.compress(bytes(100)) + compressor.flush()
-    with pytest.raises(Malformed, match="memory"):
+    with pytest.raises(MalformedBody, match="memory"):
         read(io.BytesIO(packed), "zstd")
 
 
@@ -101,7 +101,7 @@ def test_as_many_empty_stretches_as_fit_are_not_all_looked_at(packing: str) -> N
     "spoil", [lambda whole: whole[:-3], lambda whole: b"", lambda whole: whole + b"more"]
 )
 def test_a_corrupt_body_is_malformed(packing: str, spoil: Callable[[bytes], bytes]) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedBody):
         read(io.BytesIO(spoil(PACKED[packing](b"some text"))), packing)
 
 
@@ -164,7 +164,7 @@ def test_millions_of_items_take_at_most_two_copies_of_memory(what: str) -> None:
     ids=range(7),
 )
 def test_a_malformed_array_names_the_position(body: bytes, said: str) -> None:
-    with pytest.raises(Malformed, match=said):
+    with pytest.raises(MalformedBody, match=said):
         reports(body, JSON)
 
 
@@ -199,5 +199,5 @@ def test_an_unknown_type_is_answered_with_the_supported_ones(media_type: str) ->
 
 def test_a_gzip_header_alone_is_malformed() -> None:
     packed = zlib.compressobj(wbits=31).compress(b"")
-    with pytest.raises(Malformed, match="end too early"):
+    with pytest.raises(MalformedBody, match="end too early"):
         read(io.BytesIO(packed), "gzip")
