@@ -14,7 +14,7 @@ from monitor.api.http.answers import answer
 from monitor.api.http.query_names import checked
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts import scoreboard_csv
-from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.scoreboard import SPANS, ScoreFilter
 from monitor.forecasts.scoreboard_csv import Part
 
@@ -109,7 +109,7 @@ class ScoreboardOut(Schema):
 def show_scoreboard(
     request: HttpRequest,
     site: str = "",
-    metric: str = service.METRIC,
+    metric: str = HEADLINE,
     method: str = METHOD,
     range: Range = "30d",
 ) -> HttpResponse:
@@ -146,7 +146,7 @@ def download_table(
     request: HttpRequest,
     part: Part,
     site: str = "",
-    metric: str = service.METRIC,
+    metric: str = HEADLINE,
     method: str = METHOD,
     range: Range = "30d",
 ) -> HttpResponse:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from django.db import transaction
 
 from forecasting.evaluation.metrics import forecast_scores
+from monitor.forecasts.defaults import LEVEL
 from monitor.forecasts.refresh import record_outcome
 from monitor.models import Forecast, Outcome
 
@@ -24,6 +25,10 @@ LARGEST_KEY = 2**63 - 1
 CLOCK_TOLERANCE = timedelta(seconds=60)
 ROUNDING_SECONDS = 1.0  # of clients that report whole seconds
 NEWEST = 1000  # outcomes that the accuracy is computed from
+OUTCOME_COLUMNS = (
+    *("received_at", "passed", "seconds", "forecast__median", "forecast__lower", "forecast__upper"),
+    *("forecast__last_value", "forecast__level"),
+)
 
 
 class OutcomeError(Exception):
@@ -126,20 +131,32 @@ def accuracy(
     """Return the accuracy for *consumer*, from the outcomes that *reader* may see."""
     outcomes = Outcome.objects.visible_to(reader).filter(consumer=consumer.pk)
     newest = outcomes.order_by("-received_at", "-pk")
-    of_forecast = [f"forecast__{name}" for name in ("median", "last_value", "lower", "upper", "level")]
-    rows = list(newest.values_list("received_at", "passed", "seconds", *of_forecast)[:NEWEST])
-    passed = [row[2:7] for row in reversed(rows) if row[1] and row[2] is not None]
-    truth, median, last, lower, upper = np.array(passed, dtype=float).reshape(-1, 5).T
-    figures = forecast_scores(truth, median, lower, upper, last_value=last)
+    return accuracy_of(newest.values_list(*OUTCOME_COLUMNS, named=True)[:NEWEST])
+
+
+def accuracy_of(outcomes: Iterable[Any]) -> Accuracy:
+    """Return the accuracy over *outcomes*, the newest first: rows with ``OUTCOME_COLUMNS`` by name."""
+    rows = list(outcomes)
+    passed = [row for row in reversed(rows) if row.passed and row.seconds is not None]
+    baselines = [row.forecast__last_value for row in passed]
+    scores = forecast_scores(
+        [row.seconds for row in passed],
+        [row.forecast__median for row in passed],
+        [row.forecast__lower for row in passed],
+        [row.forecast__upper for row in passed],
+        last_value=[
+            math.nan if row.forecast__last_value is None else row.forecast__last_value for row in passed
+        ],
+    )
     return Accuracy(
         n=len(rows),
-        passed=sum(row[1] for row in rows),
-        level=rows[0][7] if rows else 0.8,
-        mean_absolute_error=figures.mean_absolute_error,
-        relative_error=figures.relative_error,
-        mean_absolute_scaled_error=figures.mean_absolute_scaled_error,
-        coverage=figures.coverage,
-        newest_at=rows[0][0] if rows else None,
+        passed=sum(row.passed for row in rows),
+        level=rows[0].forecast__level if rows else LEVEL,
+        mean_absolute_error=scores.mean_absolute_error,
+        relative_error=scores.relative_error,
+        mean_absolute_scaled_error=scores.mean_absolute_scaled_error,
+        coverage=scores.coverage,
+        newest_at=rows[0].received_at if rows else None,
     )
 
 

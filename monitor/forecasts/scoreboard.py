@@ -9,15 +9,14 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from django.contrib.auth.models import PermissionsMixin
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 
-from forecasting.evaluation.metrics import forecast_scores
 from monitor.forecasts.daily_scores import ScoreSums
-from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.defaults import HEADLINE, METHOD
+from monitor.forecasts.job_outcomes import OUTCOME_COLUMNS, accuracy_of
 from monitor.models import (
     Binding,
     DayScore,
@@ -34,7 +33,6 @@ from monitor.models.visibility import sees_all
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-METRIC = "total.seconds"
 MOST_ROWS = 50
 MOST_OUTCOMES = 5000
 MOST_RECENT = 60
@@ -70,7 +68,7 @@ class ScoreFilter:
     """What the scoreboard shows; without a *site*, all sites."""
 
     site: str = ""
-    metric: str = METRIC
+    metric: str = HEADLINE
     method: str = METHOD
     span: ScoreRange = SPANS[1]
 
@@ -211,13 +209,12 @@ def consumers(user: AbstractBaseUser | AnonymousUser) -> list[ConsumerScore]:
     outcomes = Outcome.objects.visible_to(user)
     if not (isinstance(user, PermissionsMixin) and user.has_perm("monitor.view_outcome")):
         outcomes = outcomes.filter(consumer=user.pk)
-    of_forecast = [f"forecast__{name}" for name in ("median", "lower", "upper")]
     rows = outcomes.order_by("-received_at", "-pk").values_list(
-        "consumer__username", "received_at", "passed", "seconds", *of_forecast
+        "consumer__username", *OUTCOME_COLUMNS, named=True
     )[:MOST_OUTCOMES]
-    by_name: dict[str, list[tuple[Any, ...]]] = {}
+    by_name: dict[str, list[Any]] = {}
     for row in rows:
-        by_name.setdefault(row[0], []).append(row[1:])
+        by_name.setdefault(row.consumer__username, []).append(row)
     return [_consumer(name, of_one) for name, of_one in list(by_name.items())[:MOST_ROWS]]
 
 
@@ -273,18 +270,16 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _consumer(name: str, rows: Sequence[tuple[Any, ...]]) -> ConsumerScore:
-    passed = [row[2:] for row in rows if row[1] and row[2] is not None]
-    truth, median, lower, upper = np.array(passed, dtype=float).reshape(-1, 4).T
-    figures = forecast_scores(truth, median, lower, upper)
+def _consumer(name: str, rows: Sequence[Any]) -> ConsumerScore:
+    accuracy = accuracy_of(rows)
     return ConsumerScore(
         name=name,
-        n=len(rows),
-        passed=sum(row[1] for row in rows),
-        mean_absolute_error=figures.mean_absolute_error,
-        relative_error=figures.relative_error,
-        coverage=figures.coverage,
-        newest_at=rows[0][0],
+        n=accuracy.n,
+        passed=accuracy.passed,
+        mean_absolute_error=accuracy.mean_absolute_error,
+        relative_error=accuracy.relative_error,
+        coverage=accuracy.coverage,
+        newest_at=rows[0].received_at,
     )
 
 
