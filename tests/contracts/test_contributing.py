@@ -1,32 +1,20 @@
-"""Every example of CONTRIBUTING.md works: planted in a copy of the source, and nothing else edited."""
+"""Every example of CONTRIBUTING.md works as a new file in a copy of the source, without any other edit."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-COPIED = (
-    "probes",
-    "reporters",
-    "forecasting",
-    "monitor",
-    "tests",
-    "templates",
-    "pyproject.toml",
-    "manage.py",
-)
+from tests.contracts.source_copy import ROOT, copy_source, run_python
+
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLES = {path: code for code, path in re.findall(r"```python\n(# (\S+)\n.*?)```", TEXT, re.DOTALL)}
 ADDITION = re.compile(r"^\+\+\+ b/(?P<file>\S+)\n@@.*\n\+(?P<added>.*)\n (?P<before>.*)$", re.MULTILINE)
 
-# What no contract suite covers without a server of its kind: each example is used once.
+# Uses each example whose contract suite needs a server of its kind.
 USE = """
 import os, sys, tempfile
 from datetime import UTC, datetime
@@ -67,7 +55,8 @@ import io
 from monitor.imports import formats as imported
 
 example = imported.load("durations").example
-runs = list(imported.made("durations", {}).read(io.BytesIO(example.data + b"2006-02-27T14:00:00Z -1\\n")))
+data = io.BytesIO(example.data + b"2006-02-27T14:00:00Z -1\\n")
+runs = list(imported.create_importer("durations", {}).read(data))
 assert [run.seconds for run in runs[:2]] == [94.31, 93.77]
 assert (runs[2].field, runs[2].where) == ("duration", "line 3")
 
@@ -91,31 +80,17 @@ assert isinstance(judge(run, AdmissionContext(noon, [], {}, {})), Skip)
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the source with every example at the path that its first line names."""
-    directory = tmp_path_factory.mktemp("planted")
-    unwanted = shutil.ignore_patterns("__pycache__")
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, directory / name, ignore=unwanted)
-        else:
-            shutil.copy(source, directory / name)
+def source_with_examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the source, and write every example to the path in its first line."""
+    directory = tmp_path_factory.mktemp("source")
+    copy_source(directory)
     for path, code in EXAMPLES.items():
         assert not (directory / path).exists(), f"{path} exists: the example adds nothing"
         (directory / path).write_text(code.partition("\n")[2], encoding="utf-8")
     return directory
 
 
-def run(directory: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
-    environment["DJANGO_SETTINGS_MODULE"] = "monitor.settings"
-    return subprocess.run(
-        [sys.executable, *argv], cwd=directory, capture_output=True, text=True, check=False, env=environment
-    )
-
-
-def test_the_page_has_an_example_for_every_kind_of_plug_in() -> None:
+def test_contributing_has_an_example_for_every_kind_of_plug_in() -> None:
     folders = {str(Path(path).parent) for path in EXAMPLES}
     assert folders >= {
         "probes",
@@ -131,11 +106,21 @@ def test_the_page_has_an_example_for_every_kind_of_plug_in() -> None:
     }
 
 
-def test_the_contract_suites_find_the_examples_and_pass(planted: Path) -> None:
+def test_the_contract_suites_find_the_examples_and_pass(source_with_examples: Path) -> None:
     suites = [f"tests/contracts/test_{kind}.py" for kind in ("probes", "forecasters", "conditions")]
     chosen = "knock or last_two or failures_in_ten"
-    tested = run(
-        planted, "-m", "pytest", *suites, "-k", chosen, "-q", "-p", "no:xdist", "-p", "no:cacheprovider"
+    tested = run_python(
+        source_with_examples,
+        "-m",
+        "pytest",
+        *suites,
+        "-k",
+        chosen,
+        "-q",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
     )
     assert tested.returncode == 0, tested.stdout
     passed = re.search(r"(\d+) passed", tested.stdout)
@@ -143,16 +128,24 @@ def test_the_contract_suites_find_the_examples_and_pass(planted: Path) -> None:
     assert int(passed[1]) > 40
 
 
-def test_the_other_examples_do_what_they_say(planted: Path) -> None:
-    used = run(planted, "-W", "ignore", "-c", USE)
+def test_the_other_examples_work(source_with_examples: Path) -> None:
+    used = run_python(source_with_examples, "-W", "ignore", "-c", USE)
     assert used.returncode == 0, used.stderr
 
 
+def test_a_new_probe_is_a_choice_of_a_series_without_a_migration(source_with_examples: Path) -> None:
+    choices = "from monitor.admin import probe_choices; print(probe_choices())"
+    listed = run_python(source_with_examples, "manage.py", "shell", "--no-imports", "-c", choices)
+    assert "('knock', 'knock')" in listed.stdout, listed.stderr
+    unchanged = run_python(source_with_examples, "manage.py", "makemigrations", "--check", "--dry-run")
+    assert unchanged.returncode == 0, unchanged.stdout
+
+
 def test_an_added_field_of_a_series_is_a_column_and_a_key_of_the_grid_file(
-    planted: Path, tmp_path: Path
+    source_with_examples: Path, tmp_path: Path
 ) -> None:
     widened = tmp_path / "widened"
-    shutil.copytree(planted, widened)
+    shutil.copytree(source_with_examples, widened)
     section = TEXT.partition("## Add a field of a series")[2]
     additions = list(ADDITION.finditer(section.partition("```\n\n")[0]))
     assert len(additions) == 3
@@ -162,7 +155,7 @@ def test_an_added_field_of_a_series_is_a_column_and_a_key_of_the_grid_file(
         assert addition["before"] in source
         at = source.rindex(addition["before"])
         file.write_text(f"{source[:at]}{addition['added']}\n{source[at:]}", encoding="utf-8")
-    migrated = run(widened, "-W", "ignore", "manage.py", "makemigrations", "--dry-run")
+    migrated = run_python(widened, "-W", "ignore", "manage.py", "makemigrations", "--dry-run")
     assert "Add field contact to series" in migrated.stdout, migrated.stderr
-    schema = run(widened, "-W", "ignore", "manage.py", "grid", "schema")
+    schema = run_python(widened, "-W", "ignore", "manage.py", "grid", "schema")
     assert '"contact"' in schema.stdout, schema.stderr

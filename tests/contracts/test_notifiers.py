@@ -28,21 +28,21 @@ OPENED = Message(
 )
 
 every_channel = pytest.mark.parametrize("kind", channels.names())
-every_channel_with_somebody_else_at_its_end = pytest.mark.parametrize(
+every_channel_with_a_remote_receiver = pytest.mark.parametrize(
     "kind", [kind for kind in channels.names() if kind != "log"]
 )
 
 
 @pytest.fixture
 def receiver(kind: str) -> Iterator[Receiver]:
-    with RECEIVERS[kind]() as made:
-        yield made
+    with RECEIVERS[kind]() as running:
+        yield running
 
 
 def nowhere(channel: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """A channel whose receiver has stopped, and the address of that receiver."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    """Return *channel* with a port that nothing listens on, and that port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
     return {**channel, **({"url": f"http://127.0.0.1:{port}/"} if "url" in channel else {})}, f":{port}"
 
 
@@ -73,7 +73,7 @@ def test_markup_and_control_characters_in_a_text_stay_text(kind: str, receiver: 
     assert "eve@example.org" in received
 
 
-@every_channel_with_somebody_else_at_its_end
+@every_channel_with_a_remote_receiver
 def test_a_refusal_is_reported_with_the_answer_of_the_receiver(kind: str, receiver: Receiver) -> None:
     receiver.mode = REFUSES
     with pytest.raises(NotDelivered, match=r"no such user here|503: come back later") as refused:
@@ -82,7 +82,7 @@ def test_a_refusal_is_reported_with_the_answer_of_the_receiver(kind: str, receiv
     assert not receiver.received()
 
 
-@every_channel_with_somebody_else_at_its_end
+@every_channel_with_a_remote_receiver
 def test_an_unreachable_receiver_is_reported_with_its_address(kind: str, receiver: Receiver) -> None:
     channel, port = nowhere(dict(receiver.channel))
     with (
@@ -106,7 +106,7 @@ def test_an_option_of_another_type_is_refused(kind: str, receiver: Receiver) -> 
         assert [path for path, _ in channels.faults({**receiver.channel, option: 7})] == [(option,)]
 
 
-def test_an_unknown_channel_imports_nothing() -> None:
+def test_an_unknown_channel_imports_no_module() -> None:
     for kind in ("pigeon", "base", "../email", "os"):
         with pytest.raises(UnknownChannel, match="known are email, log, webhook"):
             channels.load(kind)

@@ -1,0 +1,39 @@
+"""A copy of the project's source, for tests that add files to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_COPIED = (
+    "probes",
+    "reporters",
+    "forecasting",
+    "monitor",
+    "tests",
+    "templates",
+    "pyproject.toml",
+    "manage.py",
+)
+
+
+def copy_source(directory: Path) -> None:
+    for name in _COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, directory / name)
+
+
+def run_python(directory: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in *directory*, without the options of the pytest process that runs this test."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["DJANGO_SETTINGS_MODULE"] = "monitor.settings"
+    return subprocess.run(
+        [sys.executable, *argv], cwd=directory, capture_output=True, text=True, check=False, env=environment
+    )
