@@ -23,8 +23,8 @@ DAY = timedelta(days=1)
 def test_a_ledger_in_which_every_slot_ended_has_no_findings(circle: Series, noon: datetime) -> None:
     expand(noon)
     Run.objects.update(state=State.MISSED)
-    found = audit(noon - DAY, noon + 60 * MINUTE)
-    assert (found.series, found.slots, found.findings) == (1, 60, [])
+    result = audit(noon - DAY, noon + 60 * MINUTE)
+    assert (result.series, result.slots, result.findings) == (1, 60, [])
 
 
 def test_a_slot_without_a_run_is_missing(circle: Series, noon: datetime) -> None:
@@ -68,9 +68,9 @@ def test_a_late_report_is_no_second_outcome(circle: Series, noon: datetime) -> N
 def test_runs_beyond_their_grace_time_or_lease_are_overdue(circle: Series, noon: datetime) -> None:
     expand(noon)
     (claim,) = claim_due(noon + MINUTE)
-    found = audit(noon - DAY, noon + 5 * MINUTE)
-    assert [finding.what for finding in found.overdue] == ["is still claimed", "is still expected"]
-    assert Run.objects.get(pk=claim.run_id).slot == found.overdue[0].slot
+    result = audit(noon - DAY, noon + 5 * MINUTE)
+    assert [finding.what for finding in result.overdue] == ["is still claimed", "is still expected"]
+    assert Run.objects.get(pk=claim.run_id).slot == result.overdue[0].slot
 
 
 @pytest.mark.usefixtures("circle")

@@ -125,8 +125,8 @@ def test_a_budget_applies_to_requested_runs_too(circle: Series, noon: datetime) 
 def test_runs_without_usage_count_as_runs(circle: Series, noon: datetime) -> None:
     limit(runs_per_day=2, bytes_per_day=GB)
     ran(noon - MINUTE)
-    known = load_context(noon)
-    assert (known.used["site-of-here"].runs, known.used["site-of-here"].bytes) == (1, 0)
+    context = load_context(noon)
+    assert (context.used["site-of-here"].runs, context.used["site-of-here"].bytes) == (1, 0)
 
 
 def test_a_lost_run_counts_as_a_run_until_a_late_report_has_its_usage(circle: Series, noon: datetime) -> None:

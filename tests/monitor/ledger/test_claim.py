@@ -58,8 +58,8 @@ def claimed() -> set[str]:
 
 
 def ended(series: Series, slot: datetime, *, seconds: float = 7.0, outcome: str = "passed") -> None:
-    told = circle_report(slot, series=series.name, seconds=seconds, outcome=outcome)
-    assert ingest(wire.to_json(told)).accepted
+    report = circle_report(slot, series=series.name, seconds=seconds, outcome=outcome)
+    assert ingest(wire.to_json(report)).accepted
 
 
 def usual_seconds(series: Series, now: datetime) -> float:
@@ -173,17 +173,17 @@ def test_a_large_reporter_is_served_when_an_eighth_of_its_capacity_is_free(
     assert len(claim_freed(noon)) == expected
 
 
-@pytest.mark.parametrize(("waiting", "found"), [(EXTRA_DUE_RUNS, 1), (EXTRA_DUE_RUNS + 1, 0)])
+@pytest.mark.parametrize(("waiting", "claims"), [(EXTRA_DUE_RUNS, 1), (EXTRA_DUE_RUNS + 1, 0)])
 def test_a_limited_number_of_waiting_runs_leaves_no_capacity_unused(
-    db: None, tmp_path: Path, noon: datetime, waiting: int, found: int
+    db: None, tmp_path: Path, noon: datetime, waiting: int, claims: int
 ) -> None:
     stuck, free = noops(2, tmp_path)
     Reporter.objects.update(capacity=1)
     block("site-0")
     asked_for(stuck, noon, times=waiting)
     asked_for(free, noon + SECOND)
-    assert len(claim_freed(noon + MINUTE)) == found
-    assert len(claim_due(noon + MINUTE)) == 1 - found  # the tick looks further
+    assert len(claim_freed(noon + MINUTE)) == claims
+    assert len(claim_due(noon + MINUTE)) == 1 - claims  # the tick looks further
     assert claimed() == {"noop-1"}
 
 

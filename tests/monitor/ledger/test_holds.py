@@ -63,7 +63,7 @@ def elsewhere(circle: Series) -> Series:
         )
         for name in ("far", "away")
     ]
-    made = Series.objects.create(
+    series = Series.objects.create(
         name="elsewhere",
         suite=Suite.objects.create(name="other"),
         probe="circle",
@@ -71,9 +71,9 @@ def elsewhere(circle: Series) -> Series:
         schedule="* * * * *",
     )
     for position, place in enumerate(places):
-        Binding.objects.create(series=made, role="ring", position=position, resource=place)
+        Binding.objects.create(series=series, role="ring", position=position, resource=place)
     Series.objects.update(created_at=circle.created_at)
-    return made
+    return series
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
@@ -143,11 +143,11 @@ def test_running_runs_go_on_to_their_end_and_are_counted(
     transitions.move(
         Run.objects.all(), [claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE
     )
-    made = held(SITE, noon + MINUTE, mode)
+    placed = held(SITE, noon + MINUTE, mode)
     assert ended_at(noon + MINUTE) == (State.RUNNING, "")
-    assert hold_progress([made])[0].words == before
+    assert hold_progress([placed])[0].words == before
     transitions.move(Run.objects.all(), [claim.run_id], State.PASSED, cause="it ran")
-    assert hold_progress([made])[0].words == after
+    assert hold_progress([placed])[0].words == after
 
 
 def test_a_run_whose_executor_died_is_not_run_again_under_a_hold(circle: Series, noon: datetime) -> None:
@@ -181,8 +181,8 @@ def test_a_hold_ends_by_itself_at_its_time(circle: Series, noon: datetime) -> No
     assert claim_due(noon + MINUTE) == []
     assert len(claim_due(noon + 2 * MINUTE)) == 1  # although its end is not recorded yet
     tick.tick(noon + 3 * MINUTE)
-    found = Hold.objects.get()
-    assert (found.ended_at, found.ended_by) == (noon + 1.5 * MINUTE, "its time was over")
+    ended = Hold.objects.get()
+    assert (ended.ended_at, ended.ended_by) == (noon + 1.5 * MINUTE, "its time was over")
 
 
 def test_holding_a_held_scope_is_refused_with_the_existing_hold(circle: Series, noon: datetime) -> None:
@@ -205,7 +205,7 @@ def test_a_scope_that_is_not_held_cannot_be_resumed(circle: Series, noon: dateti
 
 
 @pytest.mark.parametrize(
-    ("why", "said"),
+    ("why", "message"),
     [
         ("", "got none"),
         (" \n ", "got none"),
@@ -213,8 +213,10 @@ def test_a_scope_that_is_not_held_cannot_be_resumed(circle: Series, noon: dateti
         ("a\x00b", "NUL"),
     ],
 )
-def test_a_missing_or_invalid_reason_is_refused(circle: Series, noon: datetime, why: str, said: str) -> None:
-    with pytest.raises(InvalidRequest, match=said):
+def test_a_missing_or_invalid_reason_is_refused(
+    circle: Series, noon: datetime, why: str, message: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=message):
         hold(SITE, HoldMode.PAUSE, who="ada", why=why, now=noon)
     assert not Hold.objects.exists()
 
@@ -247,9 +249,9 @@ def test_of_two_concurrent_pauses_one_is_refused(circle: Series) -> None:
             connection.close()
 
     with ThreadPoolExecutor(2) as pool:
-        said = set(pool.map(pause, ["ada", "bob"]))
+        answers = set(pool.map(pause, ["ada", "bob"]))
     first = Hold.objects.get().who
-    assert said == {first, f"after {first}"}
+    assert answers == {first, f"after {first}"}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -263,14 +265,14 @@ def test_no_run_stays_claimed_when_a_claim_and_a_pause_are_concurrent(circle: Se
     circle.reporter.capacity = 30
     circle.reporter.save()
 
-    def meanwhile(work: str) -> None:
+    def do(action: str) -> None:
         try:
-            claim_due(now + SECOND) if work == "claim" else held(scope, now + SECOND)
+            claim_due(now + SECOND) if action == "claim" else held(scope, now + SECOND)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(meanwhile, ["claim", "pause"]))
+        list(pool.map(do, ["claim", "pause"]))
     claim_due(now + 2 * SECOND)
     assert Counter(Run.objects.values_list("state", flat=True)) == {State.SKIPPED: 30}
 
@@ -293,11 +295,11 @@ def test_a_hold_follows_the_renaming_of_its_scope(circle: Series, noon: datetime
 
 def test_a_hold_ends_when_its_scope_is_deleted(circle: Series, noon: datetime) -> None:
     Site.objects.create(name="closing")
-    made = held(Scope(HoldKind.SITE, "closing"), noon)
+    placed = held(Scope(HoldKind.SITE, "closing"), noon)
     Site.objects.filter(name="closing").delete()
-    made.refresh_from_db()
-    assert made.ended_at is not None
-    assert made.ended_by == "it was removed"
+    placed.refresh_from_db()
+    assert placed.ended_at is not None
+    assert placed.ended_by == "it was removed"
 
 
 def test_a_requested_run_of_a_held_series_is_refused_with_the_hold(circle: Series, noon: datetime) -> None:

@@ -22,9 +22,9 @@ SUNDAYS: dict[str, Any] = {"schedule": "5 12 * * sun", "duration_seconds": 120}
 
 
 def create_window(name: str, *sites: str, **fields: Any) -> MaintenanceWindow:
-    made = MaintenanceWindow.objects.create(name=name, **fields)
-    made.sites.set([Site.objects.get_or_create(name=site)[0] for site in sites])
-    return made
+    window = MaintenanceWindow.objects.create(name=name, **fields)
+    window.sites.set([Site.objects.get_or_create(name=site)[0] for site in sites])
+    return window
 
 
 def test_slots_in_a_recurring_window_are_skipped_with_its_title(circle: Series) -> None:
@@ -33,10 +33,10 @@ def test_slots_in_a_recurring_window_are_skipped_with_its_title(circle: Series) 
     begun = {minute: len(claim_due(NOON + minute * MINUTE)) for minute in (4, 5, 6)}
     assert begun == {4: 1, 5: 0, 6: 0}
     reasons = Run.objects.filter(state=State.SKIPPED).order_by("slot").values_list("slot", "reason")
-    said = "maintenance: new disks, until 2026-03-01 12:07 UTC"
+    reason = "maintenance: new disks, until 2026-03-01 12:07 UTC"
     assert [one for one in reasons if one[0] >= NOON + 5 * MINUTE] == [
-        (NOON + 5 * MINUTE, said),
-        (NOON + 6 * MINUTE, said),
+        (NOON + 5 * MINUTE, reason),
+        (NOON + 6 * MINUTE, reason),
     ]
 
 
@@ -63,8 +63,10 @@ def test_open_windows_are_single_or_recurring() -> None:
     create_window("recurring", title="Backup", schedule="0 11 * * *", duration_seconds=7200)
     create_window("recurred", schedule="0 11 * * *", duration_seconds=7200, ends_at=NOON - DAY)
     create_window("later", schedule="0 11 * * *", duration_seconds=7200, starts_at=NOON)
-    found = {window.title: (window.starts_at, window.ends_at, window.sites) for window in open_windows(NOON)}
-    assert found == {
+    windows = {
+        window.title: (window.starts_at, window.ends_at, window.sites) for window in open_windows(NOON)
+    }
+    assert windows == {
         "now": (NOON - HOUR, NOON + MINUTE, frozenset({"sdsc", "anl"})),
         "Backup": (NOON - HOUR, NOON + HOUR, frozenset()),
     }
@@ -88,8 +90,8 @@ def test_open_and_planned_windows_are_ordered_by_start() -> None:
     create_window("disks", "sdsc", "anl", starts_at=NOON + DAY, ends_at=NOON + 2 * DAY)
     create_window("backup", schedule="0 11 * * *", duration_seconds=7200)
     create_window("over", schedule="0 11 * * *", duration_seconds=60, ends_at=NOON)
-    found = open_and_planned(User(is_superuser=True), NOON)
-    assert [(one.window.name, one.is_open, one.occurrence.starts_at, one.sites) for one in found] == [
+    shown = open_and_planned(User(is_superuser=True), NOON)
+    assert [(one.window.name, one.is_open, one.occurrence.starts_at, one.sites) for one in shown] == [
         ("backup", True, NOON - HOUR, []),
         ("disks", False, NOON + DAY, ["anl", "sdsc"]),
         ("monthly", False, datetime(2026, 4, 1, tzinfo=UTC), ["sdsc"]),

@@ -18,7 +18,7 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def span(text: str) -> Occurrence | None:
+def occurrence(text: str) -> Occurrence | None:
     """``2026-03-01 08:00 2026-03-01 09:00``, or nothing."""
     return Occurrence(at(text[:16]), at(text[17:])) if text else None
 
@@ -35,7 +35,7 @@ BERLIN_DAYS = WindowTimes(schedule="0 0 * * *", timezone="Europe/Berlin", durati
 
 
 @pytest.mark.parametrize(
-    ("times", "now", "found"),
+    ("times", "now", "expected"),
     [
         (ONCE, "2026-03-01 07:59", ""),
         (ONCE, "2026-03-01 08:00", "2026-03-01 08:00 2026-03-02 08:00"),
@@ -79,12 +79,12 @@ BERLIN_DAYS = WindowTimes(schedule="0 0 * * *", timezone="Europe/Berlin", durati
         (BERLIN_DAYS, "2026-10-25 23:00", "2026-10-25 23:00 2026-10-26 23:00"),
     ],
 )
-def test_the_open_occurrence(times: WindowTimes, now: str, found: str) -> None:
-    assert open_at(times, at(now)) == span(found)
+def test_the_open_occurrence(times: WindowTimes, now: str, expected: str) -> None:
+    assert open_at(times, at(now)) == occurrence(expected)
 
 
 @pytest.mark.parametrize(
-    ("times", "now", "found"),
+    ("times", "now", "expected"),
     [
         (ONCE, "2026-02-28 00:00", "2026-03-01 08:00 2026-03-02 08:00"),
         (ONCE, "2026-03-01 08:00", ""),
@@ -94,8 +94,8 @@ def test_the_open_occurrence(times: WindowTimes, now: str, found: str) -> None:
         (AT_TWO, "2026-03-28 12:00", "2026-03-29 01:00 2026-03-29 03:00"),
     ],
 )
-def test_the_next_occurrence_starts_later(times: WindowTimes, now: str, found: str) -> None:
-    assert next_after(times, at(now)) == span(found)
+def test_the_next_occurrence_starts_later(times: WindowTimes, now: str, expected: str) -> None:
+    assert next_after(times, at(now)) == occurrence(expected)
 
 
 @given(
@@ -142,8 +142,8 @@ def test_valid_times_have_no_errors(times: WindowTimes) -> None:
 def test_an_occurrence_longer_than_the_gap_to_the_next_is_an_error(
     schedule: str, seconds: int, fits: bool
 ) -> None:
-    found = [key for key, _ in time_errors(WindowTimes(schedule=schedule, duration_seconds=seconds))]
-    assert found == ([] if fits else ["duration_seconds"])
+    fields = [key for key, _ in time_errors(WindowTimes(schedule=schedule, duration_seconds=seconds))]
+    assert fields == ([] if fits else ["duration_seconds"])
 
 
 @pytest.mark.parametrize(

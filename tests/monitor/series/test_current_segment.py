@@ -37,9 +37,9 @@ def test_a_series_that_has_run_continues_its_segment(circle: Series, noon: datet
 def is_current(series: Series) -> bool:
     """Return whether the stored segment of *series* is up to date."""
     everything = {"user": 0, "sees_all": True}
-    found = lookup_sql.read_answer(series.name, "total.seconds", timezone.now(), everything)
-    assert found is not None
-    return found.is_current
+    answer = lookup_sql.read_answer(series.name, "total.seconds", timezone.now(), everything)
+    assert answer is not None
+    return answer.is_current
 
 
 def test_series_without_a_stored_segment_are_found(circle: Series) -> None:

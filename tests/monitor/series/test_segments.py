@@ -188,8 +188,8 @@ def test_a_batch_starts_segments_at_its_earliest_reports(circle: Series, noon: d
 def test_the_metrics_of_a_run_belong_to_its_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     ingest(wire.to_json(replace(failed_circle_report(noon + MINUTE), parameters=LARGER)))
-    found = [{metric.segment.number for metric in of_run(run)} for run in Run.objects.order_by("slot")]
-    assert found == [{1}, {2}]
+    numbers = [{metric.segment.number for metric in of_run(run)} for run in Run.objects.order_by("slot")]
+    assert numbers == [{1}, {2}]
 
 
 def change(circle: Series) -> Series:
@@ -276,8 +276,8 @@ def test_the_current_segments_of_several_series_are_found_together(circle: Serie
 def test_an_export_names_the_segment_of_each_value(circle: Series, noon: datetime) -> None:
     deliver(noon)
     ingest(wire.to_json(replace(failed_circle_report(noon + MINUTE), parameters=LARGER)))
-    found = {(value.time, value.segment) for value in values(circle, start=None, end=None)}
-    assert found == {(noon, 1), (noon + MINUTE, 2)}
+    exported = {(value.time, value.segment) for value in values(circle, start=None, end=None)}
+    assert exported == {(noon, 1), (noon + MINUTE, 2)}
 
 
 def test_a_fingerprint_does_not_depend_on_order_and_never_changes() -> None:

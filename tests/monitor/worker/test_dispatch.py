@@ -51,9 +51,9 @@ def test_runs_share_a_task_up_to_a_number_and_a_duration(
     usual_seconds: Sequence[float], tasks: Sequence[int]
 ) -> None:
     claims = [claim(seconds) for seconds in usual_seconds]
-    found = list(batches(claims))
-    assert [len(task) for task in found] == tasks
-    assert [one for task in found for one in task] == claims  # in their order
+    grouped = list(batches(claims))
+    assert [len(task) for task in grouped] == tasks
+    assert [claim for task in grouped for claim in task] == claims  # in their order
 
 
 def test_runs_of_different_reporters_never_share_a_task_and_keep_their_order() -> None:
@@ -77,9 +77,9 @@ def claimed(count: int, directory: Path, now: datetime) -> list[Claim]:
     Reporter.objects.update(capacity=count)
     for one in series:
         asked_for(one, now)
-    unknown = claim_due(now)
-    known = [Claim(one.run_id, one.slot, one.attempt, one.queue, HALF) for one in unknown[-4:]]
-    return [*unknown[:-4], *known]
+    claims = claim_due(now)
+    short = [Claim(one.run_id, one.slot, one.attempt, one.queue, HALF) for one in claims[-4:]]
+    return [*claims[:-4], *short]
 
 
 @pytest.mark.parametrize("refusal", [OperationalError("connection refused"), ResponseError("OOM")])

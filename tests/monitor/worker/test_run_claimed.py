@@ -127,8 +127,8 @@ def test_a_report_spooled_by_a_worker_that_died_is_delivered_instead_of_running_
 
 def test_a_refused_report_is_set_aside_and_does_not_stop_the_others(circle: Series, noon: datetime) -> None:
     stranger = circle_report(noon, series="nobody-knows")
-    known = circle_report(noon)
-    for report in (stranger, known):
+    accepted = circle_report(noon)
+    for report in (stranger, accepted):
         spool().put(report.run, wire.to_json(report))
     deliver()
     assert Run.objects.get().state == State.PASSED

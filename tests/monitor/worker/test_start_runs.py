@@ -47,13 +47,19 @@ def test_the_assignment_has_all_settings_of_the_series(circle: Series, noon: dat
     Series.objects.update(max_load1=4.0, warm_up_runs=2, limit_seconds=60.0)
     Resource.objects.filter(name="there").update(address="data.example.org")
     assignment = assigned(circle, noon)
-    told = (assignment.series, assignment.slot, assignment.reporter, assignment.probe, assignment.parameters)
-    assert told == ("circle", noon, "home", "circle", circle.parameters)
+    identity = (
+        assignment.series,
+        assignment.slot,
+        assignment.reporter,
+        assignment.probe,
+        assignment.parameters,
+    )
+    assert identity == ("circle", noon, "home", "circle", circle.parameters)
     assert (assignment.max_load1, assignment.warm_up_runs, assignment.limit_seconds) == (4.0, 2, 60.0)
     assert assignment.bindings == {"ring": ["here", "there"]}
-    there, known = assignment.resources["there"], Resource.objects.get(name="there")
-    assert (there.site, there.scratch, there.address) == (known.site.name, known.scratch, "data.example.org")
-    assert (there.shell, there.transfer, there.batch) == (known.shell, known.transfer, known.batch)
+    there, row = assignment.resources["there"], Resource.objects.get(name="there")
+    assert (there.site, there.scratch, there.address) == (row.site.name, row.scratch, "data.example.org")
+    assert (there.shell, there.transfer, there.batch) == (row.shell, row.transfer, row.batch)
 
 
 def test_the_expected_duration_is_the_upper_bound_of_the_newest_forecast(
