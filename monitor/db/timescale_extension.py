@@ -72,7 +72,8 @@ def extension() -> Extension:
     """Return the state of TimescaleDB in the connected database."""
     with connection.cursor() as cursor:
         cursor.execute(_QUERY)
-        return Extension(*cursor.fetchone())
+        available, is_loaded, installed, licence = cursor.fetchone()
+    return Extension(available, is_loaded, installed, licence)
 
 
 def lift_decompression_limit(*, connection: Any, **_: Any) -> None:

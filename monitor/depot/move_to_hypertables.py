@@ -188,7 +188,7 @@ def _prepare() -> None:
 def _pending() -> list[CopyRange]:
     with connection.cursor() as cursor:
         cursor.execute(_PENDING)
-        return [CopyRange(*row) for row in cursor.fetchall()]
+        return [CopyRange(table, start, end) for table, start, end in cursor.fetchall()]
 
 
 def _copy(pending: CopyRange) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.series import SeriesQuerySet
 
-# The bounds of the slots prune the partitions of the ledger, here and below.
+# The bounds of the slots prune the partitions of the ledger, here and below. Rows are read by position: these
+# statements run for every report.
 _FIND = """
 SELECT reported.run, coalesce(run.series_id, series.id), run.id IS NOT NULL
 FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[]) AS reported (run, slot, name)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SegmentKey = tuple[int, str]  # the key of its series, and its fingerprint
 
+# Read by position: this runs for every report.
 _KNOWN = """
 SELECT segment.series_id, segment.fingerprint, segment.id, segment.began_at,
     coalesce(array_agg(metric.name) FILTER (WHERE metric.id IS NOT NULL), '{}'), array_agg(metric.id)

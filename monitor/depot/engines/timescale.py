@@ -47,7 +47,10 @@ class ApacheTimescaleEngine(PostgresEngine):
             return super().partitions(table)
         with connection.cursor() as cursor:
             cursor.execute(_CHUNKS, {"table": table})
-            return [Partition(table, *row) for row in cursor.fetchall()]
+            return [
+                Partition(table, name, start, end, size, is_compressed)
+                for name, start, end, size, is_compressed in cursor.fetchall()
+            ]
 
     def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
         if not _is_hypertable(partition.table):
