@@ -12,6 +12,7 @@ from tests.contracts.source_copy import ROOT, copy_source, run_python
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLES = {path: code for code, path in re.findall(r"```python\n(# (\S+)\n.*?)```", TEXT, re.DOTALL)}
+EXAMPLES |= {path: code for code, path in re.findall(r"```html\n(\{# (\S+) #\}\n.*?)```", TEXT, re.DOTALL)}
 ADDITION = re.compile(r"^\+\+\+ b/(?P<file>\S+)\n@@.*\n\+(?P<added>.*)\n (?P<before>.*)$", re.MULTILINE)
 
 # Uses each example whose contract suite needs a server of its kind.
@@ -76,6 +77,15 @@ from monitor.ledger.admission import rules
 judge = rules.load_all()["weekend"]
 run = DueRun(uuid.uuid4(), Demand("gather", "office", "home", frozenset({"anl"})), noon)
 assert isinstance(judge(run, AdmissionContext(noon, [], {}, {})), Skip)
+
+from django.template.loader import get_template
+from django.urls import reverse
+
+from monitor.api import api
+
+assert reverse("reporters") == "/reporters/"
+get_template("pages/reporters.html")
+assert "/api/v1/reporters" in api.get_openapi_schema()["paths"]
 """
 
 
@@ -103,6 +113,9 @@ def test_contributing_has_an_example_for_every_kind_of_plug_in() -> None:
         "monitor/alerts/channels",
         "monitor/alerts/conditions",
         "monitor/ledger/admission/rules",
+        "monitor/pages",
+        "templates/pages",
+        "monitor/api",
     }
 
 
