@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
@@ -17,6 +17,7 @@ _LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
 Result = TypeVar("Result")
 
 
+@unique
 class AdvisoryLock(IntEnum):
     """Every advisory lock that gridcast takes. The numbers spell ASCII letters."""
 
