@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
+from psycopg import sql
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.db import partitions
+from tests import servers
 
 # Modules that take a minute or so, longest first: a worker that gets one last would keep the others waiting.
 LONG = (
@@ -26,7 +31,6 @@ LONG = (
     "test_soak",
     "test_transfers",
     "test_forecasters",
-    "test_migrations",
     "test_wan_grid",
     "test_probes_over_ssh",
     "test_faults_end_to_end",
@@ -40,6 +44,8 @@ LONG = (
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TEMPLATE = "gridcast_template"
+TEMPLATE_LOCK = 0x74656D70  # "temp"
 
 gc.disable()  # until the tests are collected: what is allocated until then is never freed
 
@@ -85,6 +91,42 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings: None, django_db_blocker: DjangoDbBlocker
+) -> None:
+    """Clone the database of this worker from a template that the first worker migrates.
+
+    Only on the server of this run: on another one the template would outlive the schema.
+    """
+    if servers.OWN_SERVER not in os.environ:
+        return
+    database = connection.settings_dict
+    with django_db_blocker.unblock(), _maintenance() as server:
+        server.execute("SELECT pg_advisory_lock(%s)", [TEMPLATE_LOCK])  # until the connection is closed
+        if server.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+            name, database["NAME"] = database["NAME"], TEMPLATE
+            connection.close()
+            call_command("migrate", verbosity=0)
+            partitions.create_for([NOON, datetime.now(UTC)])
+            connection.close()
+            database["NAME"] = name
+    database["TEST"]["TEMPLATE"] = TEMPLATE
+
+
+def _maintenance() -> psycopg.Connection[tuple[object, ...]]:
+    database = connection.settings_dict
+    return psycopg.connect(
+        dbname="postgres",
+        user=database["USER"],
+        password=database["PASSWORD"],
+        host=database["HOST"],
+        port=database["PORT"] or None,
+        autocommit=True,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ import pytest
 # Hundreds of tests empty tables, and each table is a file: on a disk that is slow.
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
+OWN_SERVER = "GRIDCAST_TESTS_OWN_SERVER"  # set if the PostgreSQL of this run is the run's own
 
 
 @pytest.hookimpl(wrapper=True)
@@ -40,7 +41,9 @@ def _start(stack: contextlib.ExitStack) -> None:
 
     stack.enter_context(_exported({"GRIDCAST_VAR": str(_directory(stack) / "var")}))
     servers = _directory(stack, MEMORY if _has_room(MEMORY) else None) / "servers"
-    stack.enter_context(_exported(stack.enter_context(throwaway(servers))))
+    urls = stack.enter_context(throwaway(servers))
+    own = {OWN_SERVER: "1"} if "DATABASE_URL" in urls else {}
+    stack.enter_context(_exported({**urls, **own}))
 
 
 def _directory(stack: contextlib.ExitStack, where: Path | None = None) -> Path:

@@ -25,7 +25,7 @@ from tests.monitor.chaos import ledger, plan, slots
 from tests.monitor.chaos.processes import Gridcast
 from tests.waiting import eventually
 
-RUNS = int(os.environ.get("GRIDCAST_CHAOS_RUNS", "800"))
+RUNS = int(os.environ.get("GRIDCAST_CHAOS_RUNS", "300"))
 SEED = int(os.environ.get("GRIDCAST_CHAOS_SEED", "1"))
 STALLED_SECONDS = 240.0  # without any run that ends, before the test gives up
 
