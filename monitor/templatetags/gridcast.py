@@ -92,6 +92,21 @@ def ago(then: datetime, now: datetime) -> SafeString:
     return _age(then, seconds_since(then, now))
 
 
+@register.simple_tag
+def due(slot: datetime, now: datetime) -> SafeString:
+    """Format when a scheduled run is due, or by how much it is overdue; the browser keeps it current."""
+    seconds = (slot - now).total_seconds()
+    if seconds >= 1:
+        text = f"next run {units.age(-seconds)}"
+    else:
+        text = "due now" if seconds > -1 else f"overdue by {units.age(-seconds).removesuffix(' ago')}"
+    # Safe: consists of numbers and constants.
+    return mark_safe(  # noqa: S308
+        f'<time datetime="{slot:%Y-%m-%dT%H:%M:%SZ}" title="{slot:%Y-%m-%d %H:%M:%S} UTC" '
+        f'data-due="{seconds:.0f}">{text}</time>'
+    )
+
+
 def _age(then: datetime, seconds: float) -> SafeString:
     # Safe: consists of numbers and constants.
     return mark_safe(  # noqa: S308

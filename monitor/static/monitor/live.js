@@ -13,11 +13,17 @@
     return seconds > 0 ? `${text} ago` : `in ${text}`;
   }
 
+  function due(seconds) {
+    if (seconds >= 1) return `next run ${age(-seconds)}`;
+    return seconds > -1 ? "due now" : `overdue by ${age(-seconds).replace(" ago", "")}`;
+  }
+
   function tick() {
-    for (const element of document.querySelectorAll("time[data-age]")) {
+    for (const element of document.querySelectorAll("time[data-age], time[data-due]")) {
       if (!arrived.has(element)) arrived.set(element, performance.now());
       const since = (performance.now() - arrived.get(element)) / 1000;
-      const text = age(Number(element.dataset.age) + since);
+      const { age: seconds, due: until } = element.dataset;
+      const text = until === undefined ? age(Number(seconds) + since) : due(Number(until) - since);
       if (element.textContent !== text) element.textContent = text;
     }
   }

@@ -129,6 +129,15 @@ def test_the_forecast_of_the_next_run_is_drawn_at_its_slot(grid: Grid, client: C
     assert pending["time"].startswith(f"{now + timedelta(minutes=2):%Y-%m-%d %H:%M:%S}")
 
 
+def test_a_due_run_says_by_how_much_it_is_overdue(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    run = builders.not_run(grid.circle, now + 9 * minute, State.EXPECTED, "")
+    assert re.search(r">next run in [89] min</time>", page(client, "circle-ring"))
+    Run.objects.filter(pk=run.pk).update(slot=now - 5 * minute)
+    assert re.search(r">overdue by \d+ min</time></a>, waiting for the reporter", page(client, "circle-ring"))
+
+
 def test_transfer_rates_have_their_own_chart(grid: Grid, client: Client, now: datetime) -> None:
     builders.passed(grid.gather, now)
     rates = chart_data(page(client, "gather-main"))["rates"]
