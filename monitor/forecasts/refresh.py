@@ -58,14 +58,19 @@ def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS, wait: bool
     once, or *wait* for it.
     """
     with session_lock(AdvisoryLock.FORECASTS, wait=wait) as is_ours:
-        return is_ours and _refresh(now, within_seconds)
+        if not is_ours:
+            return False
+        until = time.monotonic() + within_seconds
+        worker.gather()
+        has_more = _use_pending(now, until - within_seconds / 3)
+        has_more |= choose_new()
+        return _read_behind(now, until) or has_more
 
 
 def refresh_all(now: datetime) -> None:
     """Use all that became known by *now*, however long it takes."""
-    with session_lock(AdvisoryLock.FORECASTS, wait=True):
-        while _refresh(now, WITHIN_SECONDS):
-            pass
+    while refresh(now, wait=True):
+        pass
 
 
 def refresh_series(series: Collection[int], now: datetime) -> None:
@@ -111,37 +116,25 @@ def reset_outdated() -> int:
     return METRIC_STATES.reset_outdated(Forecaster) + SUCCESS_STATES.reset_outdated(SuccessHistory)
 
 
-def _refresh(now: datetime, within_seconds: float) -> bool:
-    until = time.monotonic() + within_seconds
-    worker.gather()
-    has_more = _use_pending(now, until - within_seconds / 3)
-    has_more |= choose_new()
-    return _read_behind(now, until) or has_more
-
-
 def _use_pending(now: datetime, until: float) -> bool:
     """Use pending changes until the monotonic time *until*; return whether there may be more."""
     while changes := pending_sql.due(now, CHANGES_AT_ONCE):
         groups = _grouped(changes)
         waiting = Counter(key for group in groups for key in group.changes)
         for batch in _batches(groups):
+            metrics = [update for group in batch for update in group.updates]
+            success = [SuccessUpdate(group.series, group.hours) for group in batch if group.hours]
+            used = {key for group in batch for key in group.changes}
             with transaction.atomic():
-                _use(batch, now)
+                updated = [update.metric for update in use_changes(metrics, now)]
+                _keep_current(updated)
+                ended = use_changes(success, now)
+                _update_times(updated, {update.series for update in ended})
                 waiting.subtract(key for group in batch for key in group.changes)
-                pending_sql.delete(
-                    [key for key in {key for group in batch for key in group.changes} if not waiting[key]]
-                )
+                pending_sql.delete([key for key in used if not waiting[key]])
             if time.monotonic() >= until:
                 return True
     return False
-
-
-def _use(batch: Sequence[_Group], now: datetime) -> None:
-    """Use the changes of one batch; part of the caller's transaction."""
-    updated = use_changes([update for group in batch for update in group.updates], now)
-    _keep_current([update.metric for update in updated])
-    ended = use_changes([SuccessUpdate(group.series, group.hours) for group in batch if group.hours], now)
-    _update_times([update.metric for update in updated], {update.series for update in ended})
 
 
 def _grouped(changes: Sequence[ChangedHour]) -> list[_Group]:
