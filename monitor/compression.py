@@ -89,5 +89,5 @@ def _dictionary() -> ZstdDict:
 
 @functools.cache
 def _compressor() -> ZstdCompressor:
-    """The shared compressor: each call is a complete frame, and threads take turns."""
+    """Return the shared compressor: each call is a complete frame, and threads take turns."""
     return ZstdCompressor(options=_OPTIONS, zstd_dict=_dictionary().as_digested_dict)
