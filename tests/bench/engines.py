@@ -23,7 +23,7 @@ from monitor.models import Series
 from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
 from tests.monitor.depot.databases import HOW_TO_GET_IT, in_postgres, using_settings
-from tests.monitor.depot.measured import metrics_of
+from tests.monitor.depot.sample_model import metrics_of
 
 NAME = "gridcast_engines"
 METRICS, HOURS = 125, 8_000  # a million samples, nearly a year

@@ -26,7 +26,7 @@ from monitor.models.retention_cutoff import DataKind
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.databases import PLAIN, TIMESCALE
-from tests.monitor.depot.measured import metrics_of
+from tests.monitor.depot.sample_model import metrics_of
 from tests.waiting import eventually
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -40,7 +40,7 @@ def row(time: datetime, value: float = 1.0, metric: int = METRIC) -> SampleRow:
 
 def store(*rows: SampleRow) -> None:
     with transaction.atomic():
-        partitions.create_for({one.time for one in rows})
+        partitions.create_for({row.time for row in rows})
         write.write(rows)
 
 
@@ -52,7 +52,7 @@ def part_of(table: str, time: datetime) -> Partition:
 @pytest.mark.parametrize("time", [LONG_AGO, FAR_AHEAD])
 def test_partitions_are_created_for_any_time(quick_engine: Engine, noon: datetime, time: datetime) -> None:
     store(row(time), row(noon))
-    assert [one.time for one in samples_of([METRIC])] == sorted([time, noon])
+    assert [sample.time for sample in samples_of([METRIC])] == sorted([time, noon])
 
 
 def test_a_report_of_any_time_has_a_partition_in_each_table(
@@ -67,13 +67,13 @@ def test_partitions_are_listed_oldest_first_and_do_not_overlap(quick_engine: Eng
     store(*(row(noon - days * DAY) for days in (0, 100, 40, 200)))
     parts = quick_engine.partitions("monitor_sample")
     assert len(parts) >= 4
-    assert all(one.start < one.end <= other.start for one, other in pairwise(parts))
+    assert all(first.start < first.end <= second.start for first, second in pairwise(parts))
 
 
 def test_a_duplicate_sample_is_refused_and_the_first_stays(quick_engine: Engine, noon: datetime) -> None:
     store(row(noon, 1.0))
     store(row(noon, 2.0), row(noon + HOUR, 3.0))
-    assert [one.value for one in samples_of([METRIC])] == [1.0, 3.0]
+    assert [sample.value for sample in samples_of([METRIC])] == [1.0, 3.0]
     with pytest.raises(IntegrityError):
         Sample.objects.create(metric_id=METRIC, time=noon, known_at=noon, value=2.0, passed=True)
 
@@ -82,9 +82,9 @@ def test_dropping_a_partition_deletes_its_rows_only(depot_engine: Engine, noon: 
     old = noon - 100 * DAY
     store(row(old), row(noon))
     assert depot_engine.drop(part_of("monitor_sample", old), not_needed)
-    assert [one.time for one in samples_of([METRIC])] == [noon]
+    assert [sample.time for sample in samples_of([METRIC])] == [noon]
     store(row(old, 2.0))
-    assert [one.value for one in samples_of([METRIC])] == [2.0, 1.0]
+    assert [sample.value for sample in samples_of([METRIC])] == [2.0, 1.0]
 
 
 def test_a_partition_that_is_needed_at_the_last_moment_stays(depot_engine: Engine, noon: datetime) -> None:
@@ -101,7 +101,7 @@ def test_a_partition_that_is_needed_at_the_last_moment_stays(depot_engine: Engin
 
     assert not depot_engine.drop(part, is_needed)
     store(row(old + HOUR))
-    assert [one.time for one in samples_of([METRIC])] == [old, old + HOUR]
+    assert [sample.time for sample in samples_of([METRIC])] == [old, old + HOUR]
 
 
 def not_needed() -> bool:
@@ -153,7 +153,7 @@ def test_writers_of_other_partitions_do_not_wait_for_a_drop(depot_engine: Engine
         partition for partition in depot_engine.partitions("monitor_sample") if partition.start == part.start
     ]:
         assert depot_engine.drop(left, not_needed)
-    assert [one.time for one in samples_of([METRIC])] == [noon + hours * HOUR for hours in range(4)]
+    assert [sample.time for sample in samples_of([METRIC])] == [noon + hours * HOUR for hours in range(4)]
 
 
 def _is_lock_awaited() -> bool:
@@ -189,9 +189,9 @@ def test_late_data_in_a_compressed_chunk_are_read_like_any_other(
     Sample.objects.filter(metric=METRIC, time=old + 2 * HOUR).update(value=2.5)
     Sample.objects.filter(metric=METRIC, time=old + 3 * HOUR).delete()
     expected = [0.0, 0.5, 1.0, 2.5, *map(float, range(4, 24))]
-    assert [one.value for one in samples_of([METRIC])] == expected
+    assert [sample.value for sample in samples_of([METRIC])] == expected
     quick_engine.prepare_ahead(noon)
-    assert [one.value for one in samples_of([METRIC])] == expected
+    assert [sample.value for sample in samples_of([METRIC])] == expected
     assert len(samples_of([2])) == 24
 
 
@@ -234,11 +234,13 @@ MEAN_WITH_100 = 115 / 7  # of 0 to 5 and 100
 
 def hours_of(metric: Metric) -> Rolled:
     found = HourRollup.objects.filter(metric=metric).order_by("bucket")
-    return [(one.bucket, one.n, one.mean or 0.0) for one in found]
+    return [(rollup.bucket, rollup.n, rollup.mean or 0.0) for rollup in found]
 
 
 def days_of(metric: Metric) -> Rolled:
-    return [(one.bucket, one.n, one.mean or 0.0) for one in DayRollup.objects.filter(metric=metric)]
+    return [
+        (rollup.bucket, rollup.n, rollup.mean or 0.0) for rollup in DayRollup.objects.filter(metric=metric)
+    ]
 
 
 @pytest.mark.parametrize("way", WAYS)

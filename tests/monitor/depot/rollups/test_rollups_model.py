@@ -19,7 +19,7 @@ from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics
 from monitor.depot.rollups.worker import rebuild, roll, roll_all
 from monitor.depot.samples.read import history
 from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Sample, Series
-from tests.monitor.depot.measured import DAYS, FIRST, STEP, Depot, Value, figures, metrics_of, start_of
+from tests.monitor.depot.sample_model import DAYS, FIRST, STEP, Depot, Value, figures, metrics_of, start_of
 
 EXAMPLES, NIGHTLY_EXAMPLES = 6, 100
 STEPS = DAYS * 144
@@ -70,7 +70,7 @@ def fill(depot: Depot, number: int, day: int, number_of: int, seed: int) -> None
 
 def correct(depot: Depot, number: int, pick: int, value: float, passed: bool) -> None:
     metric = depot.metrics[number]
-    there = sorted(depot.naive.values.get(metric.pk, {}))
+    there = sorted(depot.model.values.get(metric.pk, {}))
     if there:
         depot.correct(metric, there[pick % len(there)], value, passed)
 
@@ -162,7 +162,7 @@ def check_history(
 
 
 def check_answers(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
-    expected = depot.naive.within(asked.pk, start, end)
+    expected = depot.model.within(asked.pk, start, end)
     for most_read in (MOST_READ, FEW):
         check_statistics(asked, start, end, expected, most_read)
         for every in EVERY:
@@ -170,7 +170,7 @@ def check_answers(depot: Depot, asked: Metric, start: datetime, end: datetime) -
     check_histogram(asked, start, end, expected)
     assert [(point.time, point.value, point.passed) for point in history(asked, passed_only=False)] == [
         (time, one.value, one.passed)
-        for time, one in depot.naive.within(asked.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
+        for time, one in depot.model.within(asked.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
     ]
 
 

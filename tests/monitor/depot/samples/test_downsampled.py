@@ -119,12 +119,12 @@ def test_rollups_are_shown_for_too_many_samples(
     found = downsample(metric, start=noon, end=noon + 10 * DAY, points=points, most_read=most)
     assert (found.method, found.n) == (method, 1440)
     assert len(found.time) <= points
-    stretches = by_bin(found, ten_days, noon)
+    bins = by_bin(found, ten_days, noon)
     assert found.lowest is not None
     assert found.highest is not None
-    assert found.lowest.tolist() == [min(of_one) for of_one in stretches.values()]
-    assert found.highest.tolist() == [max(of_one) for of_one in stretches.values()]
-    assert found.value.tolist() == pytest.approx([float(np.mean(of_one)) for of_one in stretches.values()])
+    assert found.lowest.tolist() == [min(of_bin) for of_bin in bins.values()]
+    assert found.highest.tolist() == [max(of_bin) for of_bin in bins.values()]
+    assert found.value.tolist() == pytest.approx([float(np.mean(of_bin)) for of_bin in bins.values()])
 
 
 def test_rollups_are_shown_where_samples_were_deleted(metric: Metric, noon: datetime) -> None:

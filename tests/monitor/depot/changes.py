@@ -14,14 +14,14 @@ from monitor.depot.engines import engine
 from monitor.depot.engines.timescale import TimescaleEngine
 from monitor.depot.rollups.worker import rebuild, roll, roll_all
 from monitor.models import DirtyHour
-from tests.monitor.depot.life import Life
-from tests.monitor.depot.measured import FIRST, STEP, Value
-from tests.monitor.depot.naive import DAY, HOUR, Keeps, Of, Reading, floor
+from tests.monitor.depot.compared_depot import ComparedDepot
+from tests.monitor.depot.depot_model import DAY, HOUR, MetricKey, ParserVariant, RetentionDays, floor
+from tests.monitor.depot.sample_model import FIRST, STEP, Value
 
 DAYS = 6  # from 27 February: spans two partitions
 END = FIRST + DAYS * DAY
 NAMES = ("circle", "ring")  # of the series and of their suites
-EACH = [Of(name, segment) for name in NAMES for segment in (0, 1)]
+EACH = [MetricKey(name, segment) for name in NAMES for segment in (0, 1)]
 STEPS = DAYS * 144
 
 times = st.integers(0, STEPS - 1).map(lambda step: FIRST + step * STEP)
@@ -29,7 +29,7 @@ numbers = st.one_of(
     st.floats(0.001, 1e4), st.sampled_from([0.0, -1.5, 1e-12, 3.0, 3.0, 1e18]), st.floats(-1e4, -0.001)
 )
 values = st.tuples(st.integers(0, 100_000), numbers, st.booleans() | st.just(True))
-metrics = st.builds(Of, st.sampled_from(NAMES), st.sampled_from([0, 0, 1]))
+metrics = st.builds(MetricKey, st.sampled_from(NAMES), st.sampled_from([0, 0, 1]))
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class Step:
     name: str
     arguments: Any = ()
 
-    def apply(self, life: Life) -> None:
-        CHANGES[self.name](life, *self.arguments)
+    def apply(self, depot: ComparedDepot) -> None:
+        CHANGES[self.name](depot, *self.arguments)
 
 
-def ingest(life: Life, of: Of, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
-    life.ingest(
+def ingest(depot: ComparedDepot, of: MetricKey, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
+    depot.ingest(
         of,
         {at: Value(at + timedelta(seconds=late), value, passed) for at, (late, value, passed) in new.items()},
     )
 
 
-def fill(life: Life, of: Of, day: int, number_of: int, seed: int) -> None:
+def fill(depot: ComparedDepot, of: MetricKey, day: int, number_of: int, seed: int) -> None:
     """Fill a day with so many samples that it has hourly rollups."""
     at = [FIRST + day * DAY + step * STEP for step in range(number_of)]
-    life.ingest(
+    depot.ingest(
         of,
         {
             time: Value(time, 1 + (seed * 7919 + step * 104729) % 1000 / 7, (seed + step) % 11 != 0)
@@ -62,60 +62,60 @@ def fill(life: Life, of: Of, day: int, number_of: int, seed: int) -> None:
     )
 
 
-def deliver_again(life: Life, pick: int) -> None:
+def deliver_again(depot: ComparedDepot, pick: int) -> None:
     """Deliver stored reports again with other values."""
-    delivered = sorted(life.naive.ran.items())[pick % 5 :: 5]
+    delivered = sorted(depot.model.ran.items())[pick % 5 :: 5]
     for ran, (of, value) in delivered:
-        life.ingest(of, {ran.slot: replace(value, value=value.value + 1)})
+        depot.ingest(of, {ran.slot: replace(value, value=value.value + 1)})
 
 
-def reparse(life: Life, *told: Any) -> None:
-    life.reparse(*told)
+def reparse(depot: ComparedDepot, *arguments: Any) -> None:
+    depot.reparse(*arguments)
 
 
-def would_reparse(life: Life, reading: Reading, since: datetime) -> None:
-    life.would_reparse(reading, since)
+def would_reparse(depot: ComparedDepot, reading: ParserVariant, since: datetime) -> None:
+    depot.would_reparse(reading, since)
 
 
-def retain(life: Life, *told: Any) -> None:
-    life.retain(*told)
+def retain(depot: ComparedDepot, *arguments: Any) -> None:
+    depot.retain(*arguments)
 
 
-def begin_to_retain(life: Life, *told: Any) -> None:
-    life.begin_to_retain(*told)
+def begin_to_retain(depot: ComparedDepot, *arguments: Any) -> None:
+    depot.begin_to_retain(*arguments)
 
 
-def would_retain(life: Life, *told: Any) -> None:
-    life.would_retain(*told)
+def would_retain(depot: ComparedDepot, *arguments: Any) -> None:
+    depot.would_retain(*arguments)
 
 
-def pack(_: Life) -> None:
+def pack(_: ComparedDepot) -> None:
     """Compress old chunks if the engine can."""
     if isinstance(engine(), TimescaleEngine):
         engine().prepare_ahead(END + 40 * DAY)
 
 
-def roll_until(life: Life, now: datetime) -> None:
+def roll_until(depot: ComparedDepot, now: datetime) -> None:
     roll(now, within_seconds=60)
-    life.naive.rolled(floor(now, HOUR))
+    depot.model.rolled(floor(now, HOUR))
 
 
-def roll_everything(life: Life) -> None:
+def roll_everything(depot: ComparedDepot) -> None:
     roll_all()
-    life.naive.rolled()
+    depot.model.rolled()
     assert not DirtyHour.objects.exists()
 
 
-def rebuild_all(life: Life) -> None:
+def rebuild_all(depot: ComparedDepot) -> None:
     for _progress in rebuild():
         pass
-    life.naive.rolled()
+    depot.model.rolled()
 
 
-def begin_to_rebuild(life: Life) -> None:
+def begin_to_rebuild(depot: ComparedDepot) -> None:
     """Start a rebuild that is killed after its first step."""
     next(rebuild())
-    life.naive.anew_from = FIRST
+    depot.model.anew_from = FIRST
 
 
 CHANGES: dict[str, Callable[..., None]] = {
@@ -127,13 +127,13 @@ CHANGES: dict[str, Callable[..., None]] = {
 }
 
 
-def step(name: str, *told: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
-    return st.builds(Step, st.just(name), st.tuples(*told))
+def step(name: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
+    return st.builds(Step, st.just(name), st.tuples(*arguments))
 
 
-def kept(reports: int | None, others: list[int | None]) -> Keeps:
+def kept(reports: int | None, others: list[int | None]) -> RetentionDays:
     """Return retention times in which rollups are kept at least as long as samples."""
-    return Keeps(reports, *sorted(others, key=lambda days: math.inf if days is None else days))
+    return RetentionDays(reports, *sorted(others, key=lambda days: math.inf if days is None else days))
 
 
 some_days = st.none() | st.integers(1, DAYS + 2)
@@ -143,7 +143,7 @@ all_reports_kept = st.fixed_dictionaries(
     dict.fromkeys(NAMES, st.builds(kept, st.none(), st.lists(some_days, min_size=3, max_size=3)))
 )
 nows = st.integers(24, 24 * (DAYS + 4)).map(lambda hours: FIRST + hours * HOUR)
-readings = st.builds(Reading, st.sampled_from([1.0, 2.0, 0.5, -1.0]), st.sampled_from([0, 0, 2, 3]))
+readings = st.builds(ParserVariant, st.sampled_from([1.0, 2.0, 0.5, -1.0]), st.sampled_from([0, 0, 2, 3]))
 arrivals = step("ingest", metrics, st.dictionaries(times, values, min_size=1, max_size=10)) | step(
     "fill", metrics, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)
 )

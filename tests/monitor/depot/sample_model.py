@@ -85,11 +85,11 @@ class Depot:
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.metrics = list(metrics)
-        self.naive = SampleModel()
+        self.model = SampleModel()
         partitions.create_for([FIRST, FIRST + DAYS * timedelta(days=1)])
 
     def ingest(self, metric: Metric, new: Mapping[datetime, Value]) -> None:
-        self.naive.add(metric.pk, new)
+        self.model.add(metric.pk, new)
         rows = [
             write.SampleRow(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()
         ]
@@ -99,7 +99,7 @@ class Depot:
 
     def correct(self, metric: Metric, time: datetime, value: float, passed: bool) -> None:
         """Change the value at *time*, if there is one."""
-        there = self.naive.values.get(metric.pk, {})
+        there = self.model.values.get(metric.pk, {})
         if time not in there:
             return
         there[time] = Value(there[time].known_at, value, passed)
@@ -108,11 +108,11 @@ class Depot:
             self._mark(metric, [time])
 
     def remove(self, metric: Metric, before: datetime) -> None:
-        gone = self.naive.within(metric.pk, FIRST, before)
+        gone = self.model.within(metric.pk, FIRST, before)
         if not gone:
             return
         for time in gone:
-            del self.naive.values[metric.pk][time]
+            del self.model.values[metric.pk][time]
         with transaction.atomic():
             Sample.objects.filter(metric=metric, time__lt=before).delete()
             self._mark(metric, gone)

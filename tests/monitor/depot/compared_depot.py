@@ -1,4 +1,4 @@
-"""Everything that happens to a depot in its life, done by its services, and to its naive twin alike."""
+"""Everything that happens to a depot in its depot, done by its services, and to its naive twin alike."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from monitor.models import Metric, Series, Suite
 from monitor.models.retention_cutoff import DataKind
 from reporters import report as wire
 from tests.monitor.builders import circle_report
-from tests.monitor.depot.measured import FIRST, Value
-from tests.monitor.depot.naive import TOTAL, DepotModel, Keeps, Of, Reading
+from tests.monitor.depot.depot_model import TOTAL, DepotModel, MetricKey, ParserVariant, RetentionDays
+from tests.monitor.depot.sample_model import FIRST, Value
 
 RINGS = (("here", "there"), ("there", "here"))  # the bindings of a run decide its segment
 MOST_CALLS = 100  # of a function that continues where it stopped
@@ -30,21 +30,21 @@ _EMPTIED = (
 )
 
 
-class Life:
+class ComparedDepot:
     """Applies changes to a depot and to its model. Each of *series* is the only one of its suite."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         self.series = {each.name: each for each in series}
-        self.naive = DepotModel()
+        self.model = DepotModel()
         self.version = extract_metrics.VERSION
         self.now = FIRST  # or later: the time of the last retention
-        self.metrics: dict[Of, Metric] = {}
+        self.metrics: dict[MetricKey, Metric] = {}
         self.stopped_at: datetime | None = None  # the time of an unfinished retention
         with connection.cursor() as cursor:
             for table in _EMPTIED:
                 cursor.execute(f"DELETE FROM {table}")
 
-    def metric(self, of: Of) -> Metric | None:
+    def metric(self, of: MetricKey) -> Metric | None:
         """Return the metric, None before its first value."""
         if of in self.metrics:
             return self.metrics[of]
@@ -55,31 +55,31 @@ class Life:
             self.metrics[of] = found
         return found
 
-    def ingest(self, of: Of, new: Mapping[datetime, Value]) -> None:
-        known = self.naive.ingest(of, new)
+    def ingest(self, of: MetricKey, new: Mapping[datetime, Value]) -> None:
+        known = self.model.ingest(of, new)
         receipts = ingest_all([wire.to_json(_report(of, slot, value)) for slot, value in new.items()])
         assert [(one.accepted, one.duplicate) for one in receipts] == [(True, was) for was in known]
 
     def reparse(
-        self, reading: Reading, since: datetime, series: Collection[str], at_once: int, batches: int
+        self, reading: ParserVariant, since: datetime, series: Collection[str], at_once: int, batches: int
     ) -> None:
         """Reparse; the process is killed after so many *batches*."""
         self.version += 1
-        runs = self.naive.to_read(series, since, self.version)[: batches * at_once]
-        expected = self.naive.reparse(runs, reading, self.version)
+        runs = self.model.to_read(series, since, self.version)[: batches * at_once]
+        expected = self.model.reparse(runs, reading, self.version)
         found = self._reparsed(reading, since, series, at_once, batches)
         assert asdict(found) == asdict(expected)
 
-    def would_reparse(self, reading: Reading, since: datetime) -> None:
+    def would_reparse(self, reading: ParserVariant, since: datetime) -> None:
         self.version += 1
-        runs = self.naive.to_read(self.series, since, self.version)
-        expected = deepcopy(self.naive).reparse(runs, reading, self.version)
+        runs = self.model.to_read(self.series, since, self.version)
+        expected = deepcopy(self.model).reparse(runs, reading, self.version)
         found = self._reparsed(reading, since, self.series, 50, MOST_CALLS, dry_run=True)
         assert asdict(found) == asdict(expected)
 
     def _reparsed(
         self,
-        reading: Reading,
+        reading: ParserVariant,
         since: datetime,
         series: Collection[str],
         at_once: int,
@@ -96,12 +96,12 @@ class Life:
             done = counts
         return done
 
-    def retain(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
+    def retain(self, now: datetime, keeps: Mapping[str, RetentionDays]) -> None:
         self._keep(now, keeps)
         self.stopped_at = now
         self.end_retention()
 
-    def begin_to_retain(self, now: datetime, keeps: Mapping[str, Keeps], pieces: int) -> None:
+    def begin_to_retain(self, now: datetime, keeps: Mapping[str, RetentionDays], pieces: int) -> None:
         """Apply retention; the process is killed after so many *pieces*."""
         self._keep(now, keeps)
         for _ in range(pieces):
@@ -113,24 +113,24 @@ class Life:
             assert done.later == ""
             self.stopped_at = None
 
-    def would_retain(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
+    def would_retain(self, now: datetime, keeps: Mapping[str, RetentionDays]) -> None:
         self.end_retention()
         _set_retention(keeps)
         found = {(one.suite, one.kind): one.rows for one in preview_retention(now).expired}
         for name, its in keeps.items():
             for kind, since in its.begins(now):
                 if kind in {DataKind.REPORTS, DataKind.SAMPLES}:
-                    assert found.get((name, kind), 0) == self.naive.too_old(name, kind, since)
+                    assert found.get((name, kind), 0) == self.model.too_old(name, kind, since)
 
-    def _keep(self, now: datetime, keeps: Mapping[str, Keeps]) -> None:
+    def _keep(self, now: datetime, keeps: Mapping[str, RetentionDays]) -> None:
         _set_retention(keeps)
         self.now = max(now, self.now)
         for name, its in keeps.items():
             for kind, since in its.begins(now):
-                self.naive.keep(name, kind, since)
+                self.model.keep(name, kind, since)
 
 
-def _set_retention(keeps: Mapping[str, Keeps]) -> None:
+def _set_retention(keeps: Mapping[str, RetentionDays]) -> None:
     for name, its in keeps.items():
         days = {f"keep_{kind}_days": number for kind, number in asdict(its).items()}
         Suite.objects.filter(name=name).update(**days)
@@ -140,7 +140,7 @@ def _ring(metric: Metric) -> list[list[str]]:
     return [list(names) for names in metric.segment.bindings.values()]
 
 
-def _report(of: Of, slot: datetime, value: Value) -> wire.Report:
+def _report(of: MetricKey, slot: datetime, value: Value) -> wire.Report:
     """Return the report of a run that measured only *value*."""
     passed = circle_report(
         slot,

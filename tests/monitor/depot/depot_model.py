@@ -12,7 +12,7 @@ from monitor.ingest import extract_metrics
 from monitor.ingest.reparse import ReparseCounts
 from monitor.models.retention_cutoff import DataKind
 from reporters import report as wire
-from tests.monitor.depot.measured import Value
+from tests.monitor.depot.sample_model import Value
 
 if TYPE_CHECKING:
     from monitor.ingest.fast_parser import ParsedReport
@@ -21,14 +21,14 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 TOTAL = "total.seconds"
 
 
-class Of(NamedTuple):
+class MetricKey(NamedTuple):
     """A metric: the total of a series (its name) in one of its segments (numbered here)."""
 
     series: str
     segment: int
 
 
-class Ran(NamedTuple):
+class RunKey(NamedTuple):
     """A run: the name of its series and its slot."""
 
     series: str
@@ -41,7 +41,7 @@ class Ran(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ParserVariant:
     """A parser version: multiplies values by *factor* and drops every *skips*-th slot (0: none)."""
 
     factor: float
@@ -58,7 +58,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Keeps:
+class RetentionDays:
     """The retention of a suite in days by kind; None: for ever."""
 
     reports: int | None
@@ -76,7 +76,7 @@ class Keeps:
 class Corrected(NamedTuple):
     """A correction: the old and the new sample, None where there is none, and the parser version."""
 
-    of: Of
+    of: MetricKey
     time: datetime
     old: tuple[float, bool] | None
     new: tuple[float, bool] | None
@@ -90,24 +90,24 @@ class DepotModel:
     the cutoffs, *changed* the dirty hours; a rebuild, if any, has made all hours from *anew_from* on dirty.
     """
 
-    ran: dict[Ran, tuple[Of, Value]] = field(default_factory=dict)
-    reports: dict[Ran, int] = field(default_factory=dict)
-    samples: dict[Of, dict[datetime, Value]] = field(default_factory=dict)
-    gone: dict[Of, dict[datetime, Value]] = field(default_factory=dict)
+    ran: dict[RunKey, tuple[MetricKey, Value]] = field(default_factory=dict)
+    reports: dict[RunKey, int] = field(default_factory=dict)
+    samples: dict[MetricKey, dict[datetime, Value]] = field(default_factory=dict)
+    gone: dict[MetricKey, dict[datetime, Value]] = field(default_factory=dict)
     kept_from: dict[tuple[str, DataKind], datetime] = field(default_factory=dict)
     corrected: list[Corrected] = field(default_factory=list)
     changed: set[tuple[str, datetime]] = field(default_factory=set)
     anew_from: datetime | None = None
 
-    def takes(self, kind: DataKind, ran: Ran) -> bool:
+    def takes(self, kind: DataKind, ran: RunKey) -> bool:
         since = self.kept_from.get((ran.series, kind))
         return since is None or ran.slot >= since
 
-    def ingest(self, of: Of, new: Mapping[datetime, Value]) -> list[bool]:
+    def ingest(self, of: MetricKey, new: Mapping[datetime, Value]) -> list[bool]:
         """Store new values; return for each whether it existed, which stays unchanged."""
-        return [self._is_there(of, Ran(of.series, slot), value) for slot, value in new.items()]
+        return [self._is_there(of, RunKey(of.series, slot), value) for slot, value in new.items()]
 
-    def _is_there(self, of: Of, ran: Ran, value: Value) -> bool:
+    def _is_there(self, of: MetricKey, ran: RunKey, value: Value) -> bool:
         if ran in self.ran:
             return True
         self.ran[ran] = of, value
@@ -118,13 +118,13 @@ class DepotModel:
             self.changed.add((ran.series, floor(ran.slot, HOUR)))
         return False
 
-    def to_read(self, series: Collection[str], since: datetime, version: int) -> list[Ran]:
+    def to_read(self, series: Collection[str], since: datetime, version: int) -> list[RunKey]:
         """Return the runs whose reports an older version parsed, in the order of reparsing."""
         older = [ran for ran, by in self.reports.items() if by < version]
         wanted = [ran for ran in older if ran.series in series and ran.slot >= since]
         return sorted(wanted, key=lambda ran: ran.key)
 
-    def reparse(self, runs: Iterable[Ran], reading: Reading, version: int) -> ReparseCounts:
+    def reparse(self, runs: Iterable[RunKey], reading: ParserVariant, version: int) -> ReparseCounts:
         done = ReparseCounts()
         for ran in runs:
             if self.takes(DataKind.SAMPLES, ran):
@@ -133,7 +133,7 @@ class DepotModel:
                 done.frozen += 1
         return done
 
-    def _reparse(self, ran: Ran, reading: Reading, version: int, done: ReparseCounts) -> None:
+    def _reparse(self, ran: RunKey, reading: ParserVariant, version: int, done: ReparseCounts) -> None:
         of, reported = self.ran[ran]
         value = reading.of(ran.slot, reported.value)
         new = None if value is None else replace(reported, value=value)
@@ -169,11 +169,13 @@ class DepotModel:
             return sum(ran.series == series and ran.slot < since for ran in self.reports)
         return sum(time < since for _, time, _ in self._sampled(series))
 
-    def sampled(self, of: Of, start: datetime, end: datetime) -> dict[datetime, Value]:
+    def sampled(self, of: MetricKey, start: datetime, end: datetime) -> dict[datetime, Value]:
         there = self.samples.get(of, {})
         return {time: there[time] for time in sorted(there) if start <= time < end}
 
-    def known(self, of: Of, start: datetime, end: datetime, tier: timedelta = DAY) -> dict[datetime, Value]:
+    def covered(
+        self, of: MetricKey, start: datetime, end: datetime, tier: timedelta = DAY
+    ) -> dict[datetime, Value]:
         """Return the values that statistics cover: samples, and deleted samples whose rollups are kept.
 
         *tier* is the length of a rollup, which has to lie in the range.
@@ -192,7 +194,7 @@ class DepotModel:
         if self.anew_from:
             self.anew_from = max(self.anew_from, before) if before else None
 
-    def is_complete(self, of: Of, start: datetime, end: datetime) -> bool | None:
+    def is_complete(self, of: MetricKey, start: datetime, end: datetime) -> bool | None:
         """Return whether no hour of the range is dirty; None if a rebuild made only empty ones dirty."""
         changed = {hour for series, hour in self.changed if series == of.series}
         if self.anew_from:
@@ -214,12 +216,12 @@ class DepotModel:
             for hour in hours
         ]
 
-    def _sampled(self, series: str) -> Iterator[tuple[Of, datetime, Value]]:
+    def _sampled(self, series: str) -> Iterator[tuple[MetricKey, datetime, Value]]:
         for of, there in self.samples.items():
             if of.series == series:
                 yield from ((of, time, one) for time, one in there.items())
 
-    def runs(self, series: str) -> list[tuple[datetime, Of, Value]]:
+    def runs(self, series: str) -> list[tuple[datetime, MetricKey, Value]]:
         """Return the runs of one series, oldest first."""
         return sorted((ran.slot, *run) for ran, run in self.ran.items() if ran.series == series)
 

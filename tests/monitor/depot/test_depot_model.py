@@ -23,7 +23,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Correction, Series, Suite
 from monitor.overview.latest import UNKNOWN, latest
 from reporters.config import ResourceConfig
-from tests.monitor.depot.happenings import (
+from tests.monitor.depot.changes import (
     EACH,
     END,
     NAMES,
@@ -35,10 +35,10 @@ from tests.monitor.depot.happenings import (
     steps,
     windows,
 )
-from tests.monitor.depot.life import Life
-from tests.monitor.depot.measured import FIRST, Value, figures, start_of
-from tests.monitor.depot.naive import DAY, HOUR, Of
+from tests.monitor.depot.compared_depot import ComparedDepot
+from tests.monitor.depot.depot_model import DAY, HOUR, MetricKey
 from tests.monitor.depot.rollups.test_rollups_model import FEW, agree, near
+from tests.monitor.depot.sample_model import FIRST, Value, figures, start_of
 
 EXAMPLES, NIGHTLY_EXAMPLES = 6, 100
 TREND_RUNS = 20
@@ -54,7 +54,7 @@ def two_series(depot_engine: Engine, tmp_path: Path) -> list[Series]:
     return list(Series.objects.order_by("name"))
 
 
-any_life = given(
+any_history = given(
     before=st.lists(arrivals, max_size=3),
     changes=st.lists(steps, min_size=1, max_size=8),
     window=windows,
@@ -63,94 +63,96 @@ any_life = given(
 )
 
 
-@any_life
+@any_history
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_answers_equal_those_of_lists_in_memory(
     two_series: list[Series],
     before: list[Step],
     changes: list[Step],
     window: list[datetime],
-    of: Of,
+    of: MetricKey,
     is_rebuilt: bool,
 ) -> None:
-    check_life(two_series, before, changes, window, of, is_rebuilt)
+    check_depot(two_series, before, changes, window, of, is_rebuilt)
 
 
 @pytest.mark.nightly
-@any_life
+@any_history
 @settings(max_examples=NIGHTLY_EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_answers_of_many_lives_equal_those_of_lists_in_memory(
+def test_answers_after_many_histories_equal_those_of_lists_in_memory(
     two_series: list[Series],
     before: list[Step],
     changes: list[Step],
     window: list[datetime],
-    of: Of,
+    of: MetricKey,
     is_rebuilt: bool,
 ) -> None:
-    check_life(two_series, before, changes, window, of, is_rebuilt)
+    check_depot(two_series, before, changes, window, of, is_rebuilt)
 
 
-def check_life(
+def check_depot(
     two_series: list[Series],
     before: list[Step],
     changes: list[Step],
     window: list[datetime],
-    of: Of,
+    of: MetricKey,
     is_rebuilt: bool,
 ) -> None:
-    life = Life(two_series)
+    depot = ComparedDepot(two_series)
     for step in [*before, Step("roll_everything"), *changes]:
-        step.apply(life)
-    check_whole_days(life, of)
-    life.end_retention()
-    check_answers(life, of, *window)
-    (rebuild_all if is_rebuilt else roll_everything)(life)
-    check_answers(life, of, *window)
-    check_corrections(life)
+        step.apply(depot)
+    check_whole_days(depot, of)
+    depot.end_retention()
+    check_answers(depot, of, *window)
+    (rebuild_all if is_rebuilt else roll_everything)(depot)
+    check_answers(depot, of, *window)
+    check_corrections(depot)
 
 
-def check_whole_days(life: Life, of: Of) -> None:
+def check_whole_days(depot: ComparedDepot, of: MetricKey) -> None:
     """Check that no kept day is missing, however far retention has come."""
-    metric = life.metric(of)
-    expected = life.naive.known(of, FIRST, END)
+    metric = depot.metric(of)
+    expected = depot.model.covered(of, FIRST, END)
     found = statistics_by(metric, FIRST, END).buckets if metric else []
-    told = {bucket.start: (bucket.n, bucket.min, bucket.max) for bucket in found}
+    buckets = {bucket.start: (bucket.n, bucket.min, bucket.max) for bucket in found}
     for start, its in grouped(expected, "day").items():
         exact = figures(its)
-        assert told[start] == (exact["n"], exact["min"], exact["max"])
+        assert buckets[start] == (exact["n"], exact["min"], exact["max"])
 
 
-def check_answers(life: Life, of: Of, start: datetime, end: datetime) -> None:
-    check_history(life)
+def check_answers(depot: ComparedDepot, of: MetricKey, start: datetime, end: datetime) -> None:
+    check_history(depot)
     for most_read in (MOST_READ, FEW):
-        check_statistics(life, of, start, end, most_read)
+        check_statistics(depot, of, start, end, most_read)
         for every in EVERY:
-            check_statistics_by(life, of, start, end, every, most_read)
-        check_histogram(life, of, start, end, most_read)
-    check_chart(life, of, start, end)
-    check_export(life, of.series, start, end)
-    check_latest(life, of.series)
+            check_statistics_by(depot, of, start, end, every, most_read)
+        check_histogram(depot, of, start, end, most_read)
+    check_chart(depot, of, start, end)
+    check_export(depot, of.series, start, end)
+    check_latest(depot, of.series)
 
 
-def check_history(life: Life) -> None:
+def check_history(depot: ComparedDepot) -> None:
     for of in EACH:
-        metric = life.metric(of)
+        metric = depot.metric(of)
         found = history(metric, passed_only=False) if metric else []
         assert [(one.time, one.known_at, one.value, one.passed) for one in found] == [
             (time, one.known_at, one.value, one.passed)
-            for time, one in life.naive.sampled(of, FIRST, END).items()
+            for time, one in depot.model.sampled(of, FIRST, END).items()
         ]
 
 
-def check_statistics(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
-    metric = life.metric(of)
+def check_statistics(
+    depot: ComparedDepot, of: MetricKey, start: datetime, end: datetime, most_read: int
+) -> None:
+    metric = depot.metric(of)
     if metric is None:
-        assert not life.naive.known(of, FIRST, END)
+        assert not depot.model.covered(of, FIRST, END)
         return
     found = statistics(metric, start, end, most_read=most_read)
-    agree(found.figures, figures(life.naive.known(of, start, end).values()))
-    assert life.naive.is_complete(of, start, end) in {found.complete, None}
-    sampled = life.naive.sampled(of, start, end)
+    agree(found.figures, figures(depot.model.covered(of, start, end).values()))
+    assert depot.model.is_complete(of, start, end) in {found.complete, None}
+    sampled = depot.model.sampled(of, start, end)
     assert found.newest_known_at == (sampled[max(sampled)].known_at if sampled else None)
 
 
@@ -162,25 +164,27 @@ def grouped(values: Mapping[datetime, Value], every: Every) -> dict[datetime, li
 
 
 def check_statistics_by(
-    life: Life, of: Of, start: datetime, end: datetime, every: Every, most_read: int
+    depot: ComparedDepot, of: MetricKey, start: datetime, end: datetime, every: Every, most_read: int
 ) -> None:
-    metric = life.metric(of)
+    metric = depot.metric(of)
     if metric is None:
         return
-    expected = grouped(life.naive.known(of, start, end, HOUR if every == "hour" else DAY), every)
+    expected = grouped(depot.model.covered(of, start, end, HOUR if every == "hour" else DAY), every)
     found = statistics_by(metric, start, end, every, most_read=most_read)
     assert [bucket.start for bucket in found.buckets] == list(expected)
     for bucket in found.buckets:
         agree(bucket, figures(expected[bucket.start]))
 
 
-def check_histogram(life: Life, of: Of, start: datetime, end: datetime, most_read: int) -> None:
+def check_histogram(
+    depot: ComparedDepot, of: MetricKey, start: datetime, end: datetime, most_read: int
+) -> None:
     """Check the counts of few days with samples, which are exact."""
-    metric = life.metric(of)
+    metric = depot.metric(of)
     if metric is None:
         return
     found = histogram(metric, start, end, bins=5, most_read=most_read)
-    numbers = [one.value for one in life.naive.known(of, start, end).values() if one.passed]
+    numbers = [one.value for one in depot.model.covered(of, start, end).values() if one.passed]
     assert found.n == sum(found.counts) == len(numbers)
     if numbers:
         assert near(found.edges[0], min(numbers), relative=0.0101, absolute=1e-9)
@@ -191,12 +195,12 @@ def check_histogram(life: Life, of: Of, start: datetime, end: datetime, most_rea
             assert count == sum(least <= number < most or (last and number == most) for number in numbers)
 
 
-def check_chart(life: Life, of: Of, start: datetime, end: datetime) -> None:
+def check_chart(depot: ComparedDepot, of: MetricKey, start: datetime, end: datetime) -> None:
     """Check the chart; deleted samples are shown by the hour or, where that shows more, by the day."""
-    metric = life.metric(of)
+    metric = depot.metric(of)
     if metric is None:
         return
-    known = [life.naive.known(of, start, end, tier) for tier in (HOUR, DAY)]
+    known = [depot.model.covered(of, start, end, tier) for tier in (HOUR, DAY)]
     n, least, most = max(_extent(one.values()) for one in known)
     found = downsample(metric, start=start, end=end, points=10_000)
     assert found.n == n
@@ -212,23 +216,23 @@ def _extent(values: Iterable[Value]) -> tuple[int, float, float]:
     return len(numbers), min(numbers, default=0.0), max(numbers, default=0.0)
 
 
-def check_export(life: Life, series: str, start: datetime, end: datetime) -> None:
+def check_export(depot: ComparedDepot, series: str, start: datetime, end: datetime) -> None:
     """Check the number of rows: one per value, and one per run that did not pass."""
-    found = list(export.values(life.series[series], start=start, end=end))
-    runs = [(slot, of, value) for slot, of, value in life.naive.runs(series) if start <= slot < end]
-    expected = sum((slot in life.naive.samples.get(of, {})) + (not value.passed) for slot, of, value in runs)
+    found = list(export.values(depot.series[series], start=start, end=end))
+    runs = [(slot, of, value) for slot, of, value in depot.model.runs(series) if start <= slot < end]
+    expected = sum((slot in depot.model.samples.get(of, {})) + (not value.passed) for slot, of, value in runs)
     assert len(found) == expected
 
 
-def check_latest(life: Life, series: str) -> None:
-    now = max(life.now, END)
+def check_latest(depot: ComparedDepot, series: str) -> None:
+    now = max(depot.now, END)
     found = latest(Series.objects.filter(name=series), now)
-    for mean, its in zip(found.means[0].tolist(), life.naive.lately(series, now), strict=True):
+    for mean, its in zip(found.means[0].tolist(), depot.model.lately(series, now), strict=True):
         largest = max(map(abs, its), default=0.0)
         exact = fmean(its) if its else None
-        told = None if math.isnan(mean) else mean
-        assert near(told, exact, relative=1e-6, absolute=1e-7 * largest + 1e-29)
-    runs = life.naive.runs(series)
+        actual = None if math.isnan(mean) else mean
+        assert near(actual, exact, relative=1e-6, absolute=1e-7 * largest + 1e-29)
+    runs = depot.model.runs(series)
     if not runs:
         assert found.slot.tolist() == [UNKNOWN]
         return
@@ -239,12 +243,12 @@ def check_latest(life: Life, series: str) -> None:
     assert found.age.tolist() == [max((now - newest.known_at).total_seconds(), 0.0)]
 
 
-def check_corrections(life: Life) -> None:
+def check_corrections(depot: ComparedDepot) -> None:
     """Check the stored corrections."""
     found = Correction.objects.order_by("pk").values_list(
         "metric", "time", "old_value", "old_passed", "new_value", "new_passed", "parser_version"
     )
-    keys = {of: metric.pk for of in EACH if (metric := life.metric(of))}
+    keys = {of: metric.pk for of in EACH if (metric := depot.metric(of))}
     expected = [
         (
             keys[one.of],
@@ -253,6 +257,6 @@ def check_corrections(life: Life) -> None:
             *(one.new or (None, None)),
             one.version,
         )
-        for one in life.naive.corrected
+        for one in depot.model.corrected
     ]
     assert sorted(found, key=str) == sorted(expected, key=str)
