@@ -83,5 +83,7 @@ def _predictor(forecaster: Forecaster, method: str, at_seconds: float) -> str:
         return "/".join(used.predictor(at_seconds) or ())[:MOST_CHARACTERS]
     if isinstance(used, stagewise.Method):
         stages = used.stages(at_seconds).values()
-        return ", ".join(sorted({one.predictor.series for one in stages if one.predictor}))[:MOST_CHARACTERS]
+        return ", ".join(sorted({stage.predictor.series for stage in stages if stage.predictor}))[
+            :MOST_CHARACTERS
+        ]
     return ""

@@ -37,7 +37,7 @@ class _Path:
 
     @cached_property
     def resources(self) -> set[int]:
-        return {one.resource for one in self.bound}
+        return {bound.resource for bound in self.bound}
 
     def may_name(self, other: _Path) -> bool:
         """Return whether all viewers of this series see *other* too: answers name their predictors."""

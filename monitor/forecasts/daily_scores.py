@@ -84,13 +84,13 @@ def add(scored: Iterable[ScoredForecast]) -> None:
     To be called once for each forecast, in the transaction that scores it.
     """
     scored = list(scored)
-    metrics = _metrics({one.metric for one in scored})
+    metrics = _metrics({forecast.metric for forecast in scored})
     sums: dict[_Key, ScoreSums] = defaultdict(ScoreSums)
-    for one, of_one in zip(scored, _sums(scored), strict=True):
-        if metric := metrics.get(one.metric):
-            day = one.truth_time.astimezone(UTC).date()
+    for forecast, of_one in zip(scored, _sums(scored), strict=True):
+        if metric := metrics.get(forecast.metric):
+            day = forecast.truth_time.astimezone(UTC).date()
             for site in (None, *metric.sites):
-                key = _Key(metric.name, day, metric.suite, site, one.method, metric.unit)
+                key = _Key(metric.name, day, metric.suite, site, forecast.method, metric.unit)
                 sums[key] = sums[key].plus(of_one)
     if sums:
         keys = zip(_Key._fields, zip(*sums, strict=True), strict=True)
@@ -105,9 +105,9 @@ def prune(now: datetime) -> int:
 
 def _sums(scored: Sequence[ScoredForecast]) -> list[ScoreSums]:
     """Return what each forecast adds."""
-    actual, median = [one.truth for one in scored], [one.median for one in scored]
-    has_baseline = np.array([one.last_value is not None for one in scored], bool)
-    baseline = [one.truth if one.last_value is None else one.last_value for one in scored]
+    actual, median = [forecast.truth for forecast in scored], [forecast.median for forecast in scored]
+    has_baseline = np.array([forecast.last_value is not None for forecast in scored], bool)
+    baseline = [forecast.truth if forecast.last_value is None else forecast.last_value for forecast in scored]
     errors = np.minimum(absolute_errors(actual, median), LARGEST_ERROR)
     baseline_errors = np.minimum(absolute_errors(actual, baseline), LARGEST_ERROR)
     has_relative = np.abs(actual) > 1 / LARGEST_ERROR
@@ -120,17 +120,22 @@ def _sums(scored: Sequence[ScoredForecast]) -> list[ScoreSums]:
         "compared_error": np.where(has_baseline, errors, 0.0),
         "relative_n": has_relative,
         "relative_error": relative,
-        "interval_n": [one.below is not None and one.upto is not None for one in scored],
-        "within_80": [_is_within(one, _TEN, _NINETY) for one in scored],
-        "within_90": [_is_within(one, _FIVE, _NINETY_FIVE) for one in scored],
+        "interval_n": [forecast.below is not None and forecast.upto is not None for forecast in scored],
+        "within_80": [_is_within(forecast, _TEN, _NINETY) for forecast in scored],
+        "within_90": [_is_within(forecast, _FIVE, _NINETY_FIVE) for forecast in scored],
     }
     rows = np.column_stack([np.asarray(column, np.float64) for column in columns.values()]).tolist()
     return [ScoreSums(**dict(zip(columns, row, strict=True))) for row in rows]
 
 
-def _is_within(one: ScoredForecast, lower: int, upper: int) -> bool:
+def _is_within(forecast: ScoredForecast, lower: int, upper: int) -> bool:
     """Return whether the actual value lies between two stored quantiles, ends included."""
-    return one.below is not None and one.upto is not None and one.upto > lower and one.below <= upper
+    return (
+        forecast.below is not None
+        and forecast.upto is not None
+        and forecast.upto > lower
+        and forecast.below <= upper
+    )
 
 
 def _metrics(metrics: Iterable[int]) -> Mapping[int, _ScoredMetric]:

@@ -67,8 +67,8 @@ class InputDigest:
         if any(hour < self.since for hour in hours):
             return False
         sums = dict.fromkeys(hours, 0)
-        for one in inputs:
-            sums[one.hour] = (sums[one.hour] + one.hashed) % _MODULUS
+        for used in inputs:
+            sums[used.hour] = (sums[used.hour] + used.hashed) % _MODULUS
         return all(self.sums.get(hour, 0) == total for hour, total in sums.items())
 
 

@@ -144,7 +144,7 @@ def accuracy_of(outcomes: Iterable[Any]) -> Accuracy:
         [row.forecast__median for row in passed],
         [row.forecast__lower for row in passed],
         [row.forecast__upper for row in passed],
-        last_value=[math.nan if one is None else one for one in baselines],
+        last_value=[math.nan if value is None else value for value in baselines],
     )
     return Accuracy(
         n=len(rows),

@@ -56,7 +56,7 @@ def candidates(
     if by != "series":
         store_missing_segments(application)
     found = read()
-    outdated = [one.series for one in found if not is_settled(one)]
+    outdated = [candidate.series for candidate in found if not is_settled(candidate)]
     if not outdated:
         return found
     store_current_segments(outdated)

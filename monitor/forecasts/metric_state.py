@@ -45,11 +45,11 @@ class MetricUpdate(StateUpdate):
 
     @classmethod
     def read_sources(cls, updates: Iterable[MetricUpdate]) -> None:
-        by_metric: dict[int, dict[int, Source]] = {one.key: {one.key: OWN_SERIES} for one in updates}
+        by_metric: dict[int, dict[int, Source]] = {update.key: {update.key: OWN_SERIES} for update in updates}
         for predictor in followed_sql.predictors(by_metric):
             by_metric[predictor.metric][predictor.other] = Source(predictor.series_name, predictor.name)
-        for one in updates:
-            one.sources = by_metric[one.key]
+        for update in updates:
+            update.sources = by_metric[update.key]
 
     def load(self, stored: StoredState | None) -> None:
         if stored is not None:
@@ -57,13 +57,13 @@ class MetricUpdate(StateUpdate):
             self.last_time, self.last_value = stored.last_time, stored.last_value
 
     def learn(self, inputs: Sequence[Input]) -> None:
-        for one in inputs:
-            source = self.sources[one.key]
-            observation = Observation(one.time / _SECOND, one.known_at / _SECOND, one.value)
+        for value in inputs:
+            source = self.sources[value.key]
+            observation = Observation(value.time / _SECOND, value.known_at / _SECOND, value.value)
             self.forecaster.observe(observation, source)
             if source == OWN_SERIES and observation.is_usable:
-                self.last_value = one.value
-                self.last_time = max(self.last_time or EPOCH, moment(one.time))
+                self.last_value = value.value
+                self.last_time = max(self.last_time or EPOCH, moment(value.time))
         self.forecaster.learn_until(inputs[-1].known_at / _SECOND)
 
     def answer(self, now: datetime) -> None:
@@ -96,15 +96,19 @@ class MetricUpdate(StateUpdate):
     @classmethod
     def publish(cls, updates: Sequence[MetricUpdate], now: datetime) -> None:
         """Score the forecasts issued before, and issue new ones."""
-        score(now, [one.key for one in updates])
+        score(now, [update.key for update in updates])
         forecasts_sql.publish(
-            (one.forecast, stale_at(one.metric.began_at, one.forecast)) for one in updates if one.forecast
+            (update.forecast, stale_at(update.metric.began_at, update.forecast))
+            for update in updates
+            if update.forecast
         )
-        forecasts_sql.withdraw([one.key for one in updates if one.forecast is None])
-        forecasts_sql.explain({one.metric.segment for one in updates}, HEADLINE)
-        _record_predictors(one for one in updates if one.forecaster.used % RECORD_PREDICTORS_EVERY == 0)
-        due = [one for one in updates if one.forecaster.used % PRUNE_EVERY == 0]
-        keep_newest({one.key: one.metric.name for one in due}, now)
+        forecasts_sql.withdraw([update.key for update in updates if update.forecast is None])
+        forecasts_sql.explain({update.metric.segment for update in updates}, HEADLINE)
+        _record_predictors(
+            update for update in updates if update.forecaster.used % RECORD_PREDICTORS_EVERY == 0
+        )
+        due = [update for update in updates if update.forecaster.used % PRUNE_EVERY == 0]
+        keep_newest({update.key: update.metric.name for update in due}, now)
 
 
 def load_forecaster(packed: bytes) -> Forecaster:

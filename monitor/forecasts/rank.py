@@ -75,23 +75,26 @@ def rank(
     *user* may report outcomes of ranked candidates.
     """
     found = candidates(user, by, asked, application=application, metric=HEADLINE, probability=probability)
-    resources = sorted({name for one in found for name in one.resource_names})
+    resources = sorted({name for candidate in found for name in candidate.resource_names})
     down = find_unavailable(user, resources, at, now)
     obstacles = _Obstacles(down, _new(found), _few(found))
     by_name: dict[str, list[RankCandidate]] = {}
-    for one in found:
-        by_name.setdefault(one.name if by == "series" else getattr(one, by), []).append(one)
+    for candidate in found:
+        by_name.setdefault(candidate.name if by == "series" else getattr(candidate, by), []).append(candidate)
     known, unranked = [], []
     for number, name in enumerate(asked):
         matching = by_name.get(name, [])
         if problem := _problem(matching, obstacles, now):
-            unranked.append(Unranked(number, *problem, sorted(one.name for one in matching)))
+            unranked.append(Unranked(number, *problem, sorted(candidate.name for candidate in matching)))
         else:
             known.append((number, matching[0]))
-    record_deliveries([(one.forecast, one.delivered_at) for _, one in known], now)
+    record_deliveries([(candidate.forecast, candidate.delivered_at) for _, candidate in known], now)
     if at > now:  # what is stored is of the next runs
-        success = estimates([one.series for _, one in known], at)
-        known = [(number, _with(one, success.get(one.series), probability)) for number, one in known]
+        success = estimates([candidate.series for _, candidate in known], at)
+        known = [
+            (number, _with(candidate, success.get(candidate.series), probability))
+            for number, candidate in known
+        ]
     return _ranked(known), unranked
 
 
@@ -101,30 +104,30 @@ def _problem(found: Sequence[RankCandidate], obstacles: _Obstacles, now: datetim
         return "unknown", "there is no such series that you may see"
     if len(found) > 1:
         return "ambiguous", f"{len(found)} series are there: rank them as series"
-    (one,) = found
-    if reasons := [obstacles.down[name] for name in one.resource_names if name in obstacles.down]:
+    (candidate,) = found
+    if reasons := [obstacles.down[name] for name in candidate.resource_names if name in obstacles.down]:
         return "site_down", "; ".join(sorted(set(reasons)))
-    if one.series in obstacles.new:
+    if candidate.series in obstacles.new:
         return "too_few", "no run has passed yet"
-    if status := obstacles.few.get(one.series):
-        return "segment_changed" if status.changes else "too_few", status.passed_text(one.n or 0)
-    return _missing(one, now)
+    if status := obstacles.few.get(candidate.series):
+        return "segment_changed" if status.changes else "too_few", status.passed_text(candidate.n or 0)
+    return _missing(candidate, now)
 
 
-def _missing(one: RankCandidate, now: datetime) -> tuple[Code, str] | None:
+def _missing(candidate: RankCandidate, now: datetime) -> tuple[Code, str] | None:
     """Return which data a candidate lacks."""
-    if not is_settled(one):
+    if not is_settled(candidate):
         return "segment_changed", "no run has passed of what it runs now"
-    if one.seconds is None:
+    if candidate.seconds is None:
         return "too_few", "it is not known how likely a run passes"
-    if one.stale_at is not None and now > one.stale_at:
-        return "stale", f"the newest value became known at {one.known_until:%Y-%m-%d %H:%M} UTC"
+    if candidate.stale_at is not None and now > candidate.stale_at:
+        return "stale", f"the newest value became known at {candidate.known_until:%Y-%m-%d %H:%M} UTC"
     return None
 
 
 def _new(found: Iterable[RankCandidate]) -> set[int]:
     """Return the series that never had a report."""
-    unsettled = {one.series for one in found if not is_settled(one)}
+    unsettled = {candidate.series for candidate in found if not is_settled(candidate)}
     if not unsettled:
         return unsettled
     ran = Segment.objects.filter(series__in=unsettled).values_list("series", flat=True)
@@ -133,15 +136,15 @@ def _new(found: Iterable[RankCandidate]) -> set[int]:
 
 def _few(found: Iterable[RankCandidate]) -> dict[int, SegmentStatus]:
     """Return the series with too few values in their current segment."""
-    few = [one.series for one in found if is_settled(one) and one.mean is None]
+    few = [candidate.series for candidate in found if is_settled(candidate) and candidate.mean is None]
     return segment_statuses(few) if few else {}
 
 
-def _with(one: RankCandidate, success: SuccessEstimate | None, probability: float) -> RankCandidate:
+def _with(candidate: RankCandidate, success: SuccessEstimate | None, probability: float) -> RankCandidate:
     if success is None or success.quantiles is None:
-        return one
+        return candidate
     return replace(
-        one,
+        candidate,
         success_n=success.n,
         success_probability=success.probability,
         success_seconds=success.expected_seconds,
@@ -150,9 +153,12 @@ def _with(one: RankCandidate, success: SuccessEstimate | None, probability: floa
 
 
 def _ranked(known: Iterable[tuple[int, RankCandidate]]) -> list[Ranked]:
-    in_order = sorted(known, key=lambda one: (one[1].seconds or 0.0, one[1].name))
-    counts = Counter(one.seconds for _, one in in_order)
+    in_order = sorted(known, key=lambda pair: (pair[1].seconds or 0.0, pair[1].name))
+    counts = Counter(candidate.seconds for _, candidate in in_order)
     first: dict[float | None, int] = {}
-    for place, (_, one) in enumerate(in_order, start=1):
-        first.setdefault(one.seconds, place)
-    return [Ranked(number, first[one.seconds], counts[one.seconds] > 1, one) for number, one in in_order]
+    for place, (_, candidate) in enumerate(in_order, start=1):
+        first.setdefault(candidate.seconds, place)
+    return [
+        Ranked(number, first[candidate.seconds], counts[candidate.seconds] > 1, candidate)
+        for number, candidate in in_order
+    ]

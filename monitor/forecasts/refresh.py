@@ -163,7 +163,7 @@ def _batches(groups: Iterable[_Group]) -> Iterator[list[_Group]]:
     batch: list[_Group] = []
     for group in groups:
         batch.append(group)
-        if sum(1 + len(one.updates) for one in batch) >= METRICS_AT_ONCE:
+        if sum(1 + len(group.updates) for group in batch) >= METRICS_AT_ONCE:
             yield batch
             batch = []
     if batch:

@@ -61,12 +61,12 @@ def score(now: datetime, metrics: Collection[int] | None = None) -> int:
     The actual value of a forecast is the first value of a later slot that became known after it was issued.
     """
     scored = forecasts_sql.score(now, metrics)
-    counted = [one for one in scored if one.at is None and one.counts]
-    daily_scores.add(_once([*counted, *(other for one in counted for other in _others(one))]))
-    ours = {one.metric for one in scored if one.method == METHOD and one.at is None}
+    counted = [forecast for forecast in scored if forecast.at is None and forecast.counts]
+    daily_scores.add(_once([*counted, *(other for forecast in counted for other in _others(forecast))]))
+    ours = {forecast.metric for forecast in scored if forecast.method == METHOD and forecast.at is None}
     if ours:
         found = forecasts_sql.records(ours, METHOD, RECORD_FORECASTS)
-        forecasts_sql.write_records({"metric": one.metric, **vars(_record(one))} for one in found)
+        forecasts_sql.write_records({"metric": columns.metric, **vars(_record(columns))} for columns in found)
     return len(scored)
 
 
@@ -83,13 +83,13 @@ def keep_newest(names: dict[int, str], now: datetime) -> None:
         forecasts_sql.prune(kept, METHOD, now - DAY)
 
 
-def _others(one: ScoredForecast) -> Iterator[ScoredForecast]:
-    """Yield the forecasts of the methods that *one* was made of, and of the baseline, without intervals."""
-    medians = json.loads(one.others) if one.others else {}
-    if one.last_value is not None:
-        medians["last_value"] = one.last_value
+def _others(forecast: ScoredForecast) -> Iterator[ScoredForecast]:
+    """Yield the forecasts of the parts of *forecast*, and of the baseline, without intervals."""
+    medians = json.loads(forecast.others) if forecast.others else {}
+    if forecast.last_value is not None:
+        medians["last_value"] = forecast.last_value
     for method, median in medians.items():
-        yield one._replace(method=method, median=median, below=None, upto=None, others=None)
+        yield forecast._replace(method=method, median=median, below=None, upto=None, others=None)
 
 
 def _once(scored: Iterable[ScoredForecast]) -> list[ScoredForecast]:
@@ -98,8 +98,8 @@ def _once(scored: Iterable[ScoredForecast]) -> list[ScoredForecast]:
     A method that was asked for by name is part of the default answer too, and every answer has the baseline.
     """
     first: dict[tuple[int, datetime, str], ScoredForecast] = {}
-    for one in scored:
-        first.setdefault((one.metric, one.truth_time, one.method), one)
+    for forecast in scored:
+        first.setdefault((forecast.metric, forecast.truth_time, forecast.method), forecast)
     return list(first.values())
 
 

@@ -159,8 +159,8 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, now:
         methods=sorted(_by(of_metric, "method"), key=_off_by),
         metrics=_by(here.filter(method=choice.method), "metric"),
         sites=sites[:MOST_ROWS],
-        site_names=sorted(one.name for one in sites),
-        times=sorted(times, key=lambda one: one.start or date.min),
+        site_names=sorted(site.name for site in sites),
+        times=sorted(times, key=lambda score: score.start or date.min),
         newest_day=ours.aggregate(newest=Max("day"))["newest"],
     )
 
@@ -186,7 +186,10 @@ def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter
     )
     found = Forecast.objects.filter(pk__in=list(chain.from_iterable(keys)))
     rows = found.select_related("metric__segment__series").order_by("-truth_time", "-pk")
-    return [RecentForecast(one.metric.segment.series.name, one.metric.unit, one) for one in rows]
+    return [
+        RecentForecast(forecast.metric.segment.series.name, forecast.metric.unit, forecast)
+        for forecast in rows
+    ]
 
 
 def predictors(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[ForecastPredictor]:
@@ -241,7 +244,7 @@ def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
     sums = {f"sum_{name}": Sum(name) for name in ScoreSums._fields}
     rows = found.order_by().values(key, "unit").annotate(**sums)
     scores = [_score(row[key], row["unit"], ScoreSums(*(row[name] for name in sums))) for row in rows]
-    return sorted(scores, key=lambda one: (-one.n, one.name))
+    return sorted(scores, key=lambda score: (-score.n, score.name))
 
 
 def _off_by(score: Score) -> tuple[bool, float, float]:

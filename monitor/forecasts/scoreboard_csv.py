@@ -40,15 +40,15 @@ def table(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, part: Par
 
 
 def _score_rows(found: Iterable[Score]) -> Iterable[Sequence[Any]]:
-    yield [one.name for one in fields(Score)]
+    yield [field.name for field in fields(Score)]
     for score in found:
         yield list(asdict(score).values())
 
 
 def _last_rows(found: Iterable[RecentForecast]) -> Iterable[Sequence[Any]]:
     yield ["series", "unit", *_LAST]
-    for one in found:
-        yield [one.series, one.unit, *(_text(getattr(one.forecast, name)) for name in _LAST)]
+    for recent in found:
+        yield [recent.series, recent.unit, *(_text(getattr(recent.forecast, name)) for name in _LAST)]
 
 
 def _text(value: Any) -> Any:

@@ -77,9 +77,11 @@ def _histories(application: str, probe: str, since: datetime | None) -> list[Run
     series = Series.objects.filter(probe__in=[application, probe]).order_by("name")
     segments = current_segments(series)
     bound = {pk: set(chain.from_iterable(roles.values())) for pk, roles in current_bindings(segments).items()}
-    applications = [one for one in series if one.probe == application and one.pk in bound]
-    probes = [one for one in series if one.probe == probe and one.pk in bound]
-    groups = [(one, [other for other in probes if bound[one.pk] & bound[other.pk]]) for one in applications]
+    applications = [member for member in series if member.probe == application and member.pk in bound]
+    probes = [member for member in series if member.probe == probe and member.pk in bound]
+    groups = [
+        (member, [other for other in probes if bound[member.pk] & bound[other.pk]]) for member in applications
+    ]
     return [
         found
         for target, near in groups
@@ -97,14 +99,14 @@ def _of_segment(
 
 
 def _facts(found: Sequence[RunHistory]) -> StudyFacts | None:
-    totals = [one for one in found if one.source.metric == TOTAL and one.observations]
-    runs = [seen for one in totals if one.kind == APPLICATION for seen in one.observations]
+    totals = [history for history in found if history.source.metric == TOTAL and history.observations]
+    runs = [seen for history in totals if history.kind == APPLICATION for seen in history.observations]
     if not runs:
         return None
     times = [seen.time_seconds for seen in runs]
-    ages = [age for one in totals if one.kind == APPLICATION for age in _probe_ages(one, totals)]
+    ages = [age for history in totals if history.kind == APPLICATION for age in _probe_ages(history, totals)]
     return StudyFacts(
-        applications=sum(one.kind == APPLICATION for one in totals),
+        applications=sum(history.kind == APPLICATION for history in totals),
         runs=len(runs),
         period_seconds=max(times) - min(times),
         total_seconds=fmean(seen.value for seen in runs),
@@ -114,9 +116,9 @@ def _facts(found: Sequence[RunHistory]) -> StudyFacts | None:
 
 def _probe_ages(target: RunHistory, totals: Sequence[RunHistory]) -> list[float]:
     """Return, for each run of *target*, how long before it the newest known run of a probe had begun."""
-    probes = [one for one in totals if one.kind == PROBE and one.group == target.group]
+    probes = [history for history in totals if history.kind == PROBE and history.group == target.group]
     observed = sorted(
-        (seen.time_seconds, seen.known_at_seconds) for one in probes for seen in one.observations
+        (seen.time_seconds, seen.known_at_seconds) for history in probes for seen in history.observations
     )
     if not observed:
         return []

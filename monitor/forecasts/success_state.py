@@ -110,7 +110,7 @@ class SuccessUpdate(StateUpdate):
     @classmethod
     def publish(cls, updates: Sequence[SuccessUpdate], now: datetime) -> None:
         del now  # the estimates are as of the last end
-        _write({one.key: one.history for one in updates})
+        _write({update.key: update.history for update in updates})
 
 
 def load_history(packed: bytes) -> SuccessHistory:
@@ -161,11 +161,11 @@ def _write(histories: Mapping[int, SuccessHistory]) -> None:
     success_sql.write(
         {
             "series": key,
-            "probability": one and one.probability,
-            "expected_seconds": one and one.expected_seconds,
-            "quantiles": one and one.quantiles,
+            "probability": estimate and estimate.probability,
+            "expected_seconds": estimate and estimate.expected_seconds,
+            "quantiles": estimate and estimate.quantiles,
         }
-        for key, one in ((key, found.get(key)) for key in histories)
+        for key, estimate in ((key, found.get(key)) for key in histories)
     )
 
 
@@ -174,7 +174,7 @@ def _estimates(
     at: datetime | None = None,
     totals: Mapping[int, TotalEstimate] | None = None,
 ) -> dict[int, SuccessEstimate]:
-    chances = {key: chance for key, one in histories.items() if (chance := one.chance(at))}
+    chances = {key: chance for key, history in histories.items() if (chance := history.chance(at))}
     if totals is None:
         totals = {total.series: total for total in success_sql.totals(chances)}
     found = {key: SuccessEstimate(chance.n, chance.first) for key, chance in chances.items()}

@@ -84,6 +84,6 @@ def _failing(
 ) -> dict[str, str]:
     parameters = {"resources": list(resources), "since": now - FAILURES_EXPIRE, **visibility(user)}
     return {
-        one.name: f"the last {one.failures} runs failed at {one.name}, since {one.since:%Y-%m-%d %H:%M} UTC"
-        for one in fetch(FailingResource, _FAILING, parameters)
+        name: f"the last {failures} runs failed at {name}, since {since:%Y-%m-%d %H:%M} UTC"
+        for name, failures, since in fetch(FailingResource, _FAILING, parameters)
     }

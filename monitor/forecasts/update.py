@@ -89,7 +89,7 @@ def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
         return []
     table = updates[0].table
     rows = table.follow_and_lock([update.key for update in updates])
-    updates = [one for one in updates if one.key in rows and not rows[one.key].is_reset]
+    updates = [update for update in updates if update.key in rows and not rows[update.key].is_reset]
     if not updates:
         return []
     updates[0].read_sources(updates)
@@ -98,14 +98,14 @@ def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
     for update in updates:
         row, hours = rows[update.key], {micros(hour) // HOUR_MICROSECONDS for hour in update.hours}
         # Other updates may have asked for more hours of the same source.
-        own = [one for source in update.sources for one in inputs.get(source, ()) if one.hour in hours]
+        own = [item for source in update.sources for item in inputs.get(source, ()) if item.hour in hours]
         until = micros(row.used_until or EPOCH)
-        used = (one for one in own if one.known_at <= until)
+        used = (item for item in own if item.known_at <= until)
         if len(update.hours) > MOST_HOURS or not InputDigest.load(row.used).matches(hours, used):
             changed.append(update.key)
         elif not row.is_behind:
-            record_later(update.series, (one for one in own if one.known_at > micros(now)))
-            new[update.key] = [one for one in own if until < one.known_at <= micros(now)]
+            record_later(update.series, (item for item in own if item.known_at > micros(now)))
+            new[update.key] = [item for item in own if until < item.known_at <= micros(now)]
     table.reset(changed)
     with_new = [update for update in updates if new.get(update.key)]
     _learn(with_new, rows, new, now, is_behind=False)
@@ -120,20 +120,20 @@ def read_part(update: StateUpdate, now: datetime) -> None:
     update.read_sources([update])
     sources = list(update.sources)
     found = by_key(update.relation.after(sources, row.used_until or EPOCH, now, INPUTS_AT_ONCE))
-    new = [one for inputs in found.values() for one in inputs]
+    new = [item for inputs in found.values() for item in inputs]
     is_behind = len(new) >= INPUTS_AT_ONCE
     if new or row.is_behind:
         _learn([update], {row.key: row}, {row.key: new}, now, is_behind=is_behind)
     if row.is_behind and not is_behind:
         later = by_key(update.relation.after(sources, now, END_OF_TIME, INPUTS_AT_ONCE))
-        record_later(update.series, (one for inputs in later.values() for one in inputs))
+        record_later(update.series, (item for inputs in later.values() for item in inputs))
 
 
 def record_later(series: int, inputs: Iterable[Input]) -> None:
     """Make *inputs* that become known later than now, by a fast clock, pending changes of *series* then."""
     due_at: dict[int, int] = {}
-    for one in inputs:
-        due_at[one.hour] = min(one.known_at, due_at.get(one.hour, one.known_at))
+    for item in inputs:
+        due_at[item.hour] = min(item.known_at, due_at.get(item.hour, item.known_at))
     for hour, known_at in due_at.items():
         pending_sql.record([(series, moment(hour * HOUR_MICROSECONDS))], moment(known_at))
 
@@ -175,8 +175,13 @@ def _learn(
         else:
             learned.append(update)
     written = [
-        {"used_until": moment(one.used_until), "used": one.digest.dump(), "is_behind": is_behind, **one.row()}
-        for one in learned
+        {
+            "used_until": moment(update.used_until),
+            "used": update.digest.dump(),
+            "is_behind": is_behind,
+            **update.row(),
+        }
+        for update in learned
     ]
     table.write(written)
     if learned and not is_behind:
@@ -188,7 +193,7 @@ def _use(update: StateUpdate, row: StateRow, stored: StoredState | None, inputs:
     update.used_until = micros(row.used_until or EPOCH)
     update.load(stored)
     if inputs:
-        update.learn(sorted(inputs, key=lambda one: (one.known_at, one.time, one.key, one.value)))
-        for one in inputs:
-            update.digest.add(one)
-        update.used_until = max(one.known_at for one in inputs)
+        update.learn(sorted(inputs, key=lambda item: (item.known_at, item.time, item.key, item.value)))
+        for item in inputs:
+            update.digest.add(item)
+        update.used_until = max(item.known_at for item in inputs)
