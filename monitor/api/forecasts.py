@@ -127,7 +127,7 @@ def forecast(
     ``segment_changed``, ``stale`` (or older than *max_age* seconds), ``site_down``, ``past``."""
     wanted = metric_of(metric, stage, total)
     now = timezone.now()
-    asked = ForecastQuestion(
+    question = ForecastQuestion(
         series=_series(request, series, application, resources, wanted),
         metric=checked(wanted),
         method=method,
@@ -135,30 +135,30 @@ def forecast(
         max_age=None if max_age is None else timedelta(seconds=max_age),
     )
     probabilities = _probabilities(quantiles)
-    forecast_answer = _query(request, asked, now)
-    return answer(_forecast_fields(asked, forecast_answer, round(level, 2), probabilities, now))
+    forecast_answer = _query(request, question, now)
+    return answer(_forecast_fields(question, forecast_answer, round(level, 2), probabilities, now))
 
 
-def _query(request: HttpRequest, asked: ForecastQuestion, now: datetime) -> ForecastAnswer:
-    """Return the forecast asked for. Raises Refused if there is none."""
+def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:
+    """Return the requested forecast. Raises Refused if there is none."""
     try:
-        return service.answer_question(request.user, asked, now)
+        return service.answer_question(request.user, question, now)
     except UnknownSeries as error:
-        detail = f"there is no series {asked.series!r} that you may see"
+        detail = f"there is no series {question.series!r} that you may see"
         raise Refused(404, "unknown_series", detail) from error
     except UnknownMetric as error:
-        detail = f"series {asked.series!r} has no metric {asked.metric!r}"
+        detail = f"series {question.series!r} has no metric {question.metric!r}"
         raise Refused(404, "unknown_metric", detail, known=list(error.known)) from error
     except UnknownMethod as error:
         raise Refused(422, "unknown_method", str(error), known=forecasting.methods.names()) from error
     except NoAnswer as error:
-        detail = f"no forecast of {asked.metric} of {asked.series}: {error}"
+        detail = f"no forecast of {question.metric} of {question.series}: {error}"
         extra: dict[str, Any] = {"down": dict(error.down)} if error.down else {}
         raise Refused(409, error.code, detail, changed=list(error.changed), **extra) from error
 
 
 def _series(request: HttpRequest, series: str, application: str, resources: str, metric: str) -> str:
-    """Return the name of the series asked for by name or by path."""
+    """Return the name of the series given by name or by path."""
     roles = {name: str(value) for name, value in request.GET.items() if name not in _PARAMETERS}
     if bool(series) == bool(application):
         raise Refused(422, "invalid", "expected either series, or application and its path")
@@ -200,7 +200,7 @@ def _probabilities(text: str) -> list[float]:
 
 
 def _forecast_fields(
-    asked: ForecastQuestion,
+    question: ForecastQuestion,
     forecast: ForecastAnswer,
     level: float,
     probabilities: Sequence[float],
@@ -211,8 +211,8 @@ def _forecast_fields(
     grid = forecast.quantiles or ()
     return {
         "forecast": forecast.forecast,
-        "series": asked.series,
-        "metric": asked.metric,
+        "series": question.series,
+        "metric": question.metric,
         "unit": forecast.unit,
         "method": forecast.method,
         "predictor": forecast.predictor,
@@ -225,7 +225,7 @@ def _forecast_fields(
         },
         "quantiles": _quantiles(grid, probabilities),
         "n": forecast.n,
-        "at": max(asked.at or now, now),
+        "at": max(question.at or now, now),
         "issued_at": forecast.issued_at,
         "data_until": forecast.last_time,
         "data_age_seconds": max((now - (forecast.known_until or now)).total_seconds(), 0.0),

@@ -116,18 +116,18 @@ def rank_paths(request: HttpRequest) -> HttpResponse:
     """Fastest first. Candidates without a forecast are listed with the reason. *at* decides which maintenance
     windows count, and for which time the probability of passing is given."""
     require_read(request)
-    asked = _read(request)
+    query = _read(request)
     now = timezone.now()
-    at = start_time(asked.at, asked.horizon, now) or now
+    at = start_time(query.at, query.horizon, now) or now
     if at < now - CLOCK_TOLERANCE:
         raise Refused(409, "past", f"at: {at.isoformat()} is in the past")
-    by, names = _wanted(asked)
+    by, names = _wanted(query)
     ranked, unranked = rank(
         request.user,
         by,
         names,
-        application=checked(asked.application),
-        probability=asked.quantile,
+        application=checked(query.application),
+        probability=query.quantile,
         at=max(at, now),
         now=now,
     )
@@ -135,33 +135,33 @@ def rank_paths(request: HttpRequest) -> HttpResponse:
         "ranked": [_ranked_fields(each, now) for each in ranked],
         "unranked": [_unranked_fields(each) for each in unranked],
     }
-    return answer({"quantile": asked.quantile, "at": at, **lists})
+    return answer({"quantile": query.quantile, "at": at, **lists})
 
 
 def _read(request: HttpRequest) -> RankQuery:
     try:
-        asked = msgspec.json.decode(request.body, type=RankQuery)
+        query = msgspec.json.decode(request.body, type=RankQuery)
     except msgspec.ValidationError as error:
         raise Refused(422, "invalid", str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(400, "malformed", f"expected JSON: {error}") from error
-    if not LOWEST <= asked.quantile <= HIGHEST:
-        raise Refused(422, "invalid", f"quantile: expected {LOWEST} to {HIGHEST}, got {asked.quantile}")
-    if asked.at is not None and asked.at.tzinfo is None:
+    if not LOWEST <= query.quantile <= HIGHEST:
+        raise Refused(422, "invalid", f"quantile: expected {LOWEST} to {HIGHEST}, got {query.quantile}")
+    if query.at is not None and query.at.tzinfo is None:
         raise Refused(422, "invalid", "at: expected a time with its offset, as 2026-03-01T12:00:00Z")
-    return asked
+    return query
 
 
-def _wanted(asked: RankQuery) -> tuple[By, list[str]]:
+def _wanted(query: RankQuery) -> tuple[By, list[str]]:
     """Return how the candidates are given, and each of them as the depot writes it."""
-    if (asked.series is None) == (asked.candidates is None) or bool(asked.candidates) != bool(
-        asked.application
+    if (query.series is None) == (query.candidates is None) or bool(query.candidates) != bool(
+        query.application
     ):
         raise Refused(422, "invalid", "expected either series, or an application and its candidates")
-    if asked.series is not None:
-        return "series", _distinct([checked(name) for name in asked.series])
-    by_role = [each for each in asked.candidates or () if isinstance(each, dict)]
-    lists = [each for each in asked.candidates or () if not isinstance(each, dict)]
+    if query.series is not None:
+        return "series", _distinct([checked(name) for name in query.series])
+    by_role = [each for each in query.candidates or () if isinstance(each, dict)]
+    lists = [each for each in query.candidates or () if not isinstance(each, dict)]
     if by_role and lists:
         raise Refused(422, "invalid", "candidates: expected all by role or all as lists, got both")
     if by_role:

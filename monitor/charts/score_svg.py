@@ -52,8 +52,10 @@ def lines(
     high: float,
     label: str,
 ) -> SafeString:
-    """Draw a line for each of *columns* (class, values) on a scale from *low* to *high*, interrupted at
-    None."""
+    """Draw a line for each of *columns* (class, values), interrupted at None.
+
+    The scale reaches from *low* to *high*.
+    """
     parts: list[SafeString] = []
     for kind, values in columns:
         points = [

@@ -97,8 +97,11 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
 
 @dataclass(frozen=True)
 class NewestRuns:
-    """The newest run of a series that was not skipped, and (state, failed resource) of the newest ended runs,
-    oldest first."""
+    """The newest runs of a series.
+
+    *run* and *slot* are of the newest that was not skipped; *trend* has (state, failed resource) of the
+    newest ended runs, oldest first.
+    """
 
     name: str
     run: uuid.UUID | None

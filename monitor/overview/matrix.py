@@ -125,10 +125,10 @@ class Overview(Summary):
 
 @dataclass(frozen=True)
 class _Columns:
-    """The *series* (primary keys) of an overview, each with its *group*, the position of its column in
-    *names*.
+    """The columns of an overview, and its series.
 
-    *source* is a queryset that contains all of them. *details* and *runs* are of columns of single series.
+    *series* (primary keys) have each their *group*, the position of the column in *names*. *source* is a
+    queryset that contains all of them. *details* and *runs* are of columns of single series.
     """
 
     names: Sequence[str]
@@ -142,8 +142,11 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Counts:
-    """*by_standing*: number of series by site, column and standing; *newest*: when the newest run ended,
-    microseconds since 1970, by site and column. Sites are sorted by name."""
+    """Numbers of series by site and column; *sites* are sorted by name.
+
+    *by_standing* has the standing as third axis. *newest*: when the newest run ended, microseconds since
+    1970.
+    """
 
     sites: Sequence[Site]
     by_standing: NDArray[np.int64]
@@ -191,8 +194,7 @@ def overview_of_groups(
     order: str = WORST,
     page: int = 1,
 ) -> Overview:
-    """Return the overview with a column for each suite that *user* may see, or for each probe of a single
-    one.
+    """Return the overview with a column per suite that *user* may see, or per probe of a single suite.
 
     *suite* leaves out all others; *page* counts from 1.
     """

@@ -148,8 +148,10 @@ def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, s
 def cells_by_site(
     name: str, runs: SeriesRuns | None, sites: Sequence[str], failed_sites: Mapping[str, str]
 ) -> dict[str, SeriesCell]:
-    """Return the series *name* as seen from each of *sites*; the cells of sites without a failure are
-    equal."""
+    """Return the series *name* as seen from each of *sites*.
+
+    Sites at which none of the runs failed share one cell.
+    """
     failures = {failed_sites.get(resource, "") for _, resource in (runs.trend if runs else ())}
     without_failure: SeriesCell | None = None
     cells = {}

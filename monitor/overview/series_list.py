@@ -42,8 +42,11 @@ class SeriesFilter:
 
 @dataclass(frozen=True)
 class ListedSeries:
-    """*site*: where the last run failed, if known; *means*: hourly totals of the last 24 hours, in seconds,
-    oldest first, NaN for an hour without a passed run."""
+    """One line of a list.
+
+    *site*: where the last run failed, if known. *means*: hourly totals of the last 24 hours in seconds,
+    oldest first, NaN for an hour without a passed run.
+    """
 
     name: str
     probe: str

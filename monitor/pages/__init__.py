@@ -11,4 +11,4 @@ from django.urls import URLPattern
 from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[list[URLPattern]](__name__, __path__, "urlpatterns", noun="page", shared=("http",))
-names, load_all = _registry.names, _registry.load_all
+load_all = _registry.load_all

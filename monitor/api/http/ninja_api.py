@@ -49,8 +49,8 @@ class Api(NinjaAPI):
                 pattern.callback = _with_problem(pattern.callback)
         return patterns, app, namespace
 
-    def get_openapi_schema(self, **asked: Any) -> OpenAPISchema:
-        schema = super().get_openapi_schema(**asked)
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        schema = super().get_openapi_schema(**options)
         schema["components"]["schemas"]["Problem"] = PROBLEM
         for operations in schema["paths"].values():
             for operation in operations.values():

@@ -93,14 +93,14 @@
   function boundaryMarks(data, times, width) {
     const usual = median(times.slice(1).map((time, i) => time - times[i])) || MINUTE;
     const shown = shownTime(times);
-    const from = data.boundaries.map((one) => milliseconds(one.time));
+    const from = data.boundaries.map((boundary) => milliseconds(boundary.time));
     const x = from.map((time) => utc(time - Math.min(usual, time - Math.max(...times.filter((t) => t < time))) / 2));
     const room = from.map((time, i) => (shown(from[i + 1] ?? times.at(-1) + usual) - shown(time)) * width);
     const line = { color: colour("ink"), width: 1.25, dash: "dot" };
     return {
       shapes: x.map((x0) => ({ type: "line", yref: "paper", y0: 0, y1: 1, x0, x1: x0, line })),
-      annotations: data.boundaries.map((one, i) => ({
-        text: label(one, room[i]), hovertext: wrapped(arrows(one.words)), x: x[i], yref: "paper", y: 1,
+      annotations: data.boundaries.map((boundary, i) => ({
+        text: label(boundary, room[i]), hovertext: wrapped(arrows(boundary.words)), x: x[i], yref: "paper", y: 1,
         xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 11, color: colour("ink") },
       })),
     };

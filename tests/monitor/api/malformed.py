@@ -27,8 +27,10 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class Malformed:
-    """A *body* and its headers; *length*: a false Content-Length. The answer must name one of *fields*, if
-    any."""
+    """A *body* and its headers.
+
+    *length*: a false Content-Length. The answer must name one of *fields*, if any.
+    """
 
     what: str
     body: bytes

@@ -15,8 +15,10 @@ TEXTS = ("description", "summary")
 
 
 def test_the_openapi_document_is_that_of_the_contract() -> None:
-    """Only descriptions and summaries may change. To accept another change, set
-    ``GRIDCAST_ACCEPT_OPENAPI=1``."""
+    """Only descriptions and summaries may change.
+
+    To accept another change, run with ``GRIDCAST_ACCEPT_OPENAPI=1``.
+    """
     actual = without_texts(document())
     if os.environ.get("GRIDCAST_ACCEPT_OPENAPI"):
         CONTRACT.write_text(json.dumps(actual, indent=1, sort_keys=True) + "\n")

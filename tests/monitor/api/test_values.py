@@ -53,8 +53,7 @@ def client(viewer: User) -> Client:
 
 @pytest.fixture
 def runs(circle: Series) -> list[datetime]:
-    """Ten passed runs, a minute apart, the last a minute ago, with totals of 4, 5, ... 13 s; return their
-    slots."""
+    """Ingest ten passed runs, a minute apart, with totals of 4, 5, ... 13 s; return their slots."""
     newest = timezone.now().replace(microsecond=0) - MINUTE
     slots = [newest - number * MINUTE for number in range(9, -1, -1)]
     reports = [circle_report(slot, ring_seconds=1.0 + number) for number, slot in enumerate(slots)]

@@ -180,8 +180,10 @@ def history(
     seed: int = 1,
     with_forecasts: bool = True,
 ) -> list[Run]:
-    """Ingest *count* runs until *until* with right-skewed, autocorrelated durations; *troubles* are failures
-    by number."""
+    """Ingest *count* runs until *until*; *troubles* are failures by number of the run.
+
+    Durations are right-skewed and autocorrelated.
+    """
     draw = random.Random(seed)
     slowness, runs = 1.0, []
     for number in range(count):

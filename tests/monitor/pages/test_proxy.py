@@ -1,5 +1,7 @@
-"""Behind a TLS proxy forms are accepted and cookies are secure; in a process of its own, which reads
-settings."""
+"""Behind a TLS proxy forms are accepted and cookies are secure.
+
+A process of its own for each setting: settings are read once.
+"""
 
 from __future__ import annotations
 
