@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from monitor.series.segments import SegmentStatus
 
 _NOTHING = "there is nothing to forecast from."
-_TOO_FEW = "too few to forecast from, or the first forecast is still being made."
+_TOO_FEW = "too few to forecast from."
+_PENDING = "the first forecast is being computed."
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,11 @@ def outlook(status: SegmentStatus) -> NextRunOutlook:
         )
     newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
     if newest is None:
-        passed = _sentence(status.passed_text(metric.samples.filter(passed=True).count()))
-        return NextRunOutlook(None, ForecastRecord(), abstained=f"{passed}: {_TOO_FEW}")
+        passed = metric.samples.filter(passed=True).count()
+        is_complete = ForecastState.objects.filter(metric=metric, is_behind=False, n__gte=passed).exists()
+        reason = _TOO_FEW if is_complete else _PENDING
+        text = f"{_sentence(status.passed_text(passed))}: {reason}"
+        return NextRunOutlook(None, ForecastRecord(), abstained=text)
     success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
     return NextRunOutlook(newest, _record(metric), success=success.first())
 

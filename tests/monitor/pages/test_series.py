@@ -20,6 +20,7 @@ from monitor.charts import series_chart as charts
 from monitor.charts.chart_ranges import RANGES, named
 from monitor.charts.series_chart import chart
 from monitor.depot.samples import formats
+from monitor.forecasts import refresh
 from monitor.models import Forecast, Run, Series
 from monitor.models.run import State
 from tests.monitor.pages import builders
@@ -73,7 +74,9 @@ def test_with_too_few_runs_the_page_says_how_many_there_are(
     grid: Grid, client: Client, now: datetime
 ) -> None:
     builders.passed(grid.gather, now)
-    assert "1 run has passed so far" in page(client, "gather-main")
+    assert "1 run has passed so far: the first forecast is being computed." in page(client, "gather-main")
+    refresh.refresh_all(now + timedelta(minutes=1))
+    assert "1 run has passed so far: too few to forecast from." in page(client, "gather-main")
 
 
 def test_a_forecast_is_shown_with_its_interval_and_track_record(
