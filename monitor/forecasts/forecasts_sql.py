@@ -79,8 +79,8 @@ UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time
     below = (SELECT count(*) FROM unnest(quantiles) AS quantile WHERE quantile < due.value),
     counts = due.counts, others = NULL
 FROM due WHERE forecast.id = due.id
-RETURNING forecast.metric_id AS metric, method, at, truth_time, truth, mean, median, last_value,
-    lower, upper, below, upto, due.others::text AS others, forecast.counts
+RETURNING forecast.metric_id AS metric, method, at, truth_time, truth, median, last_value, below, upto,
+    due.others::text AS others, forecast.counts
 """  # noqa: S608
 _RECORDS = """
 SELECT metric, array_agg(truth) AS truth, array_agg(median) AS median, array_agg(last_value) AS last_value,
@@ -135,11 +135,8 @@ class ScoredForecast(NamedTuple):
     at: datetime | None
     truth_time: datetime
     truth: float
-    mean: float
     median: float
     last_value: float | None
-    lower: float
-    upper: float
     below: int | None
     upto: int | None
     others: str | None = None  # JSON

@@ -106,7 +106,9 @@ def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
         elif not row.is_behind:
             record_later(update.series, (item for item in own if item.known_at > micros(now)))
             new[update.key] = [item for item in own if until < item.known_at <= micros(now)]
-    table.reset(changed)
+    if changed:
+        logger.info("used inputs changed: %d states are reset", len(changed))
+        table.reset(changed)
     with_new = [update for update in updates if new.get(update.key)]
     _learn(with_new, rows, new, now, is_behind=False)
     return with_new

@@ -166,9 +166,9 @@ def _ranks(ask: web.Ask, candidates: Sequence[dict[str, list[str]]]) -> list[Res
 
 def _ranking(ask: web.Ask, body: bytes, many: int) -> Callable[[], None]:
     def rank() -> None:
-        found: dict[str, Any] = json.loads(ask("/api/v1/forecasts/rank", body))
-        if len(found["ranked"]) != many:
-            raise AssertionError(f"{len(found['ranked'])} of {many}: {found['unranked'][:1]}")
+        answer: dict[str, Any] = json.loads(ask("/api/v1/forecasts/rank", body))
+        if len(answer["ranked"]) != many:
+            raise AssertionError(f"{len(answer['ranked'])} of {many}: {answer['unranked'][:1]}")
 
     return rank
 

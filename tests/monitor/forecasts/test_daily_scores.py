@@ -31,11 +31,8 @@ def one(total: int, noon: datetime) -> ScoredForecast:
         at=None,
         truth_time=noon,
         truth=10.0,
-        mean=9.0,
         median=9.0,
         last_value=6.0,
-        lower=8.0,
-        upper=10.0,
         below=place,
         upto=place + 1,
     )

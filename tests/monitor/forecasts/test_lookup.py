@@ -49,13 +49,13 @@ def test_the_forecast_found_is_that_of_the_current_segment(circle: Series, reade
     ingest(wire.to_json(circle_report(now)))
     total = Metric.objects.get(name="total.seconds")
     ForecastState.objects.update_or_create(metric=total, defaults={"mean": 7.0})
-    found = look_up(reader, "circle", "total.seconds", now)
-    assert found is not None
-    assert (found.metric, found.mean, found.path) == (total.pk, 7.0, "ring=here,there")
+    answer = look_up(reader, "circle", "total.seconds", now)
+    assert answer is not None
+    assert (answer.metric, answer.mean, answer.path) == (total.pk, 7.0, "ring=here,there")
     Series.objects.update(parameters={"file_bytes": 5000})
-    found = look_up(reader, "circle", "total.seconds", now)
-    assert found is not None
-    assert (found.metric, found.is_current) == (None, False)
+    answer = look_up(reader, "circle", "total.seconds", now)
+    assert answer is not None
+    assert (answer.metric, answer.is_current) == (None, False)
 
 
 def test_series_of_other_groups_are_invisible(circle: Series, reader: User) -> None:
@@ -70,10 +70,10 @@ def test_series_of_other_groups_are_invisible(circle: Series, reader: User) -> N
 def test_series_are_found_by_name_path_and_resources(circle: Series, reader: User) -> None:
     define([], [SeriesDefinition("back", "circle", {"ring": ["there", "here"]})])
 
-    def found(by: str, *asked: str) -> list[str]:
+    def names(by: str, *asked: str) -> list[str]:
         wanted = candidates(reader, by, asked, application="circle", metric="total.seconds", probability=0.9)
         return sorted(one.name for one in wanted)
 
-    assert found("series", "back", "nobody") == ["back"]
-    assert found("path", "ring=here,there", "ring=here") == ["circle"]
-    assert found("resources", "here,there") == ["back", "circle"]
+    assert names("series", "back", "nobody") == ["back"]
+    assert names("path", "ring=here,there", "ring=here") == ["circle"]
+    assert names("resources", "here,there") == ["back", "circle"]

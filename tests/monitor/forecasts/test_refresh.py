@@ -250,14 +250,14 @@ def test_a_failing_forecaster_does_not_stop_the_others(
 
 
 def test_old_forecasts_are_deleted_unless_they_have_an_outcome(total: Metric, noon: datetime) -> None:
-    said = [
+    forecasts = [
         Forecast(
             metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
             lower=0.5, upper=2.0, last_known_at=noon + number * HOUR,
         )
         for number in range(KEPT_OF_OTHERS + 20)
     ]  # fmt: skip
-    oldest = Forecast.objects.bulk_create(said)[0]
+    oldest = Forecast.objects.bulk_create(forecasts)[0]
     outcome_of(oldest, noon)
     keep_newest({total.pk: "stage.compare.seconds"}, noon)
     assert Forecast.objects.count() == KEPT_OF_OTHERS + 2  # of equal age as the last kept, and the oldest
@@ -269,9 +269,12 @@ def test_forecasts_of_given_times_displace_none_of_the_next_run(total: Metric, n
         metric=total, issued_at=noon, method=METHOD, level=0.8, last_time=noon, n=3, mean=1.0, median=1.0,
         lower=0.5, upper=2.0, last_known_at=noon,
     )  # fmt: skip
-    said = [copied(row, last_known_at=noon - HOUR), copied(row, issued_at=noon - 2 * DAY, at=noon - 2 * DAY)]
+    issued = [
+        copied(row, last_known_at=noon - HOUR),
+        copied(row, issued_at=noon - 2 * DAY, at=noon - 2 * DAY),
+    ]
     asked = [copied(row, at=noon + number * MINUTE) for number in range(KEPT_OF_OTHERS + 20)]
-    first, old = Forecast.objects.bulk_create([*said, *asked])[:2]
+    first, old = Forecast.objects.bulk_create([*issued, *asked])[:2]
     keep_newest({total.pk: "stage.compare.seconds"}, noon)
     assert Forecast.objects.filter(pk=first.pk).exists()
     assert not Forecast.objects.filter(pk=old.pk).exists()

@@ -152,11 +152,11 @@ def issued(metric: Metric, minutes: int, truth: float | None, **changes: Any) ->
 def test_the_newest_scored_forecasts_are_shown(total: Metric, reader: User) -> None:
     ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 2, "last_time": NOW})
     before = issued(total, 0, 7.5)
-    told = issued(total, 1, 9.0)
+    newest = issued(total, 1, 9.0)
     issued(total, 2, None)
     issued(total, 3, 8.0, method="nws")
     last, earlier = recent_forecasts(reader, ScoreFilter())
-    assert (last.forecast, last.series, last.unit, last.off_by) == (told, "circle", "seconds", 2.0)
+    assert (last.forecast, last.series, last.unit, last.off_by) == (newest, "circle", "seconds", 2.0)
     assert earlier.forecast == before
     assert recent_forecasts(reader, ScoreFilter(site="site-of-here")) == [last, earlier]
     assert recent_forecasts(reader, ScoreFilter(site="elsewhere")) == []
@@ -178,9 +178,9 @@ def test_more_series_show_fewer_forecasts_each(circle: Series, total: Metric, re
 
 
 def test_used_predictors_come_before_dropped_ones(total: Metric, reader: User) -> None:
-    told = {"metric": total, "series": total.series, "n": 50, "p_value": 0.01}
+    common = {"metric": total, "series": total.series, "n": 50, "p_value": 0.01}
     for name, gain, is_kept in (("a", -0.1, False), ("b", 0.2, True), ("c", 0.3, True), ("d", None, None)):
-        ForecastPredictor.objects.create(name=name, gain=gain, is_kept=is_kept, **told)
+        ForecastPredictor.objects.create(name=name, gain=gain, is_kept=is_kept, **common)
     assert [one.name for one in predictors(reader, ScoreFilter())] == ["c", "b", "a"]
     assert predictors(reader, ScoreFilter(metric="total_core.seconds")) == []
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
