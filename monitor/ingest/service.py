@@ -116,7 +116,7 @@ def _time_error(report: ParsedReport, now: datetime) -> str:
             limit = (
                 "is before 1970" if time < EARLIEST else f"is more than a day after now, {wire.rfc3339(now)}"
             )
-            return f"{name}: {wire.rfc3339(time)} {limit}: set the clock of the reporter, and send it anew"
+            return f"{name}: {wire.rfc3339(time)} {limit}: set the clock of the reporter and send it again"
     if report.seconds > (latest - report.started_at).total_seconds():
         started = wire.rfc3339(report.started_at)
         return f"seconds: a run that started at {started} and took {report.seconds:g} s has not ended yet"

@@ -85,7 +85,7 @@ def test_a_slot_of_a_wrong_clock_is_refused_and_creates_no_partition(
     assert [receipt.accepted for receipt in receipts] == [False, True]
     assert receipts[0].run == wire.run_id("circle", slot)
     assert receipts[0].error.startswith(f"slot: {wire.rfc3339(slot)} {said}")
-    assert receipts[0].error.endswith("set the clock of the reporter, and send it anew")
+    assert receipts[0].error.endswith("set the clock of the reporter and send it again")
     assert not any(part.start.year == slot.year for part in engine().partitions("monitor_sample"))
 
 
